@@ -1,0 +1,102 @@
+"""ACID tables with full-text search for PySpark.
+
+The public names are loaded on first use: importing one part on an executor
+does not load the others, and `import indextables` alone loads none of them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from indextables import delta as delta
+    from indextables.errors import Error as Error
+    from indextables.log.transaction_log import TransactionLog as TransactionLog
+    from indextables.model.actions import AddAction as AddAction
+    from indextables.model.actions import CommitInfo as CommitInfo
+    from indextables.model.actions import MetadataAction as MetadataAction
+    from indextables.model.actions import ProtocolAction as ProtocolAction
+    from indextables.model.actions import RemoveAction as RemoveAction
+    from indextables.model.actions import SkipAction as SkipAction
+    from indextables.model.actions import TxnAction as TxnAction
+    from indextables.model.stats import truncate_statistics as truncate_statistics
+    from indextables.ops.repair import repair_log as repair_log
+    from indextables.predicate.tree import col as col
+    from indextables.sql.runner import sql as sql
+    from indextables.table import Table as Table
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "AddAction": "indextables.model.actions",
+    "CommitInfo": "indextables.model.actions",
+    "Error": "indextables.errors",
+    "MetadataAction": "indextables.model.actions",
+    "ProtocolAction": "indextables.model.actions",
+    "RemoveAction": "indextables.model.actions",
+    "SkipAction": "indextables.model.actions",
+    "Table": "indextables.table",
+    "TransactionLog": "indextables.log.transaction_log",
+    "TxnAction": "indextables.model.actions",
+    "col": "indextables.predicate.tree",
+    "repair_log": "indextables.ops.repair",
+    "sql": "indextables.sql.runner",
+    "truncate_statistics": "indextables.model.stats",
+}
+_MODULES = {"delta": "indextables.delta", "errors": "indextables.errors"}
+
+__all__ = [
+    "AddAction",
+    "CommitInfo",
+    "Error",
+    "MetadataAction",
+    "ProtocolAction",
+    "RemoveAction",
+    "SkipAction",
+    "Table",
+    "TransactionLog",
+    "TxnAction",
+    "col",
+    "configure",
+    "connect",
+    "delta",
+    "errors",
+    "repair_log",
+    "sql",
+    "truncate_statistics",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'indextables' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])
+
+
+def connect(spark: Any) -> Any:
+    """Teach a Spark session `format("indextables")` and our SQL; returns the session.
+
+    Calling it again on the same session changes nothing. Needs Spark 4.1 or later.
+    """
+    return _session("connect")(spark)
+
+
+def configure(builder: Any, cloud: str | None = None) -> Any:
+    """Set the recommended configuration on a `SparkSession.builder`; returns the builder.
+
+    `cloud="s3"`, `"azure"` or `"gcs"` also names the Hadoop package that lets
+    Spark read that store natively.
+    """
+    return _session("configure")(builder, cloud=cloud)
+
+
+def _session(name: str) -> Any:
+    # Spark stays above everything else: this is the one place the package root reaches for it.
+    return getattr(importlib.import_module("indextables.spark.session"), name)

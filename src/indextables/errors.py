@@ -1,0 +1,144 @@
+"""The one tree of errors that IndexTables raises.
+
+    Error
+    +-- OptionError            an option key or value that is not known
+    +-- StorageError           the store said no, or could not be reached
+    |   +-- NotFoundError      there is no such object
+    +-- LogError               something about the transaction log
+    |   +-- NotATableError     the path holds no transaction log
+    |   +-- CorruptLogError    a log file that cannot be what a writer wrote
+    |   |   +-- MissingVersionError   a version between two others is gone
+    |   +-- VersionNotFoundError      a version that cannot be reconstructed
+    |   +-- ProtocolError      the table asks for a newer reader or writer
+    |   +-- LogTimeoutError    log files could not be read in time
+    +-- CommitError            a commit that did not happen
+    |   +-- ConflictError      another writer changed what this one relied on
+    |   +-- AttemptsExhaustedError    too many conflicts in a row
+    +-- SchemaError            columns or types that do not fit the table
+    +-- PredicateError         a filter that cannot be understood exactly
+    +-- CommandError           a SQL command that cannot be parsed or run
+    +-- SplitError             something about one split file
+    |   +-- DamagedSplitError  a split whose bytes are not what was written
+    |   +-- MissingSplitError  a split named by the log is not there
+    |   +-- NewerSplitError    a split of a later format version
+    +-- QueryError             a full-text query that cannot be understood
+    +-- TableError             a table verb that cannot be carried out as asked
+
+Every error takes a message and optional fields. The message stands alone: it
+says what happened, to which file or version, and what to do. The fields carry
+the same facts for programs, and errors survive pickling with them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Error(Exception):
+    """Anything IndexTables raises on purpose."""
+
+    def __init__(self, message: str, **fields: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.fields = fields
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.message, self.fields)
+
+    def __getattr__(self, name: str) -> Any:
+        fields = self.__dict__.get("fields", {})
+        if name in fields:
+            return fields[name]
+        raise AttributeError(f"{type(self).__name__} has no field {name!r}")
+
+
+def _rebuild(kind: type[Error], message: str, fields: dict[str, Any]) -> Error:
+    return kind(message, **fields)
+
+
+class OptionError(Error, ValueError):
+    """An option key or value that is not known."""
+
+
+class StorageError(Error, OSError):
+    """The store said no, or could not be reached."""
+
+
+class NotFoundError(StorageError):
+    """There is no such object."""
+
+
+class LogError(Error):
+    """Something about the transaction log."""
+
+
+class NotATableError(LogError):
+    """The path holds no transaction log."""
+
+
+class CorruptLogError(LogError):
+    """A log file that cannot be what a writer wrote."""
+
+
+class MissingVersionError(CorruptLogError):
+    """A version between two others is gone."""
+
+
+class VersionNotFoundError(LogError):
+    """A version that cannot be reconstructed."""
+
+
+class ProtocolError(LogError):
+    """The table asks for a newer reader or writer."""
+
+
+class LogTimeoutError(LogError):
+    """Log files could not be read in time."""
+
+
+class CommitError(Error):
+    """A commit that did not happen."""
+
+
+class ConflictError(CommitError):
+    """Another writer changed what this one relied on."""
+
+
+class AttemptsExhaustedError(CommitError):
+    """Too many conflicts in a row."""
+
+
+class SchemaError(Error, ValueError):
+    """Columns or types that do not fit the table."""
+
+
+class PredicateError(Error, ValueError):
+    """A filter that cannot be understood exactly."""
+
+
+class CommandError(Error, ValueError):
+    """A SQL command that cannot be parsed or run."""
+
+
+class SplitError(Error):
+    """Something about one split file."""
+
+
+class DamagedSplitError(SplitError):
+    """A split whose bytes are not what was written."""
+
+
+class MissingSplitError(SplitError):
+    """A split named by the log is not there."""
+
+
+class NewerSplitError(SplitError):
+    """A split of a later format version."""
+
+
+class QueryError(Error, ValueError):
+    """A full-text query that cannot be understood."""
+
+
+class TableError(Error):
+    """A table verb that cannot be carried out as asked."""

@@ -1,0 +1,1 @@
+"""What the log speaks of: actions, fields, statistics and partition values."""

@@ -1,0 +1,331 @@
+"""The actions of the transaction log and their wire form.
+
+A log file is a sequence of JSON objects with one key each: the kind of action,
+and under it the action's fields. The Python attributes are the wire names in
+snake case, so the mapping is made once, here, from the dataclasses themselves.
+Fields this version does not know are kept in `extra` and written back
+unchanged, so that rewriting an action never strips what a newer writer added.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import msgspec
+
+from indextables.errors import CorruptLogError
+
+
+def _whole(value: Any) -> int:
+    """Read a count that may arrive as an int, a float or a string."""
+    if isinstance(value, bool):
+        raise TypeError("a boolean is not a number")
+    number = float(value) if isinstance(value, str) and not _plain(value) else value
+    if isinstance(number, float) and not number.is_integer():
+        raise ValueError(f"{value!r} is not a whole number")
+    return int(number)
+
+
+def _plain(text: str) -> bool:
+    return text.lstrip("+-").isdigit()
+
+
+def _flag(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in {"true", "false"}:
+        return value.lower() == "true"
+    raise TypeError(f"{value!r} is not a boolean")
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not text")
+    return value
+
+
+def _document(value: Any) -> str:
+    """Statistics stand in the log as JSON text or as an object; inside they are text."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _map(value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{value!r} is not an object")
+    return dict(value)
+
+
+def _strings(value: Any) -> dict[str, str | None]:
+    return {key: None if item is None else _scalar_text(item) for key, item in _map(value).items()}
+
+
+def _scalar_text(item: Any) -> str:
+    if isinstance(item, str):
+        return item
+    if isinstance(item, bool):
+        return "true" if item else "false"
+    return msgspec.json.encode(item).decode()
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str) or not hasattr(value, "__iter__"):
+        raise TypeError(f"{value!r} is not a list")
+    return tuple(_text(item) for item in value)
+
+
+def _wire(read: Callable[[Any], Any], default: Any = dataclasses.MISSING) -> Any:
+    """Declare a field with its reader; `default` makes it optional on the wire."""
+    metadata = {"read": read}
+    if default is dataclasses.MISSING:
+        return field(metadata=metadata)
+    if callable(default):
+        return field(default_factory=default, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def _native_format() -> dict[str, Any]:
+    return {"provider": "indextables", "options": {}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtocolAction:
+    """Which readers and writers may touch the table."""
+
+    min_reader_version: int = _wire(_whole)
+    min_writer_version: int = _wire(_whole)
+    reader_features: tuple[str, ...] | None = _wire(_names, None)
+    writer_features: tuple[str, ...] | None = _wire(_names, None)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataAction:
+    """The schema, partitioning and properties of the table."""
+
+    id: str = _wire(_text)
+    name: str | None = _wire(_text, None)
+    description: str | None = _wire(_text, None)
+    format: Mapping[str, Any] = _wire(_map, _native_format)
+    schema_string: str = _wire(_document, "")
+    partition_columns: tuple[str, ...] = _wire(_names, ())
+    configuration: Mapping[str, str | None] = _wire(_strings, dict)
+    created_time: int | None = _wire(_whole, None)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddAction:
+    """A split that is part of the table, with what is known of its rows."""
+
+    path: str = _wire(_text)
+    partition_values: Mapping[str, str | None] = _wire(_strings, dict)
+    size: int = _wire(_whole, 0)
+    modification_time: int = _wire(_whole, 0)
+    data_change: bool = _wire(_flag, True)
+    stats: str | None = _wire(_document, None)
+    tags: Mapping[str, str | None] | None = _wire(_strings, None)
+    min_values: Mapping[str, str | None] | None = _wire(_strings, None)
+    max_values: Mapping[str, str | None] | None = _wire(_strings, None)
+    num_records: int | None = _wire(_whole, None)
+    footer_start_offset: int | None = _wire(_whole, None)
+    footer_end_offset: int | None = _wire(_whole, None)
+    hotcache_start_offset: int | None = _wire(_whole, None)
+    hotcache_length: int | None = _wire(_whole, None)
+    has_footer_offsets: bool = _wire(_flag, False)
+    time_range_start: str | None = _wire(_scalar_text, None)
+    time_range_end: str | None = _wire(_scalar_text, None)
+    split_tags: tuple[str, ...] | None = _wire(_names, None)
+    delete_opstamp: int | None = _wire(_whole, None)
+    num_merge_ops: int | None = _wire(_whole, None)
+    doc_mapping_json: str | None = _wire(_document, None)
+    uncompressed_size_bytes: int | None = _wire(_whole, None)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveAction:
+    """A tombstone: the split is no longer part of the table."""
+
+    path: str = _wire(_text)
+    deletion_timestamp: int | None = _wire(_whole, None)
+    data_change: bool = _wire(_flag, True)
+    extended_file_metadata: bool | None = _wire(_flag, None)
+    partition_values: Mapping[str, str | None] | None = _wire(_strings, None)
+    size: int | None = _wire(_whole, None)
+    tags: Mapping[str, str | None] | None = _wire(_strings, None)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkipAction:
+    """A split that an operation could not handle and should leave alone for a while."""
+
+    path: str = _wire(_text)
+    skip_timestamp: int = _wire(_whole)
+    reason: str = _wire(_text)
+    operation: str = _wire(_text)
+    partition_values: Mapping[str, str | None] | None = _wire(_strings, None)
+    size: int | None = _wire(_whole, None)
+    retry_after: int | None = _wire(_whole, None)
+    skip_count: int = _wire(_whole, 1)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TxnAction:
+    """How far an application has come, for writing every batch exactly once."""
+
+    app_id: str = _wire(_text)
+    version: int = _wire(_whole)
+    last_updated: int | None = _wire(_whole, None)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitInfo:
+    """When, by what and with which outcome a version was written."""
+
+    timestamp: int | None = _wire(_whole, None)
+    operation: str | None = _wire(_text, None)
+    operation_parameters: Mapping[str, Any] = _wire(_map, dict)
+    operation_metrics: Mapping[str, Any] = _wire(_map, dict)
+    user_metadata: str | None = _wire(_text, None)
+    engine_info: str | None = _wire(_text, None)
+    commit_id: str | None = _wire(_text, None)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+Action = ProtocolAction | MetadataAction | AddAction | RemoveAction | SkipAction | TxnAction | CommitInfo
+A = TypeVar("A", bound=Action)
+
+KINDS: Mapping[str, type[Action]] = MappingProxyType(
+    {
+        "protocol": ProtocolAction,
+        "metaData": MetadataAction,
+        "add": AddAction,
+        "remove": RemoveAction,
+        "mergeskip": SkipAction,
+        "txn": TxnAction,
+        "commitInfo": CommitInfo,
+    }
+)
+WIRE_KEYS: Mapping[type[Action], str] = MappingProxyType({kind: key for key, kind in KINDS.items()})
+
+# Written even when they equal their default: readers of the format expect them.
+_ALWAYS = {
+    "id", "format", "schemaString", "partitionColumns", "configuration",
+    "path", "partitionValues", "size", "modificationTime", "dataChange", "skipCount",
+}  # fmt: skip
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(part.capitalize() for part in rest)
+
+
+@dataclass(frozen=True, slots=True)
+class _WireField:
+    attribute: str
+    wire: str
+    read: Callable[[Any], Any]
+    default: Any
+    always: bool
+
+
+def _wire_fields(kind: type[Action]) -> tuple[_WireField, ...]:
+    found = []
+    for item in dataclasses.fields(kind):
+        if item.name == "extra":
+            continue
+        wire = _camel(item.name)
+        default = item.default
+        if item.default_factory is not dataclasses.MISSING:
+            default = item.default_factory()
+        always = default is dataclasses.MISSING or (wire in _ALWAYS and default is not None)
+        found.append(_WireField(item.name, wire, item.metadata["read"], default, always))
+    return tuple(found)
+
+
+_FIELDS: Mapping[type[Action], tuple[_WireField, ...]] = {kind: _wire_fields(kind) for kind in KINDS.values()}
+_BY_WIRE = {kind: {item.wire: item for item in items} for kind, items in _FIELDS.items()}
+
+
+def action_from_wire(key: str, body: Any) -> Action | None:
+    """Build the action of one log object; None for a kind this version does not know."""
+    kind = KINDS.get(key)
+    if kind is None:
+        return None
+    if not isinstance(body, dict):
+        raise CorruptLogError(f"a {key!r} action holds {type(body).__name__}, not an object", action=key)
+    known = _BY_WIRE[kind]
+    values: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
+    for name, value in body.items():
+        item = known.get(name)
+        if item is None:
+            extra[name] = value
+        elif value is not None:
+            try:
+                values[item.attribute] = item.read(value)
+            except (TypeError, ValueError) as bad:
+                raise CorruptLogError(f"field {name!r} of a {key!r} action: {bad}", action=key) from bad
+    missing = [
+        f.wire for f in _FIELDS[kind] if f.default is dataclasses.MISSING and f.attribute not in values
+    ]
+    if missing:
+        raise CorruptLogError(f"a {key!r} action lacks {', '.join(missing)}", action=key)
+    if extra:
+        values["extra"] = extra
+    return kind(**values)
+
+
+def action_to_wire(action: Action) -> tuple[str, dict[str, Any]]:
+    """Return the wire key and fields of an action; absent optional fields are left out."""
+    kind = type(action)
+    body: dict[str, Any] = {}
+    for item in _FIELDS[kind]:
+        value = getattr(action, item.attribute)
+        if value is None or (not item.always and value == item.default):
+            continue
+        body[item.wire] = _plain_json(value)
+    body.update(action.extra)
+    return WIRE_KEYS[kind], body
+
+
+def _plain_json(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain_json(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return list(value)
+    return value
+
+
+_ENCODER = msgspec.json.Encoder()
+
+
+def encode_action(action: Action) -> bytes:
+    """Return the action as one line of a log file, without its newline."""
+    key, body = action_to_wire(action)
+    return _ENCODER.encode({key: body})
+
+
+def decode_line(line: bytes | str) -> Action | None:
+    """Read one line of a log file; None when its kind is not known. Raises CorruptLogError on bad JSON."""
+    try:
+        document = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as bad:
+        raise CorruptLogError(f"not a JSON object: {bad}") from bad
+    if not isinstance(document, dict):
+        raise CorruptLogError(f"holds {type(document).__name__}, not an object with one action")
+    unknown = True
+    for key, body in document.items():
+        if key in KINDS and body is not None:
+            return action_from_wire(key, body)
+        unknown = unknown and key not in KINDS
+    if not unknown or not document:
+        raise CorruptLogError("holds no action")
+    return None

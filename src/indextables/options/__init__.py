@@ -1,0 +1,206 @@
+"""Options, resolved once at the edge into frozen groups that everything below reads.
+
+Keys are written with the prefix `spark.indextables.` in session and Hadoop
+configurations; in `.option()` and `options=` the prefix may be left out. The
+options themselves stand in `groups`; `reference` turns them into
+`docs/options.md`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from indextables.errors import OptionError
+from indextables.options.groups import (
+    COLUMN_KEYS,
+    CheckpointOptions,
+    CompressionOptions,
+    IndexingOptions,
+    MergeOptions,
+    PurgeOptions,
+    RepairOptions,
+    ReplayOptions,
+    RetentionOptions,
+    SearchOptions,
+    StatsOptions,
+    TransactionOptions,
+    WriteOptions,
+)
+from indextables.options.kinds import Kind, parse_size
+
+__all__ = [
+    "KEYS",
+    "PREFIX",
+    "CheckpointOptions",
+    "CompressionOptions",
+    "IndexingOptions",
+    "MergeOptions",
+    "Options",
+    "PurgeOptions",
+    "RepairOptions",
+    "ReplayOptions",
+    "RetentionOptions",
+    "SearchOptions",
+    "StatsOptions",
+    "TransactionOptions",
+    "WriteOptions",
+    "canonical",
+    "declared",
+    "is_storage_key",
+    "parse_size",
+]
+
+PREFIX = "spark.indextables."
+STORAGE_PREFIXES = ("aws_", "azure_", "google_", "fs.", "storage.", "s3_", "client_")
+
+_log = logging.getLogger(__name__)
+_warned: set[str] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """All options, resolved."""
+
+    checkpoint: CheckpointOptions = field(default_factory=CheckpointOptions)
+    retention: RetentionOptions = field(default_factory=RetentionOptions)
+    transaction: TransactionOptions = field(default_factory=TransactionOptions)
+    compression: CompressionOptions = field(default_factory=CompressionOptions)
+    stats: StatsOptions = field(default_factory=StatsOptions)
+    repair: RepairOptions = field(default_factory=RepairOptions)
+    replay: ReplayOptions = field(default_factory=ReplayOptions)
+    write: WriteOptions = field(default_factory=WriteOptions)
+    merge: MergeOptions = field(default_factory=MergeOptions)
+    purge: PurgeOptions = field(default_factory=PurgeOptions)
+    search: SearchOptions = field(default_factory=SearchOptions)
+    indexing: IndexingOptions = field(default_factory=IndexingOptions)
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False)
+    explicit: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        explicit: Mapping[str, Any] | Options | None = None,
+        *,
+        session: Mapping[str, str] | None = None,
+        hadoop: Mapping[str, str] | None = None,
+        table: Mapping[str, str | None] | None = None,
+    ) -> Options:
+        """Resolve option > session configuration > Hadoop configuration > table property > default."""
+        if isinstance(explicit, Options):
+            if not (session or hadoop or table):
+                return explicit
+            explicit = explicit.explicit
+        given = {key: _as_text(value) for key, value in (explicit or {}).items() if value is not None}
+        layers = [
+            _known(table or {}, "table property", strict=False),
+            _known(hadoop or {}, "Hadoop configuration", strict=False),
+            _known(session or {}, "session configuration", strict=False),
+            _known(given, "option", strict=True),
+        ]
+        merged: dict[str, str] = {}
+        for layer in layers:
+            merged.update(layer)
+        return _build(merged, given)
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return ",".join(str(item) for item in value)
+    return str(value)
+
+
+GROUPS: Mapping[str, type[Any]] = {
+    item.name: item.default_factory
+    for item in dataclasses.fields(Options)
+    if isinstance(item.default_factory, type) and dataclasses.is_dataclass(item.default_factory)
+}
+
+
+def declared() -> Iterator[tuple[str, dataclasses.Field[Any]]]:
+    """Every option with the name of its group, in the order of this file."""
+    for name, group in GROUPS.items():
+        for item in dataclasses.fields(group):
+            if "key" in item.metadata:
+                yield name, item
+
+
+_CANONICAL: dict[str, str] = {}
+for _, _item in declared():
+    _key = _item.metadata["key"]
+    for _name in (_key, *_item.metadata["aliases"]):
+        _CANONICAL[_name.lower()] = _key
+KEYS = tuple(sorted(set(_CANONICAL.values())))
+
+
+def canonical(key: str) -> str | None:
+    """Return the key as this file spells it, without prefix; None when it is not one of ours."""
+    lowered = key.lower()
+    bare = lowered.removeprefix(PREFIX)
+    found = _CANONICAL.get(bare) or _CANONICAL.get(lowered)
+    if found is not None:
+        return found
+    for prefix in COLUMN_KEYS:
+        if bare.startswith(prefix) and len(bare) > len(prefix):
+            return prefix + key[len(key) - len(bare) + len(prefix) :]
+    return None
+
+
+def is_storage_key(key: str) -> bool:
+    """Whether a key configures the object store rather than the table."""
+    return key.lower().removeprefix(PREFIX).startswith(STORAGE_PREFIXES)
+
+
+def _known(layer: Mapping[str, Any], origin: str, *, strict: bool) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for key, value in layer.items():
+        if value is None:
+            continue
+        name = canonical(key)
+        if name is not None:
+            found[name] = _as_text(value)
+        elif is_storage_key(key):
+            found[key] = _as_text(value)
+        elif strict:
+            raise OptionError(f"unknown option {key!r}{_nearest(key)}", key=key)
+        elif key.lower().startswith(PREFIX) and key not in _warned:
+            _warned.add(key)
+            _log.warning("unknown key %r in the %s is ignored%s", key, origin, _nearest(key))
+    return found
+
+
+def _nearest(key: str) -> str:
+    bare = key.lower().removeprefix(PREFIX)
+    spelled = {name.lower(): name for name in (*KEYS, *(prefix + "<column>" for prefix in COLUMN_KEYS))}
+    close = difflib.get_close_matches(bare, spelled, n=1, cutoff=0.5)
+    return f"; did you mean {PREFIX + spelled[close[0]]!r}?" if close else "; docs/options.md lists them all"
+
+
+def _build(merged: Mapping[str, str], given: Mapping[str, str]) -> Options:
+    groups: dict[str, dict[str, Any]] = {}
+    for group, item in declared():
+        key = item.metadata["key"]
+        if key in merged:
+            groups.setdefault(group, {})[item.name] = _read(key, merged[key], item.metadata["kind"])
+    for prefix, (name, _) in COLUMN_KEYS.items():
+        values = {key.removeprefix(prefix): value for key, value in merged.items() if key.startswith(prefix)}
+        if values:
+            groups.setdefault("indexing", {})[name] = values
+    built: dict[str, Any] = {name: GROUPS[name](**values) for name, values in groups.items()}
+    storage = {key: value for key, value in merged.items() if is_storage_key(key) and canonical(key) is None}
+    return Options(**built, storage=storage, explicit=dict(given))
+
+
+def _read(key: str, value: str, kind: Kind) -> Any:
+    try:
+        return kind.read(value)
+    except ValueError as bad:
+        raise OptionError(
+            f"option {PREFIX + key} is {value!r}; expected {kind.name}", key=PREFIX + key, value=value
+        ) from bad

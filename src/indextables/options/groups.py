@@ -1,0 +1,276 @@
+"""Every option, once: its key, type, default and meaning, in groups that belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from indextables.options.kinds import (
+    BOOLEAN,
+    COUNT,
+    FRACTION,
+    HOURS,
+    NAMES,
+    POSITIVE,
+    SIZE,
+    STRATEGY,
+    TEXT,
+    at_least,
+    auto_or,
+    one_of,
+    option,
+)
+
+DELTA_REPLAY_PREFIX = "spark.databricks.delta.v2.distributedLogReplay."
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointOptions:
+    """When and how checkpoints are written and read."""
+
+    enabled: bool = option("checkpoint.enabled", True, BOOLEAN, "Write checkpoints after commits.")
+    interval: int = option("checkpoint.interval", 10, POSITIVE, "Versions between two checkpoints.")
+    parallelism: int = option("checkpoint.parallelism", 4, POSITIVE, "Log files read at the same time.")
+    read_timeout_s: int = option(
+        "checkpoint.read.timeoutSeconds", 30, POSITIVE, "Seconds after which reading log files gives up."
+    )
+    actions_per_part: int = option(
+        "checkpoint.actionsPerPart",
+        100_000,
+        POSITIVE,
+        "Actions above which a checkpoint is written in parts.",
+    )
+    format: str = option(
+        "checkpoint.format", "json", one_of("json", "parquet"),
+        "Form of checkpoints; `parquet` raises the table to protocol 3/3.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionOptions:
+    """How long log files are kept."""
+
+    log_ms: int = option(
+        "logRetention.duration", 2_592_000_000, COUNT, "Milliseconds a version file is kept."
+    )
+    checkpoint_ms: int = option(
+        "checkpointRetention.duration", 7_200_000, COUNT, "Milliseconds an older checkpoint is kept."
+    )
+    cleanup_enabled: bool = option(
+        "cleanup.enabled", True, BOOLEAN, "Delete expired log files after commits."
+    )
+    failure_policy: str = option(
+        "cleanup.failurePolicy", "continue", one_of("continue", "fail"),
+        "Whether a failed cleanup is a warning or an error.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionOptions:
+    """How the log is read, cached and committed to."""
+
+    use_optimized: bool = option(
+        "transaction.useOptimized", True, BOOLEAN,
+        "Replay with the columnar engine; false selects the plain sequential one.",
+        aliases=("transaction.optimized.enabled",),
+    )  # fmt: skip
+    cache_enabled: bool = option(
+        "transaction.cache.enabled", True, BOOLEAN, "Cache what was read from the log."
+    )
+    cache_expiration_s: int = option(
+        "transaction.cache.expirationSeconds", 300, COUNT, "Seconds a cached value lives, from its write."
+    )
+    max_staleness_s: int = option(
+        "transaction.maxStalenessSeconds",
+        5,
+        COUNT,
+        "Seconds for which 'nothing newer' is believed; 0 always looks.",
+    )
+    max_attempts: int = option(
+        "transaction.retry.maxAttempts", 10, POSITIVE, "Commit attempts without progress before giving up."
+    )
+    base_delay_ms: int = option("transaction.retry.baseDelayMs", 100, COUNT, "First pause after a conflict.")
+    max_delay_ms: int = option("transaction.retry.maxDelayMs", 5000, COUNT, "Longest pause after a conflict.")
+    txn_retention_hours: float = option(
+        "transaction.txnRetentionHours", 720, HOURS, "Hours an application's last batch number is remembered."
+    )
+    check_protocol: bool = option(
+        "protocol.checkEnabled", True, BOOLEAN,
+        "Refuse to read tables of a newer protocol; writing them is always refused.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class CompressionOptions:
+    """How log files are compressed."""
+
+    enabled: bool = option(
+        "transaction.compression.enabled", True, BOOLEAN, "Compress version files and checkpoints."
+    )
+    codec: str = option("transaction.compression.codec", "gzip", one_of("gzip"), "The compression codec.")
+    gzip_level: int | None = option(
+        "transaction.compression.gzip.level",
+        None,
+        at_least(1, 9),
+        "gzip level 1-9; unset: the fast level 1.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StatsOptions:
+    """Which statistics are collected, and how long they may be."""
+
+    truncation_enabled: bool = option(
+        "stats.truncation.enabled", True, BOOLEAN, "Keep long values out of the statistics."
+    )
+    max_length: int = option(
+        "stats.truncation.maxLength", 1024, POSITIVE, "Longest minimum or maximum kept whole, in characters."
+    )
+    strategy: str = option(
+        "stats.truncation.strategy", "drop", STRATEGY,
+        "`drop` leaves a long value out, `truncate` keeps its beginning and a marker.",
+    )  # fmt: skip
+    num_indexed_cols: int = option(
+        "dataSkippingNumIndexedCols", 32, at_least(-1),
+        "How many of the first columns get statistics; -1 all, 0 none.",
+    )  # fmt: skip
+    columns: tuple[str, ...] | None = option(
+        "dataSkippingStatsColumns", None, NAMES, "Columns that get statistics, instead of the first ones."
+    )
+    skip_cooldown_hours: float = option(
+        "skippedFiles.cooldownHours", 24, HOURS, "Hours a skipped file is left alone."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RepairOptions:
+    """How REPAIR checks and writes."""
+
+    validate_splits: str = option(
+        "repair.validateSplits", "true", one_of("true", "false", "deep"),
+        "Check that splits exist; `deep` also reads footers and checks sums.",
+    )  # fmt: skip
+    preserve_stats: bool = option("repair.preserveStats", True, BOOLEAN, "Keep the statistics of the splits.")
+    parallelism: int = option("repair.parallelism", 4, POSITIVE, "Checks that run at the same time.")
+    fail_on_missing: bool = option(
+        "repair.failOnMissing", False, BOOLEAN, "Write nothing when a split is missing."
+    )
+
+
+def _replay(name: str) -> dict[str, tuple[str, ...]]:
+    return {"aliases": (DELTA_REPLAY_PREFIX + name,)}
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayOptions:
+    """Where the log is replayed."""
+
+    enabled: bool = option(
+        "distributedLogReplay.enabled", True, BOOLEAN, "Allow replay on Spark.", **_replay("enabled")
+    )
+    num_partitions: int | None = option(
+        "distributedLogReplay.numPartitions", None, auto_or(POSITIVE),
+        "Partitions of a replay on Spark; auto is at most 50.", **_replay("numPartitions"),
+    )  # fmt: skip
+    file_threshold: int | None = option(
+        "distributedLogReplay.fileThreshold", None, auto_or(COUNT),
+        "Files above which Spark replays; auto goes by memory.", **_replay("fileThreshold"),
+    )  # fmt: skip
+    local_memory: int = option(
+        "distributedLogReplay.localMemory",
+        1 << 30,
+        SIZE,
+        "Memory the local engine may need before Spark replays.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """How rows become splits."""
+
+    target_split_bytes: int = option(
+        "write.targetSplitBytes", 128 << 20, SIZE, "Size at which a split is closed."
+    )
+    max_rows_per_split: int = option(
+        "write.maxRowsPerSplit", 2_000_000, POSITIVE, "Rows at which a split is closed."
+    )
+    max_open_splits: int = option("write.maxOpenSplits", 8, POSITIVE, "Splits a task keeps open at once.")
+    optimize: bool = option(
+        "write.optimizeWrite", False, BOOLEAN, "Repartition to the target split size before writing.",
+        aliases=("optimizeWrite", "write.optimizeWrite.enabled"),
+    )  # fmt: skip
+    timestamps: str = option(
+        "write.timestamps", "error", one_of("error", "truncate"),
+        "What to do with nanoseconds that microseconds cannot hold.", aliases=("timestamps",),
+    )  # fmt: skip
+    merge_on_write: bool = option("mergeOnWrite.enabled", False, BOOLEAN, "Merge small splits after a write.")
+    purge_on_write: bool = option("purgeOnWrite.enabled", False, BOOLEAN, "Purge orphans after a write.")
+
+
+@dataclass(frozen=True, slots=True)
+class MergeOptions:
+    """How small splits are merged."""
+
+    target_bytes: int = option("merge.targetBytes", 512 << 20, SIZE, "Size of a merged split.")
+    skip_split_threshold: float = option(
+        "merge.skipSplitThreshold", 0.45, FRACTION,
+        "Splits at or above this share of the target are left alone.",
+    )  # fmt: skip
+    max_source_splits: int = option(
+        "merge.maxSourceSplitsPerMerge", 1000, at_least(2), "Most splits merged into one."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeOptions:
+    """What PURGE may delete."""
+
+    default_retention_hours: float = option(
+        "purge.defaultRetentionHours", 168, HOURS, "Age of orphans that PURGE deletes."
+    )
+    min_retention_hours: float = option("purge.minRetentionHours", 24, HOURS, "The least age PURGE accepts.")
+    retention_check: bool = option(
+        "purge.retentionCheckEnabled", True, BOOLEAN, "Refuse ages below the minimum."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """How searches run."""
+
+    max_hits: int | None = option(
+        "search.maxHits", None, POSITIVE, "Most rows a search may return per split."
+    )
+    cache_dir: str | None = option(
+        "indexCache.dir", None, TEXT, "Directory for extracted indexes; unset: temporary."
+    )
+    cache_max_bytes: int = option("indexCache.maxBytes", 4 << 30, SIZE, "Size limit of that directory.")
+    time_zone: str = option("timeZone", "UTC", TEXT, "Zone of timestamps written without one.")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexingOptions:
+    """Which columns are indexed for search, and how; settings by column name."""
+
+    fast_fields: tuple[str, ...] | None = option(
+        "indexing.fastfields", None, NAMES, "Columns with fast columnar access inside the index."
+    )
+    typemap: Mapping[str, str] = field(default_factory=dict)
+    tokenizer: Mapping[str, str] = field(default_factory=dict)
+    record_option: Mapping[str, str] = field(default_factory=dict)
+
+
+COLUMN_KEYS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "indexing.typemap.": ("typemap", "Index type of a column: text, string, json or ip."),
+        "indexing.tokenizer.": (
+            "tokenizer",
+            "Tokenizer of a text column: default, raw, en_stem, whitespace.",
+        ),
+        "indexing.indexrecordoption.": (
+            "record_option",
+            "What the index keeps per term: basic, freq, position.",
+        ),
+    }
+)

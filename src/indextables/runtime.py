@@ -1,0 +1,124 @@
+"""What the code below Spark needs from the place it runs in, as one value.
+
+A `Runtime` holds a clock, a way to run work in parallel, the replay engines
+that exist beyond the local ones, and a way to hand a table to the caller. On
+one machine that is `LOCAL`; a Spark session provides another. Everything below
+`spark/` takes a Runtime and never names Spark.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@runtime_checkable
+class Clock(Protocol):
+    """Time, as a parameter."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch, UTC."""
+        ...
+
+    def monotonic_s(self) -> float:
+        """Seconds on a clock that never goes back."""
+        ...
+
+    def sleep_s(self, seconds: float) -> None:
+        """Let the given time pass."""
+        ...
+
+
+@runtime_checkable
+class Workers(Protocol):
+    """Somewhere to run many independent pieces of work."""
+
+    name: str
+
+    def map(
+        self, function: Callable[[T], R], items: Iterable[T], *, parallelism: int | None = None
+    ) -> Iterator[R]:
+        """Apply a picklable function to every item; results come back in order."""
+        ...
+
+
+@runtime_checkable
+class Frames(Protocol):
+    """What an Arrow table becomes before the caller sees it."""
+
+    def from_arrow(self, table: Any) -> Any:
+        """The caller's kind of table with the same rows."""
+        ...
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch, UTC."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic_s(self) -> float:
+        """Seconds on a clock that never goes back."""
+        return time.monotonic()
+
+    def sleep_s(self, seconds: float) -> None:
+        """Let the given time pass."""
+        time.sleep(seconds)
+
+
+class ThreadWorkers:
+    """Threads of this process; the work itself releases the interpreter lock."""
+
+    name = "threads"
+
+    def map(
+        self, function: Callable[[T], R], items: Iterable[T], *, parallelism: int | None = None
+    ) -> Iterator[R]:
+        """Apply a function to every item; the first failure ends the rest that has not begun."""
+        work = list(items)
+        width = min(len(work), parallelism or default_parallelism())
+        if width <= 1:
+            yield from map(function, work)
+            return
+        pool = ThreadPoolExecutor(max_workers=width, thread_name_prefix="indextables")
+        try:
+            futures = [pool.submit(function, item) for item in work]
+            for future in futures:
+                yield future.result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+class ArrowFrames:
+    """Arrow tables stay Arrow tables."""
+
+    def from_arrow(self, table: Any) -> Any:
+        """Return the table itself."""
+        return table
+
+
+def default_parallelism() -> int:
+    """Threads worth starting here: one per core the process may use, at least two for waiting on I/O."""
+    return max(2, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """The surroundings of one table handle."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    workers: Workers = field(default_factory=ThreadWorkers)
+    engines: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    frames: Frames = field(default_factory=ArrowFrames)
+
+
+LOCAL = Runtime()
