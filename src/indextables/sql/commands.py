@@ -1,0 +1,132 @@
+"""The maintenance commands as values: what a statement says, with nothing of how it was typed.
+
+The grammar makes them from text, the runner carries them out. A command knows
+its table only as the user named it; the runner turns the name into a place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+@dataclass(frozen=True, slots=True)
+class TableName:
+    """A table as a statement names it: a path, or the parts of a view's name."""
+
+    path: str | None = None
+    view: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.path if self.path is not None else ".".join(self.view)
+
+
+@dataclass(frozen=True, slots=True)
+class RepairLog:
+    """REPAIR INDEXFILES TRANSACTION LOG: write a clean log beside a broken one."""
+
+    source: str
+    target: str
+    from_splits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MergeSplits:
+    """MERGE SPLITS: turn small splits into larger ones."""
+
+    table: TableName
+    where: str | None = None
+    target_bytes: int | None = None
+    max_dest_splits: int | None = None
+    max_source_splits: int | None = None
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Purge:
+    """PURGE INDEXTABLE: delete split files that no version needs any more."""
+
+    table: TableName
+    older_than_hours: int | None = None
+    log_retention_hours: int | None = None
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropPartitions:
+    """DROP INDEXTABLES PARTITIONS: remove whole partitions from the log."""
+
+    table: TableName
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriteCheckpoint:
+    """CHECKPOINT INDEXTABLES, also spelt COMPACT: write a checkpoint of the newest version."""
+
+    table: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class TruncateHistory:
+    """TRUNCATE INDEXTABLES TIME TRAVEL: keep the newest version only."""
+
+    table: TableName
+    dry_run: bool = False
+
+
+class Subject(Enum):
+    """What DESCRIBE INDEXTABLES is asked about."""
+
+    TRANSACTION_LOG = "TRANSACTION LOG"
+    STATE = "STATE"
+    HISTORY = "HISTORY"
+    SKIPPED_FILES = "SKIPPED FILES"
+    COMPONENT_SIZES = "COMPONENT SIZES"
+    DATA_SKIPPING_STATS = "DATA SKIPPING STATS"
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """DESCRIBE INDEXTABLES: read facts about a table, or about skipping in this process."""
+
+    subject: Subject
+    table: TableName | None = None
+    include_all: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidateCache:
+    """INVALIDATE INDEXTABLES TRANSACTION LOG CACHE: forget what was read, of one table or of all."""
+
+    table: TableName | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """RESTORE INDEXTABLES: make an older version the newest again."""
+
+    table: TableName
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRows:
+    """DELETE FROM INDEXTABLES: remove the rows that match."""
+
+    table: TableName
+    where: str
+
+
+Command = (
+    RepairLog
+    | MergeSplits
+    | Purge
+    | DropPartitions
+    | WriteCheckpoint
+    | TruncateHistory
+    | Describe
+    | InvalidateCache
+    | Restore
+    | DeleteRows
+)

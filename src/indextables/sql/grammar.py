@@ -1,0 +1,323 @@
+"""The grammar of the maintenance commands: text in, one command value out, or a CommandError.
+
+Keywords may be written in any case. Comments are blanked out first, character
+for character, so that every line and column in an error is one the user typed.
+Clauses of two words (TARGET SIZE, DRY RUN) are single terminals: a WHERE clause
+is any run of tokens up to such a clause or the end, and a column that happens
+to be called `target` or `run` stays a column.
+
+`is_command` decides which statements are ours. It claims as little as possible:
+``DESCRIBE indextables``, ``DELETE FROM indextables WHERE ...`` and everything
+that starts with REPAIR TABLE, MERGE INTO or DROP TABLE belong to Spark.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from indextables.errors import CommandError
+from indextables.sql.commands import (
+    Command,
+    DeleteRows,
+    Describe,
+    DropPartitions,
+    InvalidateCache,
+    MergeSplits,
+    Purge,
+    RepairLog,
+    Restore,
+    Subject,
+    TableName,
+    TruncateHistory,
+    WriteCheckpoint,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lark import Lark, Token, Tree
+
+_EXPECTED = {
+    "STRING": "a quoted path",
+    "NAME": "a name",
+    "QUOTED_NAME": None,
+    "NUMBER": "a whole number",
+    "SIZE_LITERAL": "a size such as 100M",
+    "DECIMAL": None,
+    "OPERATOR": None,
+    "DOT": None,
+    "SEMICOLON": None,
+    "$END": "the end of the statement",
+    "UNIT": "DAYS or HOURS",
+    "TARGET_SIZE": "TARGET SIZE",
+    "MAX_DEST_SPLITS": "MAX DEST SPLITS",
+    "MAX_SOURCE_SPLITS": "MAX SOURCE SPLITS PER MERGE",
+    "OLDER_THAN": "OLDER THAN",
+    "LOG_RETENTION": "TRANSACTION LOG RETENTION",
+    "DRY_RUN": "DRY RUN",
+}
+
+_OURS = re.compile(
+    r"""(?: REPAIR\s+INDEXFILES
+          | MERGE\s+SPLITS
+          | (?:PURGE|DROP|CHECKPOINT|COMPACT|TRUNCATE|INVALIDATE)\s+INDEXTABLES?
+          | DESC(?:RIBE)?\s+INDEXTABLES?\s+(?:TRANSACTION|STATE|HISTORY|SKIPPED|COMPONENT|DATA)
+          | RESTORE\s+INDEXTABLES?(?=\s*['"`]|\s+(?!TO\b)\w)
+          | DELETE\s+FROM\s+INDEXTABLES?(?=\s*['"`]|\s+(?!(?:AS|WHERE)\b)\w)
+        )(?![\w.])""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_LEXEME = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`|--[^\n]*|/\*|.", re.DOTALL)
+_BLOCK_EDGE = re.compile(r"/\*|\*/")
+_SHOWN_LINE = 240
+_DIGITS = 20
+_NOT_NEWLINE = re.compile(r"[^\n]")
+_SIZE = re.compile(r"(\d+)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_LARGEST = {"hours": 24 * 36_500, "count": 2**31 - 1, "bytes": 1 << 50, "version": 10**20 - 1}
+
+
+def is_command(text: str) -> bool:
+    """Whether a statement is one of ours; everything else belongs to Spark."""
+    try:
+        blanked = _without_comments(text)
+    except CommandError:
+        return False
+    return _OURS.match(blanked.lstrip()) is not None
+
+
+def parse_command(text: str) -> Command:
+    """The command that a statement states; a CommandError shows line, column and what was expected."""
+    from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
+
+    blanked = _without_comments(text)
+    try:
+        tree = _parser().parse(blanked)
+    except UnexpectedToken as error:
+        expected = _expected(error.accepts or error.expected)
+        if error.token.type == "$END":
+            raise _too_early(blanked, expected) from error
+        at, problem = error.token.start_pos or 0, f"unexpected {_shown(str(error.token))}"
+        raise _failure(blanked, at, problem, expected) from error
+    except UnexpectedCharacters as error:
+        at = error.pos_in_stream
+        open_quote = blanked[at] in "'\"`"
+        problem = "this quote is not closed" if open_quote else f"unexpected {_shown(blanked[at:])}"
+        raise _failure(blanked, at, problem, _expected(error.allowed or ())) from error
+    except UnexpectedEOF as error:
+        raise _too_early(blanked, ()) from error
+    return _command(tree.children[0], blanked)
+
+
+@cache
+def _parser() -> Lark:
+    from lark import Lark
+
+    return Lark.open(
+        "commands.lark",
+        rel_to=__file__,
+        parser="lalr",
+        lexer="contextual",
+        propagate_positions=True,
+        maybe_placeholders=False,
+    )
+
+
+def _without_comments(text: str) -> str:
+    """The text with every comment turned into spaces of the same length; block comments nest, as in Spark."""
+    if "--" not in text and "/*" not in text:
+        return text
+    kept: list[str] = []
+    at = 0
+    while at < len(text):
+        lexeme = _LEXEME.match(text, at)
+        assert lexeme is not None
+        piece = lexeme.group()
+        if piece == "/*":
+            piece = text[at : _block_end(text, at)]
+        comment = piece.startswith(("--", "/*"))
+        kept.append(_NOT_NEWLINE.sub(" ", piece) if comment else piece)
+        at += len(piece)
+    return "".join(kept)
+
+
+def _block_end(text: str, start: int) -> int:
+    depth = 0
+    for edge in _BLOCK_EDGE.finditer(text, start):
+        depth += 1 if edge.group() == "/*" else -1
+        if depth == 0:
+            return edge.end()
+    raise _failure(text, start, "this comment is not closed", ("*/",))
+
+
+def _failure(text: str, at: int, problem: str, expected: tuple[str, ...]) -> CommandError:
+    line = text.count("\n", 0, at) + 1
+    column = at - (text.rfind("\n", 0, at) + 1) + 1
+    wanted = f"; expected {_either(expected)}" if expected else ""
+    message = f"Line {line}, column {column}: {problem}{wanted}."
+    source = text.split("\n")[line - 1]
+    if source.strip() and len(source) <= _SHOWN_LINE and source.isprintable():
+        message += f"\n  {source}\n  {' ' * (column - 1)}^"
+    return CommandError(message, line=line, column=column, expected=expected)
+
+
+def _too_early(text: str, expected: tuple[str, ...]) -> CommandError:
+    return _failure(text, len(text.rstrip()), "the statement ends too early", expected)
+
+
+def _expected(terminals: Iterable[str]) -> tuple[str, ...]:
+    names = set(terminals)
+    if "OPERATOR" in names:
+        names = (names - {"NAME", "STRING", "NUMBER", "SIZE_LITERAL"}) | {"a condition"}
+    shown = {_EXPECTED.get(name, name) for name in names}
+    return tuple(sorted(name for name in shown if name))
+
+
+def _either(names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def _shown(rest: str) -> str:
+    word = re.match(r"\w+|\S", rest)
+    return f"'{word.group()[:40]}'" if word else "the end"
+
+
+def _command(tree: Tree[Token], text: str) -> Command:
+    """The command value of one parse tree."""
+    match tree.data:
+        case "repair":
+            source, target = (_path(part, text) for part in tree.find_data("string"))
+            return RepairLog(source, target, from_splits="SPLITS" in _types(tree))
+        case "merge":
+            return MergeSplits(_table(tree, text), _where(tree, text), **_clauses(tree, text))
+        case "purge":
+            return Purge(_table(tree, text), **_clauses(tree, text))
+        case "drop_partitions":
+            return DropPartitions(_table(tree, text), _where(tree, text) or "")
+        case "checkpoint":
+            return WriteCheckpoint(_table(tree, text))
+        case "truncate":
+            return TruncateHistory(_table(tree, text), **_clauses(tree, text))
+        case "describe":
+            return _describe(tree, text)
+        case "invalidate":
+            return InvalidateCache(_table_or_none(tree, text))
+        case "restore":
+            return Restore(_table(tree, text), _number(tree, "version", text))
+        case "delete":
+            return DeleteRows(_table(tree, text), _where(tree, text) or "")
+    raise AssertionError(tree.data)
+
+
+def _describe(tree: Tree[Token], text: str) -> Describe:
+    subject: Any = tree.children[-1]
+    words = [str(token).upper() for token in subject.children if not hasattr(token, "data")]
+    include_all = words[-2:] == ["INCLUDE", "ALL"]
+    name = " ".join(words[:-2] if include_all else words)
+    return Describe(Subject(name), _table_or_none(subject, text), include_all)
+
+
+def _table(tree: Tree[Token], text: str) -> TableName:
+    table = _table_or_none(tree, text)
+    assert table is not None
+    return table
+
+
+def _table_or_none(tree: Tree[Token], text: str) -> TableName | None:
+    for named in tree.find_pred(lambda part: part.data in ("path", "view")):
+        if named.data == "path":
+            return TableName(path=_path(named, text))
+        parts = tuple(_unquoted(part) for part in named.children if part.type != "DOT")
+        schema, *rest = parts
+        if schema.lower() == "indextables" and len(rest) == 1:
+            return TableName(path=rest[0])
+        return TableName(view=parts)
+    return None
+
+
+def _path(tree: Tree[Token], text: str) -> str:
+    token = _first(tree)
+    path = _unquoted(token)
+    if not path.strip() or "\0" in path:
+        raise _failure(text, token.start_pos or 0, "this is not a path", ("a quoted path",))
+    return path
+
+
+def _where(tree: Tree[Token], text: str) -> str | None:
+    for predicate in tree.find_data("predicate"):
+        return text[predicate.meta.start_pos : predicate.meta.end_pos]
+    return None
+
+
+def _clauses(tree: Tree[Token], text: str) -> dict[str, Any]:
+    """The optional clauses as keyword arguments of the command, each allowed once."""
+    found: dict[str, Any] = {}
+    for clause in tree.children:
+        match getattr(clause, "data", None):
+            case "target_size":
+                item = ("target_bytes", _size(clause, text))
+            case "max_dest":
+                item = ("max_dest_splits", _number(clause, "count", text, least=1))
+            case "max_source":
+                item = ("max_source_splits", _number(clause, "count", text, least=2))
+            case "older_than":
+                item = ("older_than_hours", _hours(clause, text))
+            case "log_retention":
+                item = ("log_retention_hours", _hours(clause, text))
+            case "dry_run":
+                item = ("dry_run", True)
+            case _:
+                continue
+        if item[0] in found:
+            raise _failure(text, clause.meta.start_pos, "this clause was already given", ())
+        found[item[0]] = item[1]
+    return found
+
+
+def _number(tree: Any, kind: str, text: str, least: int = 0) -> int:
+    token = next(part for part in tree.children if getattr(part, "type", None) == "NUMBER")
+    return _within(int(token) if len(token) <= _DIGITS else -1, kind, token.start_pos, text, least)
+
+
+def _within(value: int, kind: str, at: int, text: str, least: int = 0) -> int:
+    if not least <= value <= _LARGEST[kind]:
+        expected = (f"a number from {least} to {_LARGEST[kind]}",)
+        raise _failure(text, at, "this number is out of range", expected)
+    return value
+
+
+def _hours(clause: Any, text: str) -> int:
+    unit = str(clause.children[-1]).upper()
+    days = unit.startswith("DAY")
+    number = _number(clause, "hours", text)
+    return _within(number * 24 if days else number, "hours", clause.meta.start_pos, text)
+
+
+def _size(clause: Any, text: str) -> int:
+    last = clause.children[-1]
+    token: Token = last if hasattr(last, "type") else _first(last)
+    written = _unquoted(token)
+    at = token.start_pos or 0
+    size = _SIZE.fullmatch(written.strip())
+    if size is None or len(written) > _DIGITS:
+        raise _failure(text, at, f"{_shown(written)} is not a size", ("a size such as 100M, 1G or 1048576",))
+    return _within(int(size[1]) * _UNITS[size[2].upper()], "bytes", at, text, least=1)
+
+
+def _types(tree: Tree[Token]) -> list[str]:
+    return [part.type for part in tree.children if hasattr(part, "type")]
+
+
+def _first(tree: Tree[Token]) -> Token:
+    token = tree.children[0]
+    assert hasattr(token, "type")
+    return token
+
+
+def _unquoted(token: Token) -> str:
+    quote = token[0]
+    if quote not in "'\"`":
+        return str(token)
+    return str(token)[1:-1].replace(quote * 2, quote)
