@@ -1,0 +1,241 @@
+"""A dialect is one way of writing a transaction log: file names, line codec and what identifies a file.
+
+Two exist: `NATIVE`, the log of IndexTables (`_transaction_log`), and the
+read-only Delta dialect. Listing, segments and replay are written once against
+the Protocol. Reading a checkpoint is not part of it: see `CheckpointReader` in
+`replay`, which the two dialects implement differently.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import msgspec
+
+from indextables.errors import CorruptLogError
+from indextables.model.actions import Action, AddAction, RemoveAction, decode_line, encode_action
+from indextables.storage.envelope import unpack
+from indextables.storage.store import ObjectMeta
+
+logger = logging.getLogger(__name__)
+
+Kind = Literal["commit", "checkpoint", "part", "compacted", "crc", "sidecar"]
+Key = Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One file of a log directory, as its name describes it."""
+
+    name: str
+    """Relative to the log directory."""
+    version: int
+    kind: Kind
+    size: int = 0
+    modified_ms: int = 0
+    etag: str | None = None
+    format: str | None = None
+    """`json` or `parquet`, for checkpoints and their parts."""
+    part: int | None = None
+    parts: int | None = None
+    uuid: str | None = None
+    last_version: int | None = None
+    """The upper end of a compacted file; `version` is its lower end."""
+
+    @property
+    def identity(self) -> tuple[str, int, int, str | None]:
+        """What changes when the file is another file of the same name."""
+        return self.name, self.size, self.modified_ms, self.etag
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint as the listing shows it: whether its content is sound is known once it is read."""
+
+    version: int
+    format: str
+    files: tuple[LogFile, ...]
+    """The main file (document, manifest, Parquet file) or the parts of a Delta multi-part checkpoint."""
+    checksum: str | None = None
+    """SHA-256 of the main file's stored bytes, from the hint; None is not checked."""
+    num_files: int | None = None
+    """Live files, from the hint; None is unknown."""
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What changes when the checkpoint is another one; base tables are kept under it."""
+        return self.version, *(file.identity for file in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What `_last_checkpoint` says; nothing in it is believed before the listing confirms it."""
+
+    version: int
+    size: int | None = None
+    """Number of actions."""
+    size_bytes: int | None = None
+    num_files: int | None = None
+    created_ms: int | None = None
+    checksum: str | None = None
+    """SHA-256 of the checkpoint's main file as stored."""
+    format: str | None = None
+    parts: int | None = None
+
+
+class Dialect(Protocol):
+    """File names, line codec and file identity of one kind of log."""
+
+    @property
+    def name(self) -> str:
+        """`native` or `delta`."""
+        ...
+
+    @property
+    def log_dir(self) -> str:
+        """The log directory, relative to the table."""
+        ...
+
+    def commit_name(self, version: int) -> str:
+        """Name of a version's commit file, relative to the log directory."""
+        ...
+
+    def parse_name(self, name: str, meta: ObjectMeta) -> LogFile | None:
+        """Read a name of the log directory; None when it is not a log file."""
+        ...
+
+    def decode_commit(self, data: bytes, *, name: str, version: int) -> list[Action]:
+        """Read the stored bytes of a commit file; raises CorruptLogError naming file, version and line."""
+        ...
+
+    def decode_hint(self, data: bytes) -> Hint | None:
+        """Read `_last_checkpoint`; None when it makes no sense."""
+        ...
+
+    def checkpoints(self, files: Sequence[LogFile]) -> list[Checkpoint]:
+        """The checkpoints a listing shows as complete, best first (newest version first)."""
+        ...
+
+    def key(self, action: AddAction | RemoveAction) -> Key:
+        """What makes two actions be about the same file."""
+        ...
+
+
+class _HintWire(msgspec.Struct):
+    version: int
+    size: int | None = None
+    sizeInBytes: int | None = None  # noqa: N815 - wire name
+    numFiles: int | None = None  # noqa: N815 - wire name
+    numOfAddFiles: int | None = None  # noqa: N815 - wire name
+    createdTime: int | None = None  # noqa: N815 - wire name
+    checksum: str | None = None
+    format: str | None = None
+    parts: int | None = None
+
+
+_COMMIT = re.compile(r"[0-9]{20}\.json", re.ASCII)
+_CHECKPOINT = re.compile(r"([0-9]{20})\.checkpoint\.(json|parquet)", re.ASCII)
+_PART = re.compile(
+    r"([0-9]{20})\.checkpoint\.([0-9A-Za-z-]+)\.([0-9]{5,})of([0-9]{5,})\.(json|parquet)", re.ASCII
+)
+_OTHER_WIDTH = re.compile(r"[0-9]+\.json", re.ASCII)
+
+
+class NativeDialect:
+    """The log of IndexTables: 20 digits, JSON lines in an optional gzip envelope, files known by path."""
+
+    name = "native"
+    log_dir = "_transaction_log"
+
+    def commit_name(self, version: int) -> str:
+        """`<20 digits>.json`."""
+        return f"{version:020d}.json"
+
+    def checkpoint_name(self, version: int, form: str = "json") -> str:
+        """`<20 digits>.checkpoint.json` or `.parquet`."""
+        return f"{version:020d}.checkpoint.{form}"
+
+    def part_name(self, version: int, uuid: str, part: int, parts: int, form: str = "json") -> str:
+        """`<20 digits>.checkpoint.<uuid>.<i>of<n>.json`, counted from 1."""
+        return f"{version:020d}.checkpoint.{uuid}.{part:05d}of{parts:05d}.{form}"
+
+    def parse_name(self, name: str, meta: ObjectMeta) -> LogFile | None:
+        """Read a name of the log directory; None when it is not a log file."""
+        size, modified_ms, etag = meta.size, meta.modified_ms, meta.etag
+        if _COMMIT.fullmatch(name):
+            return LogFile(name, int(name[:20]), "commit", size, modified_ms, etag)
+        found = _CHECKPOINT.fullmatch(name)
+        if found:
+            return LogFile(name, int(found[1]), "checkpoint", size, modified_ms, etag, format=found[2])
+        found = _PART.fullmatch(name)
+        if found:
+            return LogFile(
+                name, int(found[1]), "part", size, modified_ms, etag,
+                format=found[5], part=int(found[3]), parts=int(found[4]), uuid=found[2],
+            )  # fmt: skip
+        return None
+
+    def is_other_width(self, name: str) -> bool:
+        """Whether the name looks like a commit of a writer with another number width."""
+        return _COMMIT.fullmatch(name) is None and _OTHER_WIDTH.fullmatch(name) is not None
+
+    def decode_commit(self, data: bytes, *, name: str, version: int) -> list[Action]:
+        """Read the stored bytes of a commit file; raises CorruptLogError naming file, version and line."""
+        return decode_lines(unpack(data, name=name), name=name, version=version)
+
+    def encode_commit(self, actions: Iterable[Action]) -> bytes:
+        """The JSON lines of a commit, before the envelope."""
+        return b"".join(encode_action(action) + b"\n" for action in actions)
+
+    def decode_hint(self, data: bytes) -> Hint | None:
+        """Read `_last_checkpoint`; None when it makes no sense."""
+        try:
+            wire = msgspec.json.decode(data, type=_HintWire)
+        except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError):
+            return None
+        if wire.version < 0:
+            return None
+        num_files = wire.numFiles if wire.numFiles is not None else wire.numOfAddFiles
+        return Hint(
+            wire.version, wire.size, wire.sizeInBytes, num_files, wire.createdTime,
+            wire.checksum, wire.format, wire.parts,
+        )  # fmt: skip
+
+    def checkpoints(self, files: Sequence[LogFile]) -> list[Checkpoint]:
+        """One candidate per main file, newest first; Parquet before JSON where both exist."""
+        mains = [file for file in files if file.kind == "checkpoint"]
+        mains.sort(key=lambda file: (file.version, file.format == "parquet"), reverse=True)
+        return [Checkpoint(file.version, file.format or "json", (file,)) for file in mains]
+
+    def key(self, action: AddAction | RemoveAction) -> Key:
+        """The path."""
+        return action.path
+
+
+def decode_lines(text: bytes, *, name: str, version: int) -> list[Action]:
+    """Read JSON lines; blank lines, CRLF and a byte-order mark are fine, unknown kinds are left out."""
+    actions: list[Action] = []
+    for number, line in enumerate(text.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+        stripped = line.strip()
+        if not stripped:
+            continue
+        try:
+            action = decode_line(stripped)
+        except CorruptLogError as bad:
+            raise CorruptLogError(
+                f"line {number} of {name} (version {version}) cannot be read: {bad.message}. "
+                "Restore the file from a backup, or rebuild the log with REPAIR.",
+                file=name, version=version, line=number,
+            ) from bad  # fmt: skip
+        if action is None:
+            logger.debug("%s line %d holds an action of a kind this version does not know", name, number)
+        else:
+            actions.append(action)
+    return actions
+
+
+NATIVE = NativeDialect()

@@ -1,0 +1,213 @@
+"""A segment is the set of log files that make one version: a checkpoint, if any, and every commit after it.
+
+The listing decides what exists. `_last_checkpoint` is a hint: it says where a
+listing may start and what a checkpoint's checksum is, and it may lie in any
+way without changing the answer.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from indextables.errors import (
+    CorruptLogError,
+    MissingVersionError,
+    NotATableError,
+    NotFoundError,
+    VersionNotFoundError,
+)
+from indextables.log.dialect import Checkpoint, Dialect, Hint, LogFile
+from indextables.storage.store import Store
+
+logger = logging.getLogger(__name__)
+
+HINT_NAME = "_last_checkpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The log files of a directory, in name order, from some version on."""
+
+    files: tuple[LogFile, ...]
+    start: int | None = None
+    """The version it began at; None is the whole directory."""
+
+    @property
+    def commits(self) -> dict[int, LogFile]:
+        """Commit files by version, ascending."""
+        return {file.version: file for file in self.files if file.kind == "commit"}
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The files that make one version."""
+
+    version: int
+    checkpoint: Checkpoint | None
+    commits: tuple[LogFile, ...]
+    """Ascending and contiguous, from the version after the checkpoint to `version`."""
+    head: LogFile | None = None
+    """The commit file of `version` itself; None where only its checkpoint is left."""
+
+
+def read_hint(store: Store, dialect: Dialect) -> Hint | None:
+    """Read `_last_checkpoint`; None when it is missing or makes no sense (with a warning)."""
+    try:
+        data = store.get(f"{dialect.log_dir}/{HINT_NAME}")
+    except NotFoundError:
+        return None
+    hint = dialect.decode_hint(data)
+    if hint is None:
+        logger.warning(
+            "%s/%s/%s cannot be read; listing the log instead", store.uri, dialect.log_dir, HINT_NAME
+        )
+    return hint
+
+
+def list_log(store: Store, dialect: Dialect, start: int | None = None) -> Listing:
+    """List the log directory, from the first file of version `start` on when one is given."""
+    after = None if start is None else f"{dialect.log_dir}/{start:020d}"
+    files = []
+    odd = []
+    for meta in store.list_level(dialect.log_dir, start_after=after):
+        name = meta.path.rpartition("/")[2]
+        file = dialect.parse_name(name, meta)
+        if file is not None:
+            files.append(file)
+        elif name.endswith(".json") and name[:-5].isascii() and name[:-5].isdigit():
+            odd.append(name)
+    if odd:
+        logger.warning(
+            "%s/%s holds %d file(s) whose number has not 20 digits (%s); they are not versions and are ignored",
+            store.uri, dialect.log_dir, len(odd), odd[0],
+        )  # fmt: skip
+    return Listing(tuple(files), start)
+
+
+def find_segment(
+    store: Store,
+    dialect: Dialect,
+    version: int | None = None,
+    *,
+    hint: Hint | None = None,
+    rejected: Collection[object] = (),
+) -> Segment:
+    """Find the files of a version (the newest by default), leaving out checkpoints known to be damaged.
+
+    `rejected` holds `Checkpoint.identity` values. Raises NotATableError, VersionNotFoundError or
+    MissingVersionError when there is no such version.
+    """
+    if hint is not None and (version is None or hint.version <= version):
+        listing = list_log(store, dialect, hint.version)
+        if _usable(listing, dialect, version, rejected):
+            return segment_of(listing, dialect, version, hint=hint, rejected=rejected, uri=store.uri)
+        logger.warning(
+            "%s/%s/%s names version %d, which has no usable checkpoint; listing the whole log",
+            store.uri, dialect.log_dir, HINT_NAME, hint.version,
+        )  # fmt: skip
+    listing = list_log(store, dialect)
+    return segment_of(listing, dialect, version, hint=hint, rejected=rejected, uri=store.uri)
+
+
+def segment_of(
+    listing: Listing,
+    dialect: Dialect,
+    version: int | None = None,
+    *,
+    hint: Hint | None = None,
+    rejected: Collection[object] = (),
+    uri: str = "",
+) -> Segment:
+    """Choose the files of a version from a listing; pure."""
+    commits = listing.commits
+    checkpoints = dialect.checkpoints(listing.files)
+    latest = max([*commits, *(item.version for item in checkpoints)], default=None)
+    if latest is None:
+        raise NotATableError(
+            f"{uri} is not a table: {dialect.log_dir} holds no version. Create the table first, or check the path.",
+            uri=uri,
+        )
+    wanted = latest if version is None else version
+    if wanted > latest or wanted < 0:
+        raise _no_such_version(wanted, listing, dialect, uri)
+    for candidate in checkpoints:
+        if candidate.version <= wanted and candidate.identity not in rejected:
+            checkpoint = _with_hint(candidate, hint)
+            break
+    else:
+        checkpoint = None
+    first = 0 if checkpoint is None else checkpoint.version + 1
+    missing = [number for number in range(first, wanted + 1) if number not in commits]
+    if missing:
+        raise _missing(
+            missing, wanted, listing, dialect, uri, explicit=version is not None, rejected=rejected
+        )
+    chosen = tuple(commits[number] for number in range(first, wanted + 1))
+    return Segment(wanted, checkpoint, chosen, commits.get(wanted))
+
+
+def reconstructible(listing: Listing, dialect: Dialect) -> list[int]:
+    """Every version a whole listing can rebuild, as far as names can tell; ascending."""
+    commits = listing.commits
+    starts = {item.version for item in dialect.checkpoints(listing.files)}
+    found: list[int] = []
+    for number in sorted({*commits, *starts}):
+        follows = number in commits and (number == 0 or (bool(found) and found[-1] == number - 1))
+        if number in starts or follows:
+            found.append(number)
+    return found
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Numbers as text, runs joined: `0-4, 7`."""
+    items = sorted(numbers)
+    cuts = [0, *(at + 1 for at, (low, high) in enumerate(pairwise(items)) if high != low + 1), len(items)]
+    runs = [items[low:high] for low, high in pairwise(cuts) if low < high]
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def _usable(listing: Listing, dialect: Dialect, version: int | None, rejected: Collection[object]) -> bool:
+    return any(
+        (version is None or item.version <= version) and item.identity not in rejected
+        for item in dialect.checkpoints(listing.files)
+    )
+
+
+def _with_hint(checkpoint: Checkpoint, hint: Hint | None) -> Checkpoint:
+    if hint is None or hint.version != checkpoint.version or (hint.format or "json") != checkpoint.format:
+        return checkpoint
+    return replace(checkpoint, checksum=hint.checksum, num_files=hint.num_files)
+
+
+def _no_such_version(wanted: int, listing: Listing, dialect: Dialect, uri: str) -> VersionNotFoundError:
+    available = reconstructible(listing, dialect)
+    return VersionNotFoundError(
+        f"{uri} has no version {wanted}; available: {ranges(available) or 'none'}.",
+        version=wanted, available=available, uri=uri,
+    )  # fmt: skip
+
+
+def _missing(
+    missing: list[int],
+    wanted: int,
+    listing: Listing,
+    dialect: Dialect,
+    uri: str,
+    *,
+    explicit: bool,
+    rejected: Collection[object],
+) -> VersionNotFoundError | CorruptLogError:
+    available = reconstructible(listing, dialect)
+    oldest = min(listing.commits, default=wanted)
+    if explicit and not rejected and (wanted < oldest or all(number < oldest for number in missing)):
+        return _no_such_version(wanted, listing, dialect, uri)
+    lost = " Its newer checkpoints are damaged." if rejected else ""
+    return MissingVersionError(
+        f"{uri}: version {ranges(missing)} is missing from {dialect.log_dir}, so version {wanted} cannot be "
+        f"rebuilt.{lost} Restore the file(s), or rebuild the log with REPAIR; "
+        f"versions that can still be read: {ranges(available) or 'none'}.",
+        version=missing[0], missing=missing, available=available, uri=uri,
+    )  # fmt: skip
