@@ -13,7 +13,7 @@ import difflib
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from indextables.errors import OptionError
 from indextables.options.groups import (
@@ -117,9 +117,9 @@ def _as_text(value: Any) -> str:
 
 
 GROUPS: Mapping[str, type[Any]] = {
-    item.name: item.default_factory
+    item.name: cast("type[Any]", item.default_factory)
     for item in dataclasses.fields(Options)
-    if isinstance(item.default_factory, type) and dataclasses.is_dataclass(item.default_factory)
+    if dataclasses.is_dataclass(item.default_factory)
 }
 
 

@@ -1,0 +1,48 @@
+# Everything a clone needs. `make` alone lists the targets.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+SIZES  ?= 1k,10k,100k
+
+.DEFAULT_GOAL := help
+.PHONY: help install java demo test test-fast check bench docs clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
+
+install: $(STAMP) ## create the virtual environment and install everything into it
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is needed; this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable ".[connect]" --group dev
+	@touch $@
+
+java: ## check for Java 17 or later, which Spark needs
+	@sh scripts/check-java.sh
+
+demo: $(STAMP) java ## build a table of log events and show what it can do
+	$(BIN)/indextables demo
+
+test: $(STAMP) java ## run every test, the long ones included
+	$(BIN)/python -m pytest
+
+test-fast: $(STAMP) ## run the tests that need neither Spark nor patience
+	$(BIN)/python -m pytest -m "not slow and not spark" -n 2
+
+check: $(STAMP) ## lint, check the format and the types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(STAMP) java ## measure against named rivals; SIZES=1k,10k,100k,1M for the full run
+	$(BIN)/python -m benchmarks.run all --sizes $(SIZES)
+
+docs: $(STAMP) ## write the generated pages and run the examples in the documentation
+	$(BIN)/python -m indextables.options.reference > docs/options.md
+	$(BIN)/python -m pytest tests/docs
+
+clean: ## remove the virtual environment and what was generated
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
