@@ -1,0 +1,1 @@
+"""Tables as Spark sees them: the only package that imports pyspark."""

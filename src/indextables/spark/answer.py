@@ -1,0 +1,127 @@
+"""What the planner tells Spark: the files to read, by partition, in one block of bytes.
+
+`LogFileIndex.java` reads the block back. Everything is little endian and laid
+out column by column, so a hundred thousand files are a handful of buffer
+copies here and plain loops there. Texts travel as 4-byte lengths followed by
+UTF-8, partition values as the internal value of their type.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+OK = b"\x00"
+FAILED = b"\x01"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The files one query has to read, and how many there were to choose from."""
+
+    considered: int
+    paths: pa.Array
+    """Full Hadoop paths, not percent-encoded."""
+    sizes: pa.Array
+    modified_ms: pa.Array
+    partitions: tuple[pa.Array, ...]
+    """One typed array per partition column, one value per file."""
+
+
+def encode_size(size_bytes: int) -> bytearray:
+    """Answer the question how many bytes of rows there are."""
+    return bytearray(OK + struct.pack("<q", size_bytes))
+
+
+def encode_failure(message: str) -> bytearray:
+    """Answer with the reason why there is no plan."""
+    text = message.encode("utf-8", "replace")
+    return bytearray(FAILED + struct.pack("<i", len(text)) + text)
+
+
+def encode_plan(answer: Answer) -> bytearray:
+    """Answer with the files, grouped into one directory per distinct tuple of partition values."""
+    import numpy as np
+    import pyarrow as pa
+
+    count = len(answer.paths)
+    groups = _groups(answer.partitions, count)
+    order = pa.array(np.argsort(groups, kind="stable"))
+    distinct, first, lengths = np.unique(groups, return_index=True, return_counts=True)
+    out = bytearray(OK)
+    out += struct.pack("<qqi", answer.considered, count, len(distinct))
+    for column in answer.partitions:
+        out += _column(_plain(column).take(pa.array(first)))
+    out += lengths.astype("<i4").tobytes()
+    out += _texts(_plain(answer.paths).take(order))
+    out += _longs(_plain(answer.sizes).take(order))
+    out += _longs(_plain(answer.modified_ms).take(order))
+    return out
+
+
+def _groups(partitions: Sequence[pa.Array], count: int) -> Any:
+    """A number per file that is equal exactly where all partition values are."""
+    import numpy as np
+
+    groups = np.zeros(count, dtype=np.int64)
+    for column in partitions:
+        codes = _plain(column).dictionary_encode(null_encoding="encode")
+        width = max(1, len(codes.dictionary))
+        combined = groups * width + codes.indices.to_numpy(zero_copy_only=False)
+        groups = np.unique(combined, return_inverse=True)[1]
+    return groups
+
+
+def _plain(column: Any) -> Any:
+    return column.combine_chunks() if hasattr(column, "combine_chunks") else column
+
+
+def _column(values: pa.Array) -> bytes:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    valid: bytes = pc.is_valid(values).cast(pa.uint8()).to_numpy(zero_copy_only=False).tobytes()
+    kind = values.type
+    if pa.types.is_floating(kind):
+        return valid + bytes(values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False).astype("<f8").tobytes())
+    if pa.types.is_decimal(kind):
+        return valid + _texts(values.cast(pa.string()))
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return valid + _texts(values)
+    return valid + _longs(_integers(values))
+
+
+def _integers(values: pa.Array) -> pa.Array:
+    """Dates as days, instants as microseconds, truth as 0 and 1."""
+    import pyarrow as pa
+
+    if pa.types.is_date32(values.type):
+        return values.view(pa.int32())
+    if pa.types.is_timestamp(values.type):
+        return values.view(pa.int64())
+    return values
+
+
+def _longs(values: pa.Array) -> bytes:
+    import pyarrow as pa
+
+    return bytes(values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False).astype("<i8").tobytes())
+
+
+def _texts(values: pa.Array) -> bytes:
+    """All lengths, then all bytes."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    binary = values.cast(pa.large_binary()).fill_null(b"")
+    lengths: bytes = pc.binary_length(binary).cast(pa.int32()).to_numpy(zero_copy_only=False).astype("<i4").tobytes()
+    offsets = pa.Array.from_buffers(pa.int64(), len(binary) + 1, [None, binary.buffers()[1]], offset=binary.offset)
+    if len(binary) == 0 or binary.buffers()[2] is None:
+        return lengths
+    start, stop = offsets[0].as_py(), offsets[len(binary)].as_py()
+    return lengths + binary.buffers()[2][start:stop].to_pybytes()

@@ -1,0 +1,91 @@
+"""Which exception a Spark user sees.
+
+A planner that fails inside a query is called by the JVM, and a missing split
+is noticed by an executor: both come back as Java exceptions. PySpark turns
+Java exceptions into Python ones in one function; `install` puts itself before
+it and gives back our own exception where the cause is ours. Every other
+exception passes through untouched.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import threading
+from collections import OrderedDict
+from typing import Any
+
+from indextables.errors import Error, MissingSplitError
+
+_MARK = re.compile(r"\[indextables#(\d+)\]")
+_GONE = re.compile(r"(\S+\.split)")
+_KEPT = 256
+_MAX_CAUSES = 12
+
+_lock = threading.Lock()
+_numbers = itertools.count(1)
+_errors: OrderedDict[int, BaseException] = OrderedDict()
+
+
+def remember(error: BaseException) -> str:
+    """A message for the JVM that leads back to this exception."""
+    number = next(_numbers)
+    with _lock:
+        _errors[number] = error
+        while len(_errors) > _KEPT:
+            _errors.popitem(last=False)
+    return f"[indextables#{number}] {type(error).__name__}: {error}"
+
+
+def recall(text: str) -> BaseException | None:
+    """The exception a message leads back to."""
+    found = _MARK.search(text)
+    if found is None:
+        return None
+    with _lock:
+        return _errors.get(int(found.group(1)))
+
+
+def missing_split(text: str) -> Error | None:
+    """Our error for Spark's report that a file of ours is gone."""
+    if "FILE_NOT_EXIST" not in text and "FileNotFoundException" not in text:
+        return None
+    found = _GONE.search(text)
+    if found is None:
+        return None
+    path = found.group(1).rstrip(".,")
+    return MissingSplitError(
+        f"{path} is named by the transaction log but is not there: the version this DataFrame reads is too old "
+        "and its files have been purged, or the file was deleted by hand. Load the table again for the newest "
+        "version; if that fails too, REPAIR INDEXFILES TRANSACTION LOG writes a log without the missing files.",
+        path=path,
+    )
+
+
+def install() -> None:
+    """Put our translation before PySpark's, once."""
+    from pyspark.errors.exceptions import captured
+
+    original = captured.convert_exception
+    if getattr(original, "_indextables", False):
+        return
+
+    def convert_exception(java_exception: Any) -> Any:
+        ours = _ours(java_exception)
+        return ours if ours is not None else original(java_exception)
+
+    convert_exception._indextables = True  # type: ignore[attr-defined]
+    captured.convert_exception = convert_exception
+
+
+def _ours(java_exception: Any) -> BaseException | None:
+    cause = java_exception
+    for _ in range(_MAX_CAUSES):
+        if cause is None:
+            return None
+        text = str(cause.getMessage() or "")
+        found = recall(text) or missing_split(text)
+        if found is not None:
+            return found
+        cause = cause.getCause()
+    return None
