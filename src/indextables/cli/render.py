@@ -1,0 +1,174 @@
+"""What the command line prints: an Arrow table as text for people, JSON or CSV for programs.
+
+People get sizes and times in readable units, one fact per line when there is a
+single wide row, and lines that fit the terminal. Programs get the values as
+they are.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import datetime as dt
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_FACTS_FROM = 4
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_STEP = 1024
+
+
+class Form(Enum):
+    """How rows are printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    CSV = "csv"
+
+
+def show(table: pa.Table, form: Form, *, title: str | None = None, empty: str = "No rows.") -> None:
+    """Print rows to standard output."""
+    match form:
+        case Form.JSON:
+            _show_json(table)
+        case Form.CSV:
+            _show_csv(table)
+        case Form.TEXT:
+            _show_text(table, title, empty)
+
+
+def show_facts(facts: Mapping[str, Any], *, title: str | None = None) -> None:
+    """Print named values, one per line."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in facts.items():
+        grid.add_row(name.replace("_", " "), Text(readable(name, value)))
+    console = Console(highlight=False)
+    if title:
+        console.print(Text(title, style="bold"))
+    console.print(grid)
+
+
+def complain(message: str) -> None:
+    """Print an error to standard error."""
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console.print(Text.assemble(("Error: ", "bold red"), message))
+
+
+def readable(name: str, value: Any) -> str:
+    """One value as people read it; the column's name tells sizes and times from counts."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) and (name == "size" or name.endswith("_bytes") or name.startswith("bytes_")):
+        return size(value)
+    if isinstance(value, int) and name in ("modification_time", "skip_timestamp", "retry_after"):
+        return str(dt.datetime.fromtimestamp(value / 1000, dt.UTC).isoformat(" ", "seconds"))[:19]
+    if isinstance(value, float):
+        return f"{value:,.4g}"
+    if isinstance(value, int) and "version" not in name:
+        return f"{value:,}"
+    if isinstance(value, dt.datetime):
+        return value.isoformat(" ", "seconds")[:19]
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={readable(key, item)}" for key, item in value.items() if item is not None)
+    if isinstance(value, (list, tuple)):
+        return ", ".join(readable(name, item) for item in value)
+    return str(value)
+
+
+def size(value: float) -> str:
+    """A number of bytes in the largest unit that keeps it above one."""
+    for unit in _UNITS:
+        if abs(value) < _STEP or unit == _UNITS[-1]:
+            return f"{value:,.0f} {unit}" if unit == "B" else f"{value:,.1f} {unit}"
+        value /= _STEP
+    raise AssertionError
+
+
+@contextmanager
+def watching() -> Iterator[Callable[[str, int, int], None]]:
+    """A progress listener that draws bars on a terminal and stays quiet anywhere else."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _stage, _done, _total: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Bars(*columns, console=console, transient=True) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def advance(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                tasks[stage] = bars.add_task(stage, total=total)
+            bars.update(tasks[stage], completed=done, total=total)
+
+        yield advance
+
+
+def plain_value(value: Any) -> Any:
+    """A value as JSON can carry it."""
+    if isinstance(value, (dt.datetime, dt.date)):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, dict):
+        return {key: plain_value(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain_value(item) for item in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return str(value)
+
+
+def _show_json(table: pa.Table) -> None:
+    out = sys.stdout
+    out.write("[")
+    for number, row in enumerate(table.to_pylist()):
+        out.write(",\n " if number else "")
+        out.write(json.dumps(plain_value(row), ensure_ascii=False))
+    out.write("]\n")
+
+
+def _show_csv(table: pa.Table) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(table.column_names)
+    for row in table.to_pylist():
+        values = (plain_value(row[name]) for name in table.column_names)
+        writer.writerow(
+            json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else value
+            for value in values
+        )
+
+
+def _show_text(table: pa.Table, title: str | None, empty: str) -> None:
+    console = Console(highlight=False)
+    if not table.num_rows:
+        console.print(Text(empty, style="dim"))
+        return
+    rows = table.to_pylist()
+    if len(rows) == 1 and table.num_columns >= _FACTS_FROM:
+        show_facts(rows[0], title=title)
+        return
+    drawn = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    drawn.box = None
+    for name in table.column_names:
+        number = all(isinstance(row[name], (int, float)) or row[name] is None for row in rows)
+        drawn.add_column(name.replace("_", " "), justify="right" if number else "left", overflow="fold")
+    for row in rows:
+        drawn.add_row(*(Text(readable(name, row[name])) for name in table.column_names))
+    console.print(drawn)

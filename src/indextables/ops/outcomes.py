@@ -1,0 +1,178 @@
+"""What the maintenance verbs return: one frozen value each, and the columns SQL shows of it.
+
+The order of the fields is the order of the columns. An `int` is a long unless
+its type says otherwise.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SUCCESS = "SUCCESS"
+DRY_RUN = "DRY RUN"
+NO_ACTION = "NO ACTION"
+
+
+Int = Annotated[int, "int32"]
+"""A number that SQL shows as an int rather than a long."""
+
+
+class Reported:
+    """A result that can be shown as one row."""
+
+    __slots__ = ()
+
+    def to_arrow(self) -> pa.Table:
+        """The row that the SQL command returns."""
+        return rows_to_arrow(type(self), [self])
+
+
+def arrow_schema(kind: type[Any]) -> pa.Schema:
+    """The columns of a result type."""
+    import pyarrow as pa
+
+    types = {int: pa.int64(), Int: pa.int32(), str: pa.string(), bool: pa.bool_()}
+    hints = typing.get_type_hints(kind, include_extras=True)
+    columns = []
+    for item in dataclasses.fields(kind):
+        hint = hints[item.name]
+        optional = next((part for part in typing.get_args(hint) if part in types), hint)
+        columns.append((item.name, types[hint if hint in types else optional]))
+    return pa.schema(columns)
+
+
+def rows_to_arrow(kind: type[Any], rows: Sequence[Any]) -> pa.Table:
+    """Rows of one result type as a table."""
+    import pyarrow as pa
+
+    schema = arrow_schema(kind)
+    columns = [
+        pa.array([getattr(row, name) for row in rows], schema.field(name).type) for name in schema.names
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+@dataclass(frozen=True, slots=True)
+class RepairResult(Reported):
+    """What REPAIR found and wrote."""
+
+    source_path: str
+    target_path: str
+    source_version: int
+    total_splits: Int
+    valid_splits: Int
+    missing_splits: Int
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult(Reported):
+    """What MERGE SPLITS did, or would do."""
+
+    table_path: str
+    status: str
+    merged_files: int
+    merge_groups: int
+    original_size_bytes: int
+    merged_size_bytes: int | None
+    skipped_files: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeResult(Reported):
+    """What PURGE INDEXTABLE deleted, or would delete."""
+
+    table_path: str
+    status: str
+    orphaned_files_found: int
+    orphaned_files_deleted: int
+    bytes_deleted: int
+    retention_hours: int
+    transaction_logs_deleted: int
+    dry_run: bool
+    duration_ms: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropPartitionsResult(Reported):
+    """What DROP INDEXTABLES PARTITIONS removed from the log."""
+
+    table_path: str
+    status: str
+    partitions_dropped: int
+    splits_removed: int
+    total_size_bytes: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointResult(Reported):
+    """The checkpoint that CHECKPOINT INDEXTABLES wrote."""
+
+    table_path: str
+    status: str
+    checkpoint_version: int
+    num_files: int
+    size_bytes: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class TruncateHistoryResult(Reported):
+    """What TRUNCATE INDEXTABLES TIME TRAVEL deleted, or would delete."""
+
+    table_path: str
+    status: str
+    version: int
+    versions_deleted: int
+    checkpoints_deleted: int
+    bytes_deleted: int
+    dry_run: bool
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreResult(Reported):
+    """What RESTORE INDEXTABLES committed."""
+
+    table_path: str
+    status: str
+    restored_version: int
+    version: int
+    files_added: int
+    files_removed: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteResult(Reported):
+    """What DELETE FROM INDEXTABLES removed and rewrote."""
+
+    table_path: str
+    status: str
+    version: int
+    rows_deleted: int | None
+    files_removed: int
+    files_rewritten: int
+    files_added: int
+    attempts: int
+    conflicts: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidateResult(Reported):
+    """Which caches INVALIDATE INDEXTABLES TRANSACTION LOG CACHE emptied."""
+
+    table_path: str | None
+    status: str
+    message: str
