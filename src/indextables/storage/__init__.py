@@ -1,0 +1,1 @@
+"""Where tables lie: object stores behind one small interface, and the wrapping of log files."""

@@ -1,0 +1,229 @@
+"""Files of the local file system as a store, written so that a power cut loses nothing acknowledged.
+
+Every write goes to a temporary of its own in the target's directory, `.<uuid>.tmp`, is synced to
+disk, and gets its real name in one step: by `link` for put-if-absent, which fails if the name is
+taken, by `rename` otherwise. Then the directory is synced, and so is every directory that had to
+be made. A crash leaves at most such a temporary; no log file begins with a dot, and listings show
+it, so that purging finds it.
+
+Where the file system has no hard links, put-if-absent creates the target exclusively and writes
+into it. Exactly one writer still wins there, but a reader may meet the file while it grows, and a
+crash may leave it cut short.
+"""
+
+# ruff: noqa: PTH100, PTH108, PTH116, PTH123
+# because a path given by the user is used character by character
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+from indextables.errors import NotFoundError, StorageError
+from indextables.storage import durable
+from indextables.storage.objects import (
+    ObjectMeta,
+    StoreSpec,
+    directory_path,
+    object_path,
+    range_end,
+    short_read,
+    sort_key,
+)
+from indextables.storage.urls import file_uri
+
+Listing: TypeAlias = list[ObjectMeta]
+_Entries: TypeAlias = list[tuple[bytes, str, os.DirEntry[str]]]
+
+_ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+_ADVICE = {
+    errno.EACCES: "Check the permissions of the file and of the directories above it.",
+    errno.EPERM: "Check the permissions of the file and of the directories above it.",
+    errno.EROFS: "The file system is mounted read-only.",
+    errno.ENOSPC: "Free some space on that file system and try again.",
+    errno.EDQUOT: "Free some of the quota and try again.",
+    errno.ENAMETOOLONG: "Use a shorter path.",
+    errno.EMFILE: "Raise the limit of open files (ulimit -n).",
+    errno.ENOTDIR: "A part of the path is a file; directories are needed there.",
+    errno.EISDIR: "A directory has that name; remove it or choose another path.",
+    errno.ENOENT: "The directory or the local file went away meanwhile.",
+}
+
+
+class LocalStore:
+    """A directory as a store. It is made by the first write, not before."""
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self._root = os.path.abspath(os.fspath(root))
+        self._uri = file_uri(self._root)
+
+    @property
+    def uri(self) -> str:
+        """The canonical root."""
+        return self._uri
+
+    def __repr__(self) -> str:
+        return f"LocalStore({self._root!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LocalStore, (self._root,)
+
+    def get(self, path: str) -> bytes:
+        """The whole object."""
+        full = self._full(path)
+        with self._reading("read", path), open(full, "rb") as file:
+            return file.read()
+
+    def get_range(self, path: str, start: int, length: int) -> bytes:
+        """Exactly the bytes asked for."""
+        range_end(path, start, length, uri=self._uri)
+        full = self._full(path)
+        with self._reading("read", path), open(full, "rb", buffering=0) as file:
+            # Damaged offsets may ask for more than memory holds: never for more than the file does.
+            size = os.fstat(file.fileno()).st_size
+            if start + length > size:
+                raise short_read(path, start, length, max(0, size - start), uri=self._uri)
+            found = _read_at(file.fileno(), start, length)
+        if len(found) != length:
+            raise short_read(path, start, length, len(found), uri=self._uri)
+        return found
+
+    def head(self, path: str) -> ObjectMeta:
+        """Size, time and etag of one object."""
+        full = self._full(path)
+        with self._reading("look at", path):
+            status = os.stat(full)
+            if not stat.S_ISREG(status.st_mode):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), full)
+        return _meta(path, status)
+
+    def list(self, prefix: str = "", start_after: str | None = None) -> Iterator[ObjectMeta]:
+        """Every object below a directory, sorted."""
+        directory = directory_path(prefix, uri=self._uri)
+        return self._walk(directory, sort_key(start_after or ""))
+
+    def list_level(self, prefix: str = "", start_after: str | None = None) -> Listing:
+        """The objects directly in a directory, sorted."""
+        directory = directory_path(prefix, uri=self._uri)
+        first = sort_key(start_after or "")
+        found = (self._listed(path, entry) for key, path, entry in self._entries(directory) if key > first)
+        return [meta for meta in found if meta is not None]
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write or replace an object, atomically and durably."""
+        full = self._full(path)
+        with self._writing("write", path):
+            durable.replace(full, data)
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Create an object unless it is there, atomically and durably."""
+        full = self._full(path)
+        with self._writing("create", path):
+            return durable.create(full, data)
+
+    def put_file(self, path: str, local_path: str) -> ObjectMeta:
+        """Move a finished file into place, or copy it from another file system."""
+        full = self._full(path)
+        with self._writing("write", path):
+            durable.publish(full, local_path)
+            return _meta(path, os.stat(full))
+
+    def delete(self, path: str) -> None:
+        """Remove an object if it is there."""
+        full = self._full(path)
+        with self._writing("delete", path), contextlib.suppress(*_ABSENT):
+            os.unlink(full)
+
+    def local_path(self, path: str) -> str | None:
+        """The file's own path."""
+        return self._full(path) if path else self._root
+
+    def spark_uri(self, path: str) -> str:
+        """The file's URI as Hadoop takes it: with nothing percent-encoded."""
+        return f"file://{self._full(path) if path else self._root}"
+
+    def spec(self) -> StoreSpec:
+        """The address alone."""
+        return StoreSpec(self._uri)
+
+    def _full(self, path: str) -> str:
+        return f"{self._root.rstrip('/')}/{object_path(path, uri=self._uri)}"
+
+    @contextlib.contextmanager
+    def _reading(self, verb: str, path: str) -> Iterator[None]:
+        try:
+            yield
+        except StorageError:
+            raise
+        except _ABSENT as error:
+            raise NotFoundError(f"There is no {self._uri}/{path}.", uri=self._uri, path=path) from error
+        except OSError as error:
+            raise self._failed(verb, path, error) from error
+
+    @contextlib.contextmanager
+    def _writing(self, verb: str, path: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise self._failed(verb, path, error) from error
+
+    def _failed(self, verb: str, path: str, error: OSError) -> StorageError:
+        advice = _ADVICE.get(error.errno or 0, "Check the path and the health of its file system.")
+        place = f"{self._uri}/{path}" if path else self._uri
+        return StorageError(
+            f"Could not {verb} {place}: {error.strerror or error}. {advice}", uri=self._uri, path=path
+        )
+
+    def _walk(self, directory: str, first: bytes) -> Iterator[ObjectMeta]:
+        for key, path, entry in self._entries(directory):
+            if key.endswith(b"/"):
+                # Below a directory that sorts first, only the one that holds `first` has later paths.
+                if key > first or first.startswith(key):
+                    yield from self._walk(path, first)
+            elif key > first and (meta := self._listed(path, entry)) is not None:
+                yield meta
+
+    def _entries(self, directory: str) -> _Entries:
+        """The names in a directory in listing order; a directory sorts as its name and a slash."""
+        found: _Entries = []
+        try:
+            with os.scandir(f"{self._root}/{directory}" if directory else self._root) as entries:
+                for entry in entries:
+                    path = f"{directory}/{entry.name}" if directory else entry.name
+                    # A linked directory belongs to someone else, and what is listed here may be purged.
+                    slash = b"/" if entry.is_dir(follow_symlinks=False) else b""
+                    found.append((sort_key(path) + slash, path, entry))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise self._failed("list", directory, error) from error
+        found.sort(key=lambda item: item[0])
+        return found
+
+    def _listed(self, path: str, entry: os.DirEntry[str]) -> ObjectMeta | None:
+        """The object behind a directory entry, or None if it is not a file or is gone by now."""
+        try:
+            status = entry.stat()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self._failed("list", path, error) from error
+        return _meta(path, status) if stat.S_ISREG(status.st_mode) else None
+
+
+def _meta(path: str, status: os.stat_result) -> ObjectMeta:
+    etag = f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
+    return ObjectMeta(path, status.st_size, status.st_mtime_ns // 1_000_000, etag)
+
+
+def _read_at(descriptor: int, start: int, length: int) -> bytes:
+    """Read a range; the kernel gives at most 2 GiB at a time."""
+    chunks: list[bytes] = []
+    while length > 0 and (chunk := os.pread(descriptor, length, start)):
+        chunks.append(chunk)
+        start += len(chunk)
+        length -= len(chunk)
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)

@@ -1,0 +1,80 @@
+"""What a store talks about: object paths, their metadata, and the recipe of a store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from indextables.errors import StorageError
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectMeta:
+    """One object as a listing or a head request shows it.
+
+    `path` is relative to the root of the store. `etag` changes whenever the
+    content does; it is None where the store has no such thing.
+    """
+
+    path: str
+    size: int
+    modified_ms: int
+    etag: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSpec:
+    """Everything needed to open the same store in another process.
+
+    It holds configuration only, never a connection, so it can be pickled to an
+    executor. The options may hold credentials, which is why they are kept out
+    of the printed form.
+    """
+
+    uri: str
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def sort_key(path: str) -> bytes:
+    """The order of every listing: the bytes of the UTF-8 form."""
+    return path.encode("utf-8", "surrogateescape")
+
+
+def object_path(path: str, *, uri: str) -> str:
+    """Return `path` if it can name an object below the root, else raise."""
+    if not path or "\0" in path or any(part in {"", ".", ".."} for part in path.split("/")):
+        raise StorageError(
+            f"{path!r} cannot name an object in {uri}. Give a path relative to that root, with no leading "
+            "or trailing slash and no empty, '.' or '..' part.",
+            uri=uri,
+            path=path,
+        )
+    return path
+
+
+def directory_path(prefix: str, *, uri: str) -> str:
+    """Return `prefix` without its trailing slash; the empty prefix is the root itself."""
+    trimmed = prefix.rstrip("/")
+    return object_path(trimmed, uri=uri) if trimmed else ""
+
+
+def range_end(path: str, start: int, length: int, *, uri: str) -> int:
+    """Return the end of a byte range, refusing one that no object can have."""
+    if start < 0 or length < 0:
+        raise StorageError(
+            f"Cannot read {length} bytes at offset {start} of {uri}/{path}: "
+            "neither number may be negative. The offsets recorded for this file are wrong.",
+            uri=uri,
+            path=path,
+        )
+    return start + length
+
+
+def short_read(path: str, start: int, length: int, got: int, *, uri: str) -> StorageError:
+    """The error for an object that ends before the range asked for."""
+    return StorageError(
+        f"{uri}/{path} ends early: bytes {start} to {start + length} were asked for and only {got} "
+        "of them are there. The file was cut short, or another file than the recorded one is in its place.",
+        uri=uri,
+        path=path,
+    )

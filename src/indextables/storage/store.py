@@ -1,0 +1,123 @@
+"""A store: the place where a table's files lie, whatever kind of storage it is.
+
+Three guarantees carry the transaction log, and every implementation gives them:
+
+* Atomic visibility. An object is there whole or not at all; no reader sees half of one.
+* Mutual exclusion. Of any number of `put_if_absent` calls for one path, from any number of
+  processes, exactly one creates the object, and nobody replaces it through that call.
+* Consistent listing. Once a write has returned, every later listing and read shows it, and a
+  listing that could not be completed raises: it is never a shorter one.
+
+A write that has returned is durable. A write that raised may or may not have happened: the
+caller reads the object back to find out. The contract tests run over every implementation.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from indextables.errors import StorageError
+from indextables.storage.local import LocalStore
+from indextables.storage.memory import MemoryStore
+from indextables.storage.objects import ObjectMeta, StoreSpec
+from indextables.storage.urls import Location, has_scheme, parse_url
+
+__all__ = ["ObjectMeta", "Store", "StoreSpec", "open_store", "resolve"]
+
+Listing: TypeAlias = list[ObjectMeta]
+
+
+@runtime_checkable
+class Store(Protocol):
+    """Objects below one root. Paths are relative to it, '/'-separated and not escaped."""
+
+    @property
+    def uri(self) -> str:
+        """The canonical root, without a trailing slash: file:///a/b, s3://bucket/x, memory://name."""
+
+    def get(self, path: str) -> bytes:
+        """The whole object; NotFoundError when there is none."""
+
+    def get_range(self, path: str, start: int, length: int) -> bytes:
+        """Exactly `length` bytes from `start`; StorageError when the object ends before that."""
+
+    def head(self, path: str) -> ObjectMeta:
+        """Size, time and etag of one object; NotFoundError when there is none."""
+
+    def list(self, prefix: str = "", start_after: str | None = None) -> Iterator[ObjectMeta]:
+        """Every object below the directory `prefix`, at any depth, sorted by the bytes of its path.
+
+        `start_after` is a path of the same form as the ones returned; only later ones are given.
+        A directory that does not exist is empty.
+        """
+
+    def list_level(self, prefix: str = "", start_after: str | None = None) -> Listing:
+        """As `list`, but only the objects directly in that directory."""
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write an object, replacing one that is there in one step."""
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Create an object: True if this call did it, False if it was there already, unchanged."""
+
+    def put_file(self, path: str, local_path: str) -> ObjectMeta:
+        """Publish a finished local file as `path`, replacing one that is there.
+
+        The local file may be moved rather than copied: do not use it afterwards.
+        """
+
+    def delete(self, path: str) -> None:
+        """Remove an object; one that is not there is fine."""
+
+    def local_path(self, path: str) -> str | None:
+        """Where the object lies in the local file system, or None if it does not."""
+
+    def spark_uri(self, path: str) -> str:
+        """The address a Hadoop reader takes: s3a: for s3:, and no percent-encoding."""
+
+    def spec(self) -> StoreSpec:
+        """What another process needs to open this store: `open_store(spec)`."""
+
+
+def open_store(uri: str | os.PathLike[str] | StoreSpec, options: Mapping[str, str] | None = None) -> Store:
+    """Open the store whose root is `uri`; nothing is created or contacted by this."""
+    if isinstance(uri, StoreSpec):
+        return _open(parse_url(uri.uri), {**uri.options, **(options or {})})
+    return _open(parse_url(uri), dict(options or {}))
+
+
+def resolve(root: Store, path: str) -> tuple[Store, str]:
+    """Find the store and the path in it for a file that a log names.
+
+    Most are relative to the table and stay so. An absolute URI, or an absolute path of the
+    same storage, opens the directory that holds the file with the table's own options.
+    """
+    if has_scheme(path):
+        place = parse_url(path)
+    elif path.startswith("/"):
+        home = parse_url(root.uri)
+        place = Location(home.kind, home.bucket, path if home.kind == "file" else path.strip("/"), home.host)
+    else:
+        return root, path
+    if place.uri.startswith(f"{root.uri}/"):
+        home = parse_url(root.uri)
+        return root, place.path[len(home.path) :].lstrip("/")
+    directory, name = place.parent()
+    if not name:
+        raise StorageError(
+            f"{path!r} names a whole store, not a file in it. The log entry is wrong.", uri=path
+        )
+    return _open(directory, dict(root.spec().options)), name
+
+
+def _open(place: Location, options: Mapping[str, str]) -> Store:
+    if place.kind == "file":
+        return LocalStore(place.path)
+    if place.kind == "memory":
+        return MemoryStore(place.uri)
+    # Local tables must not pay for loading the object store library.
+    from indextables.storage.remote import RemoteStore
+
+    return RemoteStore(place, options)
