@@ -1,0 +1,133 @@
+"""Data brought to the table's types before anything is written.
+
+A column may come in any encoding of its type (large, view, dictionary,
+run-end, another time unit) and in another number type as long as every value
+survives. Whatever would change a value is an error that names the column.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.errors import SchemaError
+from indextables.model.types import spark_type, type_to_sql
+
+
+def cast_column(column: Any, field: pa.Field, *, timestamps: str = "error") -> Any:
+    """Return an array (or chunked array) as the Arrow type of a table's field, nulls checked."""
+    if isinstance(column, pa.ChunkedArray):
+        chunks = [_cast(chunk, field, field.name, timestamps) for chunk in column.chunks]
+        return pa.chunked_array(chunks, type=field.type)
+    return _cast(column, field, field.name, timestamps)
+
+
+def _cast(array: pa.Array, field: pa.Field, where: str, timestamps: str) -> pa.Array:
+    if not field.nullable and array.null_count:
+        raise SchemaError(
+            f"column {where!r} is NOT NULL, and the data has {array.null_count} nulls", column=where
+        )
+    given, wanted = array.type, field.type
+    if pa.types.is_null(given):
+        return pa.nulls(len(array), wanted)
+    if pa.types.is_dictionary(given):
+        return _cast(array.dictionary_decode(), field, where, timestamps)
+    if pa.types.is_run_end_encoded(given):
+        return _cast(pc.run_end_decode(array), field, where, timestamps)
+    if pa.types.is_nested(wanted):
+        return _cast_nested(array, wanted, where, timestamps)
+    if given == wanted:
+        return array
+    _check_kinds(given, wanted, where)
+    if pa.types.is_timestamp(given) and given.unit == "ns" and timestamps == "truncate":
+        array = pc.floor_temporal(array, unit="microsecond")
+    try:
+        return array.cast(wanted)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as bad:
+        advice = (
+            "; the option timestamps=truncate cuts them to microseconds" if "lose data" in str(bad) else ""
+        )
+        raise SchemaError(
+            f"column {where!r}: a value of type {given} does not fit {type_to_sql(wanted)}: {bad}{advice}",
+            column=where,
+        ) from bad
+
+
+def _check_kinds(given: pa.DataType, wanted: pa.DataType, where: str) -> None:
+    """Let through another encoding of the same type, and numbers that are checked one by one."""
+    held = spark_type(given, where)
+    if held == wanted:
+        return
+    is_ = pa.types
+    whole = is_.is_integer(held) or (is_.is_decimal(held) and is_.is_integer(given))
+    if whole and (is_.is_integer(wanted) or is_.is_floating(wanted) or is_.is_decimal(wanted)):
+        return
+    if is_.is_decimal(held) and is_.is_decimal(wanted):
+        return
+    if is_.is_float32(held) and is_.is_float64(wanted):
+        return
+    raise SchemaError(
+        f"column {where!r} is {type_to_sql(wanted)} in the table and {given} in the data; cast it first",
+        column=where,
+    )
+
+
+def _cast_nested(array: pa.Array, wanted: pa.DataType, where: str, timestamps: str) -> pa.Array:
+    given = array.type
+    if given == wanted and not _has_required(wanted):
+        return array
+    if pa.types.is_struct(wanted) and pa.types.is_struct(given):
+        return _cast_struct(array, wanted, where, timestamps)
+    if pa.types.is_map(wanted) and pa.types.is_map(given):
+        array = _whole(array)
+        keys = _cast(array.keys, wanted.key_field, where + ".key", timestamps)
+        items = _cast(array.items, wanted.item_field, where + ".value", timestamps)
+        return pa.MapArray.from_arrays(array.offsets, keys, items, type=wanted, mask=_mask(array))
+    if pa.types.is_list(wanted) and pa.types.is_list(spark_type(given, where)):
+        array = _whole(array.cast(pa.list_(given.value_field)))
+        values = _cast(array.values, wanted.value_field, where + ".element", timestamps)
+        return pa.ListArray.from_arrays(array.offsets, values, type=wanted, mask=_mask(array))
+    raise SchemaError(f"column {where!r} is {wanted} in the table and {given} in the data", column=where)
+
+
+def _cast_struct(array: pa.Array, wanted: pa.DataType, where: str, timestamps: str) -> pa.Array:
+    names = {field.name.lower(): position for position, field in enumerate(array.type)}
+    unknown = [
+        field.name for field in array.type if field.name.lower() not in {item.name.lower() for item in wanted}
+    ]
+    if unknown:
+        raise SchemaError(f"the table's column {where!r} has no field {unknown[0]!r}", column=where)
+    children = array.flatten()
+    present = array.is_valid() if array.null_count else None
+    columns = []
+    for field in wanted:
+        inner = f"{where}.{field.name}"
+        position = names.get(field.name.lower())
+        child = pa.nulls(len(array), field.type) if position is None else children[position]
+        if not field.nullable and child.null_count and present is not None:
+            # Nulls below a null parent are not nulls of the field.
+            _cast(child.filter(present), field, inner, timestamps)
+            field = field.with_nullable(True)  # noqa: PLW2901 - checked on the line above
+        columns.append(_cast(child, field, inner, timestamps))
+    return pa.StructArray.from_arrays(columns, fields=list(wanted), mask=_mask(array))
+
+
+def _has_required(kind: pa.DataType) -> bool:
+    fields = [kind.field(position) for position in range(kind.num_fields)]
+    if pa.types.is_map(kind):
+        fields = [kind.key_field.with_nullable(True), kind.item_field]
+    return any(
+        not field.nullable or (pa.types.is_nested(field.type) and _has_required(field.type))
+        for field in fields
+    )
+
+
+def _whole(array: pa.Array) -> pa.Array:
+    """Return the array starting at its buffers' beginning and without values that no list refers to."""
+    return array.take(pa.array(range(len(array)), pa.int64()))
+
+
+def _mask(array: pa.Array) -> pa.Array | None:
+    return array.is_null() if array.null_count else None

@@ -1,0 +1,193 @@
+"""The columns of a table: its schema as Spark writes it, as Arrow holds it, and data cast to it.
+
+`schema_from_json` and `schema_to_json` are inverse to each other; `normalise_schema`
+accepts whatever a user has at hand; `cast_table` brings a batch to the table's
+types before anything is written. The codecs of single values (`encode_partition`,
+`encode_stat` and their inverses) and the directory form of partition values are
+offered from here as well, since a field is where one looks for them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.errors import SchemaError
+from indextables.model.casting import cast_column
+from indextables.model.partitions import check_partition_columns, parse_directory, partition_directory
+from indextables.model.types import (
+    CHAR_VARCHAR_KEY,
+    COLLATIONS_KEY,
+    field_metadata,
+    field_to_json,
+    fields_from_json,
+    refuse_twins,
+    spark_field,
+)
+from indextables.model.values import (
+    decode_partition,
+    decode_partition_array,
+    decode_stat,
+    decode_stat_array,
+    encode_partition,
+    encode_stat,
+)
+
+__all__ = [
+    "cast_table",
+    "check_partition_columns",
+    "decode_partition",
+    "decode_partition_array",
+    "decode_stat",
+    "decode_stat_array",
+    "encode_partition",
+    "encode_stat",
+    "find_field",
+    "leaf_fields",
+    "normalise_schema",
+    "parse_directory",
+    "partition_directory",
+    "schema_from_json",
+    "schema_to_json",
+    "string_order",
+]
+
+
+def schema_from_json(text: str | bytes) -> pa.Schema:
+    """Read a Spark StructType document into an Arrow schema."""
+    try:
+        document = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError) as bad:
+        raise SchemaError(f"the schema is not JSON: {bad}") from bad
+    if not isinstance(document, dict) or document.get("type") != "struct":
+        raise SchemaError('the schema is not a Spark struct: expected {"type": "struct", "fields": [...]}')
+    return pa.schema(fields_from_json(document.get("fields")))
+
+
+def schema_to_json(schema: Any) -> str:
+    """Write a schema (Arrow, Spark StructType or JSON text) as a Spark StructType document."""
+    fields = [field_to_json(field) for field in normalise_schema(schema)]
+    return msgspec.json.encode({"type": "struct", "fields": fields}).decode()
+
+
+def normalise_schema(schema: Any) -> pa.Schema:
+    """Return the Arrow form of a table schema given as pyarrow.Schema, Spark StructType or JSON text.
+
+    Every type becomes the one Arrow type of its Spark type; SchemaError names
+    the first column that Spark could not store.
+    """
+    if isinstance(schema, (str, bytes)):
+        return schema_from_json(schema)
+    if isinstance(schema, pa.Schema):
+        refuse_twins(schema.names)
+        return pa.schema([spark_field(field) for field in schema])
+    document = getattr(schema, "json", None)
+    if callable(document):
+        return schema_from_json(document())
+    raise SchemaError(
+        f"a schema is a pyarrow.Schema, a Spark StructType or its JSON text, not {type(schema).__name__}"
+    )
+
+
+def find_field(fields: Any, name: str) -> pa.Field | None:
+    """Return the field of a schema or struct type by its exact name, else regardless of case."""
+    lowered, found = name.lower(), None
+    for field in fields:
+        if field.name == name:
+            return field
+        if field.name.lower() == lowered:
+            found = field
+    return found
+
+
+def leaf_fields(schema: pa.Schema) -> list[pa.Field]:
+    """Return the leaves of the schema, named by their dotted path.
+
+    Structs are looked into, arrays and maps are leaves themselves. Where two
+    leaves would share a dotted name (a column `a.b` beside a struct `a` with a
+    field `b`) neither is returned, so a dotted name always means one leaf.
+    """
+    leaves = list(_leaves(schema, ""))
+    times = Counter(leaf.name.lower() for leaf in leaves)
+    return [leaf for leaf in leaves if times[leaf.name.lower()] == 1]
+
+
+def _leaves(fields: Any, prefix: str) -> Iterator[pa.Field]:
+    for field in fields:
+        if pa.types.is_struct(field.type):
+            yield from _leaves(field.type, f"{prefix}{field.name}.")
+        else:
+            yield field.with_name(prefix + field.name)
+
+
+def string_order(field: pa.Field) -> str:
+    """Say how Spark compares a string column: `binary`, `char(n)` (padded) or `collated`."""
+    metadata = field_metadata(field)
+    if COLLATIONS_KEY in metadata and not _is_binary_collation(metadata[COLLATIONS_KEY]):
+        return "collated"
+    sized = str(metadata.get(CHAR_VARCHAR_KEY, ""))
+    return sized.replace("character", "char") if sized.startswith("char") else "binary"
+
+
+def _is_binary_collation(collations: Any) -> bool:
+    names = collations.values() if isinstance(collations, dict) else [collations]
+    return all(str(name).upper().rsplit(".", 1)[-1] == "UTF8_BINARY" for name in names)
+
+
+def cast_table(batch: Any, schema: pa.Schema, *, timestamps: str = "error") -> Any:
+    """Return the batch or table with exactly the columns and Arrow types of `schema`.
+
+    Columns are matched by name, regardless of case. A column the batch lacks is
+    filled with nulls where the schema allows them; a column the schema lacks is
+    an error, as is a value the table's type cannot hold. `timestamps="truncate"`
+    lets nanoseconds be cut to microseconds.
+    """
+    positions = _positions(batch.schema.names, schema)
+    columns = []
+    for field in schema:
+        at = positions.get(field.name)
+        if at is None:
+            column = _absent(field, batch)
+        else:
+            column = cast_column(batch.column(at), field, timestamps=timestamps)
+        columns.append(column)
+    build = pa.RecordBatch if isinstance(batch, pa.RecordBatch) else pa.Table
+    return build.from_arrays(columns, schema=schema)
+
+
+def _positions(names: list[str], schema: pa.Schema) -> dict[str, int]:
+    refuse_twins(names)
+    found, unknown = {}, []
+    for position, name in enumerate(names):
+        field = find_field(schema, name)
+        if field is None:
+            unknown.append(name)
+        else:
+            found[field.name] = position
+    if unknown:
+        raise SchemaError(
+            f"the table has no column {unknown[0]!r}; its columns are {', '.join(schema.names)}",
+            columns=tuple(unknown),
+        )
+    return found
+
+
+def _absent(field: pa.Field, batch: Any) -> Any:
+    if not field.nullable and batch.num_rows:
+        raise SchemaError(
+            f"column {field.name!r} is NOT NULL, and the data has no such column", column=field.name
+        )
+    nulls = pa.nulls(batch.num_rows, field.type)
+    return nulls if isinstance(batch, pa.RecordBatch) else pa.chunked_array([nulls], type=field.type)
+
+
+def struct_leaf(column: Any, steps: tuple[str, ...]) -> Any:
+    """Return the leaf of a struct column by its exact field names; null where any parent is null."""
+    for step in steps:
+        column = pc.struct_field(column, column.type.get_field_index(step))
+    return column

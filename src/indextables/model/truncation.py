@@ -1,0 +1,191 @@
+"""Long minima and maxima kept out of the log, and what is left of them as bounds.
+
+A statistic longer than the limit is dropped, or cut to the limit with a marker
+at its end. A cut value is no longer the minimum or maximum: what remains true is
+that the real one begins with the text before the marker. So its lower bound is
+that prefix, and its upper bound lies just above every text with that prefix.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from indextables.model.actions import AddAction
+from indextables.model.fields import leaf_fields
+from indextables.options import Options, StatsOptions
+
+MARKER = " [TRUNCATED]"
+_LAST_BEFORE_SURROGATES, _FIRST_AFTER_SURROGATES = "\ud7ff", "\ue000"
+_LAST = "\U0010ffff"
+
+_log = logging.getLogger(__name__)
+
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Truncated:
+    """What truncation did: the columns it touched and the bytes of log it saved."""
+
+    columns: tuple[str, ...] = ()
+    bytes_saved: int = 0
+
+
+def is_truncated(text: str) -> bool:
+    """Whether a statistic carries the marker (a whole value that ends so is treated alike: still sound)."""
+    return text.endswith(MARKER)
+
+
+def prefix_of(text: str) -> str:
+    """Return the text before the marker: the lower bound, and what the upper bound is made from.
+
+    A writer that counts UTF-16 units can cut a surrogate pair in two and leave
+    a lone half or its replacement at the end. Neither is part of the value, and
+    a shorter prefix is always sound, so they go.
+    """
+    return text.removesuffix(MARKER).rstrip(CUT_MARKS)
+
+
+REPLACEMENTS = "?\ufffd"
+CUT_MARKS = REPLACEMENTS + "".join(map(chr, range(0xD800, 0xE000)))
+
+
+def successor(prefix: str) -> str | None:
+    """Return the least text above every text that begins with `prefix`; None when there is none."""
+    stem = prefix.rstrip(_LAST)
+    if not stem:
+        return None
+    last = stem[-1]
+    following = _FIRST_AFTER_SURROGATES if last == _LAST_BEFORE_SURROGATES else chr(ord(last) + 1)
+    return stem[:-1] + following
+
+
+def truncate_statistics(
+    min_values: Values | None,
+    max_values: Values | None,
+    schema: pa.Schema | None = None,
+    options: Options | StatsOptions | Mapping[str, Any] | None = None,
+    partition_columns: Collection[str] = (),
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return minima and maxima without values over the limit, by the strategy of the options.
+
+    The column is the unit: when its minimum or its maximum is too long, `drop`
+    leaves out both and `truncate` cuts whichever is too long. Partition columns
+    and nulls pass through. Lengths count code points.
+    """
+    settings = _settings(options)
+    lower, upper = dict(min_values or {}), dict(max_values or {})
+    long = _long_columns(lower, upper, schema, settings, partition_columns)
+    for name in long:
+        _log.info(
+            "Truncating statistics of column %r (min length: %d, max length: %d, strategy: %s)",
+            name, len(lower.get(name) or ""), len(upper.get(name) or ""), settings.strategy,
+        )  # fmt: skip
+    if settings.strategy == "truncate" and settings.max_length > len(MARKER):
+        for values in (lower, upper):
+            for name in long & values.keys():
+                values[name] = _cut(values[name], settings.max_length)
+        return lower, upper
+    kept = [{name: value for name, value in values.items() if name not in long} for values in (lower, upper)]
+    return kept[0], kept[1]
+
+
+def _settings(options: Options | StatsOptions | Mapping[str, Any] | None) -> StatsOptions:
+    return options if isinstance(options, StatsOptions) else Options.of(options).stats
+
+
+def _long_columns(
+    lower: Values,
+    upper: Values,
+    schema: pa.Schema | None,
+    settings: StatsOptions,
+    partition_columns: Collection[str],
+) -> set[str]:
+    if not settings.truncation_enabled:
+        return set()
+    limit = settings.max_length
+    long = {
+        name
+        for values in (lower, upper)
+        for name, value in values.items()
+        if isinstance(value, str) and len(value) > limit
+    }
+    if not long:
+        return long
+    exempt = {name.lower() for name in partition_columns}
+    if schema is not None:
+        # Only text has no natural limit; a column the schema does not know is treated as text.
+        exempt |= {leaf.name.lower() for leaf in leaf_fields(schema) if not pa.types.is_string(leaf.type)}
+    return {name for name in long if name.lower() not in exempt}
+
+
+def _cut(value: Any, max_length: int) -> Any:
+    if not isinstance(value, str) or len(value) <= max_length:
+        return value
+    return value[: max_length - len(MARKER)] + MARKER
+
+
+def truncate_add(
+    add: AddAction,
+    schema: pa.Schema | None,
+    partition_columns: Collection[str],
+    options: Options | StatsOptions | Mapping[str, Any] | None,
+) -> tuple[AddAction, Truncated]:
+    """Return the add with its statistics truncated wherever they stand; the same add when none is long."""
+    settings = _settings(options)
+    if not settings.truncation_enabled:
+        return add, Truncated()
+    changes: dict[str, Any] = {}
+    done = Truncated()
+    before: Pair = (add.min_values, add.max_values)
+    after = truncate_statistics(*before, schema, settings, partition_columns)
+    if columns := _changed(before, after):
+        changes["min_values"], changes["max_values"] = after
+        done = Truncated(columns, _size(before) - _size(after))
+    document = _document(add.stats, settings.max_length)
+    if document is not None:
+        before = (document.get("minValues"), document.get("maxValues"))
+        after = truncate_statistics(*before, schema, settings, partition_columns)
+        if columns := _changed(before, after):
+            document["minValues"], document["maxValues"] = after
+            changes["stats"] = msgspec.json.encode(document).decode()
+            saved = done.bytes_saved + _size(before) - _size(after)
+            done = Truncated(tuple(sorted({*done.columns, *columns})), saved)
+    return (replace(add, **changes), done) if changes else (add, done)
+
+
+Pair = tuple[Values | None, Values | None]
+
+
+def _changed(before: Pair, after: Pair) -> tuple[str, ...]:
+    names = {
+        name
+        for old, new in zip(before, after, strict=True)
+        for name, value in (old or {}).items()
+        if (new or {}).get(name) != value
+    }
+    return tuple(sorted(names))
+
+
+def _document(text: str | None, max_length: int) -> dict[str, Any] | None:
+    """Return the `stats` document where it can hold a long value; None elsewhere, and when it is not JSON."""
+    if text is None or len(text) <= max_length:
+        return None
+    try:
+        document = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return None
+    if not isinstance(document, dict):
+        return None
+    halves = (document.get("minValues"), document.get("maxValues"))
+    return document if all(isinstance(half, dict | None) for half in halves) else None
+
+
+def _size(pair: Pair) -> int:
+    return sum(len(msgspec.json.encode(values)) for values in pair if values)
