@@ -1,0 +1,259 @@
+"""The envelope of a log file: the bytes 0x01 0x01, then gzip; or the plain JSON itself.
+
+The first 0x01 marks an envelope, since no JSON text begins with it; the second names the codec. The
+gzip body may have several members, one after the other, as large checkpoints do. Each member we
+write notes its own length in a gzip extra field, `IT`, which other gzip readers pass over: with
+it the members can be found, and inflated in parallel, without inflating what comes before.
+
+Nothing here trusts a length it reads. Inflating stops as soon as the output outgrows what any log
+could have been compressed from, so a decompression bomb costs a bounded amount of memory.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, cast
+
+from isal import igzip_lib, isal_zlib
+
+from indextables.errors import CorruptLogError, OptionError
+from indextables.options import CompressionOptions
+
+MAGIC = b"\x01"
+GZIP = b"\x01"
+
+# Log lines repeat much, but every one names another file: 10,000 adds that differ in a counter
+# only shrink about 45 times. Below the free allowance the ratio is not looked at, since a few
+# lines of long equal statistics may well exceed it.
+HONEST_RATIO = 300
+FREE_BYTES = 64 << 20
+
+_FASTEST_LEVEL = 1
+_HIGHEST_ISAL_LEVEL = 3
+_HIGHEST_LEVEL = 9
+_FEED_BYTES = 64 << 10
+_CHUNK_BYTES = 4 << 20
+# id, method, flags = extra field, no time, no hints, unknown system; the extra field's length;
+# its only subfield: name, length, length of the whole member
+_HEADER = struct.Struct("<2sBBIBBH2sHQ")
+_TRAILER = struct.Struct("<II")
+_EXTRA = 4
+_SUBFIELD = b"IT"
+_Undecodable = cast("type[Exception]", igzip_lib.IsalError)
+
+
+def pack(data: bytes, compression: CompressionOptions) -> bytes:
+    """Wrap the text of a log file as the options say."""
+    if not compression.enabled:
+        return data
+    return MAGIC + GZIP + _member(data, _level(compression))
+
+
+def pack_members(chunks: Iterable[bytes], compression: CompressionOptions) -> Iterator[bytes]:
+    """Wrap a text that comes in pieces, one gzip member per piece, as pieces of one file."""
+    if not compression.enabled:
+        yield from chunks
+        return
+    level = _level(compression)
+    opening = MAGIC + GZIP
+    for chunk in chunks:
+        yield opening + _member(chunk, level)
+        opening = b""
+
+
+def is_packed(data: bytes) -> bool:
+    """Whether a file begins as an envelope does."""
+    return data[:1] == MAGIC
+
+
+def unpack(data: bytes, *, name: str, limit: int | None = None) -> bytes:
+    """The text of a log file. `name` is for messages; `limit` bounds the size of the text."""
+    if not _opened(data, name):
+        return data
+    budget = _Budget(name, limit)
+    chunks = [chunk for chunk, _ in _inflate(memoryview(data)[2:], name, budget)]
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+def unpack_members(data: bytes, name: str, *, limit: int | None = None, workers: int = 1) -> Iterator[bytes]:
+    """The text of a log file in the pieces it was written in, inflated by `workers` threads."""
+    if not _opened(data, name):
+        yield data
+        return
+    body = memoryview(data)[2:]
+    spans = _spans(body) if workers > 1 else []
+    if len(spans) > 1:
+        yield from _unpack_in_parallel(body, spans, name, limit, workers)
+        return
+    parts: list[bytes] = []
+    for chunk, ends in _inflate(body, name, _Budget(name, limit)):
+        parts.append(chunk)
+        if ends:
+            yield parts[0] if len(parts) == 1 else b"".join(parts)
+            parts = []
+
+
+class _Budget:
+    """How much has been inflated from how much, and when that is enough."""
+
+    def __init__(self, name: str, limit: int | None) -> None:
+        self._name = name
+        self._limit = limit
+        self.fed = 0
+        self.produced = 0
+
+    def spend(self, fed: int, produced: int) -> None:
+        self.fed += fed
+        self.produced += produced
+        if self._limit is not None and self.produced > self._limit:
+            raise CorruptLogError(
+                f"{self._name} inflates to more than {self._limit} bytes, the most that is allowed for it. "
+                "It is damaged, or not a log file of this table.",
+                file=self._name,
+            )
+        if self.produced > FREE_BYTES + HONEST_RATIO * self.fed:
+            raise CorruptLogError(
+                f"{self._name} inflates to more than {self.produced} bytes from its first {self.fed}: no log "
+                "compresses that well. It is a decompression bomb and was not read; find out who wrote it.",
+                file=self._name,
+            )
+
+
+def _opened(data: bytes, name: str) -> bool:
+    """True for an envelope, False for plain JSON; anything else is an error."""
+    if not data:
+        raise CorruptLogError(
+            f"{name} is empty. Its writer died before the content was on disk, or a copy failed.", file=name
+        )
+    if is_packed(data):
+        if len(data) == 1:
+            raise CorruptLogError(f"{name} is cut off after its first byte.", file=name)
+        if data[1:2] != GZIP:
+            raise CorruptLogError(
+                f"{name} has the unknown compression codec 0x{data[1]:02X}; 0x01 (gzip) is the known one. "
+                "A newer version of this library may be able to read it.",
+                file=name,
+            )
+        return True
+    start = data[:64].removeprefix(b"\xef\xbb\xbf").lstrip()
+    if start[:1] in {b"{", b"["} or (
+        not start and data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in {b"{", b"["}
+    ):
+        return False
+    raise CorruptLogError(
+        f"{name} is neither a compressed log file nor JSON: it begins with the bytes {data[:8].hex(' ')}.",
+        file=name,
+    )
+
+
+def _level(compression: CompressionOptions) -> int:
+    level = _FASTEST_LEVEL if compression.gzip_level is None else compression.gzip_level
+    if not _FASTEST_LEVEL <= level <= _HIGHEST_LEVEL:
+        raise OptionError(f"gzip level {level} does not exist; use 1 (fast) to 9 (small).", value=level)
+    if compression.codec != "gzip":
+        raise OptionError(
+            f"compression codec {compression.codec!r} is not known; use gzip.", value=compression.codec
+        )
+    return level
+
+
+def _member(data: bytes, level: int) -> bytes:
+    """One gzip member that knows its length. Its bytes depend on nothing but the data and the level."""
+    squeezer: Any
+    if level <= _HIGHEST_ISAL_LEVEL:
+        squeezer = isal_zlib.compressobj(level, isal_zlib.DEFLATED, -isal_zlib.MAX_WBITS)
+    else:
+        squeezer = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS)
+    body: bytes = squeezer.compress(data) + squeezer.flush()
+    length = _HEADER.size + len(body) + _TRAILER.size
+    header = _HEADER.pack(b"\x1f\x8b", 8, _EXTRA, 0, 0, 255, 12, _SUBFIELD, 8, length)
+    return header + body + _TRAILER.pack(isal_zlib.crc32(data), len(data) & 0xFFFFFFFF)
+
+
+def _inflate(body: memoryview, name: str, budget: _Budget) -> Iterator[tuple[bytes, bool]]:
+    """Inflate members one after the other, as (chunk, whether its member ends here)."""
+    begin = 0
+    while begin < len(body) or begin == 0:
+        inflater = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
+        fed = begin
+        while not inflater.eof:
+            feed = body[fed : fed + _FEED_BYTES] if inflater.needs_input else body[:0]
+            if inflater.needs_input and not feed:
+                raise CorruptLogError(
+                    f"{name} ends in the middle of its compressed content, after {len(body) + 2} bytes: it "
+                    "was cut off while it was written or copied.",
+                    file=name,
+                )
+            fed += len(feed)
+            try:
+                chunk = inflater.decompress(feed, _CHUNK_BYTES)
+            except _Undecodable as error:
+                raise CorruptLogError(
+                    f"{name} is damaged: its compressed content does not decode near byte {fed} ({error}).",
+                    file=name,
+                ) from error
+            budget.spend(len(feed), len(chunk))
+            yield chunk, inflater.eof
+        begin = fed - len(inflater.unused_data)
+        budget.spend(begin - fed, 0)
+
+
+def _spans(body: memoryview) -> list[tuple[int, int]]:
+    """Where each member lies, or nothing if any does not say."""
+    spans: list[tuple[int, int]] = []
+    begin = 0
+    while begin < len(body):
+        length = _noted_length(body[begin : begin + _HEADER.size])
+        if length < _HEADER.size + _TRAILER.size or begin + length > len(body):
+            return []
+        spans.append((begin, begin + length))
+        begin += length
+    return spans
+
+
+def _noted_length(header: memoryview) -> int:
+    if len(header) < _HEADER.size:
+        return 0
+    identity, _, flags, _, _, _, _, subfield, size, length = _HEADER.unpack(header)
+    ours = identity == b"\x1f\x8b" and flags == _EXTRA and subfield == _SUBFIELD and size == 8  # noqa: PLR2004
+    return int(length) if ours else 0
+
+
+def _unpack_in_parallel(
+    body: memoryview, spans: list[tuple[int, int]], name: str, limit: int | None, workers: int
+) -> Iterator[bytes]:
+    budget = _Budget(name, limit)
+    waiting: deque[tuple[int, Future[bytes]]] = deque()
+    with ThreadPoolExecutor(workers, thread_name_prefix="inflate") as pool:
+        try:
+            for begin, end in spans:
+                waiting.append((end - begin, pool.submit(_inflate_member, body[begin:end], name, limit)))
+                if len(waiting) > workers:
+                    yield _collect(waiting, budget)
+            while waiting:
+                yield _collect(waiting, budget)
+        finally:
+            for _, future in waiting:
+                future.cancel()
+
+
+def _collect(waiting: deque[tuple[int, Future[bytes]]], budget: _Budget) -> bytes:
+    fed, future = waiting.popleft()
+    text = future.result()
+    budget.spend(fed, len(text))
+    return text
+
+
+def _inflate_member(member: memoryview, name: str, limit: int | None) -> bytes:
+    parts: list[bytes] = []
+    members = 0
+    for chunk, ends in _inflate(member, name, _Budget(name, limit)):
+        parts.append(chunk)
+        members += ends
+    if members != 1:
+        raise CorruptLogError(f"{name} is damaged: its parts are not as long as they say.", file=name)
+    return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -1,0 +1,297 @@
+"""Buckets of S3, Azure and Google Cloud as a store, through obstore, which only this module imports.
+
+Creating is the vendor's conditional put. It is sent once, never repeated behind our back: a
+repeated one would meet its own first try and report a conflict that is none. When its answer gets
+lost, the object is read back; only if that does not settle it does the call raise.
+
+What the vendors leave open: an S3 look-alike must honour `If-None-Match: *` (one that ignores it
+loses commits; obstore cannot tell). Google Cloud accepts about one write per second to one and the
+same name, which only the hint file can reach, and its path is the one not run against a server in
+the tests. An upload that dies half way is never visible, but its parts are billed until the
+bucket's lifecycle rule removes them. Control characters cannot be in a path.
+
+obstore's threads do not survive a fork: a child that finds them used by its parent is told so
+instead of hanging. Workers are to be spawned, and open their own store from a StoreSpec.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NoReturn, TypeAlias
+
+import obstore
+from obstore import exceptions as failures
+from obstore.store import AzureStore, GCSStore, S3Store
+
+from indextables.errors import NotFoundError, StorageError
+from indextables.storage.objects import (
+    ObjectMeta,
+    StoreSpec,
+    directory_path,
+    object_path,
+    range_end,
+    short_read,
+    sort_key,
+)
+from indextables.storage.settings import settings_for
+from indextables.storage.urls import Location
+
+Listing: TypeAlias = list[ObjectMeta]
+
+_CLASSES = {"s3": S3Store, "azure": AzureStore, "gs": GCSStore}
+_FAILURES = (failures.BaseError, OSError, ValueError, OverflowError)
+_NO_BUCKET = re.compile(
+    r"NoSuchBucket|ContainerNotFound|FilesystemNotFound|bucket does not exist", re.IGNORECASE
+)
+_SECRET = re.compile(
+    r"((?:sig|x-amz-signature|x-amz-credential|x-amz-security-token)=)[^&\s\"]+", re.IGNORECASE
+)
+_LISTED_AT_ONCE = 1000
+_PART_BYTES = 16 << 20
+_CREATE_TIMEOUT = "300s"
+
+_used_by: int | None = None
+
+
+class RemoteStore:
+    """A prefix of a bucket as a store. Nothing is contacted before the first operation."""
+
+    def __init__(self, place: Location, options: Mapping[str, str]) -> None:
+        self._place = place
+        self._options = dict(options)
+        self._uri = place.uri
+        self._settings = settings_for(place, options)
+        self._root = f"{place.path}/" if place.path else ""
+        self._lock = threading.Lock()
+        self._clients: dict[bool, Any] = {}
+
+    @property
+    def uri(self) -> str:
+        """The canonical root."""
+        return self._uri
+
+    def __repr__(self) -> str:
+        return f"RemoteStore({self._uri!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RemoteStore, (self._place, self._options)
+
+    def get(self, path: str) -> bytes:
+        """The whole object."""
+        key = self._key(path)
+        with self._errors("read", path):
+            return bytes(obstore.get(self._client(), key).bytes())
+
+    def get_range(self, path: str, start: int, length: int) -> bytes:
+        """Exactly the bytes asked for."""
+        range_end(path, start, length, uri=self._uri)
+        key = self._key(path)
+        if length == 0:
+            size = self.head(path).size
+            if start > size:
+                raise short_read(path, start, length, 0, uri=self._uri)
+            return b""
+        with self._errors("read", path):
+            try:
+                found = bytes(obstore.get_range(self._client(), key, start=start, length=length))
+            except failures.BaseError as error:
+                if "416" in str(error):
+                    raise short_read(path, start, length, 0, uri=self._uri) from error
+                raise
+        if len(found) != length:
+            raise short_read(path, start, length, len(found), uri=self._uri)
+        return found
+
+    def head(self, path: str) -> ObjectMeta:
+        """Size, time and etag of one object."""
+        key = self._key(path)
+        with self._errors("look at", path):
+            return self._meta(obstore.head(self._client(), key))
+
+    def list(self, prefix: str = "", start_after: str | None = None) -> Iterator[ObjectMeta]:
+        """Every object below a directory, sorted."""
+        directory = directory_path(prefix, uri=self._uri)
+        return iter(self._sorted(directory, start_after, self._everything(directory, start_after)))
+
+    def list_level(self, prefix: str = "", start_after: str | None = None) -> Listing:
+        """The objects directly in a directory, sorted."""
+        directory = directory_path(prefix, uri=self._uri)
+        if start_after is not None:
+            # Only the recursive listing can begin in the middle, which saves more than it wastes.
+            found = self._sorted(directory, start_after, self._everything(directory, start_after))
+            cut = len(directory) + 1 if directory else 0
+            return [meta for meta in found if "/" not in meta.path[cut:]]
+        with self._errors("list", directory):
+            answer = obstore.list_with_delimiter(self._client(), self._prefix(directory))
+            return self._sorted(directory, None, [answer["objects"]])
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write or replace an object."""
+        key = self._key(path)
+        with self._errors("write", path):
+            obstore.put(self._client(), key, data, chunk_size=_PART_BYTES)
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Create an object unless it is there."""
+        key = self._key(path)
+        try:
+            with self._errors("create", path):
+                try:
+                    obstore.put(self._client(once=True), key, data, mode="create", use_multipart=False)
+                except failures.AlreadyExistsError:
+                    return False
+        except StorageError as error:
+            return self._settle(path, data, error)
+        return True
+
+    def put_file(self, path: str, local_path: str) -> ObjectMeta:
+        """Upload a finished file, in parts when it is large."""
+        key = self._key(path)
+        with self._errors("write", path):
+            size = Path(local_path).stat().st_size
+            obstore.put(self._client(), key, Path(local_path), chunk_size=_PART_BYTES)
+        meta = self.head(path)
+        if meta.size != size:
+            raise StorageError(
+                f"{self._uri}/{path} has {meta.size} bytes after an upload of {size}. Another writer "
+                "uses the same name, or the local file changed meanwhile.",
+                uri=self._uri,
+                path=path,
+            )
+        return meta
+
+    def delete(self, path: str) -> None:
+        """Remove an object if it is there."""
+        key = self._key(path)
+        with contextlib.suppress(NotFoundError), self._errors("delete", path):
+            obstore.delete(self._client(), key)
+
+    def local_path(self, path: str) -> str | None:
+        """None: a bucket is not a local directory."""
+        del path
+        return None
+
+    def spark_uri(self, path: str) -> str:
+        """The URI with the scheme and account that Hadoop's connectors want."""
+        place = self._place
+        account = self._settings.config.get("account_name")
+        if place.kind == "azure" and place.host is None and account:
+            place = Location("azure", place.bucket, place.path, f"{account}.dfs.core.windows.net")
+        root = f"s3a://{place.uri.removeprefix('s3://')}" if place.kind == "s3" else place.uri
+        return f"{root}/{object_path(path, uri=self._uri)}" if path else root
+
+    def spec(self) -> StoreSpec:
+        """The address and the settings."""
+        return StoreSpec(self._uri, dict(self._options))
+
+    def _key(self, path: str) -> str:
+        return self._root + object_path(path, uri=self._uri)
+
+    def _prefix(self, directory: str) -> str | None:
+        return (self._root + directory).rstrip("/") or None
+
+    def _client(self, *, once: bool = False) -> Any:
+        """The connection pool; `once` gives the one that sends a request a single time."""
+        global _used_by  # noqa: PLW0603 - obstore's threads are one per process as well
+        if _used_by is None:
+            _used_by = os.getpid()
+        elif _used_by != os.getpid():
+            raise StorageError(
+                f"{self._uri} cannot be used in this process: it was forked from one that had used an object "
+                "store already. Start workers with the 'spawn' or 'forkserver' method.",
+                uri=self._uri,
+            )
+        with self._lock:
+            if once not in self._clients:
+                self._clients[once] = self._connect(once=once)
+            return self._clients[once]
+
+    def _connect(self, *, once: bool) -> Any:
+        given = self._settings
+        client = {"timeout": _CREATE_TIMEOUT, **given.client} if once else dict(given.client)
+        retry: dict[str, Any] = {}
+        if once:
+            retry["max_retries"] = 0
+        elif "max_retries" in given.retry:
+            retry["max_retries"] = int(given.retry["max_retries"])
+        if "retry_timeout_s" in given.retry:
+            retry["retry_timeout"] = timedelta(seconds=given.retry["retry_timeout_s"])
+        return _CLASSES[self._place.kind](
+            self._place.bucket, config=dict(given.config), client_options=client, retry_config=retry or None
+        )
+
+    def _everything(self, directory: str, start_after: str | None) -> Iterator[Iterable[Any]]:
+        offset = self._root + start_after if start_after else None
+        with self._errors("list", directory):
+            yield from obstore.list(
+                self._client(), self._prefix(directory), offset=offset, chunk_size=_LISTED_AT_ONCE
+            )
+
+    def _sorted(self, directory: str, start_after: str | None, pages: Iterable[Iterable[Any]]) -> Listing:
+        # Not every vendor lists by the bytes of the name (directory buckets, hierarchical namespaces).
+        below = f"{directory}/" if directory else ""
+        first = sort_key(start_after or "")
+        found = [self._meta(item) for page in pages for item in page]
+        found = [meta for meta in found if meta.path.startswith(below) and sort_key(meta.path) > first]
+        found.sort(key=lambda meta: sort_key(meta.path))
+        return found
+
+    def _meta(self, item: Mapping[str, Any]) -> ObjectMeta:
+        modified_ms = int(item["last_modified"].timestamp() * 1000)
+        return ObjectMeta(item["path"][len(self._root) :], item["size"], modified_ms, item["e_tag"])
+
+    def _settle(self, path: str, data: bytes, error: StorageError) -> bool:
+        """Find out what became of a conditional put whose answer is not known."""
+        try:
+            return self.get(path) == data
+        except StorageError:
+            # Absent is no answer either: the request may still be on its way.
+            raise error from error.__cause__
+
+    @contextlib.contextmanager
+    def _errors(self, verb: str, path: str) -> Iterator[None]:
+        try:
+            yield
+        except StorageError:
+            raise
+        except _FAILURES as error:
+            self._fail(verb, path, error)
+
+    def _fail(self, verb: str, path: str, error: Exception) -> NoReturn:
+        text = str(error).split("\n\nDebug source", 1)[0].strip()
+        place = f"{self._uri}/{path}" if path else self._uri
+        # Signed addresses are credentials: then the cause, which prints them, is left out too.
+        shown, secrets = _SECRET.subn(r"\1...", text)
+        cause = None if secrets or _SECRET.search(str(error)) else error
+        if (
+            isinstance(error, FileNotFoundError)
+            and not _NO_BUCKET.search(text)
+            and verb not in {"write", "create"}
+        ):
+            raise NotFoundError(f"There is no {place}.", uri=self._uri, path=path) from cause
+        raise StorageError(
+            f"Could not {verb} {place}: {_short(shown)} {_advice(error, text)}", uri=self._uri, path=path
+        ) from cause
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 400 else f"{line[:400]}..."  # noqa: PLR2004 - enough to recognise it
+
+
+def _advice(error: Exception, text: str) -> str:
+    if _NO_BUCKET.search(text):
+        return "The bucket does not exist there: check its name, the region and the endpoint."
+    if isinstance(error, failures.PermissionDeniedError | failures.UnauthenticatedError):
+        return "Check the credentials and what the bucket's policy allows them."
+    if "error sending request" in text or "dns error" in text:
+        return "The service was not reached: check the endpoint, the region and the network."
+    if isinstance(error, failures.NotSupportedError) or "501" in text:
+        return "This service lacks an operation that tables need; conditional put (If-None-Match) is one."
+    return "Check the address and the storage settings; a passing fault can simply be tried again."
