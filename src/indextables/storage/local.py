@@ -196,7 +196,7 @@ class LocalStore:
                     # A linked directory belongs to someone else, and what is listed here may be purged.
                     slash = b"/" if entry.is_dir(follow_symlinks=False) else b""
                     found.append((sort_key(path) + slash, path, entry))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
             raise self._failed("list", directory, error) from error
