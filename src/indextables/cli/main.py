@@ -218,7 +218,8 @@ def repair(
 ) -> None:
     """Write a clean copy of a damaged log.
 
-    Reads the log directory SOURCE and writes the new one TARGET; SOURCE is never changed. To use the result, move SOURCE away and TARGET in its place.
+    Reads the log directory SOURCE and writes the new one TARGET; SOURCE is never
+    changed. To use the result, move SOURCE away and TARGET in its place.
     """
     if deep:
         settings.options.setdefault("repair.validateSplits", "deep")

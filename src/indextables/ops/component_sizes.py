@@ -1,0 +1,89 @@
+"""DESCRIBE INDEXTABLES COMPONENT SIZES: what the bytes of every split are spent on.
+
+One row per split and component: each column of its rows, each file of its
+index, and the footer. Only footers are read, side by side, on Spark's
+executors where there are many.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from indextables.log.transaction_log import TransactionLog
+from indextables.model.actions import AddAction
+from indextables.ops.existence import portable, workers_for
+from indextables.ops.progress import Progress, silent, watched
+from indextables.split.layout import MAGIC, TAIL, SplitRef, read_footer
+from indextables.split.source import Source
+from indextables.storage.store import Store, StoreSpec, open_store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+COLUMN, INDEX, FOOTER = "column", "index", "footer"
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One part of one split."""
+
+    path: str
+    rows: int
+    component: str
+    name: str | None
+    size_bytes: int
+    uncompressed_bytes: int | None
+
+
+def component_rows(log: TransactionLog, progress: Progress = silent) -> pa.Table:
+    """The components of every live split, in path order."""
+    import pyarrow as pa
+
+    adds = log.snapshot(max_staleness_s=0).adds()
+    workers = workers_for(log.runtime, len(adds))
+    work = partial(components_of, portable(log.store, workers))
+    parts = [
+        part
+        for found in watched(workers.map(work, adds), progress, "Reading footers", len(adds))
+        for part in found
+    ]
+    return pa.table(
+        {
+            "path": pa.array([part.path for part in parts], pa.string()),
+            "num_rows": pa.array([part.rows for part in parts], pa.int64()),
+            "component": pa.array([part.component for part in parts], pa.string()),
+            "name": pa.array([part.name for part in parts], pa.string()),
+            "size_bytes": pa.array([part.size_bytes for part in parts], pa.int64()),
+            "uncompressed_bytes": pa.array([part.uncompressed_bytes for part in parts], pa.int64()),
+        }
+    )
+
+
+def components_of(store: Store | StoreSpec, add: AddAction) -> list[Component]:
+    """The components of one split, read from its footer."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    root = open_store(store) if isinstance(store, StoreSpec) else store
+    footer = read_footer(Source.of(root, add.path), SplitRef.of(add))
+    tail = footer.body + struct.pack("<I", len(footer.body)) + MAGIC
+    metadata = pq.read_metadata(pa.BufferReader(MAGIC + tail))
+    stored: Counter[str] = Counter()
+    plain: Counter[str] = Counter()
+    for group in range(metadata.num_row_groups):
+        for at in range(metadata.num_columns):
+            chunk = metadata.row_group(group).column(at)
+            name = chunk.path_in_schema.split(".")[0]
+            stored[name] += chunk.total_compressed_size
+            plain[name] += chunk.total_uncompressed_size
+    rows = footer.manifest.rows
+    columns = [Component(add.path, rows, COLUMN, name, stored[name], plain[name]) for name in stored]
+    index = [
+        Component(add.path, rows, INDEX, name, file.length, None)
+        for name, file in sorted(footer.manifest.files.items())
+    ]
+    return [*columns, *index, Component(add.path, rows, FOOTER, None, len(footer.body) + TAIL, None)]

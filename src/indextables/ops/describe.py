@@ -1,0 +1,279 @@
+"""DESCRIBE INDEXTABLES: facts about a table, read from its log and, for sizes, from its splits.
+
+Nothing here needs the rows, so all of it but COMPONENT SIZES also works on
+tables whose splits this version cannot read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from indextables.log.cooldown import in_cooldown
+from indextables.log.dialect import NATIVE, LogFile
+from indextables.log.protocol import describe as protocol_text
+from indextables.log.segment import list_log
+from indextables.log.snapshot import Snapshot
+from indextables.log.transaction_log import TransactionLog
+from indextables.model.actions import (
+    Action,
+    AddAction,
+    CommitInfo,
+    RemoveAction,
+    SkipAction,
+    action_to_wire,
+    encode_action,
+)
+from indextables.model.types import type_to_sql
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table, as people read it."""
+
+    name: str
+    type: str
+    nullable: bool
+    partition: bool
+    index: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a table is at one version."""
+
+    table_path: str
+    table_id: str
+    version: int
+    timestamp_ms: int
+    created_ms: int | None
+    num_files: int
+    num_rows: int | None
+    size_bytes: int
+    index_bytes: int
+    partition_columns: tuple[str, ...]
+    protocol: str
+    provider: str
+    checkpoint_version: int | None
+    versions_available: str
+    log_files: int
+    log_bytes: int
+    skipped_files: int
+    files_in_cooldown: int
+    properties: dict[str, str | None]
+    columns: tuple[Column, ...]
+    schema_json: str
+
+    def to_arrow(self) -> pa.Table:
+        """One row with every fact but the columns."""
+        import pyarrow as pa
+
+        moment = pa.timestamp("ms", tz="UTC")
+        texts = pa.map_(pa.string(), pa.string())
+        values: list[tuple[str, pa.DataType, Any]] = [
+            ("table_path", pa.string(), self.table_path),
+            ("table_id", pa.string(), self.table_id),
+            ("version", pa.int64(), self.version),
+            ("timestamp", moment, self.timestamp_ms),
+            ("created", moment, self.created_ms),
+            ("num_files", pa.int64(), self.num_files),
+            ("num_rows", pa.int64(), self.num_rows),
+            ("size_bytes", pa.int64(), self.size_bytes),
+            ("index_size_bytes", pa.int64(), self.index_bytes),
+            ("partition_columns", pa.list_(pa.string()), list(self.partition_columns)),
+            ("protocol", pa.string(), self.protocol),
+            ("provider", pa.string(), self.provider),
+            ("checkpoint_version", pa.int64(), self.checkpoint_version),
+            ("versions_available", pa.string(), self.versions_available),
+            ("log_files", pa.int64(), self.log_files),
+            ("log_size_bytes", pa.int64(), self.log_bytes),
+            ("skipped_files", pa.int64(), self.skipped_files),
+            ("files_in_cooldown", pa.int64(), self.files_in_cooldown),
+            ("properties", texts, list(self.properties.items())),
+            ("schema", pa.string(), self.schema_json),
+        ]
+        return pa.table({name: pa.array([value], kind) for name, kind, value in values})
+
+    def columns_to_arrow(self) -> pa.Table:
+        """One row per column of the table."""
+        import pyarrow as pa
+
+        fields = [
+            ("column", pa.string(), [column.name for column in self.columns]),
+            ("type", pa.string(), [column.type for column in self.columns]),
+            ("nullable", pa.bool_(), [column.nullable for column in self.columns]),
+            ("partition", pa.bool_(), [column.partition for column in self.columns]),
+            ("index", pa.string(), [column.index for column in self.columns]),
+        ]
+        return pa.table({name: pa.array(values, kind) for name, kind, values in fields})
+
+
+def describe_state(log: TransactionLog, snapshot: Snapshot | None = None) -> Description:
+    """Everything the log says about a version, the newest by default."""
+    import pyarrow.compute as pc
+
+    from indextables.log.segment import ranges, reconstructible
+
+    shown = snapshot or log.snapshot(max_staleness_s=0)
+    listing = list_log(log.store, NATIVE)
+    metadata, totals = shown.metadata, shown.totals
+    index = shown.plan(columns=("index_length",)).files.column("index_length")
+    checkpoints = [
+        item.version for item in NATIVE.checkpoints(listing.files) if item.version <= shown.version
+    ]
+    return Description(
+        table_path=log.uri,
+        table_id=metadata.id,
+        version=shown.version,
+        timestamp_ms=shown.timestamp_ms,
+        created_ms=metadata.created_time,
+        num_files=totals.num_files,
+        num_rows=totals.num_records,
+        size_bytes=totals.size_bytes,
+        index_bytes=pc.sum(index, min_count=0).as_py(),
+        partition_columns=tuple(metadata.partition_columns),
+        protocol=protocol_text(shown.protocol),
+        provider=str(metadata.format.get("provider", "")),
+        checkpoint_version=max(checkpoints, default=None),
+        versions_available=ranges(reconstructible(listing, NATIVE)),
+        log_files=len(listing.files),
+        log_bytes=sum(file.size for file in listing.files),
+        skipped_files=len(shown.skips),
+        files_in_cooldown=len(in_cooldown(shown.skips, log.runtime.clock.now_ms())),
+        properties=dict(metadata.configuration),
+        columns=_columns(shown),
+        schema_json=metadata.schema_string,
+    )
+
+
+def _columns(snapshot: Snapshot) -> tuple[Column, ...]:
+    properties = {key.lower(): value for key, value in snapshot.metadata.configuration.items()}
+    return tuple(
+        Column(
+            field.name,
+            type_to_sql(field.type),
+            field.nullable,
+            field.name in snapshot.partition_columns,
+            _index_of(field.name, properties),
+        )
+        for field in snapshot.schema
+    )
+
+
+def _index_of(name: str, properties: dict[str, str | None]) -> str | None:
+    """How a column is indexed for search, from the table's properties."""
+    for key, value in properties.items():
+        if key.endswith(f"indexing.typemap.{name.lower()}"):
+            return value
+    return None
+
+
+def history_rows(log: TransactionLog, limit: int | None = None) -> pa.Table:
+    """One row per version, newest first."""
+    return log.history(limit)
+
+
+def log_rows(log: TransactionLog, *, include_all: bool = False) -> pa.Table:
+    """One row per action: of the newest checkpoint and the commits after it, or of every commit file."""
+    import pyarrow as pa
+
+    texts = pa.map_(pa.string(), pa.string())
+    schema = pa.schema(
+        [
+            ("version", pa.int64()),
+            ("log_file", pa.string()),
+            ("action", pa.string()),
+            ("path", pa.string()),
+            ("partition_values", texts),
+            ("size", pa.int64()),
+            ("data_change", pa.bool_()),
+            ("num_records", pa.int64()),
+            ("timestamp", pa.timestamp("ms", tz="UTC")),
+            ("content", pa.string()),
+        ]
+    )
+    rows = [_log_row(version, name, action) for version, name, action in _actions(log, include_all)]
+    arrays = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(schema)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _actions(log: TransactionLog, include_all: bool) -> Iterator[tuple[int, str, Action]]:
+    snapshot = log.snapshot(max_staleness_s=0)
+    if include_all:
+        commits: Iterable[LogFile] = list_log(log.store, NATIVE).commits.values()
+    else:
+        checkpoint = snapshot.segment.checkpoint
+        commits = snapshot.segment.commits
+        if checkpoint is not None:
+            name, head = checkpoint.files[0].name, snapshot.source.reader.head(log.store, checkpoint)
+            first = (head.protocol, head.metadata, *head.skips, *head.txns)
+            yield from ((checkpoint.version, name, action) for action in first if action is not None)
+            for add in snapshot.source.reader.adds(log.store, checkpoint):
+                yield checkpoint.version, name, add
+    for file in commits:
+        for action in snapshot.source.read_commit(file):
+            yield file.version, file.name, action
+
+
+def _log_row(version: int, name: str, action: Action) -> tuple[Any, ...]:
+    kind, _ = action_to_wire(action)
+    path = size = values = None
+    if isinstance(action, (AddAction, RemoveAction, SkipAction)):
+        path, size, values = action.path, action.size, list((action.partition_values or {}).items())
+    data_change = action.data_change if isinstance(action, (AddAction, RemoveAction)) else None
+    records = action.num_records if isinstance(action, AddAction) else None
+    moment = _moment(action)
+    return (
+        version,
+        name,
+        kind,
+        path,
+        values,
+        size,
+        data_change,
+        records,
+        moment,
+        encode_action(action).decode(),
+    )
+
+
+def _moment(action: Action) -> int | None:
+    match action:
+        case AddAction():
+            return action.modification_time
+        case RemoveAction():
+            return action.deletion_timestamp
+        case SkipAction():
+            return action.skip_timestamp
+        case CommitInfo():
+            return action.timestamp
+    return None
+
+
+def skipped_rows(log: TransactionLog) -> pa.Table:
+    """One row per split that an operation could not handle."""
+    import pyarrow as pa
+
+    now_ms = log.runtime.clock.now_ms()
+    skips = sorted(log.snapshot(max_staleness_s=0).skips.values(), key=lambda skip: skip.path)
+    moment = pa.timestamp("ms", tz="UTC")
+    return pa.table(
+        {
+            "path": pa.array([skip.path for skip in skips], pa.string()),
+            "reason": pa.array([skip.reason for skip in skips], pa.string()),
+            "operation": pa.array([skip.operation for skip in skips], pa.string()),
+            "skipped_at": pa.array([skip.skip_timestamp for skip in skips], moment),
+            "retry_after": pa.array([skip.retry_after for skip in skips], moment),
+            "skip_count": pa.array([skip.skip_count for skip in skips], pa.int32()),
+            "in_cooldown": pa.array([(skip.retry_after or 0) > now_ms for skip in skips], pa.bool_()),
+            "size": pa.array([skip.size for skip in skips], pa.int64()),
+            "partition_values": pa.array(
+                [list((skip.partition_values or {}).items()) for skip in skips],
+                pa.map_(pa.string(), pa.string()),
+            ),
+        }
+    )

@@ -1,0 +1,108 @@
+"""DROP INDEXTABLES PARTITIONS: take whole partitions out of the table.
+
+The condition may name partition columns only, so that a split is in or out as
+a whole and no file is rewritten. The files stay on disk until PURGE, and older
+versions can still be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from indextables.errors import PredicateError
+from indextables.log.conflicts import CommitPlan, Rule
+from indextables.log.snapshot import Snapshot
+from indextables.log.transaction_log import TransactionLog
+from indextables.model.actions import AddAction, RemoveAction
+from indextables.ops.outcomes import NO_ACTION, SUCCESS, DropPartitionsResult
+from indextables.predicate.parse import as_node
+from indextables.predicate.prune import columns_needed
+from indextables.predicate.rows import mask
+from indextables.predicate.tree import Node
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class DropPlan:
+    """The splits of the chosen partitions."""
+
+    adds: tuple[AddAction, ...]
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions they make up."""
+        return len({tuple(sorted(add.partition_values.items())) for add in self.adds})
+
+
+def require_partition_condition(where: Any, snapshot: Snapshot) -> Node:
+    """The condition as a tree; it is an error if it needs anything but partition columns."""
+    node = as_node(where, snapshot.schema, snapshot.options.search.time_zone)
+    if node is None:
+        raise PredicateError("a condition on partition columns is needed, such as WHERE day = '2024-01-01'")
+    others = sorted(columns_needed(node, snapshot.partition_columns).statistics)
+    if others:
+        known = ", ".join(snapshot.partition_columns) or "none: the table is not partitioned"
+        raise PredicateError(
+            f"{', '.join(others)} cannot be used to choose partitions; the partition columns are {known}. "
+            "DELETE FROM INDEXTABLES removes rows by any condition.",
+            columns=others,
+        )
+    return node
+
+
+def matching_paths(snapshot: Snapshot, node: Node) -> list[str]:
+    """Splits whose partition values make the condition true, exactly."""
+    files = snapshot.plan(node, columns=("partition_values",)).files
+    chosen = mask(node, partition_rows(files, snapshot), snapshot.schema, snapshot.options.search.time_zone)
+    return list(files.column("path").filter(chosen).to_pylist())
+
+
+def partition_rows(files: pa.Table, snapshot: Snapshot) -> pa.Table:
+    """One row per split with its partition values as ordinary columns."""
+    import pyarrow as pa
+
+    values = files.column("partition_values").combine_chunks()
+    arrays = [values.field(name) for name in snapshot.partition_columns]
+    return pa.Table.from_arrays(arrays, names=list(snapshot.partition_columns))
+
+
+def removal(add: AddAction, now_ms: int, *, data_change: bool = True) -> RemoveAction:
+    """The tombstone of one split."""
+    return RemoveAction(
+        path=add.path,
+        deletion_timestamp=now_ms,
+        data_change=data_change,
+        partition_values=add.partition_values,
+        size=add.size,
+    )
+
+
+def run_drop_partitions(log: TransactionLog, where: Any) -> DropPartitionsResult:
+    """Remove every split of the chosen partitions in one commit."""
+    snapshot = log.snapshot(max_staleness_s=0)
+    node = require_partition_condition(where, snapshot)
+    plan = DropPlan(tuple(snapshot.adds(matching_paths(snapshot, node))))
+    size = sum(add.size for add in plan.adds)
+    if not plan.adds:
+        return DropPartitionsResult(log.uri, NO_ACTION, 0, 0, 0, "no partition matches the condition")
+
+    def build(_current: Snapshot) -> Sequence[RemoveAction]:
+        now_ms = log.runtime.clock.now_ms()
+        return [removal(add, now_ms) for add in plan.adds]
+
+    committed = log.commit(
+        CommitPlan(
+            operation="DROP PARTITIONS",
+            rule=Rule.DELETE,
+            build=build,
+            sources=frozenset(add.path for add in plan.adds),
+            parameters={"predicate": str(where)},
+            metrics={"numRemovedFiles": len(plan.adds), "numRemovedBytes": size},
+        )
+    )
+    message = f"dropped {plan.partitions} partitions in version {committed.version}"
+    return DropPartitionsResult(log.uri, SUCCESS, plan.partitions, len(plan.adds), size, message)

@@ -1,0 +1,88 @@
+"""Which of the files a log names are really there, found by listing directories in bulk.
+
+One listing answers for thousands of files, where one request per file would
+take as many round trips. Directories with many wanted files are listed one by
+one, side by side; when the files are spread thinly, one listing of the whole
+table is cheaper.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from indextables.ops.progress import Progress, silent, watched
+from indextables.runtime import LOCAL, Runtime, Workers
+from indextables.storage.store import Store, StoreSpec, open_store, resolve
+
+SPREAD_THINLY = 20
+"""Files per directory below which listing everything at once is cheaper."""
+DISTRIBUTE_FROM = 5_000
+"""Pieces of work from which it pays to leave this process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Directories of one store to be listed together."""
+
+    store: Store | StoreSpec
+    directories: tuple[str, ...]
+    recursive: bool
+
+
+def sizes_found(
+    root: Store,
+    paths: Collection[str],
+    runtime: Runtime = LOCAL,
+    *,
+    parallelism: int | None = None,
+    progress: Progress = silent,
+) -> dict[str, int]:
+    """The size of every file that exists, by the path the log gave; files that are not there are absent."""
+    by_place: dict[str, dict[str, list[str]]] = defaultdict(dict)
+    stores: dict[str, Store] = {}
+    for path in paths:
+        store, inside = resolve(root, path)
+        stores.setdefault(store.uri, store)
+        by_place[store.uri].setdefault(inside, []).append(path)
+    found: dict[str, int] = {}
+    for uri, wanted in by_place.items():
+        workers = workers_for(runtime, len(wanted))
+        places = list(_places(portable(stores[uri], workers), wanted, parallelism or 1))
+        listings = workers.map(_list_place, places, parallelism=parallelism)
+        for listing in watched(listings, progress, "Listing directories", len(places)):
+            for inside, size in listing:
+                for path in wanted.get(inside, ()):
+                    found[path] = size
+    return found
+
+
+def workers_for(runtime: Runtime, pieces: int) -> Workers:
+    """The runtime's workers for much work, threads of this process for little."""
+    return runtime.workers if pieces >= DISTRIBUTE_FROM else LOCAL.workers
+
+
+def portable(store: Store, workers: Workers) -> Store | StoreSpec:
+    """A store as the workers can have it: itself on threads, its description anywhere else."""
+    return store if workers.name == LOCAL.workers.name else store.spec()
+
+
+def _places(store: Store | StoreSpec, inside: Iterable[str], parallelism: int) -> Iterable[Place]:
+    directories: dict[str, int] = defaultdict(int)
+    for path in inside:
+        directories[path.rpartition("/")[0]] += 1
+    if len(directories) > 1 and sum(directories.values()) < SPREAD_THINLY * len(directories):
+        yield Place(store, ("",), recursive=True)
+        return
+    names = sorted(directories)
+    width = max(1, -(-len(names) // (4 * parallelism)))
+    for start in range(0, len(names), width):
+        yield Place(store, tuple(names[start : start + width]), recursive=False)
+
+
+def _list_place(place: Place) -> list[tuple[str, int]]:
+    store = open_store(place.store) if isinstance(place.store, StoreSpec) else place.store
+    if place.recursive:
+        return [(meta.path, meta.size) for meta in store.list(place.directories[0])]
+    return [(meta.path, meta.size) for name in place.directories for meta in store.list_level(name)]

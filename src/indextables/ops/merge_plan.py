@@ -1,0 +1,115 @@
+"""Which splits MERGE SPLITS puts together: bins of small neighbours, partition by partition.
+
+A split of at least `threshold` of the target size is left alone: rewriting it
+costs more than a reader gains. The rest is taken in path order, the order in
+which rows are read, and put into one bin until the next split would overfill
+it, so rows that were next to each other stay so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from indextables.model.actions import AddAction
+
+LARGEST_INDEXED = 1 << 30
+"""Text one index can hold; a merged split of an indexed table stays below it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeSettings:
+    """How large merged splits become and how many there may be."""
+
+    target_bytes: int
+    threshold: float
+    max_sources: int
+    max_groups: int | None = None
+    indexed: bool = False
+
+    @property
+    def limit_bytes(self) -> int:
+        """The size a bin may reach."""
+        return min(self.target_bytes, LARGEST_INDEXED) if self.indexed else self.target_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class MergeGroup:
+    """Splits of one partition that become one split."""
+
+    partition_values: Mapping[str, str | None]
+    sources: tuple[AddAction, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the sources together."""
+        return sum(add.size for add in self.sources)
+
+
+@dataclass(frozen=True, slots=True)
+class MergePlan:
+    """What a merge would do, and what it leaves alone."""
+
+    groups: tuple[MergeGroup, ...]
+    cooling: tuple[str, ...]
+    """Splits left out because an earlier run failed on them."""
+    considered: int
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """Every split that would be replaced."""
+        return frozenset(add.path for group in self.groups for add in group.sources)
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of every split that would be replaced."""
+        return sum(group.size_bytes for group in self.groups)
+
+
+def plan_merge(
+    adds: Iterable[AddAction],
+    settings: MergeSettings,
+    *,
+    cooling: Collection[str] = (),
+    outdated: Callable[[AddAction], bool] = lambda _add: False,
+) -> MergePlan:
+    """Put small splits into bins; an outdated one is rewritten even where it has nothing to merge with."""
+    by_partition: dict[tuple[tuple[str, str | None], ...], list[AddAction]] = {}
+    left: list[str] = []
+    considered = 0
+    for add in sorted(adds, key=lambda add: add.path):
+        considered += 1
+        if add.path in cooling:
+            left.append(add.path)
+        elif add.size < settings.threshold * settings.target_bytes or outdated(add):
+            key = tuple(sorted(add.partition_values.items(), key=lambda item: item[0]))
+            by_partition.setdefault(key, []).append(add)
+    groups = [
+        MergeGroup(dict(partition), bin_)
+        for partition, members in by_partition.items()
+        for bin_ in _bins(members, settings)
+        if len(bin_) > 1 or outdated(bin_[0])
+    ]
+    if settings.max_groups is not None:
+        fullest = sorted(groups, key=lambda group: -len(group.sources))[: settings.max_groups]
+        chosen = {id(group) for group in fullest}
+        groups = [group for group in groups if id(group) in chosen]
+    return MergePlan(tuple(groups), tuple(left), considered)
+
+
+def _bins(members: list[AddAction], settings: MergeSettings) -> Iterable[tuple[AddAction, ...]]:
+    """Cut a run of splits wherever the next one would overfill the bin."""
+    current: list[AddAction] = []
+    size = text = 0
+    for add in members:
+        more_text = add.uncompressed_size_bytes or 0
+        overfull = size + add.size > settings.limit_bytes
+        too_much_text = settings.indexed and text + more_text > LARGEST_INDEXED
+        if current and (overfull or too_much_text or len(current) == settings.max_sources):
+            yield tuple(current)
+            current, size, text = [], 0, 0
+        current.append(add)
+        size += add.size
+        text += more_text
+    if current:
+        yield tuple(current)

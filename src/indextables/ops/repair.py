@@ -1,0 +1,240 @@
+"""REPAIR INDEXFILES TRANSACTION LOG: write a clean log to a new place, from one that may be damaged.
+
+The source is only ever read. The target must be empty, and becomes: version 0
+with protocol and metadata, version 1 with every add that is still backed by a
+file plus the skips and transactions that still count, a checkpoint of version
+1, and the hint. Version 1 is written before version 0, so that an interruption
+leaves a directory that is no table, or a complete one. Putting the target in
+the place of the source is left to the operator.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from indextables.errors import LogError, SplitError, StorageError, TableError
+from indextables.log.commit import ENGINE
+from indextables.log.dialect import NATIVE
+from indextables.log.transaction_log import TransactionLog
+from indextables.model.actions import (
+    Action,
+    AddAction,
+    CommitInfo,
+    MetadataAction,
+    ProtocolAction,
+    SkipAction,
+    TxnAction,
+)
+from indextables.model.stats import truncate_add
+from indextables.ops.elsewhere import LogDirectory
+from indextables.ops.existence import sizes_found
+from indextables.ops.outcomes import SUCCESS, RepairResult
+from indextables.ops.progress import Progress, silent
+from indextables.options import Options
+from indextables.runtime import LOCAL, Runtime
+from indextables.storage.envelope import pack
+
+_log = logging.getLogger(__name__)
+_NAMED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class RepairRequest:
+    """Which log to read, and the empty place to write the repaired one to."""
+
+    source: str
+    target: str
+    from_splits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What could be read of the damaged log."""
+
+    version: int
+    protocol: ProtocolAction
+    metadata: MetadataAction
+    adds: tuple[AddAction, ...]
+    skips: tuple[SkipAction, ...] = ()
+    txns: tuple[TxnAction, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RepairPlan:
+    """The contents of the log to be written."""
+
+    beginning: tuple[Action, ...]
+    """Version 0: protocol and metadata."""
+    state: tuple[Action, ...]
+    """Version 1: everything else."""
+    valid: int
+    missing: tuple[str, ...]
+
+
+def repair_log(
+    source: str, target: str, options: Mapping[str, Any] | Options | None = None, spark: Any = None
+) -> RepairResult:
+    """Write a clean copy of the log directory `source` to the empty directory `target`.
+
+    The source is never changed. A source that cannot be read gives a result whose status begins
+    with "ERROR"; a target that is not empty raises. With `spark`, large tables are checked on its
+    executors.
+    """
+    from indextables import _session
+
+    runtime = LOCAL if spark is None else _session("runtime_of")(spark)
+    return run_repair(RepairRequest(source, target), Options.of(options), runtime)
+
+
+def plan_repair(found: Found, present: Collection[str] | None, options: Options, now_ms: int) -> RepairPlan:
+    """Decide what the repaired log holds; `present` None trusts the log about which files exist."""
+    from indextables.model.fields import schema_from_json
+
+    kept = [add for add in found.adds if present is None or add.path in present]
+    missing = tuple(add.path for add in found.adds if present is not None and add.path not in present)
+    schema = schema_from_json(found.metadata.schema_string)
+    partitions = found.metadata.partition_columns
+    adds = [truncate_add(_statistics(add, options), schema, partitions, options)[0] for add in kept]
+    paths = {add.path for add in kept}
+    skips = [skip for skip in found.skips if skip.path in paths and (skip.retry_after or 0) > now_ms]
+    info = CommitInfo(
+        timestamp=now_ms,
+        operation="REPAIR",
+        operation_parameters={"sourceVersion": found.version},
+        operation_metrics={"numAddedFiles": len(adds), "numMissingFiles": len(missing)},
+        engine_info=ENGINE,
+    )
+    return RepairPlan(
+        (found.protocol, found.metadata), (*adds, *skips, *found.txns, info), len(adds), missing
+    )
+
+
+def _statistics(add: AddAction, options: Options) -> AddAction:
+    """The add as it is, or without what is known of its values; the row count is no value."""
+    if options.repair.preserve_stats:
+        return add
+    return replace(add, min_values=None, max_values=None, stats=None)
+
+
+@dataclass(frozen=True, slots=True)
+class RepairJob:
+    """A repair between two log directories, with everything it needs to run."""
+
+    request: RepairRequest
+    source: LogDirectory
+    target: LogDirectory
+    options: Options
+    runtime: Runtime = LOCAL
+    progress: Progress = silent
+
+
+def run_repair(
+    request: RepairRequest, options: Options, runtime: Runtime = LOCAL, progress: Progress = silent
+) -> RepairResult:
+    """Read, check, and publish; what cannot be read is reported as a row, what would do harm raises."""
+    source = LogDirectory.at(request.source, dict(options.storage))
+    target = LogDirectory.at(request.target, dict(options.storage))
+    return carry_out(RepairJob(request, source, target, options, runtime, progress))
+
+
+def carry_out(job: RepairJob) -> RepairResult:
+    """Repair between two log directories."""
+    _require_apart(job.source, job.target)
+    _require_empty(job.target)
+    found = plan = None
+    try:
+        found = _read(job)
+        plan = plan_repair(found, _present(job, found), job.options, job.runtime.clock.now_ms())
+        for path in plan.missing[:_NAMED]:
+            _log.warning("REPAIR leaves out %s: the file is not there or not whole", path)
+        _require_complete(plan, job.options)
+        _publish(job, plan)
+    except (LogError, StorageError, SplitError) as error:
+        _log.error("REPAIR of %s failed: %s", job.request.source, error)
+        return _result(job, found, plan, f"ERROR: {error.message}")
+    return _result(job, found, plan, SUCCESS)
+
+
+def _result(job: RepairJob, found: Found | None, plan: RepairPlan | None, status: str) -> RepairResult:
+    source, target = job.request.source, job.request.target
+    if found is None or plan is None:
+        return RepairResult(source, target, -1, 0, 0, 0, status)
+    missing = len(plan.missing)
+    return RepairResult(source, target, found.version, plan.valid + missing, plan.valid, missing, status)
+
+
+def _require_complete(plan: RepairPlan, options: Options) -> None:
+    if plan.missing and options.repair.fail_on_missing:
+        raise SplitError(
+            f"{len(plan.missing)} of {plan.valid + len(plan.missing)} splits are missing, the first is "
+            f"{plan.missing[0]}, and repair.failOnMissing is set; nothing was written",
+            missing=plan.missing,
+        )
+
+
+def _require_apart(source: LogDirectory, target: LogDirectory) -> None:
+    if target.log_uri == source.log_uri or target.log_uri.startswith(f"{source.log_uri}/"):
+        raise TableError(
+            f"the target {target.log_uri} lies inside the log {source.log_uri} that is to be repaired. "
+            "Choose an empty directory beside it.",
+            source=source.log_uri,
+            target=target.log_uri,
+        )
+
+
+def _require_empty(target: LogDirectory) -> None:
+    first = next(iter(target.around.list(target.name)), None)
+    if first is not None:
+        raise TableError(
+            f"the target {target.log_uri} is not empty: it holds {first.path}. REPAIR never overwrites; "
+            "choose another directory, or remove this one if it is left over from an interrupted repair.",
+            target=target.log_uri,
+        )
+
+
+def _read(job: RepairJob) -> Found:
+    if job.request.from_splits:
+        from indextables.ops.rebuild import found_from_splits
+
+        return found_from_splits(job.source, job.options, job.runtime, job.progress)
+    snapshot = TransactionLog(job.source, job.options).snapshot()
+    return Found(
+        snapshot.version,
+        snapshot.protocol,
+        snapshot.metadata,
+        tuple(snapshot.adds()),
+        tuple(snapshot.skips.values()),
+        tuple(snapshot.txns.values()),
+    )
+
+
+def _present(job: RepairJob, found: Found) -> Collection[str] | None:
+    """The paths whose files are there, or there and whole; None when nothing is checked."""
+    checked = job.options.repair.validate_splits
+    if checked == "false":
+        return None
+    paths = [add.path for add in found.adds]
+    store, width = job.source.around, job.options.repair.parallelism
+    sizes = sizes_found(store, paths, job.runtime, parallelism=width, progress=job.progress)
+    if checked == "true":
+        return sizes.keys()
+    from indextables.ops.inspection import whole_splits
+
+    there = [add for add in found.adds if add.path in sizes]
+    return whole_splits(store, there, sizes, job.runtime, parallelism=width, progress=job.progress)
+
+
+def _publish(job: RepairJob, plan: RepairPlan) -> None:
+    """Write version 1, then 0, then the checkpoint and its hint: a crash leaves no table, or a whole one."""
+    for version, actions in ((1, plan.state), (0, plan.beginning)):
+        data = pack(NATIVE.encode_commit(actions), job.options.compression)
+        if not job.target.put_if_absent(f"{NATIVE.log_dir}/{NATIVE.commit_name(version)}", data):
+            raise TableError(
+                f"version {version} appeared in {job.target.log_uri} while it was being written; another "
+                "repair is at work there. Choose another directory.",
+                target=job.target.log_uri,
+            )
+    TransactionLog(job.target, job.options, job.runtime).checkpoint()

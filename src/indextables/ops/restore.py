@@ -1,0 +1,99 @@
+"""RESTORE INDEXTABLES: make an older version the newest again, by one commit on top.
+
+Nothing is rewound: the versions in between stay, and restoring can itself be
+undone by restoring. Files that the old version needs are checked to exist
+first; if PURGE took one, nothing is committed. What applications have recorded
+about their batches is kept, so that a batch is not written twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from indextables.errors import MissingSplitError
+from indextables.log.conflicts import CommitPlan, Rule
+from indextables.log.snapshot import Snapshot
+from indextables.log.transaction_log import TransactionLog
+from indextables.model.actions import Action, AddAction, MetadataAction
+from indextables.ops.drop_partitions import removal
+from indextables.ops.existence import sizes_found
+from indextables.ops.outcomes import NO_ACTION, SUCCESS, RestoreResult
+from indextables.ops.progress import Progress, silent
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePlan:
+    """The difference between the newest version and the one to restore."""
+
+    added: tuple[AddAction, ...]
+    removed: tuple[AddAction, ...]
+    metadata: MetadataAction | None
+    """The old metadata, where it differs."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether both versions are the same."""
+        return not (self.added or self.removed or self.metadata)
+
+
+def plan_restore(
+    current: Sequence[AddAction], wanted: Sequence[AddAction]
+) -> tuple[list[AddAction], list[AddAction]]:
+    """The adds to write and the adds to remove to get from one set of live files to another."""
+    here = {add.path: add for add in current}
+    there = {add.path for add in wanted}
+    added = [add for add in wanted if here.get(add.path) != add]
+    removed = [add for add in current if add.path not in there]
+    return added, removed
+
+
+def run_restore(log: TransactionLog, version: int, progress: Progress = silent) -> RestoreResult:
+    """Commit the difference; any foreign change of data or metadata meanwhile is a conflict."""
+    current = log.snapshot(max_staleness_s=0)
+    wanted = log.snapshot(version=version)
+    added, removed = plan_restore(current.adds(), wanted.adds())
+    metadata = wanted.metadata if wanted.metadata != current.metadata else None
+    plan = RestorePlan(tuple(added), tuple(removed), metadata)
+    if plan.empty:
+        message = f"version {current.version} already equals version {version}"
+        return RestoreResult(log.uri, NO_ACTION, version, current.version, 0, 0, message)
+    _require_present(log, plan.added, version, progress)
+
+    def build(_current: Snapshot) -> Sequence[Action]:
+        now_ms = log.runtime.clock.now_ms()
+        head: list[Action] = [plan.metadata] if plan.metadata else []
+        return [*head, *(removal(add, now_ms) for add in plan.removed), *plan.added]
+
+    committed = log.commit(
+        CommitPlan(
+            operation="RESTORE",
+            rule=Rule.EXCLUSIVE,
+            build=build,
+            read_version=current.version,
+            parameters={"version": version},
+            metrics={"numRestoredFiles": len(added), "numRemovedFiles": len(removed)},
+        )
+    )
+    message = f"version {committed.version} equals version {version}"
+    return RestoreResult(log.uri, SUCCESS, version, committed.version, len(added), len(removed), message)
+
+
+def _require_present(
+    log: TransactionLog, adds: Sequence[AddAction], version: int, progress: Progress
+) -> None:
+    paths = [add.path for add in adds]
+    found = sizes_found(
+        log.store, paths, log.runtime, parallelism=log.options.repair.parallelism, progress=progress
+    )
+    missing = [path for path in paths if path not in found]
+    if missing:
+        shown = ", ".join(missing[:_SHOWN])
+        raise MissingSplitError(
+            f"version {version} cannot be restored: {len(missing)} of its files are gone ({shown}). "
+            "Nothing was committed; choose a version that PURGE has not cut into.",
+            version=version,
+            missing=missing,
+        )

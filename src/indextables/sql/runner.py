@@ -1,0 +1,154 @@
+"""The runner: one command in, one Arrow table of rows out.
+
+A command names its table as the user typed it. A path is used as it is; the
+name of a view is handed to `views`, which a Spark session provides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from indextables.errors import CommandError
+from indextables.log.transaction_log import TransactionLog
+from indextables.ops.progress import Progress, silent
+from indextables.options import Options
+from indextables.runtime import LOCAL, Runtime
+from indextables.sql.commands import (
+    Command,
+    DeleteRows,
+    Describe,
+    DropPartitions,
+    InvalidateCache,
+    MergeSplits,
+    Purge,
+    RepairLog,
+    Restore,
+    Subject,
+    TableName,
+    TruncateHistory,
+    WriteCheckpoint,
+)
+from indextables.sql.grammar import parse_command
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Views = Callable[[tuple[str, ...]], str]
+"""The address of the table behind a view; raises CommandError when it is none of ours."""
+
+
+def sql(text: str, spark: Any = None, options: Mapping[str, Any] | Options | None = None) -> pa.Table:
+    """Run one maintenance command and return its rows.
+
+    Statements that are not ours are a CommandError here; `spark.sql` takes both
+    kinds after `connect`. With `spark`, views can be named, the session's
+    configuration counts and long work runs on its executors.
+    """
+    command = parse_command(text)
+    if spark is None:
+        return run(command, options=options)
+    from indextables import _session
+
+    return _session("run_command")(spark, command, options)  # type: ignore[no-any-return]
+
+
+def run(
+    command: Command,
+    *,
+    options: Mapping[str, Any] | Options | None = None,
+    runtime: Runtime = LOCAL,
+    views: Views | None = None,
+    progress: Progress = silent,
+) -> pa.Table:
+    """Carry a command out and return its rows."""
+    resolved = Options.of(options)
+    if isinstance(command, RepairLog):
+        from indextables.ops.repair import RepairRequest, run_repair
+
+        request = RepairRequest(command.source, command.target, command.from_splits)
+        return run_repair(request, resolved, runtime, progress).to_arrow()
+    uri = None if command.table is None else _address(command.table, views)
+    if isinstance(command, InvalidateCache):
+        from indextables.ops.invalidate import run_invalidate
+
+        return run_invalidate(uri).to_arrow()
+    if isinstance(command, Describe) and command.subject is Subject.DATA_SKIPPING_STATS:
+        from indextables.ops.describe import skipping_rows
+
+        return skipping_rows(uri)
+    assert uri is not None
+    log = TransactionLog.open(uri, resolved, runtime=runtime)
+    return _describe(command, log) if isinstance(command, Describe) else _change(command, log, progress)
+
+
+def _address(name: TableName, views: Views | None) -> str:
+    if name.path is not None:
+        return name.path
+    if views is None:
+        raise CommandError(
+            f"{name} is the name of a view, and there is no Spark session here to look it up in. "
+            f"Write the path of the table in quotes instead: '/path/of/{name}'.",
+            name=str(name),
+        )
+    return views(name.view)
+
+
+def _describe(command: Describe, log: TransactionLog) -> pa.Table:
+    from indextables.ops import describe
+
+    match command.subject:
+        case Subject.TRANSACTION_LOG:
+            return describe.log_rows(log, include_all=command.include_all)
+        case Subject.STATE:
+            return describe.describe_state(log).to_arrow()
+        case Subject.HISTORY:
+            return describe.history_rows(log)
+        case Subject.SKIPPED_FILES:
+            return describe.skipped_rows(log)
+        case Subject.COMPONENT_SIZES:
+            from indextables.ops.component_sizes import component_rows
+
+            return component_rows(log)
+    raise AssertionError(command.subject)
+
+
+def _change(command: Command, log: TransactionLog, progress: Progress) -> pa.Table:
+    match command:
+        case MergeSplits():
+            from indextables.ops.merge import MergeRequest, run_merge
+
+            wanted = MergeRequest(
+                command.where,
+                command.target_bytes,
+                command.max_dest_splits,
+                command.max_source_splits,
+                command.dry_run,
+            )
+            return run_merge(log, wanted, progress).to_arrow()
+        case Purge():
+            from indextables.ops.purge import PurgeRequest, run_purge
+
+            request = PurgeRequest(command.older_than_hours, command.log_retention_hours, command.dry_run)
+            return run_purge(log, request, progress).to_arrow()
+        case DropPartitions():
+            from indextables.ops.drop_partitions import run_drop_partitions
+
+            return run_drop_partitions(log, command.where).to_arrow()
+        case WriteCheckpoint():
+            from indextables.ops.checkpointing import run_checkpoint
+
+            return run_checkpoint(log).to_arrow()
+        case TruncateHistory():
+            from indextables.ops.truncate_history import run_truncate
+
+            return run_truncate(log, dry_run=command.dry_run).to_arrow()
+        case Restore():
+            from indextables.ops.restore import run_restore
+
+            return run_restore(log, command.version, progress).to_arrow()
+        case DeleteRows():
+            from indextables.ops.delete import run_delete
+
+            return run_delete(log, command.where, progress).to_arrow()
+    raise AssertionError(command)
