@@ -1,0 +1,297 @@
+"""Checkpoints of a Delta log, of every kind, read into Arrow.
+
+A checkpoint is one Parquet file, several, or a small JSON or Parquet file that
+names sidecars. Whatever its kind it comes down to a few single actions (the
+head) and a list of files that hold `add` rows (the base). Both are read with
+explicit columns: an `add` has some twenty fields and a query needs five.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+
+from indextables.errors import CorruptLogError, NotFoundError
+from indextables.log.delta_paths import LOG_DIR, decode_path
+from indextables.log.delta_text import decode_paths
+from indextables.log.dialect import Checkpoint
+from indextables.log.replay import CheckpointHead
+from indextables.model.actions import (
+    AddAction,
+    MetadataAction,
+    ProtocolAction,
+    TxnAction,
+    action_from_wire,
+)
+from indextables.storage.store import Store, resolve
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
+
+
+SIDECAR_DIR = f"{LOG_DIR}/_sidecars"
+# One leaf of each single action tells from the column statistics which row groups hold any.
+_SINGLES = {
+    "protocol": "protocol.minReaderVersion",
+    "metaData": "metaData.id",
+    "txn": "txn.appId",
+    "sidecar": "sidecar.path",
+}
+_BATCH_ROWS = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A checkpoint taken apart: its single actions, and the files that hold its adds."""
+
+    protocol: ProtocolAction | None
+    metadata: MetadataAction | None
+    txns: tuple[TxnAction, ...]
+    parquet: tuple[str, ...]
+    """Parquet files with `add` rows, relative to the table or absolute."""
+    inline: tuple[AddAction, ...]
+    """Adds written in a JSON top-level file itself."""
+
+
+class DeltaCheckpointReader:
+    """Reads the checkpoints of the Delta dialect."""
+
+    def head(self, store: Store, checkpoint: Checkpoint) -> CheckpointHead:
+        """Protocol, metadata and transactions; sidecars are checked to exist."""
+        manifest = self.manifest(store, checkpoint)
+        return CheckpointHead(
+            version=checkpoint.version,
+            protocol=manifest.protocol,
+            metadata=manifest.metadata,
+            txns=manifest.txns,
+            num_files=checkpoint.num_files,
+        )
+
+    def adds(
+        self, store: Store, checkpoint: Checkpoint, paths: AbstractSet[str] | None = None
+    ) -> Iterator[AddAction]:
+        """Adds as whole actions with decoded paths, streamed; only those of `paths` when given."""
+        for add in self._all_adds(store, checkpoint):
+            if paths is None or add.path in paths:
+                yield add
+
+    def _all_adds(self, store: Store, checkpoint: Checkpoint) -> Iterator[AddAction]:
+        manifest = self.manifest(store, checkpoint)
+        yield from manifest.inline
+        for path in manifest.parquet:
+            with _reading(path, checkpoint):
+                file = _open(store, path)
+                if "add" not in file.schema_arrow.names:
+                    continue
+                for batch in file.iter_batches(_BATCH_ROWS, columns=["add"]):
+                    column = batch.column(0)
+                    for body in column.filter(column.is_valid()).to_pylist():
+                        yield _add(body)
+
+    def manifest(self, store: Store, checkpoint: Checkpoint) -> Manifest:
+        """Take a checkpoint apart; raises CorruptLogError for a damaged or incomplete one."""
+        singles: dict[str, list[Any]] = {name: [] for name in _SINGLES}
+        inline: list[AddAction] = []
+        parquet = []
+        for file in checkpoint.files:
+            path = f"{LOG_DIR}/{file.name}"
+            with _reading(path, checkpoint):
+                if file.format == "json":
+                    inline.extend(_json_singles(store.get(path), singles, path))
+                    continue
+                opened = _open(store, path)
+                for name, leaf in _SINGLES.items():
+                    singles[name].extend(_parquet_singles(opened, name, leaf))
+                parquet.append(path)
+        sidecars = [_sidecar_path(body["path"]) for body in singles["sidecar"]]
+        _require_sidecars(store, sidecars, checkpoint)
+        protocol, metadata = _last(singles, "protocol"), _last(singles, "metaData")
+        if metadata is not None and not isinstance(metadata.get("schemaString"), str):
+            metadata = {**metadata, "schemaString": ""}
+        return Manifest(
+            protocol=_action("protocol", protocol),
+            metadata=_action("metaData", metadata),
+            txns=tuple(_action("txn", body) for body in singles["txn"]),
+            parquet=(*parquet, *sidecars),
+            inline=tuple(inline),
+        )
+
+
+def read_adds(
+    store: Store, path: str, checkpoint: Checkpoint, leaves: Iterable[str], *, threads: bool = True
+) -> pa.Table:
+    """Read the wanted parts of the `add` column of one Parquet file, rows without an add left out.
+
+    `leaves` are dotted paths below `add`; those the file does not have are left out.
+    The result has one column per field of `add`, with paths decoded.
+    """
+    with _reading(path, checkpoint):
+        file = _open(store, path)
+        if "add" not in file.schema_arrow.names:
+            return pa.table({"path": pa.array([], pa.string())})
+        kept = _without_nulls(file, "add.path")
+        table = file.read_row_groups(
+            kept, columns=[f"add.{leaf}" for leaf in {"path", *leaves}], use_threads=threads
+        )
+        column = table.column("add")
+        fields = [column.type.field(at) for at in range(column.type.num_fields)]
+        flat = pa.Table.from_arrays(column.flatten(), schema=pa.schema(fields))
+        if flat.column("path").null_count:
+            flat = flat.filter(flat.column("path").is_valid())
+        return flat.set_column(
+            flat.schema.get_field_index("path"), "path", decode_paths(flat.column("path").cast(pa.string()))
+        )
+
+
+def add_fields(store: Store, path: str, checkpoint: Checkpoint) -> pa.StructType | None:
+    """Arrow type of the `add` column of a Parquet file; None when it has none."""
+    with _reading(path, checkpoint):
+        schema = _open(store, path).schema_arrow
+        return schema.field("add").type if "add" in schema.names else None
+
+
+class _reading:  # noqa: N801
+    """Turns what a broken file makes a library raise into CorruptLogError, naming the file."""
+
+    def __init__(self, path: str, checkpoint: Checkpoint) -> None:
+        self._path = path
+        self._version = checkpoint.version
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        broken = (pa.ArrowException, msgspec.DecodeError, KeyError, ValueError, NotFoundError)
+        # ArrowInvalid is a ValueError, a truncated page an OSError of Arrow's own.
+        if isinstance(error, broken) or type(error) is OSError:
+            raise CorruptLogError(
+                f"checkpoint file {self._path} (version {self._version}) cannot be read: {error}",
+                path=self._path,
+                version=self._version,
+            ) from error
+
+
+def _open(store: Store, path: str) -> pq.ParquetFile:
+    import pyarrow.parquet as pq
+
+    owner, name = resolve(store, path)
+    local = owner.local_path(name)
+    source = pa.BufferReader(owner.get(name)) if local is None else pa.memory_map(local)
+    # Old writers store timestamps as INT96, which in nanoseconds would not reach past the year 2262.
+    return pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=False)
+
+
+def _without_nulls(file: pq.ParquetFile, leaf: str) -> list[int]:
+    """Row groups that may hold a value of a leaf, by the statistics of the file."""
+    metadata = file.metadata
+    index = next((at for at in range(metadata.num_columns) if metadata.schema.column(at).path == leaf), None)
+    if index is None:
+        return []
+    kept = []
+    for group in range(metadata.num_row_groups):
+        chunk = metadata.row_group(group).column(index)
+        known = chunk.statistics is not None and chunk.statistics.has_null_count
+        if not (known and chunk.statistics.null_count == chunk.num_values):
+            kept.append(group)
+    return kept
+
+
+def _parquet_singles(file: pq.ParquetFile, name: str, leaf: str) -> list[Any]:
+    if name not in file.schema_arrow.names:
+        return []
+    groups = _without_nulls(file, leaf)
+    if not groups:
+        return []
+    column = file.read_row_groups(groups, columns=[name]).column(0)
+    bodies = column.filter(column.is_valid()).to_pylist()
+    tested = leaf.rpartition(".")[2]
+    # Some writers fill absent structs with nulls instead of leaving them out.
+    return [_as_maps(body) for body in bodies if body.get(tested) is not None]
+
+
+def _json_singles(data: bytes, singles: dict[str, list[Any]], path: str) -> list[AddAction]:
+    adds = []
+    for number, line in enumerate(data.splitlines(), start=1):
+        if not line.strip():
+            continue
+        document = msgspec.json.decode(line)
+        if not isinstance(document, dict):
+            raise CorruptLogError(f"line {number} of {path} is not an action", path=path, line=number)
+        for name, body in document.items():
+            if body is None:
+                continue
+            if name in singles:
+                singles[name].append(body)
+            elif name == "add":
+                adds.append(_add(body))
+    return adds
+
+
+def _as_maps(body: dict[str, Any]) -> dict[str, Any]:
+    """Arrow gives a map as a list of pairs; the log's objects are maps."""
+    return {name: _as_map(value) for name, value in body.items() if value is not None}
+
+
+def _as_map(value: Any) -> Any:
+    if isinstance(value, dict):
+        return _as_maps(value)
+    if isinstance(value, list) and value and isinstance(value[0], tuple):
+        return dict(value)
+    return value
+
+
+_MAP_FIELDS = ("partitionValues", "tags")
+
+
+def _add(body: dict[str, Any]) -> AddAction:
+    wire = {name: value for name, value in body.items() if value is not None}
+    for name in _MAP_FIELDS:
+        if isinstance(wire.get(name), list):
+            wire[name] = dict(wire[name])
+    wire["path"] = decode_path(wire["path"])
+    action = action_from_wire("add", wire)
+    assert isinstance(action, AddAction)
+    return action
+
+
+def _action(name: str, body: dict[str, Any] | None) -> Any:
+    if body is None:
+        return None
+    for field in ("configuration", "options"):
+        if body.get(field) == []:
+            body = {**body, field: {}}
+    if isinstance(body.get("format"), dict) and body["format"].get("options") == []:
+        body = {**body, "format": {**body["format"], "options": {}}}
+    return action_from_wire(name, body)
+
+
+def _last(singles: dict[str, list[Any]], name: str) -> dict[str, Any] | None:
+    return singles[name][-1] if singles[name] else None
+
+
+def _sidecar_path(path: str) -> str:
+    decoded = decode_path(path)
+    return decoded if "/" in decoded else f"{SIDECAR_DIR}/{decoded}"
+
+
+def _require_sidecars(store: Store, paths: list[str], checkpoint: Checkpoint) -> None:
+    if not paths:
+        return
+    present = {meta.path for meta in store.list_level(SIDECAR_DIR)}
+    for path in paths:
+        if path in present:
+            continue
+        try:
+            owner, name = resolve(store, path)
+            owner.head(name)
+        except NotFoundError as error:
+            raise CorruptLogError(
+                f"sidecar {path} of the checkpoint of version {checkpoint.version} is gone",
+                path=path,
+                version=checkpoint.version,
+            ) from error

@@ -1,0 +1,85 @@
+"""What a Delta table asks of its readers, and which of it is understood here.
+
+Reader version 2 brings column mapping, version 3 a list of named features. A
+table that names one this module does not know is refused by that name: its
+file list could be read, and be wrong.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from indextables.errors import CorruptLogError, ProtocolError
+from indextables.model.actions import MetadataAction, ProtocolAction
+
+COLUMN_MAPPING = "columnMapping"
+_COLUMN_MAPPING_VERSION = 2
+_FEATURES_VERSION = 3
+
+UNDERSTOOD = frozenset(
+    {
+        COLUMN_MAPPING,
+        "deletionVectors",
+        "timestampNtz",
+        "typeWidening",
+        "typeWidening-preview",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        # Variant values pass through untouched, shredded or not, and are never compared.
+        "variantShredding",
+        "variantShredding-preview",
+        "variantType",
+        "variantType-preview",
+    }
+)
+_ASK_CATALOG = "only its catalog knows which commits are ratified; read it through that catalog"
+_REASONS = MappingProxyType(
+    dict.fromkeys(("catalogManaged", "catalogOwned", "catalogOwned-preview"), _ASK_CATALOG)
+)
+
+
+def require_readable(protocol: ProtocolAction | None, *, uri: str) -> ProtocolAction:
+    """Raise unless everything the table demands of a reader is understood."""
+    if protocol is None:
+        raise CorruptLogError(
+            f"the log of {uri} has no protocol action, which every Delta table has; it cannot be trusted",
+            uri=uri,
+        )
+    version = protocol.min_reader_version
+    if not 1 <= version <= _FEATURES_VERSION:
+        raise ProtocolError(
+            f"{uri} asks for minReaderVersion = {version}; versions 1 to {_FEATURES_VERSION} are understood. "
+            "Upgrade indextables to read it",
+            uri=uri,
+            min_reader_version=version,
+        )
+    if version < _FEATURES_VERSION:
+        return protocol
+    unknown = sorted(set(protocol.reader_features or ()) - UNDERSTOOD)
+    if unknown:
+        reasons = "; ".join(f"{name}: {_REASONS[name]}" for name in unknown if name in _REASONS)
+        plural = "s" if len(unknown) > 1 else ""
+        raise ProtocolError(
+            f"{uri} uses reader feature{plural} {', '.join(unknown)}, which this version does not understand"
+            f"; {reasons or 'upgrade indextables to read it'}",
+            uri=uri,
+            features=tuple(unknown),
+        )
+    return protocol
+
+
+def require_metadata(metadata: MetadataAction | None, *, uri: str) -> MetadataAction:
+    """Raise unless the table says what its columns are."""
+    if metadata is None:
+        raise CorruptLogError(f"the log of {uri} has no metaData action, so the table has no schema", uri=uri)
+    provider = metadata.format.get("provider", "parquet")
+    if provider != "parquet":
+        raise ProtocolError(f"{uri} stores its rows as {provider!r}; only parquet is understood", uri=uri)
+    return metadata
+
+
+def maps_columns(protocol: ProtocolAction) -> bool:
+    """Whether column mapping counts when the table's properties name it."""
+    if protocol.min_reader_version >= _FEATURES_VERSION:
+        return COLUMN_MAPPING in (protocol.reader_features or ())
+    return protocol.min_reader_version == _COLUMN_MAPPING_VERSION

@@ -1,0 +1,308 @@
+"""`add` rows of a Delta log in the files() form: paths decoded, values typed, logical names.
+
+Rows come from Parquet checkpoints or from commits; both are first laid out
+alike, one column per field of `add`, and then typed by the same code. Only
+what a query asks for is read and typed. Null is "not known".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.log.delta_columns import DeltaColumns, Leaf
+from indextables.log.delta_text import json_texts, record_counts, typed, typed_partition
+from indextables.log.files_table import file_uris
+from indextables.model.actions import AddAction
+from indextables.storage.store import Store
+
+COLUMNS = (
+    "path", "uri", "dv", "size", "modification_time", "num_records", "partition_values",
+    "min", "max", "null_count", "stats", "data_change", "tags", "deletion_vector",
+)  # fmt: skip
+# Typing every statistic of every file costs more than finding the files: it is done on request.
+DEFAULT_COLUMNS = tuple(name for name in COLUMNS if name not in {"min", "max", "null_count"})
+KEY_COLUMNS = ("path", "dv")
+
+_STRINGS = pa.map_(pa.string(), pa.string())
+VECTOR = pa.struct(
+    [
+        pa.field("storageType", pa.string()),
+        pa.field("pathOrInlineDv", pa.string()),
+        pa.field("offset", pa.int32()),
+        pa.field("sizeInBytes", pa.int32()),
+        pa.field("cardinality", pa.int64()),
+    ]
+)
+_VECTOR_NAMES = ("storage_type", "path_or_inline", "offset", "size_bytes", "cardinality")
+DELETION_VECTOR = pa.struct([pa.field(name, VECTOR.field(at).type) for at, name in enumerate(_VECTOR_NAMES)])
+RAW = pa.schema(
+    [
+        pa.field("path", pa.string()),
+        pa.field("partitionValues", _STRINGS),
+        pa.field("size", pa.int64()),
+        pa.field("modificationTime", pa.int64()),
+        pa.field("dataChange", pa.bool_()),
+        pa.field("stats", pa.string()),
+        pa.field("tags", _STRINGS),
+        pa.field("deletionVector", VECTOR),
+    ]
+)
+_SOURCES = {
+    "dv": "deletionVector",
+    "deletion_vector": "deletionVector",
+    "size": "size",
+    "modification_time": "modificationTime",
+    "partition_values": "partitionValues",
+    "stats": "stats",
+    "data_change": "dataChange",
+    "tags": "tags",
+}
+_STATISTICS = frozenset({"num_records", "min", "max", "null_count"})
+# Delta cuts timestamps in statistics to milliseconds; the real maximum may lie this much above.
+_CUT = pa.scalar(999, pa.duration("us"))
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a query asks of each file."""
+
+    columns: frozenset[str]
+    leaves: tuple[Leaf, ...] = ()
+    """Columns whose minimum, maximum and null count are wanted."""
+
+    @classmethod
+    def of(cls, columns: Iterable[str], schema: DeltaColumns, statistics: Iterable[str] | None) -> Wanted:
+        """The named columns of the files() form, with statistics of some columns of the table (None: all)."""
+        names = frozenset(columns) | {"path"}
+        bounded = names & {"min", "max", "null_count"}
+        return cls(names, tuple(schema.wanted(statistics)) if bounded else ())
+
+    def sources(self, add: pa.StructType | None) -> set[str]:
+        """Dotted paths below `add` to read; `add` is its type in a checkpoint, None for commits."""
+        names = {_SOURCES[name] for name in self.columns if name in _SOURCES}
+        if self.columns & _STATISTICS:
+            names |= {"stats"} if add is None or not _has_parsed(add) else set(self._parsed())
+        return names
+
+    def _parsed(self) -> list[str]:
+        found = ["stats_parsed.numRecords"]
+        for leaf in self.leaves:
+            below = ".".join(leaf.physical)
+            found += [f"stats_parsed.{name}.{below}" for name in ("minValues", "maxValues", "nullCount")]
+        return [*found, "stats_parsed.tightBounds"] if self.leaves else found
+
+
+def files_form(raw: pa.Table, columns: DeltaColumns, wanted: Wanted, store: Store) -> pa.Table:
+    """Lay `add` rows out in the files() form, in the order given; partitions and statistics typed."""
+    known = _statistics(raw, wanted)
+    paths = raw.column("path").combine_chunks()
+    arrays: dict[str, Any] = {}
+    for name in COLUMNS:
+        if name not in wanted.columns:
+            continue
+        if name == "path":
+            arrays[name] = paths
+        elif name == "uri":
+            arrays[name] = file_uris(store, paths)
+        elif name == "partition_values":
+            arrays[name] = _partition_values(raw, columns)
+        elif name in known:
+            arrays[name] = known[name]
+        else:
+            arrays[name] = _plain(raw, name)
+    return pa.table(arrays)
+
+
+def raw_table(adds: Sequence[AddAction]) -> pa.Table:
+    """Lay adds of commits out as `read_adds` lays out those of a checkpoint."""
+    vectors = [add.extra.get("deletionVector") for add in adds]
+    arrays = [
+        pa.array([add.path for add in adds], pa.string()),
+        pa.array([list(add.partition_values.items()) for add in adds], _STRINGS),
+        pa.array([add.size for add in adds], pa.int64()),
+        pa.array([add.modification_time for add in adds], pa.int64()),
+        pa.array([add.data_change for add in adds], pa.bool_()),
+        pa.array([_stats_text(add) for add in adds], pa.string()),
+        pa.array([None if add.tags is None else list(add.tags.items()) for add in adds], _STRINGS),
+        pa.array(vectors, VECTOR),
+    ]
+    return pa.Table.from_arrays(arrays, schema=RAW)
+
+
+def vector_ids(vectors: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Unique ids of an array of `deletionVector` objects, null where there is none."""
+    array = vectors.combine_chunks() if isinstance(vectors, pa.ChunkedArray) else vectors
+    if array.null_count == len(array):
+        return pa.nulls(len(array), pa.string())
+    kind, place, offset = (_child(array, name) for name in ("storageType", "pathOrInlineDv", "offset"))
+    at = pc.fill_null(pc.binary_join_element_wise("@", offset.cast(pa.string()), ""), "")
+    return pc.binary_join_element_wise(kind, place, at, "")
+
+
+def _stats_text(add: AddAction) -> str | None:
+    parsed = add.extra.get("stats_parsed")
+    if add.stats is not None or parsed is None:
+        return add.stats
+    return msgspec.json.encode(parsed, enc_hook=str).decode()
+
+
+def _plain(raw: pa.Table, name: str) -> Any:
+    if name in {"dv", "deletion_vector"}:
+        vectors = _column(raw, "deletionVector", VECTOR)
+        return vector_ids(vectors) if name == "dv" else _vectors(vectors)
+    if name == "modification_time":
+        return _column(raw, "modificationTime", pa.int64()).cast(pa.timestamp("ms", tz="UTC"))
+    source = _SOURCES[name]
+    return _column(raw, source, RAW.field(source).type)
+
+
+def _vectors(vectors: pa.Array) -> pa.Array:
+    children = [
+        _child(vectors, field.name).cast(field.type)
+        for field in (VECTOR.field(at) for at in range(VECTOR.num_fields))
+    ]
+    absent = pc.is_null(children[0])
+    return pa.StructArray.from_arrays(children, fields=list(DELETION_VECTOR), mask=absent)
+
+
+def _partition_values(raw: pa.Table, columns: DeltaColumns) -> pa.Array:
+    if not columns.partition_columns:
+        return pa.array([{}] * min(raw.num_rows, 1), pa.struct([])).take(pa.repeat(0, raw.num_rows))
+    values = _column(raw, "partitionValues", _STRINGS)
+    children, fields = [], []
+    for name, physical in columns.physical_partitions().items():
+        field = pa.field(name, columns.schema.field(name).type)
+        text = pc.map_lookup(values, pa.scalar(physical, values.type.key_type), "first")
+        children.append(typed_partition(text, field.type))
+        fields.append(field)
+    return pa.StructArray.from_arrays(children, fields=fields)
+
+
+def _statistics(raw: pa.Table, wanted: Wanted) -> dict[str, pa.Array]:
+    """num_records, min, max and null_count as far as they are wanted."""
+    if not wanted.columns & _STATISTICS:
+        return {}
+    if "stats_parsed" not in raw.column_names:
+        known = _from_text(_column(raw, "stats", pa.string()), wanted.leaves)
+    else:
+        known = _from_struct(raw.column("stats_parsed").combine_chunks(), wanted.leaves)
+        if "stats" in raw.column_names and known.num_records.null_count:
+            known = known.or_else(_from_text(_column(raw, "stats", pa.string()), wanted.leaves))
+    found = {"num_records": known.num_records}
+    if wanted.leaves:
+        names = [".".join(leaf.logical) for leaf in wanted.leaves]
+        found["min"] = pa.StructArray.from_arrays(known.minima, names)
+        found["max"] = pa.StructArray.from_arrays(known.maxima, names)
+        found["null_count"] = pa.StructArray.from_arrays(known.null_counts, names)
+    elif wanted.columns & {"min", "max", "null_count"}:
+        empty = pa.array([{}] * raw.num_rows, pa.struct([]))
+        found |= {"min": empty, "max": empty, "null_count": empty}
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    num_records: pa.Array
+    minima: list[pa.Array]
+    maxima: list[pa.Array]
+    null_counts: list[pa.Array]
+
+    def or_else(self, other: _Known) -> _Known:
+        """The same, with the rows this does not know taken from the other."""
+        known = pc.is_valid(self.num_records)
+
+        def either(mine: list[pa.Array], theirs: list[pa.Array]) -> list[pa.Array]:
+            return [pc.if_else(known, one, two) for one, two in zip(mine, theirs, strict=True)]
+
+        counts = pc.coalesce(self.num_records, other.num_records)
+        bounds = either(self.minima, other.minima), either(self.maxima, other.maxima)
+        return _Known(counts, *bounds, either(self.null_counts, other.null_counts))
+
+
+def _from_text(stats: pa.Array, leaves: Sequence[Leaf]) -> _Known:
+    if not leaves:
+        return _Known(record_counts(stats), [], [], [])
+    paths: list[tuple[str, ...]] = [("numRecords",), ("tightBounds",)]
+    for leaf in leaves:
+        paths += [("minValues", *leaf.physical), ("maxValues", *leaf.physical), ("nullCount", *leaf.physical)]
+    digits = max((leaf.type.precision for leaf in leaves if pa.types.is_decimal(leaf.type)), default=0)
+    texts = json_texts(stats, paths, digits)
+    count, tight = typed(texts[0], pa.int64()), typed(texts[1], pa.bool_())
+    minima = [
+        _bound(typed(texts[2 + 3 * at], leaf.type), leaf, upper=False) for at, leaf in enumerate(leaves)
+    ]
+    maxima = [_bound(typed(texts[3 + 3 * at], leaf.type), leaf, upper=True) for at, leaf in enumerate(leaves)]
+    nulls = [_count(typed(texts[4 + 3 * at], pa.int64()), count, tight) for at in range(len(leaves))]
+    return _Known(count, minima, maxima, nulls)
+
+
+def _from_struct(parsed: pa.StructArray, leaves: Sequence[Leaf]) -> _Known:
+    count = _typed_leaf(parsed, ("numRecords",), pa.int64())
+    tight = _typed_leaf(parsed, ("tightBounds",), pa.bool_())
+    bounds = [
+        [
+            _bound(_typed_leaf(parsed, (name, *leaf.physical), leaf.type), leaf, upper=name == "maxValues")
+            for leaf in leaves
+        ]
+        for name in ("minValues", "maxValues")
+    ]
+    nulls = [
+        _count(_typed_leaf(parsed, ("nullCount", *leaf.physical), pa.int64()), count, tight)
+        for leaf in leaves
+    ]
+    return _Known(count, bounds[0], bounds[1], nulls)
+
+
+def _bound(values: pa.Array, leaf: Leaf, *, upper: bool) -> pa.Array:
+    """A bound that holds: nothing for columns whose order is not ours, timestamps widened, no NaN."""
+    if not leaf.comparable:
+        return pa.nulls(len(values), leaf.type)
+    if pa.types.is_floating(leaf.type):
+        return pc.if_else(pc.is_nan(values), pa.scalar(None, leaf.type), values)
+    if upper and pa.types.is_timestamp(leaf.type):
+        try:
+            return pc.add_checked(values, _CUT)
+        except pa.ArrowInvalid:
+            return pa.nulls(len(values), leaf.type)
+    return values
+
+
+def _count(nulls: pa.Array, count: pa.Array, tight: pa.Array) -> pa.Array:
+    """With wide bounds a null count says something only at its two ends."""
+    if tight.null_count == len(tight):
+        return nulls
+    end = pc.or_(pc.equal(nulls, 0), pc.equal(nulls, count))
+    return pc.if_else(pc.or_(pc.fill_null(tight, fill_value=True), end), nulls, pa.scalar(None, pa.int64()))
+
+
+def _typed_leaf(parsed: pa.StructArray, path: Sequence[str], kind: pa.DataType) -> pa.Array:
+    array: Any = parsed
+    for name in path:
+        if not pa.types.is_struct(array.type) or array.type.get_field_index(name) < 0:
+            return pa.nulls(len(parsed), kind)
+        array = _child(array, name)
+    try:
+        return array.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return pa.nulls(len(parsed), kind)
+
+
+def _child(array: pa.StructArray, name: str) -> pa.Array:
+    return pc.struct_field(array, array.type.get_field_index(name))
+
+
+def _column(raw: pa.Table, name: str, kind: pa.DataType) -> pa.Array:
+    if name not in raw.column_names:
+        return pa.nulls(raw.num_rows, kind)
+    column = raw.column(name).combine_chunks()
+    return column if pa.types.is_nested(column.type) else column.cast(kind)
+
+
+def _has_parsed(add: pa.StructType) -> bool:
+    return int(add.get_field_index("stats_parsed")) >= 0

@@ -1,0 +1,75 @@
+"""Names in a Delta log: its files, and the data files it speaks of.
+
+Versions are twenty digits. A checkpoint is one Parquet file (`classic`),
+several numbered ones (`multipart`), or a file with a UUID in its name, JSON or
+Parquet, that may point to sidecars (`uuid`). A compacted file stands for a
+range of commits. Any other name is not the log's.
+
+Paths of data files are percent-encoded in the log, once. They are decoded
+when they are read, so keys compare by the real name.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+LOG_DIR = "_delta_log"
+
+_UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+_PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("commit", re.compile(r"(?P<version>[0-9]{20})\.json")),
+    ("classic", re.compile(r"(?P<version>[0-9]{20})\.checkpoint\.parquet")),
+    (
+        "multipart",
+        re.compile(r"(?P<version>[0-9]{20})\.checkpoint\.(?P<part>[0-9]{10})\.(?P<parts>[0-9]{10})\.parquet"),
+    ),
+    (
+        "uuid",
+        re.compile(rf"(?P<version>[0-9]{{20}})\.checkpoint\.(?P<uuid>{_UUID})\.(?P<format>json|parquet)"),
+    ),
+    ("compacted", re.compile(r"(?P<version>[0-9]{20})\.(?P<end>[0-9]{20})\.compacted\.json")),
+    ("crc", re.compile(r"(?P<version>[0-9]{20})\.crc")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaName:
+    """What the name of a log file says."""
+
+    kind: str
+    version: int
+    end: int | None = None
+    part: int | None = None
+    parts: int | None = None
+    uuid: str | None = None
+    format: str = "json"
+
+
+def parse_log_name(name: str) -> DeltaName | None:
+    """Read the name of a file directly in `_delta_log`; None when it is none of the log's."""
+    for kind, pattern in _PATTERNS:
+        match = pattern.fullmatch(name)
+        if match is None:
+            continue
+        found = match.groupdict()
+        part, parts, end = (int(found[key]) if found.get(key) else None for key in ("part", "parts", "end"))
+        version = int(found["version"])
+        if part is not None and parts is not None and not 1 <= part <= parts:
+            return None
+        if end is not None and end <= version:
+            return None
+        extension = found.get("format") or ("parquet" if name.endswith(".parquet") else "json")
+        return DeltaName(kind, version, end, part, parts, found.get("uuid"), extension)
+    return None
+
+
+def decode_path(path: str) -> str:
+    """Undo the percent-encoding of a path of the log, exactly once; bytes that are not UTF-8 stay escaped."""
+    if "%" not in path:
+        return path
+    try:
+        return unquote(path, errors="strict")
+    except UnicodeDecodeError:
+        return path

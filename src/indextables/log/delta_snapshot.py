@@ -1,0 +1,155 @@
+"""One version of a Delta table: its columns, and the files that are live in it.
+
+The protocol and the metadata are checked before any file is believed. Scans of
+one snapshot share what was read of the checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow.compute as pc
+
+from indextables.errors import CorruptLogError, NotFoundError
+from indextables.log.delta import DELTA
+from indextables.log.delta_checkpoint import DeltaCheckpointReader
+from indextables.log.delta_columns import DeltaColumns, columns_of
+from indextables.log.delta_features import require_metadata, require_readable
+from indextables.log.delta_paths import LOG_DIR
+from indextables.log.delta_replay import DeltaColumnarEngine, DeltaReferenceEngine, DeltaRequest
+from indextables.log.delta_times import version_at
+from indextables.log.reading import LogSource, State, load_state
+from indextables.log.replay import ReplayEngine
+from indextables.log.snapshot import Snapshot
+from indextables.model.actions import MetadataAction, ProtocolAction
+from indextables.options import Options
+from indextables.predicate.tree import Node
+from indextables.runtime import LOCAL, Runtime
+from indextables.storage.store import Store, open_store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class VersionChecksum:
+    """What the `.crc` file of a version says about it."""
+
+    num_files: int
+    size_bytes: int
+
+
+class DeltaSnapshot(Snapshot):
+    """One version of a Delta table."""
+
+    def _require_readable(self) -> None:
+        """Check protocol and metadata before anything else is believed."""
+        require_readable(self._declared_protocol(), uri=self.store.uri)
+        require_metadata(self._declared_metadata(), uri=self.store.uri)
+
+    @property
+    def protocol(self) -> ProtocolAction:
+        """What the table asks of its readers."""
+        return require_readable(self._declared_protocol(), uri=self.store.uri)
+
+    @property
+    def metadata(self) -> MetadataAction:
+        """Schema, partitioning and properties."""
+        return require_metadata(self._declared_metadata(), uri=self.store.uri)
+
+    @property
+    def columns(self) -> DeltaColumns:
+        """Schema, partition columns and their physical names."""
+        return self._once("columns", lambda: columns_of(self.protocol, self.metadata))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns, by logical name."""
+        return self.columns.schema
+
+    def _request(
+        self, state: State, where: Node | None, columns: frozenset[str] | None, *, explain: bool
+    ) -> DeltaRequest:
+        return DeltaRequest(
+            store=self.store,
+            dialect=DELTA,
+            reader=self.source.reader,
+            segment=state.segment,
+            tail=state.tail,
+            schema=self.schema,
+            partition_columns=self.columns.partition_columns,
+            options=self.options,
+            where=where,
+            columns=columns,
+            explain=explain,
+            memo=state.memo,
+            delta=self.columns,
+        )
+
+    def _declared_protocol(self) -> ProtocolAction | None:
+        head = self.state.head
+        return self.state.tail.protocol or (head.protocol if head else None)
+
+    def _declared_metadata(self) -> MetadataAction | None:
+        head = self.state.head
+        return self.state.tail.metadata or (head.metadata if head else None)
+
+    def checksum(self) -> VersionChecksum | None:
+        """Read the version's `.crc` file; None when there is none or it makes no sense."""
+        try:
+            data = self.store.get(f"{LOG_DIR}/{self.version:020d}.crc")
+            wire = msgspec.json.decode(data)
+            return VersionChecksum(int(wire["numFiles"]), int(wire["tableSizeBytes"]))
+        except (NotFoundError, msgspec.DecodeError, KeyError, TypeError, ValueError):
+            return None
+
+    def verify(self) -> None:
+        """Compare the live files with the version's `.crc` file, if it has one; raise where they differ."""
+        said = self.checksum()
+        if said is None:
+            return
+        files = self.plan(columns=["size"], engine="local").files
+        found = VersionChecksum(files.num_rows, pc.sum(files.column("size")).as_py() or 0)
+        if found != said:
+            raise CorruptLogError(
+                f"version {self.version} of {self.store.uri} replays to {found.num_files} files of "
+                f"{found.size_bytes} bytes, its .crc file says {said.num_files} of {said.size_bytes}; "
+                "the log was changed after it was written",
+                version=self.version, uri=self.store.uri,
+            )  # fmt: skip
+
+
+def delta_source(store: Store, options: Options, runtime: Runtime) -> LogSource:
+    """Where a Delta log lies and with what it is read."""
+    engines: Mapping[str, ReplayEngine] = {
+        "columnar": DeltaColumnarEngine(),
+        "reference": DeltaReferenceEngine(),
+        **runtime.engines,
+    }
+    return LogSource(store, DELTA, DeltaCheckpointReader(), engines, options, runtime)
+
+
+def open_snapshot(
+    uri: Any,
+    *,
+    version: int | None = None,
+    as_of_ms: int | None = None,
+    options: Options,
+    runtime: Runtime = LOCAL,
+) -> DeltaSnapshot:
+    """Open a version of a Delta table: by number, by time, or the newest."""
+    source = delta_source(open_store(uri, options.storage), options, runtime)
+    if as_of_ms is not None:
+        newest = DeltaSnapshot(source, load_state(source))
+        version = version_at(source, as_of_ms, newest.metadata.configuration)
+        if version == newest.version:
+            return newest
+    return DeltaSnapshot(source, load_state(source, version))
+
+
+def is_delta(store: Store) -> bool:
+    """Whether the store holds a Delta log."""
+    return any(DELTA.parse_name(meta.path.rpartition("/")[2], meta) for meta in store.list_level(LOG_DIR))

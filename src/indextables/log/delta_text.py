@@ -1,0 +1,179 @@
+"""Text of a Delta log made typed, whole arrays at a time.
+
+Partition values are strings and statistics are JSON documents. Both become
+Arrow arrays of the column's type here. What cannot be understood becomes
+null, which everywhere means "not known" and keeps the file.
+"""
+
+from __future__ import annotations
+
+import operator
+import typing
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.log.delta_paths import decode_path
+
+Path = tuple[str, ...]
+
+# Below this many documents DuckDB's start-up costs more than it saves.
+_DUCKDB_FROM = 20_000
+# DuckDB reads a JSON number as a double, which keeps this many decimal digits.
+_DOUBLE_DIGITS = 15
+# Room for `{"numRecords":`, the largest 64-bit number and what follows it.
+_COUNT_BYTES = 36
+
+
+def typed(text: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    """Cast an array of strings to the type of its column."""
+    array = _whole(text)
+    if pa.types.is_string(kind):
+        return array.cast(pa.string())
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind):
+        return pa.nulls(len(array), kind)
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        zoned = pc.match_substring_regex(array, r"(?:Z|[+-]\d{2}:?\d{2})$")
+        array = pc.if_else(zoned, array, pc.binary_join_element_wise(array, "Z", ""))
+    try:
+        return array.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        encoded = array.dictionary_encode()
+        values = [_cast_one(value, kind) for value in encoded.dictionary]
+        return pa.array([None if v is None else v.as_py() for v in values], kind).take(encoded.indices)
+
+
+def typed_partition(text: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    """Cast partition values; an empty string is null for every type, as Delta says."""
+    encoded = _whole(text).dictionary_encode()
+    values = encoded.dictionary
+    present = pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values)
+    if pa.types.is_binary(kind):
+        return present.cast(pa.binary()).take(encoded.indices)
+    return typed(present, kind).take(encoded.indices)
+
+
+def decode_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Undo the percent-encoding of an array of paths, exactly once."""
+    array = _whole(paths)
+    escaped = pc.match_substring(array, "%")
+    if not pc.any(escaped, min_count=0).as_py():
+        return array
+    # Escapes live in partition directories, of which there are few: decode each directory once.
+    cut = pc.split_pattern(pc.filter(array, escaped), "/", max_splits=1, reverse=True)
+    encoded = pc.list_element(cut, 0).dictionary_encode()
+    has_name = pc.greater(pc.list_value_length(cut), 1)
+    names = pc.if_else(has_name, pc.list_element(_padded(cut), 1), pa.scalar(None, pa.string()))
+    folders = pa.array([decode_path(folder) for folder in encoded.dictionary.to_pylist()], pa.string())
+    folders = folders.take(encoded.indices)
+    plain = pc.fill_null(names, "")
+    if pc.any(pc.match_substring(plain, "%"), min_count=0).as_py():
+        plain = pa.array([decode_path(name) for name in plain.to_pylist()], pa.string())
+    decoded = pc.if_else(has_name, pc.binary_join_element_wise(folders, plain, "/"), folders)
+    return pc.replace_with_mask(array, escaped, decoded)
+
+
+def json_texts(
+    documents: pa.Array | pa.ChunkedArray, paths: Sequence[Path], digits: int = 0
+) -> list[pa.Array]:
+    """The scalar at each path of each document as text, null where there is none.
+
+    `digits` is the largest decimal precision among the paths; numbers that do
+    not fit a double are cut out by a reader that keeps them as written.
+    """
+    array = _whole(documents)
+    if not paths:
+        return []
+    if len(array) >= _DUCKDB_FROM and digits <= _DOUBLE_DIGITS:
+        return _texts_by_duckdb(array, paths)
+    return _texts_by_msgspec(array, paths)
+
+
+def record_counts(documents: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """`numRecords` of each statistics document, without parsing the whole of it where it comes first."""
+    array = _whole(documents)
+    # Matching a regular expression on whole documents costs three times the cut and the match together.
+    starts = pc.binary_slice(array.cast(pa.binary()), 0, _COUNT_BYTES).cast(pa.string(), safe=False)
+    found = pc.struct_field(pc.extract_regex(starts, r'^\{"numRecords":(?P<n>\d+)[,}]'), [0])
+    missed = pc.and_(pc.is_null(found), pc.is_valid(array))
+    if pc.any(missed, min_count=0).as_py():
+        (rest,) = json_texts(pc.filter(array, missed), [("numRecords",)])
+        found = pc.replace_with_mask(found, missed, rest)
+    return typed(found, pa.int64())
+
+
+def _whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _padded(cut: pa.ListArray) -> pa.ListArray:
+    """Lists of one element made lists of two, so that the second can be asked for."""
+    return pc.list_slice(cut, 0, 2, return_fixed_size_list=True)
+
+
+def _cast_one(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar | None:
+    try:
+        return value.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
+        return None
+
+
+def _texts_by_duckdb(array: pa.Array, paths: Sequence[Path]) -> list[pa.Array]:
+    import duckdb
+
+    pointers = ["/" + "/".join(part.replace("~", "~0").replace("/", "~1") for part in path) for path in paths]
+    columns = ", ".join(f"found[{index + 1}] AS c{index}" for index in range(len(pointers)))
+    wanted = ", ".join("'" + pointer.replace("'", "''") + "'" for pointer in pointers)
+    with duckdb.connect() as connection:
+        connection.register("source", pa.table({"document": array}))
+        found = f"SELECT json_extract_string(document, [{wanted}]) AS found FROM source"
+        table = connection.sql(f"SELECT {columns} FROM ({found})").to_arrow_table()
+    # An object or a list where a scalar belongs is not a value of the column.
+    texts = [_whole(column).cast(pa.string()) for column in table.columns]
+    return [text if not _holds_document(text) else _without_documents(text) for text in texts]
+
+
+def _holds_document(text: pa.Array) -> bool:
+    return bool(pc.any(pc.starts_with(text, "{"), min_count=0).as_py())
+
+
+def _without_documents(text: pa.Array) -> pa.Array:
+    return pc.if_else(pc.starts_with(text, "{"), pa.scalar(None, pa.string()), text)
+
+
+def _texts_by_msgspec(array: pa.Array, paths: Sequence[Path]) -> list[pa.Array]:
+    kind = _shape(paths, 0)
+    decode = msgspec.json.Decoder(kind).decode
+    rows = [None if document is None else decode(document) for document in array.to_pylist()]
+    return [pa.array(_cut_out(rows, kind, path), pa.string()) for path in paths]
+
+
+def _shape(paths: Sequence[Path], depth: int) -> Any:
+    """Type to decode into: only the wanted keys, leaves left as the bytes they were."""
+    fields: list[tuple[str, Any, Any]] = []
+    names: dict[str, str] = {}
+    for index, head in enumerate(sorted({path[depth] for path in paths if len(path) > depth})):
+        below = [path for path in paths if len(path) > depth + 1 and path[depth] == head]
+        fields.append((f"f{index}", _shape(below, depth + 1) | None if below else msgspec.Raw, None))
+        names[f"f{index}"] = head
+    return msgspec.defstruct("Document", fields, rename=names)
+
+
+def _cut_out(values: list[Any], kind: Any, path: Path) -> list[str | None]:
+    """Follow one path through all decoded documents, a level at a time."""
+    for head in path:
+        item = next(item for item in msgspec.structs.fields(kind) if item.encode_name == head)
+        follow = operator.attrgetter(item.name)
+        values = [None if value is None else follow(value) for value in values]
+        kind = next((arm for arm in typing.get_args(item.type) if arm is not type(None)), None)
+    return [None if value is None else _scalar_text(bytes(value)) for value in values]
+
+
+def _scalar_text(raw: bytes) -> str | None:
+    first = raw[:1]
+    if first == b'"':
+        return str(msgspec.json.decode(raw))
+    return None if first in {b"n", b"{", b"[", b""} else raw.decode()

@@ -1,0 +1,226 @@
+"""Deletion vectors of Delta tables: which rows of a data file are no longer there.
+
+An `add` may carry a descriptor that points to a set of row positions: in a
+file below the table (`u`), at an absolute address (`p`), or inside the log
+itself (`i`). The set is a 64-bit Roaring bitmap in its portable form behind a
+magic number; a file frames each set with a length and a CRC-32.
+
+Bitmaps are decoded with Arrow alone: a Roaring bitmap container has the bit
+order of an Arrow boolean array and an array container is an Arrow uint16
+array, so executors need no further library for it.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+import uuid
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.errors import CorruptLogError
+from indextables.storage.store import Store, resolve
+
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_B85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+_TO_B85 = str.maketrans(_Z85, _B85)
+_UUID_CHARACTERS = 20
+
+_MAGIC = 1681511377
+_FILE_VERSION = 1
+_COOKIE = 12346
+_COOKIE_WITH_RUNS = 12347
+_OFFSETS_FROM = 4
+_ARRAY_LIMIT = 4096
+_BITMAP_BYTES = 8192
+_CONTAINER_ROWS = 1 << 16
+
+RELATIVE, ABSOLUTE, INLINE = "u", "p", "i"
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionVector:
+    """The descriptor of a deletion vector, as an `add` carries it."""
+
+    storage_type: str
+    path_or_inline: str
+    offset: int | None
+    size_bytes: int
+    cardinality: int
+
+    @property
+    def unique_id(self) -> str:
+        """What makes two descriptors of one file different."""
+        suffix = "" if self.offset is None else f"@{self.offset}"
+        return f"{self.storage_type}{self.path_or_inline}{suffix}"
+
+    def location(self) -> str | None:
+        """Where the bitmap lies: a path below the table, an absolute address, or None when inline."""
+        if self.storage_type == INLINE:
+            return None
+        if self.storage_type == ABSOLUTE:
+            return self.path_or_inline
+        if self.storage_type != RELATIVE:
+            raise CorruptLogError(
+                f"deletion vector storage type {self.storage_type!r} is not known (expected u, p or i)",
+                storage_type=self.storage_type,
+            )
+        prefix, encoded = self.path_or_inline[:-_UUID_CHARACTERS], self.path_or_inline[-_UUID_CHARACTERS:]
+        name = f"deletion_vector_{uuid.UUID(bytes=z85_decode(encoded))}.bin"
+        return f"{prefix}/{name}" if prefix else name
+
+
+def descriptor(wire: Mapping[str, Any] | None) -> DeletionVector | None:
+    """Read a descriptor from the log's `deletionVector` object; None when there is none."""
+    if not wire or wire.get("storageType") is None:
+        return None
+    try:
+        offset = wire.get("offset")
+        return DeletionVector(
+            storage_type=str(wire["storageType"]),
+            path_or_inline=str(wire["pathOrInlineDv"]),
+            offset=None if offset is None else int(offset),
+            size_bytes=int(wire["sizeInBytes"]),
+            cardinality=int(wire["cardinality"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptLogError(f"deletion vector descriptor {dict(wire)!r} is incomplete: {error}") from error
+
+
+def unique_id(wire: Mapping[str, Any] | None) -> str | None:
+    """The unique id of the log's `deletionVector` object; None when there is none."""
+    vector = descriptor(wire)
+    return None if vector is None else vector.unique_id
+
+
+def deleted_rows(store: Store, vector: DeletionVector) -> pa.Array:
+    """The positions of the deleted rows, ascending, as uint64."""
+    location = vector.location()
+    if location is None:
+        data, name = z85_decode(vector.path_or_inline)[: vector.size_bytes], "inline deletion vector"
+    else:
+        data, name = _framed(store, vector, location), location
+    rows = decode_bitmap(data, name=name)
+    if len(rows) != vector.cardinality:
+        raise CorruptLogError(
+            f"deletion vector {name} holds {len(rows)} rows, its descriptor says {vector.cardinality}; "
+            "the file was changed after it was committed",
+            path=name,
+        )
+    return rows
+
+
+def z85_decode(text: str) -> bytes:
+    """Decode Z85 (ZeroMQ's Base85), in which inline vectors and the file ids are written."""
+    strange = set(text) - set(_Z85)
+    if strange or len(text) % 5:
+        raise CorruptLogError(f"{text!r} is not Z85 text")
+    try:
+        return base64.b85decode(text.translate(_TO_B85))
+    except ValueError as error:
+        raise CorruptLogError(f"{text!r} is not Z85 text: {error}") from error
+
+
+def _framed(store: Store, vector: DeletionVector, location: str) -> bytes:
+    """Cut one vector out of its file and verify its frame."""
+    owner, path = resolve(store, location)
+    offset = vector.offset or 0
+    frame = owner.get_range(path, offset, vector.size_bytes + 8)
+    if len(frame) != vector.size_bytes + 8:
+        raise CorruptLogError(
+            f"deletion vector file {location} ends inside the vector at {offset}", path=location
+        )
+    if offset > 0 and owner.get_range(path, 0, 1)[0] != _FILE_VERSION:
+        raise CorruptLogError(f"deletion vector file {location} has an unknown format version", path=location)
+    (size,) = struct.unpack(">i", frame[:4])
+    data, (checksum,) = frame[4:-4], struct.unpack(">I", frame[-4:])
+    if size != vector.size_bytes:
+        raise CorruptLogError(
+            f"deletion vector file {location} has {size} bytes at {offset}, the log says {vector.size_bytes}",
+            path=location,
+        )
+    if zlib.crc32(data) != checksum:
+        raise CorruptLogError(
+            f"deletion vector file {location} is damaged: CRC-32 differs at {offset}", path=location
+        )
+    return data
+
+
+def decode_bitmap(data: bytes, *, name: str) -> pa.Array:
+    """Decode the magic number and the portable 64-bit Roaring bitmap behind it."""
+    try:
+        magic, buckets = struct.unpack_from("<iq", data, 0)
+        if magic != _MAGIC:
+            raise CorruptLogError(
+                f"{name} starts with {magic}, not the magic number of a deletion vector", path=name
+            )
+        position, chunks = 12, []
+        for _ in range(buckets):
+            (high,) = struct.unpack_from("<I", data, position)
+            low, position = _decode_bucket(data, position + 4, high << 32)
+            chunks.extend(low)
+    except (struct.error, pa.ArrowInvalid) as error:
+        raise CorruptLogError(f"{name} is not a complete Roaring bitmap: {error}", path=name) from error
+    if not chunks:
+        return pa.array([], pa.uint64())
+    return pa.concat_arrays(chunks)
+
+
+def _decode_bucket(data: bytes, position: int, start: int) -> tuple[list[pa.Array], int]:
+    """Decode one 32-bit Roaring bitmap; gives its arrays and the position behind it."""
+    (cookie,) = struct.unpack_from("<I", data, position)
+    position += 4
+    if cookie & 0xFFFF == _COOKIE_WITH_RUNS:
+        size = (cookie >> 16) + 1
+        run_flags = int.from_bytes(data[position : position + (size + 7) // 8], "little")
+        position += (size + 7) // 8
+        has_offsets = size >= _OFFSETS_FROM
+    elif cookie == _COOKIE:
+        (size,) = struct.unpack_from("<I", data, position)
+        run_flags, has_offsets = 0, True
+        position += 4
+    else:
+        raise pa.ArrowInvalid(f"unknown Roaring cookie {cookie}")
+    header = struct.unpack_from(f"<{2 * size}H", data, position)
+    position += 4 * size + (4 * size if has_offsets else 0)
+    arrays = []
+    for index in range(size):
+        key, cardinality = header[2 * index], header[2 * index + 1] + 1
+        if run_flags >> index & 1:
+            rows, position = _decode_runs(data, position)
+        elif cardinality <= _ARRAY_LIMIT:
+            rows = pa.Array.from_buffers(
+                pa.uint16(), cardinality, [None, _cut(data, position, 2 * cardinality)]
+            )
+            position += 2 * cardinality
+        else:
+            rows = _set_bits(_cut(data, position, _BITMAP_BYTES))
+            position += _BITMAP_BYTES
+        offset = pa.scalar(start + key * _CONTAINER_ROWS, pa.uint64())
+        arrays.append(pc.add(rows.cast(pa.uint64()), offset))
+    return arrays, position
+
+
+def _decode_runs(data: bytes, position: int) -> tuple[pa.Array, int]:
+    (count,) = struct.unpack_from("<H", data, position)
+    runs = struct.unpack_from(f"<{2 * count}H", data, position + 2)
+    bits = 0
+    for first, extra in zip(runs[::2], runs[1::2], strict=True):
+        bits |= ((1 << (extra + 1)) - 1) << first
+    return _set_bits(pa.py_buffer(bits.to_bytes(_BITMAP_BYTES, "little"))), position + 2 + 4 * count
+
+
+def _set_bits(bitmap: pa.Buffer) -> pa.Array:
+    return pc.indices_nonzero(pa.Array.from_buffers(pa.bool_(), _CONTAINER_ROWS, [None, bitmap]))
+
+
+def _cut(data: bytes, position: int, length: int) -> pa.Buffer:
+    piece = data[position : position + length]
+    if len(piece) != length:
+        raise pa.ArrowInvalid(f"{len(piece)} of {length} bytes at {position}")
+    return pa.py_buffer(piece)
