@@ -47,9 +47,12 @@ class LogFile:
     """The upper end of a compacted file; `version` is its lower end."""
 
     @property
-    def identity(self) -> tuple[str, int, int, str | None]:
-        """What changes when the file is another file of the same name."""
-        return self.name, self.size, self.modified_ms, self.etag
+    def identity(self) -> tuple[str, int, int | str]:
+        """What changes when the file is another file of the same name.
+
+        The entity tag where the store has one: times differ in precision between a listing and a head.
+        """
+        return self.name, self.size, self.modified_ms if self.etag is None else self.etag
 
 
 @dataclass(frozen=True, slots=True)

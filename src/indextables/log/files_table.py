@@ -1,6 +1,7 @@
 """The files() form: one Arrow row per live file, with typed partition values and statistics.
 
-Every engine returns it and the pruner reads it. Unknown is null; a string
+Every engine returns it and the pruner reads it. Statistics are structs with one
+child per leaf column, named by its dotted path. Unknown is null; a string
 minimum or maximum may end with the truncation marker.
 """
 
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.model import stats as statistics
-from indextables.model.fields import decode_partition_array, decode_stat_array
+from indextables.model.fields import decode_partition_array, decode_stat_array, leaf_fields
 from indextables.storage.store import Store
 
 if TYPE_CHECKING:
@@ -27,17 +28,12 @@ _TIME = pa.timestamp("ms", tz="UTC")
 _TAGS = pa.map_(pa.string(), pa.string())
 
 
-def has_bounds(kind: pa.DataType) -> bool:
-    """Whether columns of the type can carry a minimum and a maximum."""
-    return not (pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_null(kind))
-
-
 def files_schema(
     schema: pa.Schema, partition_columns: Sequence[str], columns: Iterable[str] | None = None
 ) -> pa.Schema:
     """The Arrow schema of files() for a table, or of some of its columns (`path` always)."""
-    bounds = pa.struct([pa.field(item.name, item.type) for item in schema if has_bounds(item.type)])
-    counts = pa.struct([pa.field(item.name, pa.int64()) for item in schema])
+    bounds = pa.struct([pa.field(item.name, item.type) for item in statistics.statistics_fields(schema)])
+    counts = pa.struct([pa.field(item.name, pa.int64()) for item in leaf_fields(schema)])
     partitions = pa.struct([pa.field(name, schema.field(name).type) for name in partition_columns])
     types: Mapping[str, pa.DataType] = {
         "path": pa.string(),

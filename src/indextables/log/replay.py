@@ -71,8 +71,8 @@ def reduce_tail(
     metadata = start.metadata if start else None
     version = start.version if start else -1
     info = start.info if start else None
-    for version, actions in commits:
-        info = None
+    for number, actions in commits:
+        version, info = number, None
         for action in actions:
             match action:
                 case AddAction():
@@ -108,17 +108,25 @@ class CheckpointHead:
     num_files: int | None = None
     """Live files, None where only reading the adds would tell."""
     num_parts: int = 1
+    parts: tuple[str, ...] = ()
+    """Names of the part files a manifest refers to, relative to the log directory."""
 
 
 class CheckpointReader(Protocol):
-    """Reads the checkpoints of one dialect. Both raise CorruptLogError for a damaged or incomplete one."""
+    """Reads the checkpoints of one dialect; raises CorruptLogError for a damaged or incomplete one."""
 
     def head(self, store: Store, checkpoint: Checkpoint) -> CheckpointHead:
         """Protocol, metadata, skips and transactions."""
         ...
 
-    def adds(self, store: Store, checkpoint: Checkpoint) -> Iterator[AddAction]:
-        """Every add as a whole action, unknown fields included, streamed."""
+    def adds(
+        self, store: Store, checkpoint: Checkpoint, paths: AbstractSet[str] | None = None
+    ) -> Iterator[AddAction]:
+        """Adds as whole actions, unknown fields included, streamed; only those of `paths` when given."""
+        ...
+
+    def verify(self, store: Store, checkpoint: Checkpoint) -> None:
+        """Read it to its end and raise unless it is whole; cleanup asks before it deletes what it covers."""
         ...
 
 
@@ -153,6 +161,14 @@ class ReplayMetrics:
     checkpoint_files: int = 0
     tail_adds: int = 0
     tail_removes: int = 0
+    why: str = ""
+    """Why this engine was chosen."""
+    bytes_read: int = 0
+    """Size of what was read of the checkpoint, as far as the engine knows it."""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    """Seconds per stage, by the engine's own names."""
+    rows_collected: int = 0
+    """Files that reached the caller's process."""
 
 
 @dataclass(frozen=True, slots=True)

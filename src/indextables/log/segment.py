@@ -8,7 +8,7 @@ way without changing the answer.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -25,6 +25,7 @@ from indextables.storage.store import Store
 logger = logging.getLogger(__name__)
 
 HINT_NAME = "_last_checkpoint"
+_MOST_GAPS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,8 @@ class Segment:
     """Ascending and contiguous, from the version after the checkpoint to `version`."""
     head: LogFile | None = None
     """The commit file of `version` itself; None where only its checkpoint is left."""
+    newest_checkpoint: int = -1
+    """The highest version the listing shows a checkpoint for, damaged ones left out; -1 is none."""
 
 
 def read_hint(store: Store, dialect: Dialect) -> Hint | None:
@@ -81,7 +84,7 @@ def list_log(store: Store, dialect: Dialect, start: int | None = None) -> Listin
             odd.append(name)
     if odd:
         logger.warning(
-            "%s/%s holds %d file(s) whose number has not 20 digits (%s); they are not versions and are ignored",
+            "%s/%s: %d file(s) such as %s are no versions (the number has not 20 digits) and are ignored",
             store.uri, dialect.log_dir, len(odd), odd[0],
         )  # fmt: skip
     return Listing(tuple(files), start)
@@ -103,13 +106,34 @@ def find_segment(
     if hint is not None and (version is None or hint.version <= version):
         listing = list_log(store, dialect, hint.version)
         if _usable(listing, dialect, version, rejected):
-            return segment_of(listing, dialect, version, hint=hint, rejected=rejected, uri=store.uri)
+            return _whole(store, listing, dialect, version, hint=hint, rejected=rejected)
         logger.warning(
             "%s/%s/%s names version %d, which has no usable checkpoint; listing the whole log",
             store.uri, dialect.log_dir, HINT_NAME, hint.version,
         )  # fmt: skip
-    listing = list_log(store, dialect)
-    return segment_of(listing, dialect, version, hint=hint, rejected=rejected, uri=store.uri)
+    return _whole(store, list_log(store, dialect), dialect, version, hint=hint, rejected=rejected)
+
+
+def fill_gaps(store: Store, dialect: Dialect, listing: Listing, missing: Sequence[int]) -> Listing | None:
+    """Look for commits a listing lacks, one by one; None when one of them is really gone.
+
+    Reading a local directory is no atomic act: a file made meanwhile may be passed over although a
+    later one is seen.
+    """
+    if len(missing) > _MOST_GAPS:
+        return None
+    found = []
+    for version in missing:
+        name = dialect.commit_name(version)
+        try:
+            meta = store.head(f"{dialect.log_dir}/{name}")
+        except NotFoundError:
+            return None
+        file = dialect.parse_name(name, meta)
+        if file is not None:
+            found.append(file)
+    files = sorted((*listing.files, *found), key=lambda file: file.name)
+    return Listing(tuple(files), listing.start)
 
 
 def segment_of(
@@ -127,18 +151,15 @@ def segment_of(
     latest = max([*commits, *(item.version for item in checkpoints)], default=None)
     if latest is None:
         raise NotATableError(
-            f"{uri} is not a table: {dialect.log_dir} holds no version. Create the table first, or check the path.",
+            f"{uri} is not a table: {dialect.log_dir} holds no version. Create it first, or check the path.",
             uri=uri,
         )
     wanted = latest if version is None else version
     if wanted > latest or wanted < 0:
         raise _no_such_version(wanted, listing, dialect, uri)
-    for candidate in checkpoints:
-        if candidate.version <= wanted and candidate.identity not in rejected:
-            checkpoint = _with_hint(candidate, hint)
-            break
-    else:
-        checkpoint = None
+    sound = [item for item in checkpoints if item.identity not in rejected]
+    below = [item for item in sound if item.version <= wanted]
+    checkpoint = _with_hint(below[0], hint) if below else None
     first = 0 if checkpoint is None else checkpoint.version + 1
     missing = [number for number in range(first, wanted + 1) if number not in commits]
     if missing:
@@ -146,7 +167,8 @@ def segment_of(
             missing, wanted, listing, dialect, uri, explicit=version is not None, rejected=rejected
         )
     chosen = tuple(commits[number] for number in range(first, wanted + 1))
-    return Segment(wanted, checkpoint, chosen, commits.get(wanted))
+    newest = sound[0].version if sound else -1
+    return Segment(wanted, checkpoint, chosen, commits.get(wanted), newest)
 
 
 def reconstructible(listing: Listing, dialect: Dialect) -> list[int]:
@@ -167,6 +189,24 @@ def ranges(numbers: Iterable[int]) -> str:
     cuts = [0, *(at + 1 for at, (low, high) in enumerate(pairwise(items)) if high != low + 1), len(items)]
     runs = [items[low:high] for low, high in pairwise(cuts) if low < high]
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def _whole(
+    store: Store,
+    listing: Listing,
+    dialect: Dialect,
+    version: int | None,
+    *,
+    hint: Hint | None,
+    rejected: Collection[object],
+) -> Segment:
+    try:
+        return segment_of(listing, dialect, version, hint=hint, rejected=rejected, uri=store.uri)
+    except MissingVersionError as gap:
+        filled = fill_gaps(store, dialect, listing, gap.missing)
+        if filled is None:
+            raise
+    return segment_of(filled, dialect, version, hint=hint, rejected=rejected, uri=store.uri)
 
 
 def _usable(listing: Listing, dialect: Dialect, version: int | None, rejected: Collection[object]) -> bool:

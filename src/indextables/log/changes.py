@@ -1,0 +1,54 @@
+"""What common changes are made of: the actions of removing files, of new properties, of a newer protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+from indextables.errors import ProtocolError
+from indextables.log.protocol import describe, merged
+from indextables.log.snapshot import Snapshot
+from indextables.model.actions import Action, AddAction, MetadataAction, ProtocolAction, RemoveAction
+
+
+def removals(base: Snapshot, adds: Iterable[AddAction], *, data_change: bool = True) -> list[RemoveAction]:
+    """The tombstones of live files."""
+    now_ms = base.runtime.clock.now_ms()
+    return [
+        RemoveAction(
+            path=add.path,
+            deletion_timestamp=now_ms,
+            data_change=data_change,
+            extended_file_metadata=True,
+            partition_values=add.partition_values,
+            size=add.size,
+            tags=add.tags,
+        )
+        for add in adds
+    ]
+
+
+def properties(base: Snapshot, changes: Mapping[str, str | None]) -> list[Action]:
+    """The metadata with some properties set, and those given as None removed; nothing when it is the same."""
+    known: Mapping[str, str | None] = base.metadata.configuration
+    result = {key: value for key, value in {**known, **changes}.items() if value is not None}
+    if result == dict(known):
+        return []
+    changed: MetadataAction = replace(base.metadata, configuration=result)
+    return [changed]
+
+
+def upgrade(base: Snapshot, reader: int, writer: int, features: Collection[str]) -> list[Action]:
+    """The protocol that promises the table's and what is asked for; nothing when it does already."""
+    if reader < base.protocol.min_reader_version or writer < base.protocol.min_writer_version:
+        raise ProtocolError(
+            f"{base.store.uri}: a protocol only moves upwards, from {describe(base.protocol)} not to "
+            f"{reader}/{writer}.",
+            uri=base.store.uri,
+        )
+    named = tuple(sorted(features)) or None
+    asked = ProtocolAction(
+        min_reader_version=reader, min_writer_version=writer, reader_features=named, writer_features=named
+    )
+    result = merged(base.protocol, asked)
+    return [] if result == base.protocol else [result]

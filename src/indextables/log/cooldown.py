@@ -1,0 +1,52 @@
+"""Skipped files and their cooldown: a file an operation could not handle is left alone for a while.
+
+A skip never removes a file; it stays live and readable. While its `retryAfter`
+lies ahead, operations that asked leave it out; afterwards it is eligible again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from indextables.model.actions import AddAction, SkipAction
+
+HOUR_MS = 3_600_000
+
+
+def next_skip(
+    known: SkipAction | None,
+    path: str,
+    reason: str,
+    operation: str,
+    *,
+    now_ms: int,
+    cooldown_hours: float,
+    partition_values: Mapping[str, str | None] | None = None,
+    size: int | None = None,
+) -> SkipAction:
+    """The skip to record now, counting on from the one already known."""
+    return SkipAction(
+        path=path,
+        skip_timestamp=now_ms,
+        reason=reason,
+        operation=operation,
+        partition_values=partition_values,
+        size=size,
+        retry_after=now_ms + round(cooldown_hours * HOUR_MS),
+        skip_count=1 if known is None else known.skip_count + 1,
+    )
+
+
+def in_cooldown(skips: Mapping[str, SkipAction], now_ms: int) -> dict[str, int]:
+    """Paths to leave alone now, with the time (ms) from which they are eligible again."""
+    return {
+        path: skip.retry_after
+        for path, skip in skips.items()
+        if skip.retry_after is not None and skip.retry_after > now_ms
+    }
+
+
+def eligible(adds: Iterable[AddAction], skips: Mapping[str, SkipAction], now_ms: int) -> list[AddAction]:
+    """The adds that are not in cooldown."""
+    resting = in_cooldown(skips, now_ms)
+    return [add for add in adds if add.path not in resting]

@@ -1,0 +1,104 @@
+"""Creating a table: version 0, holding the protocol and the metadata, written once and never again."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from indextables.errors import CommitError, NotATableError, NotFoundError, SchemaError, StorageError
+from indextables.log.dialect import NATIVE
+from indextables.log.protocol import CURRENT, WITH_PARQUET
+from indextables.log.reading import LogSource
+from indextables.log.snapshot import Snapshot
+from indextables.model.actions import Action, MetadataAction, ProtocolAction
+from indextables.model.fields import check_partition_columns, normalise_schema, schema_to_json
+from indextables.options import Options
+from indextables.storage.envelope import pack
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMAT: Mapping[str, Any] = {
+    "provider": "indextables",
+    "options": {"container": "parquet", "index": "tantivy"},
+}
+
+
+def create_table(
+    source: LogSource,
+    look: Callable[[], Snapshot],
+    schema: Any,
+    partition_columns: Sequence[str],
+    configuration: Mapping[str, str],
+) -> int:
+    """Write version 0 and return 0; where a table is, check that it agrees and return its version."""
+    wanted = normalise_schema(schema)
+    partitions = check_partition_columns(wanted, partition_columns)
+    try:
+        return _agreed(look(), wanted, partitions)
+    except NotATableError:
+        pass
+    metadata = MetadataAction(
+        id=str(uuid.uuid4()),
+        format=FORMAT,
+        schema_string=schema_to_json(wanted),
+        partition_columns=partitions,
+        configuration=dict(configuration),
+        created_time=source.runtime.clock.now_ms(),
+    )
+    if _put_first(source, (first_protocol(source.options), metadata), metadata.id):
+        return 0
+    return _agreed(look(), wanted, partitions)
+
+
+def first_protocol(options: Options) -> ProtocolAction:
+    """The protocol of a new table; Parquet checkpoints need a newer one from the start."""
+    return WITH_PARQUET if options.checkpoint.format == "parquet" else CURRENT
+
+
+def _put_first(source: LogSource, actions: Sequence[Action], table_id: str) -> bool:
+    name = NATIVE.commit_name(0)
+    data = pack(NATIVE.encode_commit(actions), source.options.compression)
+    try:
+        if source.store.put_if_absent(source.path(name), data):
+            return True
+    except StorageError as failed:
+        try:
+            stored = source.store.get(source.path(name))
+        except NotFoundError:
+            raise CommitError(
+                f"{source.store.uri}: the table could not be created: {failed}",
+                version=0,
+                uri=source.store.uri,
+            ) from failed
+    else:
+        stored = source.store.get(source.path(name))
+    # The file in the way may be our own, when a reply got lost.
+    found = NATIVE.decode_commit(stored, name=name, version=0)
+    return any(isinstance(action, MetadataAction) and action.id == table_id for action in found)
+
+
+def _agreed(existing: Snapshot, schema: pa.Schema, partitions: Sequence[str]) -> int:
+    uri = existing.store.uri
+    if tuple(partitions) != existing.partition_columns:
+        raise SchemaError(
+            f"{uri} is a table partitioned by {_names(existing.partition_columns)}, not by "
+            f"{_names(partitions)}. Open it as it is, or choose another path.",
+            uri=uri,
+        )
+    if not existing.schema.equals(schema):
+        raise SchemaError(
+            f"{uri} is a table with the schema {_columns(existing.schema)}, not {_columns(schema)}. "
+            "Open it as it is, or choose another path.",
+            uri=uri,
+        )
+    return existing.version
+
+
+def _names(columns: Sequence[str]) -> str:
+    return ", ".join(columns) or "nothing"
+
+
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{item.name} {item.type}" for item in schema)

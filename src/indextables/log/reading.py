@@ -1,0 +1,174 @@
+"""Reading the log: from a store to the state of a version, and from that state to a newer one.
+
+A state is small: the segment, the checkpoint's head and the reduced tail. The
+live files stay in the checkpoint until an engine is asked for them. A refresh
+lists from the current version on, reads only the new commits and keeps the
+base it has.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, MutableMapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Any
+
+from indextables.cache import TtlCache
+from indextables.errors import CorruptLogError, LogTimeoutError, MissingVersionError, NotFoundError
+from indextables.log.dialect import Dialect, LogFile
+from indextables.log.replay import CheckpointHead, CheckpointReader, ReplayEngine, Tail, reduce_tail
+from indextables.log.segment import (
+    Segment,
+    fill_gaps,
+    find_segment,
+    list_log,
+    ranges,
+    read_hint,
+)
+from indextables.model.actions import Action
+from indextables.options import Options
+from indextables.runtime import Runtime
+from indextables.storage.store import Store
+
+logger = logging.getLogger(__name__)
+
+VersionCache = TtlCache[tuple[object, ...], tuple[Action, ...]]
+_CACHED_ACTIONS = 1000
+_MOST_RELOADS = 5
+_TAIL_KEYS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class LogSource:
+    """Where a log lies and with what it is read."""
+
+    store: Store
+    dialect: Dialect
+    reader: CheckpointReader
+    engines: Mapping[str, ReplayEngine]
+    options: Options
+    runtime: Runtime
+    versions: VersionCache | None = None
+    """Contents of commit files; None caches nothing."""
+
+    def path(self, name: str) -> str:
+        """A name of the log directory as a path of the store."""
+        return f"{self.dialect.log_dir}/{name}"
+
+    def read_commit(self, file: LogFile) -> tuple[Action, ...]:
+        """The actions of one commit file."""
+        if self.versions is not None:
+            cached = self.versions.get(file.identity)
+            if cached is not None:
+                return cached
+        data = self.store.get(self.path(file.name))
+        actions = tuple(self.dialect.decode_commit(data, name=file.name, version=file.version))
+        if self.versions is not None and len(actions) <= _CACHED_ACTIONS:
+            # A commit of a million lines is in the tail already; a second life in the cache costs memory.
+            self.versions.put(file.identity, actions)
+        return actions
+
+    def read_commits(self, files: Sequence[LogFile]) -> list[tuple[int, tuple[Action, ...]]]:
+        """The actions of many commit files, read side by side; all of them or an error."""
+        if not files:
+            return []
+        checkpoint = self.options.checkpoint
+        pool = ThreadPoolExecutor(
+            min(checkpoint.parallelism, len(files)), thread_name_prefix="indextables-log"
+        )
+        try:
+            futures = [pool.submit(self.read_commit, file) for file in files]
+            late = wait(futures, timeout=checkpoint.read_timeout_s).not_done
+            if late:
+                versions = [
+                    file.version for file, future in zip(files, futures, strict=True) if future in late
+                ]
+                raise LogTimeoutError(
+                    f"{self.store.uri}: version(s) {ranges(versions)} could not be read within "
+                    f"{checkpoint.read_timeout_s} s. Try again, or raise checkpoint.read.timeoutSeconds.",
+                    versions=versions, uri=self.store.uri,
+                )  # fmt: skip
+            return [(file.version, future.result()) for file, future in zip(files, futures, strict=True)]
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is known of one version without its live files."""
+
+    segment: Segment
+    head: CheckpointHead | None
+    tail: Tail
+    memo: MutableMapping[str, Any] = field(default_factory=dict)
+    """What replay engines keep while the checkpoint stays the same."""
+
+
+def load_state(source: LogSource, version: int | None = None, rejected: Collection[object] = ()) -> State:
+    """Read the state of a version, the newest by default, from the best checkpoint that is sound."""
+    store, dialect = source.store, source.dialect
+    hint = read_hint(store, dialect)
+    damaged: dict[object, Exception | None] = dict.fromkeys(rejected)
+    vanished = 0
+    while True:
+        try:
+            segment = find_segment(store, dialect, version, hint=hint, rejected=damaged.keys())
+        except MissingVersionError as lost:
+            raise lost from next((cause for cause in damaged.values() if cause is not None), None)
+        try:
+            head = None
+            if segment.checkpoint is not None:
+                head = source.reader.head(store, segment.checkpoint)
+        except (CorruptLogError, NotFoundError) as bad:
+            logger.warning("%s: %s; falling back to what is older", store.uri, bad)
+            damaged[segment.checkpoint and segment.checkpoint.identity] = bad
+            continue
+        try:
+            start = Tail(-1 if segment.checkpoint is None else segment.checkpoint.version)
+            tail = reduce_tail(source.read_commits(segment.commits), dialect, start)
+        except NotFoundError:
+            # Cleanup took a version between the listing and the read; a newer checkpoint covers it.
+            vanished += 1
+            if vanished >= _MOST_RELOADS:
+                raise
+            hint = read_hint(store, dialect)
+            continue
+        return State(segment, head, tail)
+
+
+def refresh_state(source: LogSource, state: State) -> State:
+    """Bring a state up to the newest version: the same object when nothing is new."""
+    store, dialect = source.store, source.dialect
+    old = state.segment
+    listing = list_log(store, dialect, old.version)
+    commits = listing.commits
+    here = commits.get(old.version)
+    if old.head is None or here is None or here.identity != old.head.identity:
+        # Another file under our version's name: the table was deleted and made again.
+        return load_state(source)
+    newest = max(old.newest_checkpoint, *(item.version for item in dialect.checkpoints(listing.files)), -1)
+    latest = max(commits)
+    if latest == old.version:
+        return state
+    missing = [number for number in range(old.version + 1, latest) if number not in commits]
+    filled = fill_gaps(store, dialect, listing, missing)
+    touched = len(state.tail.adds) + len(state.tail.removed)
+    base = -1 if old.checkpoint is None else old.checkpoint.version
+    if filled is None or (touched > _TAIL_KEYS and newest > base):
+        return load_state(source)
+    fresh = [filled.commits[number] for number in range(old.version + 1, latest + 1)]
+    try:
+        read = source.read_commits(fresh)
+    except NotFoundError:
+        return load_state(source)
+    segment = Segment(latest, old.checkpoint, (*old.commits, *fresh), fresh[-1], newest)
+    return State(segment, state.head, reduce_tail(read, dialect, state.tail), state.memo)
+
+
+def advance_state(state: State, dialect: Dialect, file: LogFile, actions: Sequence[Action]) -> State:
+    """The state after a commit of our own, without reading it back."""
+    old = state.segment
+    segment = Segment(file.version, old.checkpoint, (*old.commits, file), file, old.newest_checkpoint)
+    tail = reduce_tail([(file.version, actions)], dialect, state.tail)
+    return State(segment, state.head, tail, state.memo)

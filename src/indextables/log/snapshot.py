@@ -1,0 +1,331 @@
+"""A snapshot is one version of a table: what it is (schema, protocol, properties) and which files are live.
+
+Opening one reads the checkpoint's head and the commits after it. The live
+files are asked of a replay engine, per question, with the columns and the
+predicate of that question; nothing holds one object per file unless the caller
+asks for whole adds.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from indextables.errors import CorruptLogError, NotFoundError
+from indextables.log.dialect import Dialect
+from indextables.log.protocol import LEGACY, check_readable
+from indextables.log.reading import LogSource, State, load_state
+from indextables.log.replay import LiveFiles, ReplayMetrics, ReplayRequest, choose
+from indextables.model.actions import (
+    AddAction,
+    CommitInfo,
+    MetadataAction,
+    ProtocolAction,
+    SkipAction,
+    TxnAction,
+)
+from indextables.model.fields import schema_from_json
+from indextables.options import Options
+from indextables.predicate.parse import as_node
+from indextables.predicate.prune import PruneMetrics
+from indextables.predicate.tree import Node
+from indextables.runtime import Runtime
+from indextables.storage.store import Store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from indextables.log.segment import Segment
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class FilePlan:
+    """The files a question needs, and how they were chosen."""
+
+    files: pa.Table
+    metrics: PruneMetrics
+    replay: ReplayMetrics
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What all live files come to."""
+
+    num_files: int
+    size_bytes: int
+    num_records: int | None
+    """None when it is unknown for any file."""
+
+
+class Snapshot:
+    """One version of a table. Its answers never change."""
+
+    def __init__(self, source: LogSource, state: State) -> None:
+        self.source = source
+        self._state = state
+        self._lock = threading.RLock()
+        self._kept: dict[str, Any] = {}
+        self._require_readable()
+
+    def __repr__(self) -> str:
+        return f"Snapshot({self.store.uri!r}, version={self.version})"
+
+    @property
+    def state(self) -> State:
+        """Segment, checkpoint head and reduced tail."""
+        return self._state
+
+    @property
+    def segment(self) -> Segment:
+        """The log files that make this version."""
+        return self._state.segment
+
+    @property
+    def version(self) -> int:
+        """The version's number."""
+        return self._state.segment.version
+
+    @property
+    def store(self) -> Store:
+        """Where the table lies."""
+        return self.source.store
+
+    @property
+    def dialect(self) -> Dialect:
+        """How its log is written."""
+        return self.source.dialect
+
+    @property
+    def options(self) -> Options:
+        """The options it was opened with."""
+        return self.source.options
+
+    @property
+    def runtime(self) -> Runtime:
+        """The surroundings it was opened in."""
+        return self.source.runtime
+
+    @property
+    def protocol(self) -> ProtocolAction:
+        """Which readers and writers the table asks for; 1/1 when it does not say."""
+        head = self._state.head
+        return self._state.tail.protocol or (head and head.protocol) or LEGACY
+
+    @property
+    def metadata(self) -> MetadataAction:
+        """Schema, partitioning and properties."""
+        head = self._state.head
+        found = self._state.tail.metadata or (head and head.metadata)
+        if found is None:
+            raise CorruptLogError(
+                f"{self.store.uri}: version {self.version} has no metaData action, so its schema is unknown. "
+                "Restore the missing log file, or rebuild the log with REPAIR.",
+                version=self.version, uri=self.store.uri,
+            )  # fmt: skip
+        return found
+
+    @property
+    def table_id(self) -> str:
+        """The id the table got when it was created."""
+        return self.metadata.id
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns."""
+        return self._once("schema", lambda: schema_from_json(self.metadata.schema_string))
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """The partition columns, in order."""
+        return self.metadata.partition_columns
+
+    @property
+    def skips(self) -> dict[str, SkipAction]:
+        """The newest skip per path, expired ones included while the log has them."""
+        head = self._state.head
+        carried = {skip.path: skip for skip in head.skips} if head else {}
+        return {**carried, **self._state.tail.skips}
+
+    @property
+    def txns(self) -> dict[str, TxnAction]:
+        """The newest transaction per application."""
+        head = self._state.head
+        carried = {txn.app_id: txn for txn in head.txns} if head else {}
+        return {**carried, **self._state.tail.txns}
+
+    @property
+    def info(self) -> CommitInfo | None:
+        """The commitInfo of this version; None where its file is gone or holds none."""
+        return self._once("info", self._read_info)
+
+    @property
+    def timestamp_ms(self) -> int:
+        """When the version was committed: its commitInfo says, else its file's time."""
+        info, file = self.info, self.segment.head
+        if info is not None and info.timestamp is not None:
+            return info.timestamp
+        if file is not None:
+            return file.modified_ms
+        return self.metadata.created_time or 0
+
+    @property
+    def num_files(self) -> int:
+        """How many files are live."""
+        return self.totals.num_files
+
+    @property
+    def size_bytes(self) -> int:
+        """Their size together."""
+        return self.totals.size_bytes
+
+    @property
+    def num_records(self) -> int | None:
+        """Their rows together; None when it is unknown for any file."""
+        return self.totals.num_records
+
+    @property
+    def totals(self) -> Totals:
+        """Number, size and rows of the live files."""
+        return self._once("totals", self._sum)
+
+    @property
+    def num_files_hint(self) -> int | None:
+        """About how many files are live, without looking at them; None when nothing says."""
+        checkpoint, head = self.segment.checkpoint, self._state.head
+        if checkpoint is None:
+            return len(self._state.tail.adds)
+        counted = head.num_files if head and head.num_files is not None else checkpoint.num_files
+        return None if counted is None else counted + len(self._state.tail.adds)
+
+    def plan(
+        self,
+        where: Any = None,
+        columns: Collection[str] | None = None,
+        engine: str = "auto",
+        *,
+        explain: bool = False,
+    ) -> FilePlan:
+        """Choose the files a predicate cannot exclude; `columns` are columns of the files() form."""
+        node = as_node(where, self.schema, self.options.search.time_zone)
+        engines = {**self.source.engines, **self.runtime.engines}
+        chosen = engines[choose(self.options, self.num_files_hint, engines.keys(), engine)]
+        wanted = None if columns is None else frozenset(columns)
+
+        def replay(state: State) -> LiveFiles:
+            return chosen.replay(self._request(state, node, wanted, explain=explain))
+
+        found = self._sound(replay)
+        return FilePlan(found.files, found.metrics, found.replay)
+
+    def files(self, where: Any = None, engine: str = "auto") -> pa.Table:
+        """The live files, one row each, sorted by path."""
+        return self.plan(where, engine=engine).files
+
+    def live_paths(self) -> pa.StringArray:
+        """The paths of the live files, sorted."""
+        import pyarrow as pa
+
+        column = self.plan(columns=()).files.column("path")
+        return pa.concat_arrays(column.chunks) if column.num_chunks != 1 else column.chunk(0)
+
+    def adds(self, paths: Collection[str] | None = None) -> list[AddAction]:
+        """Whole add actions, unknown fields included, sorted by path; of all live files or of some."""
+        wanted = None if paths is None else frozenset(paths)
+        found = self._sound(lambda state: list(self._stream(state, wanted)))
+        return sorted(found, key=lambda add: add.path)
+
+    def stream_adds(self) -> Iterator[AddAction]:
+        """Whole add actions one by one, in no order, without holding them all."""
+        return self._stream(self._state, None)
+
+    def _require_readable(self) -> None:
+        """Raise when the table asks for more than this version reads; a dialect has its own rules."""
+        check_readable(self.protocol, self.options, self.store.uri)
+
+    def _request(
+        self, state: State, where: Node | None, columns: frozenset[str] | None, *, explain: bool
+    ) -> ReplayRequest:
+        """What an engine is asked; a dialect may add to it."""
+        return ReplayRequest(
+            self.store, self.dialect, self.source.reader, state.segment, state.tail, self.schema,
+            self.partition_columns, self.options, where, columns, explain, state.memo,
+        )  # fmt: skip
+
+    def with_checkpoint(self, version: int) -> Snapshot:
+        """The same version, knowing of a checkpoint that was just written."""
+        segment = replace(self.segment, newest_checkpoint=max(self.segment.newest_checkpoint, version))
+        return Snapshot(self.source, replace(self._state, segment=segment))
+
+    def _stream(self, state: State, wanted: frozenset[str] | None) -> Iterator[AddAction]:
+        tail, checkpoint = state.tail, state.segment.checkpoint
+        recent = [add for add in tail.adds.values() if wanted is None or add.path in wanted]
+        yield from recent
+        rest = wanted
+        if wanted is not None and self.dialect.name == "native":
+            # The path is the key there, so what the tail touched need not be looked up.
+            rest = frozenset(path for path in wanted if path not in tail.adds and path not in tail.removed)
+        if checkpoint is None or (rest is not None and not rest):
+            return
+        for add in self.source.reader.adds(self.store, checkpoint, rest):
+            key = self.dialect.key(add)
+            if key not in tail.adds and key not in tail.removed:
+                yield add
+
+    def _sound(self, question: Callable[[State], T]) -> T:
+        """Ask about the files; a checkpoint that turns out damaged is replaced by what is older."""
+        rejected: list[object] = []
+        while True:
+            state = self._state
+            checkpoint = state.segment.checkpoint
+            try:
+                return question(state)
+            except (CorruptLogError, NotFoundError) as bad:
+                if checkpoint is None:
+                    raise
+                logger.warning("%s: %s; falling back to what is older", self.store.uri, bad)
+                rejected.append(checkpoint.identity)
+                try:
+                    sound = load_state(self.source, self.version, rejected)
+                except CorruptLogError as lost:
+                    raise lost from bad
+            with self._lock:
+                self._state = sound
+                self._kept.clear()
+
+    def _sum(self) -> Totals:
+        import pyarrow.compute as pc
+
+        files = self.plan(columns=("size", "num_records")).files
+        rows = files.column("num_records")
+        known = rows.null_count == 0
+        return Totals(
+            len(files),
+            pc.sum(files.column("size"), min_count=0).as_py(),
+            pc.sum(rows, min_count=0).as_py() if known else None,
+        )
+
+    def _read_info(self) -> CommitInfo | None:
+        if self.segment.commits:
+            return self._state.tail.info
+        file = self.segment.head
+        if file is None:
+            return None
+        try:
+            actions = self.source.read_commit(file)
+        except NotFoundError:
+            return None
+        return next((action for action in actions if isinstance(action, CommitInfo)), None)
+
+    def _once(self, name: str, make: Callable[[], T]) -> T:
+        with self._lock:
+            if name not in self._kept:
+                self._kept[name] = make()
+            kept: T = self._kept[name]
+            return kept

@@ -1,0 +1,213 @@
+"""The public handle on a transaction log: create it, commit to it, read it, keep it tidy.
+
+Opening one touches nothing. Reads are those of `handle`; writes always look at
+the newest version first, and keep the log tidy afterwards.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from indextables.log import changes
+from indextables.log.caching import NEWS
+from indextables.log.commit import CommitPlan, Committed, Rule, run_commit
+from indextables.log.cooldown import eligible, in_cooldown, next_skip
+from indextables.log.creation import create_table
+from indextables.log.handle import LogHandle
+from indextables.log.native import write_native_checkpoint
+from indextables.log.protocol import PARQUET_CHECKPOINT, READER_VERSION, WRITER_VERSION
+from indextables.log.retention import CleanupResult, run_cleanup
+from indextables.log.snapshot import Snapshot
+from indextables.model.actions import Action, AddAction, SkipAction, TxnAction
+from indextables.options import RetentionOptions
+
+logger = logging.getLogger(__name__)
+
+
+class TransactionLog(LogHandle):
+    """One table's log. Safe to use from several threads."""
+
+    last_commit: Committed | None = None
+    """What became of the last commit through this handle: version, attempts, conflicts."""
+
+    # Writing
+
+    def initialize(
+        self,
+        schema: Any,
+        partition_columns: Sequence[str] = (),
+        *,
+        properties: Mapping[str, str] | None = None,
+    ) -> int:
+        """Create the table; where it exists with the same schema and partitioning nothing happens."""
+        version = create_table(
+            self._source, lambda: self._newest(0), schema, partition_columns, properties or {}
+        )
+        NEWS.announce(self.uri)
+        return version
+
+    def add_files(
+        self, adds: Iterable[AddAction], *, txn: TxnAction | None = None, user_metadata: str | None = None
+    ) -> int:
+        """Commit files as one version; no files: nothing is written."""
+        actions = tuple(adds)
+        plan = CommitPlan("WRITE", Rule.APPEND, lambda _: actions, txn=txn, user_metadata=user_metadata)
+        return self.commit(plan).version
+
+    def overwrite_files(
+        self,
+        adds: Iterable[AddAction],
+        *,
+        expected_version: int | None = None,
+        txn: TxnAction | None = None,
+        user_metadata: str | None = None,
+    ) -> int:
+        """Replace every live file in one commit."""
+        actions = tuple(adds)
+
+        def build(base: Snapshot) -> Sequence[Action]:
+            return (*changes.removals(base, base.stream_adds()), *actions)
+
+        plan = CommitPlan(
+            "OVERWRITE", Rule.OVERWRITE, build,
+            read_version=expected_version, txn=txn, user_metadata=user_metadata,
+        )  # fmt: skip
+        return self.commit(plan).version
+
+    def remove_files(self, paths: Iterable[str], *, user_metadata: str | None = None) -> int:
+        """Remove live files in one commit; a path that is not live is an error."""
+        wanted = frozenset(paths)
+
+        def build(base: Snapshot) -> Sequence[Action]:
+            return changes.removals(base, base.adds(wanted))
+
+        plan = CommitPlan("REMOVE", Rule.DELETE, build, sources=wanted, user_metadata=user_metadata)
+        return self.commit(plan).version
+
+    def update_properties(self, properties: Mapping[str, str | None]) -> int:
+        """Set table properties, or remove those given as None."""
+        plan = CommitPlan(
+            "SET PROPERTIES", Rule.APPEND, lambda base: changes.properties(base, properties),
+            parameters={"properties": sorted(properties)},
+        )  # fmt: skip
+        return self.commit(plan).version
+
+    def upgrade_protocol(self, reader: int, writer: int, features: Collection[str] = ()) -> int:
+        """Raise the protocol; what is promised already stays promised."""
+        return self.commit(_upgrade(reader, writer, features)).version
+
+    def commit(self, plan: CommitPlan) -> Committed:
+        """Carry a plan out, then write a checkpoint and clean up where that is due."""
+        done, after = run_commit(plan, lambda: self._newest(0))
+        self.last_commit = done
+        if done.written:
+            NEWS.announce(self.uri)
+            self._adopt(after)
+            self._tidy(after)
+        return done
+
+    # Keeping
+
+    def checkpoint(self) -> int:
+        """Write a checkpoint of the newest version and return that version."""
+        return self._write_checkpoint(self._newest(0))
+
+    def cleanup(self, retention: RetentionOptions | None = None) -> CleanupResult:
+        """Delete log files that have outlived their use."""
+        rules = retention or self.options.retention
+        if not rules.cleanup_enabled:
+            return CleanupResult()
+        snapshot = self._newest(0)
+        result = run_cleanup(self._source, snapshot.version, self.runtime.clock.now_ms(), rules)
+        if self._caches is not None:
+            self._caches.version_list.invalidate()
+        return result
+
+    # Skips
+
+    def record_skipped_file(  # noqa: PLR0917 - the order is the public one
+        self,
+        path: str,
+        reason: str,
+        operation: str,
+        partition_values: Mapping[str, str | None] | None = None,
+        size: int | None = None,
+        cooldown_hours: float | None = None,
+    ) -> int:
+        """Leave a file alone for a while; it stays live and readable."""
+        hours = self.options.stats.skip_cooldown_hours if cooldown_hours is None else cooldown_hours
+
+        def build(base: Snapshot) -> Sequence[Action]:
+            known, now_ms = base.skips.get(path), self.runtime.clock.now_ms()
+            return (
+                next_skip(
+                    known, path, reason, operation, now_ms=now_ms, cooldown_hours=hours,
+                    partition_values=partition_values, size=size,
+                ),
+            )  # fmt: skip
+
+        return self.commit(CommitPlan("SKIP", Rule.APPEND, build)).version
+
+    def skipped_files(self) -> list[SkipAction]:
+        """The newest skip of every path that has one."""
+        return sorted(self.snapshot().skips.values(), key=lambda skip: skip.path)
+
+    def files_in_cooldown(self) -> dict[str, int]:
+        """Paths to leave alone now, with the time (ms) from which they are eligible again."""
+        return in_cooldown(self.snapshot().skips, self.runtime.clock.now_ms())
+
+    def is_in_cooldown(self, path: str) -> bool:
+        """Whether a file is to be left alone now."""
+        return path in self.files_in_cooldown()
+
+    def filter_files_in_cooldown(self, adds: Iterable[AddAction]) -> list[AddAction]:
+        """The adds that are not in cooldown."""
+        return eligible(adds, self.snapshot().skips, self.runtime.clock.now_ms())
+
+    def _write_checkpoint(self, snapshot: Snapshot) -> int:
+        if self.options.checkpoint.format == "parquet":
+            plan = _upgrade(READER_VERSION, WRITER_VERSION, (PARQUET_CHECKPOINT,))
+            done, snapshot = run_commit(plan, lambda: self._newest(0))
+            if done.written:
+                NEWS.announce(self.uri)
+        write_native_checkpoint(snapshot)
+        self._adopt(snapshot.with_checkpoint(snapshot.version))
+        return snapshot.version
+
+    def _tidy(self, snapshot: Snapshot) -> None:
+        """Checkpoint and clean up when due; the commit stands, so no failure here is the caller's."""
+        checkpoint = self.options.checkpoint
+        segment = snapshot.segment
+        if not checkpoint.enabled or not is_due(
+            segment.version, segment.newest_checkpoint, checkpoint.interval
+        ):
+            return
+        for name, step in (
+            ("checkpoint", lambda: self._write_checkpoint(snapshot)),
+            ("cleanup", self.cleanup),
+        ):
+            try:
+                step()
+            except Exception:  # whatever it is, it must not look like a failed commit
+                logger.warning(
+                    "%s: the %s after version %d failed; the commit itself is durable",
+                    self.uri, name, snapshot.version, exc_info=True,
+                )  # fmt: skip
+
+
+def is_due(version: int, newest_checkpoint: int, interval: int) -> bool:
+    """Whether a version gets a checkpoint: a multiple of the interval, or that far from the last one."""
+    if version <= 0 or version == newest_checkpoint:
+        return False
+    return version % interval == 0 or version - max(newest_checkpoint, 0) >= interval
+
+
+def _upgrade(reader: int, writer: int, features: Collection[str]) -> CommitPlan:
+    return CommitPlan(
+        "UPGRADE PROTOCOL",
+        Rule.APPEND,
+        lambda base: changes.upgrade(base, reader, writer, features),
+        parameters={"minReaderVersion": reader, "minWriterVersion": writer, "features": sorted(features)},
+    )
