@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from indextables.errors import NotFoundError
+from indextables.errors import NotFoundError, StorageError
 from indextables.storage.objects import (
     ObjectMeta,
     StoreSpec,
@@ -90,10 +90,10 @@ class MemoryStore:
     def get_range(self, path: str, start: int, length: int) -> bytes:
         """Exactly the bytes asked for."""
         end = range_end(path, start, length, uri=self._uri)
-        found = self._entry(path).data[start:end]
-        if len(found) != length:
-            raise short_read(path, start, length, len(found), uri=self._uri)
-        return found
+        data = self._entry(path).data
+        if end > len(data):
+            raise short_read(path, start, length, max(0, len(data) - start), uri=self._uri)
+        return data[start:end]
 
     def head(self, path: str) -> ObjectMeta:
         """Size, time and etag of one object."""
@@ -142,7 +142,16 @@ class MemoryStore:
 
     def put_file(self, path: str, local_path: str) -> ObjectMeta:
         """Take over the content of a local file."""
-        self.put(path, Path(local_path).read_bytes())
+        try:
+            data = Path(local_path).read_bytes()
+        except OSError as error:
+            raise StorageError(
+                f"Could not write {self._uri}/{path}: the local file {local_path} cannot be read "
+                f"({error.strerror}). It was to be finished before it is published.",
+                uri=self._uri,
+                path=path,
+            ) from error
+        self.put(path, data)
         return self.head(path)
 
     def delete(self, path: str) -> None:
