@@ -80,15 +80,22 @@ class News:
     _counts: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    _everywhere: int = 0
+
     def mark(self, uri: str) -> int:
         """The current count."""
         with self._lock:
-            return self._counts[uri]
+            return self._counts[uri] + self._everywhere
 
     def announce(self, uri: str) -> None:
         """Say that a log changed."""
         with self._lock:
             self._counts[uri] += 1
+
+    def announce_all(self) -> None:
+        """Say that any log may have changed."""
+        with self._lock:
+            self._everywhere += 1
 
 
 NEWS = News()
