@@ -1,0 +1,242 @@
+"""Chosen pages of a split, checked and laid out as a small Parquet file in memory, then decoded."""
+
+from __future__ import annotations
+
+import struct as packing
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from indextables.errors import DamagedSplitError
+from indextables.split.pages import Chunk, PageMap, Span
+from indextables.split.source import Range, Source
+from indextables.split.thrift import BINARY, I32, I64, LIST, STRUCT, Struct, decode, encode
+
+MAGIC = b"PAR1"
+SMALL_READ = 1 << 20
+"""Bytes below which decoding on one thread is quicker than starting several."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A top-level column: its part of the schema, and its leaves."""
+
+    name: str
+    elements: tuple[Struct, ...]
+    leaves: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Skeleton:
+    """The footer of a split without its row groups: enough to write a footer for some of its pages."""
+
+    root: Struct
+    columns: Mapping[str, Column]
+    chunks: tuple[Struct, ...]
+
+    @classmethod
+    def from_bytes(cls, data: bytes | memoryview) -> Skeleton:
+        """Read what `skeleton_bytes` wrote."""
+        footer, _ = decode(data)
+        elements: list[Struct] = footer[2][1][1]
+        columns: dict[str, Column] = {}
+        at, leaf = 1, 0
+        while at < len(elements):
+            end = _subtree_end(elements, at)
+            leaves = sum(1 for element in elements[at:end] if not _children(element))
+            name = elements[at][4][1].decode()
+            columns[name] = Column(name, tuple(elements[at:end]), tuple(range(leaf, leaf + leaves)))
+            at, leaf = end, leaf + leaves
+        groups = footer[4][1][1]
+        chunks = tuple(chunk[3][1] for chunk in groups[0][1][1][1]) if groups else ()
+        return cls(elements[0], columns, chunks)
+
+
+def skeleton_bytes(footer: Struct) -> bytes:
+    """Keep the schema and the first row group's column descriptions, and drop everything else."""
+    groups = footer[4][1][1][:1]
+    kept: list[Struct] = []
+    for group in groups:
+        chunks = [
+            {
+                2: (I64, 0),
+                3: (STRUCT, {key: meta for key, meta in chunk[3][1].items() if key in (1, 2, 3, 4)}),
+            }
+            for chunk in group[1][1][1]
+        ]
+        kept.append({1: (LIST, (STRUCT, chunks)), 2: (I64, 0), 3: (I64, 0)})
+    return encode({1: footer[1], 2: footer[2], 3: (I64, 0), 4: (LIST, (STRUCT, kept))})
+
+
+def _children(element: Struct) -> int:
+    found: int = element[5][1] if 5 in element else 0
+    return found
+
+
+def _subtree_end(elements: Sequence[Struct], at: int) -> int:
+    end = at + 1
+    for _ in range(_children(elements[at])):
+        end = _subtree_end(elements, end)
+    return end
+
+
+def read_pages(
+    source: Source,
+    skeleton: Skeleton,
+    pages: PageMap,
+    columns: Sequence[str],
+    wanted: Mapping[int, Sequence[int] | None],
+) -> pa.Table:
+    """Read rows of some row groups: `wanted` maps a group to its rows in order, or None for all of them."""
+    plans: dict[tuple[Any, ...], list[str]] = {}
+    for name in columns:
+        cover = tuple(
+            (group, _cover(pages, skeleton.columns[name], group, rows)) for group, rows in wanted.items()
+        )
+        plans.setdefault(cover, []).append(name)
+    ranges = {
+        (offset, length): crc
+        for cover, names in plans.items()
+        for name in names
+        for leaf in skeleton.columns[name].leaves
+        for group, spans in cover
+        for offset, length, crc in _page_ranges(pages.chunk(group, leaf), spans)
+    }
+    bodies = source.read(ranges)
+    for place, crc in ranges.items():
+        if zlib.crc32(bodies[place]) != crc:
+            raise damaged_page(source.name, place[0])
+    read: dict[str, Any] = {}
+    for cover, names in plans.items():
+        part = _decode(_lay_out(skeleton, pages, names, cover, bodies), source.name)
+        picks = _picks(cover, wanted)
+        table = part if picks is None else part.take(pa.array(picks, pa.int64()))
+        read.update({name: table[name] for name in names})
+    return pa.table({name: read[name] for name in columns})
+
+
+def damaged_page(name: str, offset: int) -> DamagedSplitError:
+    """The error for a page whose bytes have changed."""
+    return DamagedSplitError(
+        f"{name} is damaged: the page at byte {offset} is not what was written. Bring back an intact copy, "
+        "or restore a version of the table without this file.",
+        path=name,
+        offset=offset,
+    )
+
+
+def _cover(pages: PageMap, column: Column, group: int, rows: Sequence[int] | None) -> tuple[Span, ...]:
+    total = pages.group_rows[group]
+    if rows is None:
+        return ((0, total),)
+    spans = [(row, row + 1) for row in rows]
+    # Leaves of one column may be cut into pages at different rows: widen until all of them agree.
+    while True:
+        before = spans
+        for leaf in column.leaves:
+            spans = pages.chunk(group, leaf).cover(spans)
+        if spans == before:
+            return tuple(spans)
+
+
+def _page_ranges(chunk: Chunk, spans: Sequence[Span]) -> list[tuple[int, int, int]]:
+    found = [(chunk.offsets[at], chunk.lengths[at], chunk.crcs[at]) for at in chunk.pages(spans)]
+    return [chunk.dictionary, *found] if chunk.dictionary is not None else found
+
+
+def _picks(
+    cover: Sequence[tuple[int, Sequence[Span]]], wanted: Mapping[int, Sequence[int] | None]
+) -> list[int] | None:
+    """Where the wanted rows stand among the covered ones; None when every covered row is wanted."""
+    if all(wanted[group] is None for group, _ in cover):
+        return None
+    picks: list[int] = []
+    base = 0
+    for group, spans in cover:
+        rows = wanted[group]
+        covered = sum(end - start for start, end in spans)
+        if rows is None:
+            picks.extend(range(base, base + covered))
+        else:
+            at, before = 0, 0
+            for row in rows:
+                while row >= spans[at][1]:
+                    before += spans[at][1] - spans[at][0]
+                    at += 1
+                picks.append(base + before + row - spans[at][0])
+        base += covered
+    return picks
+
+
+def _lay_out(
+    skeleton: Skeleton,
+    pages: PageMap,
+    names: Sequence[str],
+    cover: Sequence[tuple[int, Sequence[Span]]],
+    bodies: Mapping[Range, memoryview],
+) -> pa.Buffer:
+    parts: list[bytes | memoryview] = [MAGIC]
+    position = len(MAGIC)
+    groups: list[Struct] = []
+    for group, spans in cover:
+        chunks: list[Struct] = []
+        size = 0
+        for leaf in (leaf for name in names for leaf in skeleton.columns[name].leaves):
+            chunk = pages.chunk(group, leaf)
+            places = [(offset, length) for offset, length, _ in _page_ranges(chunk, spans)]
+            values = sum(chunk.values[at] for at in chunk.pages(spans))
+            length = sum(place[1] for place in places)
+            chunks.append(
+                _chunk(skeleton.chunks[leaf], position, places, values, chunk.dictionary is not None)
+            )
+            parts.extend(bodies[place] for place in places)
+            position += length
+            size += length
+        rows = sum(end - start for start, end in spans)
+        groups.append({1: (LIST, (STRUCT, chunks)), 2: (I64, size), 3: (I64, rows)})
+    columns = [skeleton.columns[name] for name in names]
+    root = {**skeleton.root, 5: (I32, len(columns))}
+    elements = [dict(sorted(root.items())), *(element for column in columns for element in column.elements)]
+    footer = encode(
+        {
+            1: (I32, 2),
+            2: (LIST, (STRUCT, elements)),
+            3: (I64, sum(group[3][1] for group in groups)),
+            4: (LIST, (STRUCT, groups)),
+            6: (BINARY, b"indextables"),
+        }
+    )
+    parts += [footer, packing.pack("<I", len(footer)), MAGIC]
+    return pa.py_buffer(b"".join(parts))
+
+
+def _chunk(meta: Struct, position: int, places: Sequence[Range], values: int, dictionary: bool) -> Struct:
+    length = sum(place[1] for place in places)
+    first = position + places[0][1] if dictionary else position
+    described = {
+        **meta,
+        5: (I64, values),
+        6: (I64, length),
+        7: (I64, length),
+        9: (I64, first),
+    }
+    if dictionary:
+        described[11] = (I64, position)
+    return {2: (I64, position), 3: (STRUCT, described)}
+
+
+def _decode(buffer: pa.Buffer, name: str) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(pa.BufferReader(buffer), pre_buffer=False) as file:
+            return file.read(use_threads=buffer.size > SMALL_READ)
+    except (pa.ArrowException, OSError, ValueError) as bad:
+        raise DamagedSplitError(
+            f"{name} is damaged: its pages cannot be decoded ({bad}). Bring back an intact copy, "
+            "or restore a version of the table without this file.",
+            path=name,
+        ) from bad

@@ -1,0 +1,245 @@
+"""Building splits from a stream of Arrow batches: rows go to their partition, files are rolled at a size.
+
+At most `write.maxOpenSplits` splits are open at once and together they hold at
+most 512 MiB of indexed text; beyond either the largest is closed. Memory stays
+within 3.5 times that text plus 256 MiB. If anything fails, local files are
+removed; splits published before that stay unseen, for PURGE to take away.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.model.actions import AddAction
+from indextables.model.fields import encode_partition, partition_directory
+from indextables.model.stats import Truncated, truncate_add
+from indextables.options import Options
+from indextables.runtime import LOCAL
+from indextables.split.index_spec import IndexSpec
+from indextables.split.layout import FORMAT_VERSION
+from indextables.split.writer import Finished, SplitWriter
+from indextables.storage.store import Store
+
+MOST_TEXT = 512 << 20
+SUFFIX = ".split"
+_FIRST_GUESS = 0.5
+"""Size of an index relative to its text, until the first split of a run has shown it."""
+_SLICE_ROWS = 32_768
+
+Values = tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltSplit:
+    """A published split that is not yet part of any table."""
+
+    add: AddAction
+    truncated: Truncated
+
+
+def write_splits(
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    partition_columns: Sequence[str],
+    spec: IndexSpec,
+    options: Options,
+    store: Store,
+    *,
+    table_id: str = "",
+    data_change: bool = True,
+    now_ms: int | None = None,
+) -> Iterator[AddAction]:
+    """Write rows as splits and yield the add of each; nothing is visible until they are committed."""
+    built = build_splits(
+        batches,
+        schema,
+        partition_columns,
+        spec,
+        options,
+        store,
+        table_id=table_id,
+        data_change=data_change,
+        now_ms=now_ms,
+    )
+    for split in built:
+        yield split.add
+
+
+def build_splits(
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    partition_columns: Sequence[str],
+    spec: IndexSpec,
+    options: Options,
+    store: Store,
+    *,
+    table_id: str = "",
+    data_change: bool = True,
+    now_ms: int | None = None,
+) -> Iterator[BuiltSplit]:
+    """As `write_splits`, with what truncation did to the statistics of each."""
+    build = _Build(schema, tuple(partition_columns), spec, options, store, table_id, data_change, now_ms)
+    try:
+        for batch in batches:
+            table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
+            for start in range(0, table.num_rows, _SLICE_ROWS):
+                yield from build.add(table.slice(start, _SLICE_ROWS))
+        yield from build.finish()
+    finally:
+        build.close()
+
+
+class _Build:
+    def __init__(
+        self,
+        schema: pa.Schema,
+        partition_columns: tuple[str, ...],
+        spec: IndexSpec,
+        options: Options,
+        store: Store,
+        table_id: str,
+        data_change: bool,
+        now_ms: int | None,
+    ) -> None:
+        self.schema = schema
+        self.partition_columns = partition_columns
+        self.spec = spec
+        self.options = options
+        self.store = store
+        self.table_id = table_id
+        self.data_change = data_change
+        self.now_ms = now_ms
+        self.open: dict[Values, SplitWriter] = {}
+        self.index_share = _FIRST_GUESS if spec.fields else 0.0
+
+    def add(self, rows: pa.Table) -> Iterator[BuiltSplit]:
+        for values, part in partitions(rows, self.partition_columns):
+            yield from self._write(values, part)
+            while len(self.open) > self.options.write.max_open_splits or self._text() > MOST_TEXT:
+                yield self._finish(max(self.open, key=lambda key: self._size(self.open[key])))
+
+    def _write(self, values: Values, rows: pa.Table) -> Iterator[BuiltSplit]:
+        most = self.options.write.max_rows_per_split
+        while rows.num_rows:
+            writer = self.open.get(values)
+            if writer is None:
+                writer = self.open[values] = self._start(values)
+            part = rows.slice(0, most - writer.rows)
+            rows = rows.slice(part.num_rows)
+            writer.write(part)
+            if writer.rows >= most or self._size(writer) >= self.options.write.target_split_bytes:
+                yield self._finish(values)
+
+    def _start(self, values: Values) -> SplitWriter:
+        return SplitWriter(
+            self.schema,
+            self.spec,
+            self.options,
+            partition_columns=self.partition_columns,
+            partition_values=dict(zip(self.partition_columns, values, strict=True)),
+            table_id=self.table_id,
+        )
+
+    def _size(self, writer: SplitWriter) -> float:
+        return writer.data_bytes + self.index_share * writer.text_bytes
+
+    def _text(self) -> int:
+        return sum(writer.text_bytes for writer in self.open.values())
+
+    def _finish(self, values: Values) -> BuiltSplit:
+        writer = self.open.pop(values)
+        try:
+            done = writer.finish()
+            if writer.text_bytes:
+                self.index_share = done.footer.manifest.length / writer.text_bytes
+            directory = partition_directory(self.partition_columns, writer.partition_values)
+            path = f"{directory}/" if directory else ""
+            path += f"part-{uuid.uuid4()}{SUFFIX}"
+            add = self._add(path, done, writer.partition_values)
+            self.store.put_file(path, done.path)
+        finally:
+            writer.close()
+        return BuiltSplit(*truncate_add(add, self.schema, self.partition_columns, self.options))
+
+    def _add(self, path: str, done: Finished, partition_values: Mapping[str, str | None]) -> AddAction:
+        manifest = done.footer.manifest
+        return AddAction(
+            path=path,
+            partition_values=dict(partition_values),
+            size=done.size,
+            modification_time=self.now_ms if self.now_ms is not None else LOCAL.clock.now_ms(),
+            data_change=self.data_change,
+            stats=done.stats.stats_json(),
+            tags=index_tags(self.spec),
+            min_values=done.stats.min_values,
+            max_values=done.stats.max_values,
+            num_records=done.stats.num_records,
+            footer_start_offset=done.footer.start,
+            footer_end_offset=done.footer.end,
+            hotcache_start_offset=manifest.offset,
+            hotcache_length=manifest.length,
+            has_footer_offsets=True,
+            uncompressed_size_bytes=done.uncompressed_bytes,
+        )
+
+    def finish(self) -> Iterator[BuiltSplit]:
+        for values in list(self.open):
+            yield self._finish(values)
+
+    def close(self) -> None:
+        for writer in self.open.values():
+            writer.close()
+        self.open.clear()
+
+
+def index_tags(spec: IndexSpec) -> dict[str, str | None]:
+    """The tags of an add: the split's format, and the indexed columns with their kinds."""
+    tags: dict[str, str | None] = {"splitFormat": str(FORMAT_VERSION)}
+    if spec.fields:
+        tags["indexedFields"] = ",".join(f"{item.column}:{item.kind}" for item in spec.fields)
+    return tags
+
+
+def partitions(rows: pa.Table, columns: Sequence[str]) -> Iterator[tuple[Values, pa.Table]]:
+    """Rows by partition, each with the texts that the log writes for its values."""
+    if not columns:
+        yield (), rows
+        return
+    keys = None
+    for name in columns:
+        column = rows[name].combine_chunks()
+        encoded = pc.dictionary_encode(column, null_encoding="encode")
+        codes = pc.cast(encoded.indices, pa.int64())
+        keys = codes if keys is None else pc.add(pc.multiply(keys, len(encoded.dictionary)), codes)
+    order = pc.sort_indices(keys)
+    runs = pc.run_end_encode(pc.take(keys, order))
+    ordered = rows.take(order) if len(runs.run_ends) > 1 else rows
+    found: dict[Values, list[pa.Table]] = {}
+    start = 0
+    for end in runs.run_ends.to_pylist():
+        part = ordered.slice(start, end - start)
+        values = tuple(
+            encode_partition(_internal(part[name][0]), rows.schema.field(name).type) for name in columns
+        )
+        # Two encodings of one value, such as the zeros of a float, share their text.
+        found.setdefault(values, []).append(part)
+        start = end
+    for values, parts in found.items():
+        yield values, parts[0] if len(parts) == 1 else pa.concat_tables(parts)
+
+
+def _internal(scalar: pa.Scalar) -> Any:
+    if not scalar.is_valid:
+        return None
+    kind = scalar.type
+    # Dates and timestamps may lie beyond what Python's own types hold.
+    return scalar.value if pa.types.is_temporal(kind) else scalar.as_py()
+
+
+__all__ = ["BuiltSplit", "build_splits", "index_tags", "partitions", "write_splits"]

@@ -1,0 +1,261 @@
+"""The index cache: bundles extracted to a local directory, where tantivy can map them into memory.
+
+An entry is a directory that appears whole, by renaming, or not at all; it never
+changes afterwards. Several processes may share a cache: whoever extracts first
+wins, entries vanish by renaming as well, and an index that is open stays usable
+when its entry goes. When the size limit is passed the entries used longest ago
+go first. Without a configured directory each process has a temporary one, which
+is removed at its exit.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import hashlib
+import logging
+import os
+import shutil
+import tempfile
+import threading
+import time
+import uuid
+import zlib
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from indextables.split.index_spec import IndexSpec
+from indextables.split.layout import (
+    Manifest,
+    SplitRef,
+    decode_manifest,
+    encode_manifest,
+    parse_footer,
+    read_footer,
+)
+from indextables.split.source import Source
+from indextables.split.tantivy_index import IndexFailure, OpenIndex
+
+MANIFEST = "manifest.json"
+BOOT = "boot_id"
+OPEN_AT_ONCE = 128
+ABANDONED_S = 3600
+"""Age at which a half-made entry belongs to a process that is gone."""
+PAGES, SKELETON = "pages.arrow", "skeleton.thrift"
+_READ = 1 << 20
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An extracted bundle: its directory, and the manifest of the split it came from."""
+
+    directory: str
+    manifest: Manifest
+
+    def content(self, name: str) -> bytes | None:
+        """One of the small files of the bundle; None when the split has none of that name."""
+        if name not in self.manifest.files:
+            return None
+        return Path(self.directory, name).read_bytes()
+
+
+class IndexCache:
+    """Extracted bundles in one directory, up to a size."""
+
+    def __init__(self, directory: str, max_bytes: int) -> None:
+        self.directory = directory
+        self.max_bytes = max_bytes
+        Path(directory).mkdir(parents=True, exist_ok=True)
+        self._lock = threading.Lock()
+        self._making: dict[str, threading.Lock] = {}
+        self._open: OrderedDict[str, OpenIndex] = OrderedDict()
+        self._entries: dict[str, Entry] = {}
+
+    def entry(self, source: Source, ref: SplitRef) -> Entry:
+        """The extracted bundle of a split, extracted now if it is not there yet."""
+        key = entry_key(source, ref)
+        known = self._entries.get(key)
+        if known is not None and os.path.exists(known.directory):
+            return known
+        with self._alone(key):
+            entry = self._load(key, source) or self._extract(key, source, ref)
+            self._entries[key] = entry
+            return entry
+
+    def index(self, source: Source, ref: SplitRef) -> OpenIndex | None:
+        """The open index of a split; None when the split has none. IndexFailure when it is damaged."""
+        key = entry_key(source, ref)
+        with self._lock:
+            found = self._open.get(key)
+            if found is not None:
+                self._open.move_to_end(key)
+                return found
+        entry = self.entry(source, ref)
+        if not entry.manifest.fields:
+            return None
+        spec = IndexSpec.from_wire(entry.manifest.fields)
+        opened = OpenIndex(entry.directory, spec, frozenset(entry.manifest.unsure), entry.manifest.rows)
+        with self._lock:
+            self._open[key] = opened
+            while len(self._open) > OPEN_AT_ONCE:
+                self._open.popitem(last=False)
+        return opened
+
+    def clear(self) -> None:
+        """Forget and delete every entry."""
+        with self._lock:
+            self._open.clear()
+            self._entries.clear()
+        for path in self._listed():
+            _remove(path, self.directory)
+
+    @contextlib.contextmanager
+    def _alone(self, key: str) -> Iterator[None]:
+        with self._lock:
+            lock = self._making.setdefault(key, threading.Lock())
+        with lock:
+            yield
+        with self._lock:
+            self._making.pop(key, None)
+
+    def _load(self, key: str, source: Source) -> Entry | None:
+        path = os.path.join(self.directory, key)
+        try:
+            manifest = decode_manifest(Path(path, MANIFEST).read_bytes(), source.name)
+            sizes = all(os.path.getsize(os.path.join(path, n)) == f.length for n, f in manifest.files.items())
+            # After a power failure a file may have its size but not its bytes.
+            same_boot = Path(path, BOOT).read_text() == _boot_id() != ""
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.MsgspecError, ValueError):
+            sizes, same_boot = False, True
+        if not sizes or not (same_boot or _intact(path, manifest)):
+            _log.warning("the cached index %s is incomplete and is extracted again", path)
+            _remove(path, self.directory)
+            return None
+        if not same_boot:
+            Path(path, BOOT).write_text(_boot_id())
+        with contextlib.suppress(OSError):
+            os.utime(os.path.join(path, MANIFEST))
+        return Entry(path, manifest)
+
+    def _extract(self, key: str, source: Source, ref: SplitRef) -> Entry:
+        manifest, bundle = _fetch(source, ref)
+        made = os.path.join(self.directory, f"making-{uuid.uuid4().hex}")
+        os.mkdir(made)
+        try:
+            for name, file in manifest.files.items():
+                body = bundle[file.offset : file.offset + file.length]
+                if len(body) != file.length or zlib.crc32(body) != file.crc32 or os.sep in name:
+                    raise IndexFailure(
+                        f"the index inside {source.name} is damaged: {name} is not what was written",
+                        path=source.name,
+                    )
+                Path(made, name).write_bytes(body)
+            Path(made, BOOT).write_text(_boot_id())
+            Path(made, MANIFEST).write_bytes(encode_manifest(manifest))
+            path = os.path.join(self.directory, key)
+            with contextlib.suppress(OSError):
+                # Failure means that another process put the same entry there first.
+                os.rename(made, path)
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+        self._trim(key)
+        return Entry(os.path.join(self.directory, key), manifest)
+
+    def _listed(self) -> list[str]:
+        return [item.path for item in os.scandir(self.directory) if item.is_dir()]
+
+    def _trim(self, newest: str) -> None:
+        """Bring the directory below its limit, and take away what dead processes left."""
+        found: list[tuple[float, int, str]] = []
+        for path in self._listed():
+            try:
+                name = os.path.basename(path)
+                if name.startswith(("making-", "leaving-")):
+                    if time.time() - os.path.getmtime(path) > ABANDONED_S:
+                        shutil.rmtree(path, ignore_errors=True)
+                    continue
+                size = sum(item.stat().st_size for item in os.scandir(path))
+                found.append((os.path.getmtime(os.path.join(path, MANIFEST)), size, path))
+            except OSError:
+                # Another process is removing it at this moment.
+                continue
+        total = sum(size for _, size, _ in found)
+        for _, size, path in sorted(found):
+            if total <= self.max_bytes:
+                break
+            if os.path.basename(path) != newest:
+                _remove(path, self.directory)
+                total -= size
+
+
+def _fetch(source: Source, ref: SplitRef) -> tuple[Manifest, memoryview]:
+    """The manifest and the bundle, with one read where the log says where the bundle lies."""
+    if ref.size is not None and ref.index_offset is not None and ref.index_length is not None:
+        data = source.read_one(ref.index_offset, ref.size - ref.index_offset)
+        footer = parse_footer(bytes(data[ref.index_length :]), ref.size, source.name)
+        if footer.manifest.offset == ref.index_offset and footer.manifest.length == ref.index_length:
+            return footer.manifest, data[: ref.index_length]
+    manifest = read_footer(source, ref).manifest
+    return manifest, source.read_one(manifest.offset, manifest.length)
+
+
+def entry_key(source: Source, ref: SplitRef) -> str:
+    """The name of an entry. Split names carry a UUID and splits never change, so the address is enough."""
+    identity = f"{source.store.uri}\0{source.path}\0{ref.size}\0{ref.index_offset}\0{ref.index_length}"
+    return hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:40]
+
+
+def _remove(path: str, directory: str) -> None:
+    # Renaming first makes the entry vanish whole for every process.
+    leaving = os.path.join(directory, f"leaving-{uuid.uuid4().hex}")
+    with contextlib.suppress(OSError):
+        os.rename(path, leaving)
+        shutil.rmtree(leaving, ignore_errors=True)
+
+
+def _intact(path: str, manifest: Manifest) -> bool:
+    return all(
+        zlib.crc32(Path(path, name).read_bytes()) == file.crc32 for name, file in manifest.files.items()
+    )
+
+
+def _boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+_caches: dict[tuple[str | None, int], IndexCache] = {}
+_caches_lock = threading.Lock()
+
+
+def cache_for(directory: str | None, max_bytes: int) -> IndexCache:
+    """The cache of this process for a directory, or its temporary one."""
+    key = (directory, os.getpid())
+    with _caches_lock:
+        found = _caches.get(key)
+        if found is None:
+            if directory is None:
+                made = tempfile.mkdtemp(prefix="indextables-index-")
+                atexit.register(_remove_temporary, made, os.getpid())
+                found = IndexCache(made, max_bytes)
+            else:
+                found = IndexCache(directory, max_bytes)
+            _caches[key] = found
+        found.max_bytes = max_bytes
+        return found
+
+
+def _remove_temporary(directory: str, owner: int) -> None:
+    # A forked child inherits this hook but not the directory.
+    if os.getpid() == owner:
+        shutil.rmtree(directory, ignore_errors=True)

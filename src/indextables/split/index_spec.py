@@ -1,0 +1,210 @@
+"""Index settings: which columns a table indexes for search, and how.
+
+They come from options on the first write that names a column, live on as table
+properties, and are written into every split, so that a search knows whether a
+split's index can answer for the table's settings or its rows must be scanned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from indextables.errors import OptionError
+from indextables.options import PREFIX, IndexingOptions, Options
+
+TEXT, STRING, JSON, IP, FAST = "text", "string", "json", "ip", "fast"
+KINDS = (TEXT, STRING, JSON, IP)
+TOKENIZERS = ("default", "raw", "en_stem", "whitespace", "compact_ids")
+RECORDS = ("basic", "freq", "position")
+_DEFAULT_RECORD = {TEXT: "position", STRING: "basic", JSON: "position", IP: "basic", FAST: "basic"}
+_DEFAULT_TOKENIZER = {TEXT: "default", JSON: "default"}
+
+
+@dataclass(frozen=True, slots=True)
+class IndexField:
+    """The settings of one column. `kind` is text, string, json, ip, or fast for typed values."""
+
+    column: str
+    kind: str
+    tokenizer: str = "raw"
+    record: str = "basic"
+    fast: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSpec:
+    """The indexed columns of a table, in the order of its schema."""
+
+    fields: tuple[IndexField, ...] = ()
+    _by_column: Mapping[str, IndexField] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_column", {item.column: item for item in self.fields})
+
+    def get(self, column: str) -> IndexField | None:
+        """The settings of a column; None when it is not indexed."""
+        return self._by_column.get(column)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The indexed columns."""
+        return tuple(item.column for item in self.fields)
+
+    def to_wire(self) -> tuple[dict[str, Any], ...]:
+        """The form written into a split."""
+        return tuple(asdict(item) for item in self.fields)
+
+    @classmethod
+    def from_wire(cls, fields: Iterable[Mapping[str, Any]]) -> IndexSpec:
+        """Read what `to_wire` wrote; settings added by later versions make a field differ from ours."""
+        known = {"column", "kind", "tokenizer", "record", "fast"}
+        return cls(
+            tuple(
+                IndexField(**{key: item[key] for key in known if key in item})
+                if set(item) <= known
+                else IndexField(item["column"], "unknown")
+                for item in fields
+            )
+        )
+
+    def to_properties(self) -> dict[str, str]:
+        """The table properties that keep these settings."""
+        found: dict[str, str] = {}
+        for item in self.fields:
+            if item.kind != FAST:
+                found[f"{PREFIX}indexing.typemap.{item.column}"] = item.kind
+                found[f"{PREFIX}indexing.indexrecordoption.{item.column}"] = item.record
+            if item.kind in _DEFAULT_TOKENIZER:
+                found[f"{PREFIX}indexing.tokenizer.{item.column}"] = item.tokenizer
+        fast = [item.column for item in self.fields if item.fast]
+        if fast:
+            found[f"{PREFIX}indexing.fastfields"] = ",".join(fast)
+        return found
+
+
+def from_options(options: Options | IndexingOptions, schema: pa.Schema) -> IndexSpec:
+    """The settings that options ask for, checked against the columns of the table."""
+    indexing = options.indexing if isinstance(options, Options) else options
+    typemap = _by_column("typemap", indexing.typemap, KINDS, schema)
+    tokenizers = _by_column("tokenizer", indexing.tokenizer, TOKENIZERS, schema)
+    records = _by_column("indexrecordoption", indexing.record_option, RECORDS, schema)
+    fast = {_known(name, "fastfields", schema) for name in indexing.fast_fields or ()}
+    for option, named in (("tokenizer", tokenizers), ("indexrecordoption", records)):
+        for column in named:
+            if column not in typemap:
+                raise OptionError(
+                    f"indexing.{option}.{column} is set, but column {column!r} is not indexed; "
+                    f"set indexing.typemap.{column} as well, for example to 'text'",
+                    column=column,
+                )
+    found = []
+    for item in schema:
+        kind = typemap.get(item.name)
+        if kind is None and item.name in fast:
+            kind = STRING if _is_text(item.type) else FAST
+        if kind is not None:
+            found.append(_field(item, kind, tokenizers, records, item.name in fast))
+    return IndexSpec(tuple(found))
+
+
+def _field(
+    column: pa.Field, kind: str, tokenizers: Mapping[str, str], records: Mapping[str, str], fast: bool
+) -> IndexField:
+    _check_type(column, kind)
+    tokenizer = tokenizers.get(column.name, _DEFAULT_TOKENIZER.get(kind, "raw"))
+    if column.name in tokenizers and kind not in _DEFAULT_TOKENIZER and tokenizer != "raw":
+        raise OptionError(
+            f"column {column.name!r} is indexed as {kind}, which has no tokenizer; "
+            f"drop indexing.tokenizer.{column.name}, or index the column as text",
+            column=column.name,
+        )
+    if kind == JSON and tokenizer == "compact_ids":
+        raise OptionError(
+            f"column {column.name!r} is indexed as json; tokenizer compact_ids is for text columns",
+            column=column.name,
+        )
+    return IndexField(column.name, kind, tokenizer, records.get(column.name, _DEFAULT_RECORD[kind]), fast)
+
+
+def _by_column(
+    option: str, given: Mapping[str, str], choices: tuple[str, ...], schema: pa.Schema
+) -> dict[str, str]:
+    """Read `option.<column> = <choice>` and the list form `option.<choice> = <column>, <column>`."""
+    found: dict[str, str] = {}
+    lists = {
+        key: value
+        for key, value in given.items()
+        if key.lower() in choices and value.strip().lower() not in choices
+    }
+    for key, value in given.items():
+        pairs = (
+            [(name.strip(), key.lower()) for name in value.split(",") if name.strip()]
+            if key in lists
+            else [(key, value.strip().lower())]
+        )
+        for name, choice in pairs:
+            column = _known(name, option, schema)
+            if choice not in choices:
+                raise OptionError(
+                    f"indexing.{option}.{name} is {choice!r}; expected one of {', '.join(choices)}",
+                    column=column,
+                    value=choice,
+                )
+            if found.get(column, choice) != choice:
+                raise OptionError(
+                    f"indexing.{option} gives column {column!r} twice, as {found[column]!r} and {choice!r}",
+                    column=column,
+                )
+            found[column] = choice
+    return found
+
+
+def _known(name: str, option: str, schema: pa.Schema) -> str:
+    if name in schema.names:
+        return name
+    folded = [column for column in schema.names if column.lower() == name.lower()]
+    if len(folded) == 1:
+        return str(folded[0])
+    raise OptionError(
+        f"indexing.{option} names column {name!r}, which the table does not have; "
+        f"its columns are {', '.join(schema.names)}",
+        column=name,
+    )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def is_list_of_text(kind: pa.DataType) -> bool:
+    """Whether a column holds several texts per row."""
+    return bool((pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _is_text(kind.value_type))
+
+
+def _check_type(column: pa.Field, kind: str) -> None:
+    of = column.type
+    fits = {
+        TEXT: _is_text(of) or is_list_of_text(of),
+        STRING: _is_text(of) or is_list_of_text(of),
+        IP: _is_text(of) or is_list_of_text(of),
+        JSON: _is_text(of) or pa.types.is_nested(of),
+        FAST: pa.types.is_integer(of)
+        or pa.types.is_floating(of)
+        or pa.types.is_boolean(of)
+        or pa.types.is_date32(of)
+        or pa.types.is_timestamp(of),
+    }[kind]
+    if not fits:
+        wants = {
+            JSON: "text that holds JSON, or a nested type",
+            FAST: "a number, boolean, date or timestamp",
+        }.get(kind, "text or an array of text")
+        asked = "fastfields" if kind == FAST else f"typemap.{column.name} = {kind}"
+        raise OptionError(
+            f"indexing.{asked}: column {column.name!r} has type {of}, and this setting needs {wants}",
+            column=column.name,
+        )

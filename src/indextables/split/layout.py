@@ -1,0 +1,242 @@
+"""The layout of a split: a Parquet file with a bundle of index files between its pages and its footer.
+
+    PAR1 | row groups, bloom filters, page indexes | bundle | footer, its length, PAR1
+
+The footer is Parquet's own. Its key-value metadata holds, under `indextables.index`,
+the manifest: where the bundle lies, which files it consists of with their checksums,
+which columns are indexed and how, and which table and partition the rows belong to.
+Under `indextables.crc` stands the checksum of the footer itself, taken with those
+eight digits as zeros. Readers that know nothing of this read the rows unchanged.
+"""
+
+from __future__ import annotations
+
+import os
+import struct as packing
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+
+from indextables.errors import DamagedSplitError, NewerSplitError, SplitError
+from indextables.model.actions import AddAction
+from indextables.split.source import Source, cut_short
+from indextables.split.thrift import BINARY, LIST, STRUCT, Struct, ThriftError, decode, encode
+
+FORMAT_VERSION = 1
+INDEX_KEY = b"indextables.index"
+CRC_KEY = b"indextables.crc"
+MAGIC = b"PAR1"
+TAIL = 8
+_BLANK_CRC = b"00000000"
+LARGEST_FOOTER = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class BundleFile:
+    """One file of the bundle: where it begins inside the bundle, its length and checksum."""
+
+    offset: int
+    length: int
+    crc32: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What a split says about itself in its footer."""
+
+    format: int = FORMAT_VERSION
+    engine: str = "tantivy"
+    engine_version: str = ""
+    offset: int = 0
+    length: int = 0
+    rows: int = 0
+    group_rows: tuple[int, ...] = ()
+    files: Mapping[str, BundleFile] = field(default_factory=dict)
+    fields: tuple[Mapping[str, Any], ...] = ()
+    unsure: tuple[str, ...] = ()
+    partition_values: Mapping[str, str | None] = field(default_factory=dict)
+    table_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SplitRef:
+    """What it takes to open a split: its path and size, and where its bundle lies if that is known."""
+
+    path: str
+    size: int | None = None
+    index_offset: int | None = None
+    index_length: int | None = None
+    partition_values: Mapping[str, str | None] = field(default_factory=dict)
+    num_records: int | None = None
+
+    @classmethod
+    def of(cls, add: AddAction) -> SplitRef:
+        """The split that an add action names."""
+        return cls(
+            add.path,
+            add.size or None,
+            add.hotcache_start_offset,
+            add.hotcache_length,
+            add.partition_values,
+            add.num_records,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """The checked footer of a split: Parquet's metadata as stored, and our manifest."""
+
+    start: int
+    end: int
+    body: bytes
+    manifest: Manifest
+
+
+def read_footer(source: Source, ref: SplitRef) -> Footer:
+    """Read and check the footer of a split."""
+    size = ref.size if ref.size is not None else source.size()
+    if size < len(MAGIC) + TAIL:
+        raise cut_short(source.name)
+    if ref.index_offset is not None and ref.index_length is not None:
+        start = ref.index_offset + ref.index_length
+        data = bytes(source.read_one(start, size - start))
+    else:
+        data = b""
+    return parse_footer(_whole_footer(source, size, data), size, source.name)
+
+
+def _whole_footer(source: Source, size: int, data: bytes) -> bytes:
+    """The footer and the eight bytes after it; `data` is what the log led us to believe it is."""
+    tail = data[-TAIL:] if len(data) >= TAIL else bytes(source.read_one(size - TAIL, TAIL))
+    length = packing.unpack("<I", tail[:4])[0]
+    if tail[4:] != MAGIC or length + TAIL + len(MAGIC) > size or length > LARGEST_FOOTER:
+        raise damaged_footer(source.name, "it does not end like a Parquet file")
+    if len(data) == length + TAIL:
+        return data
+    return bytes(source.read_one(size - TAIL - length, length + TAIL))
+
+
+def parse_footer(data: bytes, size: int, name: str) -> Footer:
+    """Check the bytes of a footer with its tail, and read the manifest out of it."""
+    body = data[:-TAIL]
+    start = size - len(data)
+    given = _stored_crc(body)
+    if given is None:
+        if not _is_parquet(body):
+            raise damaged_footer(name, "its metadata cannot be read")
+        raise SplitError(
+            f"{name} is a Parquet file but not a split of IndexTables: its footer holds no "
+            f"{CRC_KEY.decode()!r}. Only files written by IndexTables can be part of a table.",
+            path=name,
+        )
+    value, at = given
+    if b"%08x" % zlib.crc32(body[:at] + _BLANK_CRC + body[at + len(value) :]) != value:
+        raise damaged_footer(name, "its checksum does not match")
+    try:
+        found = dict(_pairs(decode(body)[0]))
+        manifest = decode_manifest(found[INDEX_KEY], name)
+    except (ThriftError, KeyError, msgspec.MsgspecError) as bad:
+        raise damaged_footer(name, f"its metadata cannot be read ({bad})") from bad
+    return Footer(start, size, body, manifest)
+
+
+def damaged_footer(name: str, why: str) -> DamagedSplitError:
+    """The error for a footer that is not what was written."""
+    return DamagedSplitError(
+        f"the footer of {name} is damaged: {why}. Bring back an intact copy, "
+        "or restore a version of the table without this file.",
+        path=name,
+    )
+
+
+def decode_manifest(data: bytes, name: str) -> Manifest:
+    """Read a manifest; a later format version is refused before anything else is looked at."""
+    raw = msgspec.json.decode(data)
+    version = raw.get("format") if isinstance(raw, dict) else None
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        raise NewerSplitError(
+            f"{name} has split format {version}, and this program reads up to {FORMAT_VERSION}. "
+            "Upgrade indextables to read it.",
+            path=name,
+            format=version,
+        )
+    return msgspec.convert(raw, Manifest)
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """The stored form of a manifest."""
+    return msgspec.json.encode(manifest)
+
+
+def finish(path: str, footer: Struct, files: Mapping[str, str | bytes], manifest: Manifest) -> Footer:
+    """Turn a finished Parquet file into a split: put the bundle before its footer, and the manifest into it.
+
+    `files` maps the name of each bundle file to its content or to the local file that holds it.
+    """
+    with open(path, "r+b") as out:
+        out.seek(-TAIL, os.SEEK_END)
+        start = out.tell() - packing.unpack("<I", out.read(4))[0]
+        out.seek(start)
+        out.truncate()
+        placed: dict[str, BundleFile] = {}
+        for name, content in files.items():
+            offset = out.tell() - start
+            crc = 0
+            for block in _blocks(content):
+                crc = zlib.crc32(block, crc)
+                out.write(block)
+            placed[name] = BundleFile(offset, out.tell() - start - offset, crc)
+        manifest = replace(manifest, offset=start, length=out.tell() - start, files=placed)
+        body = _sealed({**footer, 5: (LIST, (STRUCT, _entries(footer, manifest)))})
+        begin = out.tell()
+        out.write(body + packing.pack("<I", len(body)) + MAGIC)
+        return Footer(begin, out.tell(), body, manifest)
+
+
+def _entries(footer: Struct, manifest: Manifest) -> list[Struct]:
+    kept = [
+        item for item in (footer[5][1][1] if 5 in footer else []) if item[1][1] not in (INDEX_KEY, CRC_KEY)
+    ]
+    ours = ((INDEX_KEY, encode_manifest(manifest)), (CRC_KEY, _BLANK_CRC))
+    return kept + [{1: (BINARY, key), 2: (BINARY, value)} for key, value in ours]
+
+
+def _sealed(footer: Struct) -> bytes:
+    body = encode(dict(sorted(footer.items())))
+    found = _stored_crc(body)
+    assert found is not None
+    _, at = found
+    return body[:at] + b"%08x" % zlib.crc32(body) + body[at + len(_BLANK_CRC) :]
+
+
+def _stored_crc(body: bytes) -> tuple[bytes, int] | None:
+    """The checksum in a footer and where it stands, found without trusting the rest of the footer."""
+    at = body.rfind(CRC_KEY)
+    # After the key: the header of the value's field, then its length.
+    start = at + len(CRC_KEY) + 2
+    value = body[start : start + len(_BLANK_CRC)]
+    return (value, start) if at >= 0 and len(value) == len(_BLANK_CRC) else None
+
+
+def _pairs(footer: Struct) -> list[tuple[bytes, bytes]]:
+    return [(item[1][1], item[2][1]) for item in (footer[5][1][1] if 5 in footer else []) if 2 in item]
+
+
+def _is_parquet(body: bytes) -> bool:
+    try:
+        footer, _ = decode(body)
+    except ThriftError:
+        return False
+    return {1, 2, 3, 4} <= set(footer) and INDEX_KEY not in dict(_pairs(footer))
+
+
+def _blocks(content: str | bytes) -> Any:
+    if isinstance(content, bytes):
+        yield content
+        return
+    with open(content, "rb") as file:
+        while block := file.read(1 << 20):
+            yield block

@@ -1,0 +1,264 @@
+"""Matching rows without an index: the meaning of a query, row by row.
+
+This is the definition that the index must agree with. It decides for rows whose
+index is damaged, missing or made with other settings, and checks the rows that
+an index can only propose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.split.index_spec import FAST, IP, JSON, STRING, IndexField
+from indextables.split.query import Between, Boolean, Boosted, Everything, Exists, Node, Query, Words
+from indextables.split.tokens import address, is_id, json_leaves, leaf_words, words_of
+
+Texts = list[list[str]]
+"""The words of every value of one row."""
+Leaves = list[tuple[str, Any, list[str]]]
+"""The JSON leaves of one row: path, value and words."""
+
+
+def match_rows(query: Query, rows: pa.Table | pa.RecordBatch) -> pa.BooleanArray:
+    """Which of the rows the query finds. Columns that the rows lack hold nothing."""
+    return _Matcher(query, rows).node(query.node)
+
+
+class _Matcher:
+    def __init__(self, query: Query, rows: pa.Table | pa.RecordBatch) -> None:
+        self.query = query
+        self.rows = rows
+        self._words: dict[str, list[Texts]] = {}
+        self._leaves: dict[str, list[Leaves]] = {}
+
+    def node(self, node: Node) -> pa.BooleanArray:
+        if isinstance(node, Boolean):
+            return self.boolean(node)
+        if isinstance(node, Boosted):
+            return self.node(node.node)
+        if isinstance(node, Everything):
+            return self.constant(True)
+        if node.column not in self.rows.schema.names:
+            return self.constant(False)
+        item = self.query.spec.get(node.column)
+        assert item is not None
+        if isinstance(node, Exists):
+            return self.exists(node)
+        if item.kind == JSON:
+            return self.json(node, item)
+        if isinstance(node, Words):
+            test = _phrase_test(node, item)
+            return pa.array([any(map(test, texts)) for texts in self.words(item)], pa.bool_())
+        return self.between(node, item)
+
+    def constant(self, value: bool) -> pa.BooleanArray:
+        return pa.array([value] * self.rows.num_rows, pa.bool_())
+
+    def boolean(self, node: Boolean) -> pa.BooleanArray:
+        if not (node.must or node.should or node.must_not):
+            return self.constant(False)
+        found = self.constant(True)
+        for part in node.must:
+            found = pc.and_(found, self.node(part))
+        if node.should and not node.must:
+            either = self.constant(False)
+            for part in node.should:
+                either = pc.or_(either, self.node(part))
+            found = pc.and_(found, either)
+        for part in node.must_not:
+            found = pc.and_(found, pc.invert(self.node(part)))
+        return found
+
+    def column(self, name: str) -> pa.Array:
+        found = self.rows.column(name)
+        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+    def words(self, item: IndexField) -> list[Texts]:
+        found = self._words.get(item.column)
+        if found is None:
+            tokenize = words_of(item.tokenizer)
+            found = self._words[item.column] = [
+                [tokenize(text) for text in texts] for texts in texts_of(self.column(item.column))
+            ]
+        return found
+
+    def exists(self, node: Exists) -> pa.BooleanArray:
+        if not node.path:
+            return pc.is_valid(self.column(node.column))
+        inside = node.path + "."
+        return pa.array(
+            [
+                any(path == node.path or path.startswith(inside) for path, _, _ in leaves)
+                for leaves in self.leaves(node.column)
+            ],
+            pa.bool_(),
+        )
+
+    def leaves(self, column: str) -> list[Leaves]:
+        found = self._leaves.get(column)
+        if found is None:
+            item = self.query.spec.get(column)
+            assert item is not None
+            tokenize = words_of(item.tokenizer)
+            found = self._leaves[column] = [
+                []
+                if value is None
+                else [(path, leaf, leaf_words(leaf, tokenize)) for path, leaf in json_leaves(value)]
+                for value in self.column(column).to_pylist()
+            ]
+        return found
+
+    def json(self, node: Words | Between, item: IndexField) -> pa.BooleanArray:
+        if isinstance(node, Words):
+            phrase = _phrase_test(node, item)
+
+            def test(_: Any, words: list[str]) -> bool:
+                return phrase(words)
+        else:
+            test = _leaf_test(node)
+        return pa.array(
+            [
+                any(test(leaf, words) for path, leaf, words in leaves if not node.path or path == node.path)
+                for leaves in self.leaves(node.column)
+            ],
+            pa.bool_(),
+        )
+
+    def between(self, node: Between, item: IndexField) -> pa.BooleanArray:
+        if item.kind == FAST:
+            return _typed_between(node, self.column(node.column))
+        inside = _range_test(node)
+        if item.kind in (STRING, IP):
+            read: Callable[[str], str | None] = address if item.kind == IP else str
+            return pa.array(
+                [
+                    any((value := read(text)) is not None and inside(value) for text in texts)
+                    for texts in texts_of(self.column(node.column))
+                ],
+                pa.bool_(),
+            )
+        ids = item.tokenizer == "compact_ids"
+        return pa.array(
+            [
+                any(inside(word) and not (ids and is_id(word)) for words in texts for word in words)
+                for texts in self.words(item)
+            ],
+            pa.bool_(),
+        )
+
+
+def texts_of(column: pa.Array) -> list[Sequence[str]]:
+    """The texts of every row: none for null, several for an array."""
+    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        return [
+            [] if row is None else [text for text in row if text is not None] for row in column.to_pylist()
+        ]
+    return [() if text is None else (text,) for text in column.to_pylist()]
+
+
+def typed_numbers(column: pa.Array) -> pa.Array:
+    """Typed values as the numbers a range compares: days, microseconds, 0 and 1; NaN is no value."""
+    kind = column.type
+    if pa.types.is_floating(kind):
+        wide = pc.add(pc.cast(column, pa.float64()), 0.0)
+        return pc.if_else(pc.is_nan(wide), None, wide)
+    if pa.types.is_timestamp(kind):
+        return pc.cast(pc.cast(column, pa.timestamp("us", kind.tz)), pa.int64())
+    if pa.types.is_date32(kind):
+        return pc.cast(pc.cast(column, pa.int32()), pa.int64())
+    return pc.cast(column, pa.int64())
+
+
+def _typed_between(node: Between, column: pa.Array) -> pa.BooleanArray:
+    numbers = typed_numbers(column)
+    found = pc.is_valid(numbers)
+    for bound, at, beyond in (
+        (node.lower, pc.greater_equal if node.include_lower else pc.greater, False),
+        (node.upper, pc.less_equal if node.include_upper else pc.less, True),
+    ):
+        if bound is None:
+            continue
+        scalar = _bound_scalar(bound, numbers.type)
+        if scalar is None:
+            # A whole number outside 64 bits lies on one side of every value.
+            inside = (bound > 0) == beyond
+            found = pc.and_(found, pa.scalar(inside))
+        else:
+            found = pc.and_(found, pc.fill_null(at(numbers, scalar), False))
+    return found
+
+
+def _bound_scalar(bound: float, kind: pa.DataType) -> pa.Scalar | None:
+    try:
+        return pa.scalar(bound, kind)
+    except (OverflowError, pa.ArrowInvalid):
+        return None
+
+
+def _range_test(node: Between) -> Callable[[Any], bool]:
+    lower, upper = node.lower, node.upper
+    at_lower, at_upper = node.include_lower, node.include_upper
+
+    def inside(value: Any) -> bool:
+        if lower is not None and (value < lower or (value == lower and not at_lower)):
+            return False
+        return not (upper is not None and (value > upper or (value == upper and not at_upper)))
+
+    return inside
+
+
+def _leaf_test(node: Between) -> Callable[[Any, list[str]], bool]:
+    inside = _range_test(node)
+    numbers = not isinstance(node.lower if node.lower is not None else node.upper, str)
+
+    def test(leaf: Any, words: Iterable[str]) -> bool:
+        if numbers:
+            return isinstance(leaf, (int, float)) and not isinstance(leaf, bool) and inside(leaf)
+        return isinstance(leaf, str) and any(map(inside, words))
+
+    return test
+
+
+def _phrase_test(node: Words, item: IndexField) -> Callable[[list[str]], bool]:
+    words, count = list(node.words), len(node.words)
+    if node.prefix is not None:
+        last = _prefix_test(node, item)
+        if not count:
+            return lambda text: any(map(last, text))
+        return lambda text: any(
+            text[at : at + count] == words and last(text[at + count]) for at in range(len(text) - count)
+        )
+    if count == 1:
+        word = words[0]
+        return lambda text: word in text
+    if node.slop:
+        return lambda text: any(_within(text, at, words, node.slop) for at in range(len(text)))
+    first = words[0]
+    return lambda text: any(
+        text[at] == first and text[at : at + count] == words for at in range(len(text) - count + 1)
+    )
+
+
+def _prefix_test(node: Words, item: IndexField) -> Callable[[str], bool]:
+    prefix, whole = node.prefix or "", node.whole
+    if item.tokenizer == "compact_ids":
+        return lambda word: word.startswith(prefix) and not is_id(word)
+    return lambda word: word.startswith(prefix) or word == whole
+
+
+def _within(text: list[str], start: int, words: list[str], slop: int) -> bool:
+    """Whether the words follow each other from `start` on with at most `slop` others among them."""
+    if text[start] != words[0]:
+        return False
+    at = start
+    for word in words[1:]:
+        try:
+            # The earliest place leaves the most room for the rest.
+            at = text.index(word, at + 1, start + len(words) + slop)
+        except ValueError:
+            return False
+    return True

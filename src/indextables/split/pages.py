@@ -1,0 +1,198 @@
+"""The page map: where every Parquet page of a split lies, and the checksum of its bytes.
+
+Parquet's own page checksums cover a page's body but not its header, and no
+Arrow reader fetches single pages. With this map a reader takes just the pages
+that hold the wanted rows, checks every byte, and lays them out as a small
+Parquet file in memory, which pyarrow then decodes like any other.
+"""
+
+from __future__ import annotations
+
+import zlib
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.split.thrift import LIST, STRUCT, Struct, decode
+
+Span = tuple[int, int]
+"""Rows of one row group, from the first to before the last."""
+
+PAGES_SCHEMA = pa.schema(
+    [
+        ("group", pa.int32()),
+        ("leaf", pa.int32()),
+        ("first_row", pa.int32()),
+        ("rows", pa.int32()),
+        ("values", pa.int64()),
+        ("offset", pa.int64()),
+        ("length", pa.int32()),
+        ("crc", pa.uint32()),
+    ]
+)
+DICTIONARY = -1
+"""The `first_row` of a dictionary page, which holds no rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """The pages of one column in one row group; the dictionary, if any, apart from the data."""
+
+    rows: int
+    first_rows: list[int]
+    values: list[int]
+    offsets: list[int]
+    lengths: list[int]
+    crcs: list[int]
+    dictionary: tuple[int, int, int] | None
+
+    def cover(self, spans: Sequence[Span]) -> list[Span]:
+        """Widen spans of rows to whole pages."""
+        wide: list[Span] = []
+        for start, end in spans:
+            first = self.first_rows[bisect_right(self.first_rows, start) - 1]
+            at = bisect_left(self.first_rows, end)
+            last = self.first_rows[at] if at < len(self.first_rows) else self.rows
+            if wide and first <= wide[-1][1]:
+                wide[-1] = (wide[-1][0], max(last, wide[-1][1]))
+            else:
+                wide.append((first, last))
+        return wide
+
+    def pages(self, spans: Sequence[Span]) -> list[int]:
+        """The pages that make up spans which begin and end with a page."""
+        found: list[int] = []
+        for start, end in spans:
+            found.extend(range(bisect_left(self.first_rows, start), bisect_left(self.first_rows, end)))
+        return found
+
+
+class PageMap:
+    """All pages of one split, looked up by row group and leaf column."""
+
+    def __init__(self, table: pa.Table, group_rows: Sequence[int]) -> None:
+        self.group_rows = list(group_rows)
+        self._columns = {name: table[name].combine_chunks() for name in table.column_names}
+        groups = pc.cast(self._columns["group"], pa.int64())
+        self.leaves = (pc.max(self._columns["leaf"]).as_py() + 1) if table.num_rows else 0
+        key = pc.add(pc.multiply(groups, pa.scalar(max(self.leaves, 1), pa.int64())), self._columns["leaf"])
+        runs = pc.run_end_encode(key, run_end_type=pa.int64()) if table.num_rows else None
+        ends = runs.run_ends.to_pylist() if runs is not None else []
+        self._slices = dict(
+            zip(runs.values.to_pylist() if runs is not None else [], pairwise([0, *ends]), strict=True)
+        )
+        self._chunks: dict[int, Chunk] = {}
+
+    @property
+    def group_starts(self) -> list[int]:
+        """The first row of every row group, and one beyond the last."""
+        starts = [0]
+        for rows in self.group_rows:
+            starts.append(starts[-1] + rows)
+        return starts
+
+    def chunk(self, group: int, leaf: int) -> Chunk:
+        """The pages of one column chunk."""
+        key = group * self.leaves + leaf
+        found = self._chunks.get(key)
+        if found is None:
+            found = self._chunks[key] = self._load(key, group)
+        return found
+
+    def _load(self, key: int, group: int) -> Chunk:
+        start, end = self._slices[key]
+        names = ("first_row", "values", "offset", "length", "crc")
+        first, values, offsets, lengths, crcs = (
+            self._columns[name].slice(start, end - start).to_pylist() for name in names
+        )
+        dictionary = None
+        if first and first[0] == DICTIONARY:
+            dictionary = (offsets[0], lengths[0], crcs[0])
+            first, values, offsets, lengths, crcs = (x[1:] for x in (first, values, offsets, lengths, crcs))
+        return Chunk(self.group_rows[group], first, values, offsets, lengths, crcs, dictionary)
+
+    @classmethod
+    def from_bytes(cls, data: bytes | memoryview, group_rows: Sequence[int]) -> PageMap:
+        """Read the stored form."""
+        with pa.ipc.open_file(pa.py_buffer(data)) as reader:
+            return cls(reader.read_all(), group_rows)
+
+
+def map_pages(footer: Struct, read: Callable[[int, int], Any]) -> pa.Table:
+    """List every page of a finished Parquet file with the checksum of its bytes."""
+    repeated = _repeated_leaves(footer[2][1][1])
+    rows: dict[str, list[int]] = {name: [] for name in PAGES_SCHEMA.names}
+
+    def note(*values: int) -> None:
+        for name, value in zip(PAGES_SCHEMA.names, values, strict=True):
+            rows[name].append(value)
+
+    for group, item in enumerate(_items(footer, 4)):
+        total = item[3][1]
+        for leaf, chunk in enumerate(_items(item, 1)):
+            locations = _items(decode(read(chunk[4][1], chunk[5][1]))[0], 1)
+            firsts = [location[3][1] if 3 in location else 0 for location in locations]
+            begin = locations[0][1][1]
+            meta = chunk[3][1]
+            dictionary = meta[11][1] if 11 in meta else None
+            start = begin if dictionary is None else dictionary
+            end = start + meta[7][1]
+            body = memoryview(read(start, end - start))
+            if dictionary is not None:
+                note(group, leaf, DICTIONARY, 0, 0, start, begin - start, zlib.crc32(body[: begin - start]))
+            for at, location in enumerate(locations):
+                offset, length = location[1][1], location[2][1]
+                count = (firsts[at + 1] if at + 1 < len(firsts) else total) - firsts[at]
+                page = body[offset - start : offset - start + length]
+                values = _page_values(page) if repeated[leaf] else count
+                note(group, leaf, firsts[at], count, values, offset, length, zlib.crc32(page))
+    return pa.table([pa.array(rows[field.name], field.type) for field in PAGES_SCHEMA], schema=PAGES_SCHEMA)
+
+
+def pages_bytes(table: pa.Table) -> bytes:
+    """The stored form of a page map."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _items(struct: Struct, number: int) -> list[Struct]:
+    found: list[Struct] = struct[number][1][1] if number in struct else []
+    return found
+
+
+def _page_values(page: memoryview) -> int:
+    header, _ = decode(page)
+    body: Struct = (header[8] if 8 in header else header[5])[1]
+    values: int = body[1][1]
+    return values
+
+
+def _repeated_leaves(elements: list[Struct]) -> list[bool]:
+    """For every leaf of the schema, whether a row may hold several of its values."""
+    found: list[bool] = []
+
+    def walk(at: int, inside: bool) -> int:
+        element = elements[at]
+        repeated = inside or (3 in element and element[3][1] == 2)  # noqa: PLR2004 -- REPEATED
+        children = element[5][1] if 5 in element else 0
+        at += 1
+        if not children:
+            found.append(repeated)
+        for _ in range(children):
+            at = walk(at, repeated)
+        return at
+
+    at = 1
+    while at < len(elements):
+        at = walk(at, inside=False)
+    return found
+
+
+__all__ = ["DICTIONARY", "LIST", "STRUCT", "Chunk", "PageMap", "Span", "map_pages", "pages_bytes"]

@@ -1,0 +1,75 @@
+"""Values in a query: numbers, dates, times, booleans and addresses as the index holds them."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+
+from indextables.model.calendar import US_PER_DAY, parse_date, parse_instant
+from indextables.model.values import to_float32
+from indextables.split.tokens import address, network
+
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def numeric(text: str) -> int | float | None:
+    """The number a text spells, as JSON would; None when it is not one."""
+    if _NUMBER.fullmatch(text) is None:
+        return None
+    number = float(text)
+    if "." in text or "e" in text.lower():
+        return number if math.isfinite(number) else None
+    return int(text)
+
+
+def number_text(text: str) -> str | None:
+    """A number as the index spells it; None when the text is not one."""
+    number = numeric(text)
+    if number is None:
+        return None
+    return str(int(number)) if isinstance(number, float) and number.is_integer() else str(number)
+
+
+def address_bounds(text: str) -> tuple[str, str] | None:
+    """The addresses a text stands for: one, or a whole network."""
+    single = address(text)
+    return (single, single) if single is not None else network(text)
+
+
+def typed_value(text: str, kind: pa.DataType, time_zone: str = "UTC") -> int | float:
+    """A literal for a column of typed values: days for dates, microseconds for timestamps."""
+    if pa.types.is_boolean(kind):
+        return _boolean(text)
+    if pa.types.is_date32(kind):
+        return parse_date(text)
+    if pa.types.is_timestamp(kind):
+        return _micros(text, kind, time_zone)
+    if pa.types.is_floating(kind):
+        number = float(text)
+        if math.isnan(number):
+            raise ValueError(text)
+        return (to_float32(number) if pa.types.is_float32(kind) else number) + 0.0
+    return int(text)
+
+
+def _boolean(text: str) -> int:
+    lowered = text.lower()
+    if lowered not in {"true", "false"}:
+        raise ValueError(text)
+    return int(lowered == "true")
+
+
+def _micros(text: str, kind: pa.DataType, time_zone: str) -> int:
+    try:
+        local, has_offset = parse_instant(text)
+    except ValueError:
+        local, has_offset = parse_date(text) * US_PER_DAY, False
+    if has_offset or kind.tz is None or time_zone == "UTC":
+        return local
+    wall = (_EPOCH + timedelta(microseconds=local)).replace(tzinfo=ZoneInfo(time_zone))
+    return (wall - _EPOCH) // timedelta(microseconds=1)

@@ -1,0 +1,138 @@
+"""Where the bytes of a split come from: a local file or an object store, always by ranges."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from indextables.errors import DamagedSplitError, Error, MissingSplitError, NotFoundError, StorageError
+from indextables.storage.store import Store, resolve
+
+Range = tuple[int, int]
+"""Where bytes begin, and how many there are."""
+
+LOCAL_GAP = 16 << 10
+"""Unwanted bytes that are cheaper to read along than to skip on a local disk."""
+REMOTE_GAP = 512 << 10
+"""The same for an object store, where each request costs a round trip."""
+REMOTE_READS_AT_ONCE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One split file, readable by ranges."""
+
+    store: Store
+    path: str
+
+    @classmethod
+    def of(cls, root: Store, path: str) -> Source:
+        """The file that a log names: relative to the table, or an absolute address."""
+        return cls(*resolve(root, path))
+
+    @property
+    def name(self) -> str:
+        """The file's address, for messages."""
+        return f"{self.store.uri}/{self.path}"
+
+    def size(self) -> int:
+        """How many bytes the file has."""
+        local = self.store.local_path(self.path)
+        try:
+            return os.stat(local).st_size if local is not None else self.store.head(self.path).size
+        except (FileNotFoundError, NotFoundError) as gone:
+            raise missing(self.name) from gone
+
+    def read(self, ranges: Iterable[Range]) -> dict[Range, memoryview]:
+        """The bytes of every range, read with as few requests as is sensible."""
+        wanted = sorted(set(ranges))
+        local = self.store.local_path(self.path)
+        blocks = coalesce(wanted, LOCAL_GAP if local is not None else REMOTE_GAP)
+        bodies = _read_local(local, blocks, self.name) if local is not None else self._read_remote(blocks)
+        found: dict[Range, memoryview] = {}
+        at = 0
+        for (start, length), body in zip(blocks, bodies, strict=True):
+            view = memoryview(body)
+            while at < len(wanted) and wanted[at][0] + wanted[at][1] <= start + length:
+                first = wanted[at][0] - start
+                found[wanted[at]] = view[first : first + wanted[at][1]]
+                at += 1
+        return found
+
+    def read_one(self, start: int, length: int) -> memoryview:
+        """The bytes of a single range."""
+        return self.read([(start, length)])[start, length]
+
+    def _read_remote(self, blocks: Sequence[Range]) -> list[bytes]:
+        def fetch(block: Range) -> bytes:
+            return self.store.get_range(self.path, *block)
+
+        try:
+            if len(blocks) <= 1:
+                return [fetch(block) for block in blocks]
+            with ThreadPoolExecutor(min(len(blocks), REMOTE_READS_AT_ONCE)) as pool:
+                return list(pool.map(fetch, blocks))
+        except NotFoundError as gone:
+            raise missing(self.name) from gone
+        except StorageError as failed:
+            if "ends early" in str(failed):
+                raise cut_short(self.name) from failed
+            raise
+
+
+def coalesce(ranges: Sequence[Range], gap: int) -> list[Range]:
+    """Join sorted ranges that lie no further apart than `gap` bytes."""
+    blocks: list[Range] = []
+    for start, length in ranges:
+        if blocks and start <= blocks[-1][0] + blocks[-1][1] + gap:
+            first, before = blocks[-1]
+            blocks[-1] = (first, max(before, start + length - first))
+        else:
+            blocks.append((start, length))
+    return blocks
+
+
+def _read_local(path: str, blocks: Sequence[Range], name: str) -> list[bytes]:
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    except FileNotFoundError as gone:
+        raise missing(name) from gone
+    except OSError as failed:
+        raise StorageError(f"cannot open {name}: {failed.strerror}", uri=name) from failed
+    try:
+        return [_read_block(handle, block, name) for block in blocks]
+    finally:
+        os.close(handle)
+
+
+def _read_block(handle: int, block: Range, name: str) -> bytes:
+    start, length = block
+    if start < 0 or length < 0:
+        raise cut_short(name)
+    body = os.pread(handle, length, start)
+    while len(body) < length:
+        more = os.pread(handle, length - len(body), start + len(body))
+        if not more:
+            raise cut_short(name)
+        body += more
+    return body
+
+
+def missing(name: str) -> Error:
+    """The error for a split that is not there."""
+    return MissingSplitError(
+        f"{name} is part of the table but does not exist. Something other than IndexTables removed it; "
+        "bring it back, restore an older version, or REPAIR the log to leave it out.",
+        path=name,
+    )
+
+
+def cut_short(name: str) -> Error:
+    """The error for a split that ends too early."""
+    return DamagedSplitError(
+        f"{name} is shorter than the file that was written. Bring back an intact copy, "
+        "or restore an older version of the table.",
+        path=name,
+    )

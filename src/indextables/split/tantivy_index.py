@@ -1,0 +1,258 @@
+"""The seam to tantivy: building an index of one segment, and asking it.
+
+Rows are added in order by one thread to one segment, so that a document's number
+is its row; that is checked after the commit. Whatever tantivy throws, panics
+included, leaves this module as an IndexFailure.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from indextables.errors import SplitError
+from indextables.split.index_spec import FAST, IP, JSON, IndexField, IndexSpec
+from indextables.split.match import texts_of, typed_numbers
+from indextables.split.query import Query
+from indextables.split.terms import LONGEST_TERM, MARKS, Bounds, Compiler
+from indextables.split.tokens import address, analyzer, json_text, without_ids, words_of
+
+ROW = "row"
+"""The hidden field that holds the row, by which hits are ordered."""
+HEAP_BYTES = 4_000_000_000
+"""Above this tantivy would begin a second segment; memory is taken only as it is needed."""
+_LEAST_LONG = LONGEST_TERM // 4
+_CHECKED = 64
+_PLAIN = "indextables_plain"
+_SPACED = "indextables_spaced"
+
+_log = logging.getLogger(__name__)
+
+
+class IndexFailure(SplitError):
+    """The index cannot be built, opened or asked; the rows are not affected."""
+
+
+@contextmanager
+def guarded(doing: str) -> Iterator[None]:
+    """Turn whatever tantivy throws into an IndexFailure; its panics are not Exceptions."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError, SplitError):
+        raise
+    except BaseException as failed:
+        raise IndexFailure(f"{doing} failed: {type(failed).__name__}: {failed}") from failed
+
+
+def field_names(spec: IndexSpec) -> dict[str, tuple[str, IndexField]]:
+    """The name each column has inside the index; column names themselves may hold any character."""
+    return {item.column: (f"c{at}", item) for at, item in enumerate(spec.fields)}
+
+
+def _tokenizer_name(item: IndexField) -> str:
+    if item.kind == JSON:
+        return "indextables_whitespace"
+    return f"indextables_{item.tokenizer}" if item.kind == "text" else "indextables_raw"
+
+
+def _register(index: Any, spec: IndexSpec) -> None:
+    names = {_tokenizer_name(item) for item in spec.fields if item.kind != FAST} | {"indextables_raw"}
+    for name in names:
+        index.register_tokenizer(name, analyzer(name.removeprefix("indextables_")))
+
+
+def _schema(spec: IndexSpec, columns: pa.Schema) -> Any:
+    import tantivy
+
+    builder = tantivy.SchemaBuilder()
+    for name, item in field_names(spec).values():
+        if item.kind != FAST:
+            builder.add_text_field(name, tokenizer_name=_tokenizer_name(item), index_option=item.record)
+        elif pa.types.is_floating(columns.field(item.column).type):
+            builder.add_float_field(name, indexed=False, fast=True)
+        else:
+            builder.add_integer_field(name, indexed=False, fast=True)
+    builder.add_text_field(MARKS, tokenizer_name="indextables_raw", index_option="basic")
+    builder.add_unsigned_field(ROW, fast=True)
+    return builder.build()
+
+
+class IndexBuilder:
+    """An index under construction in a local directory."""
+
+    def __init__(self, directory: str, spec: IndexSpec, columns: pa.Schema) -> None:
+        import tantivy
+
+        self.directory = directory
+        self.rows = 0
+        self.text_bytes = 0
+        self.unsure: set[str] = set()
+        self._fields = list(field_names(spec).values())
+        self._document = tantivy.Document
+        with guarded(f"starting an index in {directory}"):
+            self._index = tantivy.Index(_schema(spec, columns), path=directory)
+            _register(self._index, spec)
+            self._writer = self._index.writer(HEAP_BYTES, 1)
+
+    def add(self, rows: pa.Table | pa.RecordBatch) -> None:
+        """Index the next rows."""
+        columns = [self._prepare(name, item, rows.column(item.column)) for name, item in self._fields]
+        with guarded(f"indexing into {self.directory}"):
+            document, add = self._document, self._writer.add_document
+            row = self.rows
+            for values in zip(*columns, strict=True):
+                found = document()
+                found.add_unsigned(ROW, row)
+                for put in values:
+                    put(found)
+                add(found)
+                row += 1
+        self.rows += rows.num_rows
+
+    def _prepare(self, name: str, item: IndexField, column: Any) -> Iterator[Callable[[Any], None]]:
+        array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        self.text_bytes += array.nbytes
+        if item.kind == FAST:
+            return _put_numbers(name, array)
+        if item.kind == JSON:
+            tokenize = words_of(item.tokenizer)
+            return self._put_texts(
+                name, item, [None if v is None else (json_text(v, tokenize),) for v in array.to_pylist()]
+            )
+        texts = [
+            None if null else found
+            for null, found in zip(array.is_null().to_pylist(), texts_of(array), strict=True)
+        ]
+        if item.kind == IP:
+            texts = [t and [a for a in map(address, t) if a is not None] for t in texts]
+        elif item.tokenizer == "compact_ids":
+            texts = [t and [without_ids(text) for text in t] for t in texts]
+        return self._put_texts(name, item, texts)
+
+    def _put_texts(self, name: str, item: IndexField, rows: list[Any]) -> Iterator[Callable[[Any], None]]:
+        null = "n" + name
+        for texts in rows:
+            if texts is None:
+                yield lambda found: found.add_text(MARKS, null)
+            else:
+                if any(len(text) > _LEAST_LONG for text in texts) and self._too_long(item, texts):
+                    self.unsure.add(item.column)
+                    texts = (*texts,)
+                    yield lambda found, texts=texts: _put_unsure(found, name, texts)
+                    continue
+                yield lambda found, texts=texts: _put(found, name, texts)
+
+    def _too_long(self, item: IndexField, texts: Any) -> bool:
+        tokenize = words_of("whitespace" if item.kind == JSON else item.tokenizer)
+        return any(len(word.encode()) > LONGEST_TERM for text in texts for word in tokenize(text))
+
+    def finish(self) -> list[str]:
+        """Commit and return the files of the index; the directory is the caller's to remove."""
+        with guarded(f"finishing the index in {self.directory}"):
+            self._writer.commit()
+            self._writer.wait_merging_threads()
+            self._index.reload()
+            self._check(self._index.searcher())
+        names = sorted(name for name in os.listdir(self.directory) if not name.endswith(".lock"))
+        return [os.path.join(self.directory, name) for name in names]
+
+    def _check(self, searcher: Any) -> None:
+        import tantivy
+
+        whole = searcher.num_segments == 1 and searcher.num_docs == self.rows
+        if not whole and self.rows:
+            raise IndexFailure(
+                f"the index in {self.directory} has {searcher.num_segments} segments with "
+                f"{searcher.num_docs} rows, not one with {self.rows}"
+            )
+        for order in (tantivy.Order.Asc, tantivy.Order.Desc) if self.rows else ():
+            every = tantivy.Query.all_query()
+            hits = searcher.search(every, limit=_CHECKED, count=False, order_by_field=ROW, order=order).hits
+            if any(row != place.doc for row, place in hits):
+                raise IndexFailure(f"the index in {self.directory} numbers its rows in another order")
+
+
+def _put(found: Any, name: str, texts: Any) -> None:
+    for text in texts:
+        found.add_text(name, text)
+
+
+def _put_unsure(found: Any, name: str, texts: Any) -> None:
+    found.add_text(MARKS, "v" + name)
+    _put(found, name, texts)
+
+
+def _put_numbers(name: str, column: pa.Array) -> Iterator[Callable[[Any], None]]:
+    whole = not pa.types.is_floating(column.type)
+    null = "n" + name
+    for value, missing in zip(typed_numbers(column).to_pylist(), column.is_null().to_pylist(), strict=True):
+        if missing:
+            yield lambda found: found.add_text(MARKS, null)
+        elif value is None:
+            yield lambda found: None
+        elif whole:
+            yield lambda found, value=value: found.add_integer(name, value)
+        else:
+            yield lambda found, value=value: found.add_float(name, value)
+
+
+class OpenIndex:
+    """An index in a local directory, ready to be asked."""
+
+    def __init__(self, directory: str, spec: IndexSpec, unsure: frozenset[str], rows: int) -> None:
+        import tantivy
+
+        self.spec = spec
+        self.rows = rows
+        with guarded(f"opening the index in {directory}"):
+            index = tantivy.Index.open(directory)
+            _register(index, spec)
+            # The files never change: no thread needs to watch them.
+            index.config_reader(reload_policy="manual")
+            self._index = index
+            self._searcher = index.searcher()
+            if self._searcher.num_docs != rows or self._searcher.num_segments > 1:
+                raise IndexFailure(f"the index in {directory} is not the one of {rows} rows")
+            self._compiler = Compiler(index.schema, field_names(spec), unsure)
+
+    def bounds(self, query: Query) -> Bounds:
+        """The query as this index can answer it."""
+        with guarded(f"preparing the query {query.text!r}"):
+            return self._compiler.compile(query.node)
+
+    def count(self, query: Any) -> int:
+        """How many rows a prepared query finds."""
+        if not self.rows:
+            return 0
+        import tantivy
+
+        with guarded("counting"):
+            plain = tantivy.Query.const_score_query(query, 1.0)
+            found: int = self._searcher.search(plain, limit=1, count=True).count
+        return found
+
+    def hits(self, query: Any, limit: int) -> list[int]:
+        """The first rows that a prepared query finds, in row order."""
+        if not self.rows or limit < 1:
+            return []
+        import tantivy
+
+        with guarded("searching"):
+            plain = tantivy.Query.const_score_query(query, 1.0)
+            found = self._searcher.search(
+                plain, limit=limit, count=False, order_by_field=ROW, order=tantivy.Order.Asc
+            )
+            return [row for row, _ in found.hits]
+
+    def best(self, query: Any, limit: int) -> list[tuple[float, int]]:
+        """The rows with the highest BM25 scores, best first, equal ones in row order."""
+        if not self.rows or limit < 1:
+            return []
+        with guarded("searching"):
+            found = self._searcher.search(query, limit=limit, count=False)
+            return [(score, place.doc) for score, place in found.hits]

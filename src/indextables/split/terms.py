@@ -1,0 +1,214 @@
+"""A query tree as queries to the index.
+
+The index answers most queries exactly. Where it cannot (a phrase without stored
+positions, an identifier known only by its bucket, a range inside JSON) there are
+two answers: rows that surely match, and rows that may. Negation swaps the two.
+Rows that only may match are then checked against their text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from indextables.split.index_spec import FAST, JSON, IndexField
+from indextables.split.query import Between, Boolean, Boosted, Everything, Exists, Node, Words
+from indextables.split.tokens import ID_MARK, bucket, is_id, json_mark, json_word
+
+LONGEST_TERM = 65_530
+"""Bytes of the longest word the index can hold."""
+MARKS = "marks"
+"""The hidden field that marks rows: `n<i>` where field i is null, `v<i>` where it must be checked."""
+_LARGEST = (1 << 63) - 1
+_LAST_POINT = 0x10FFFF
+_SURROGATES = (0xD800, 0xE000)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The rows that may match and the rows that surely do; `exact` when they are the same."""
+
+    upper: Any
+    lower: Any
+    exact: bool
+
+
+class Compiler:
+    """Turns trees into queries for one index."""
+
+    def __init__(
+        self, schema: Any, fields: Mapping[str, tuple[str, IndexField]], unsure: frozenset[str]
+    ) -> None:
+        import tantivy
+
+        self.t = tantivy
+        self.make = tantivy.Query
+        self.schema = schema
+        self.fields = fields
+        self.unsure = unsure
+
+    def compile(self, node: Node) -> Bounds:
+        """The queries of a tree."""
+        if isinstance(node, Boolean):
+            return self._boolean(node)
+        if isinstance(node, Boosted):
+            inner = self.compile(node.node)
+            upper = self.make.boost_query(inner.upper, node.factor)
+            return Bounds(upper, upper if inner.exact else inner.lower, inner.exact)
+        if isinstance(node, Everything):
+            return self._exact(self.make.all_query())
+        name, item = self.fields[node.column]
+        if isinstance(node, Exists):
+            return self._exact(self._exists(node, name))
+        found = self._words(node, name, item) if isinstance(node, Words) else self._between(node, name, item)
+        if node.column not in self.unsure:
+            return found
+        upper = self._either([found.upper, self._mark("v", name)])
+        return Bounds(upper, found.lower, exact=False)
+
+    def _exact(self, query: Any) -> Bounds:
+        return Bounds(query, query, exact=True)
+
+    def _maybe(self, upper: Any, lower: Any = None) -> Bounds:
+        return Bounds(upper, self.make.empty_query() if lower is None else lower, exact=False)
+
+    def _boolean(self, node: Boolean) -> Bounds:
+        if not (node.must or node.should or node.must_not):
+            return self._exact(self.make.empty_query())
+        must, should, must_not = (
+            [self.compile(part) for part in parts] for parts in (node.must, node.should, node.must_not)
+        )
+        upper = self._combine(
+            [part.upper for part in must], [part.upper for part in should], [part.lower for part in must_not]
+        )
+        # Optional parts only move the score of a row, never whether it matches.
+        deciding = [*must, *must_not, *(() if must else should)]
+        if all(part.exact for part in deciding):
+            return self._exact(upper)
+        return self._maybe(
+            upper,
+            self._combine(
+                [part.lower for part in must],
+                [part.lower for part in should],
+                [part.upper for part in must_not],
+            ),
+        )
+
+    def _combine(self, must: Sequence[Any], should: Sequence[Any], must_not: Sequence[Any]) -> Any:
+        occur = self.t.Occur
+        clauses = [(occur.Must, query) for query in must]
+        clauses += [(occur.Should, query) for query in should]
+        clauses += [(occur.MustNot, query) for query in must_not]
+        if not must and not should:
+            clauses.append((occur.Must, self.make.all_query()))
+        return self.make.boolean_query(clauses)
+
+    def _either(self, queries: Sequence[Any]) -> Any:
+        return queries[0] if len(queries) == 1 else self._combine([], queries, [])
+
+    def _mark(self, kind: str, name: str) -> Any:
+        return self.make.term_query(self.schema, MARKS, kind + name, "basic")
+
+    def _exists(self, node: Exists, name: str) -> Any:
+        if node.path:
+            return self.make.term_query(self.schema, name, json_mark(node.path), "basic")
+        return self._combine([], [], [self._mark("n", name)])
+
+    def _words(self, node: Words, name: str, item: IndexField) -> Bounds:
+        spelled = [json_word(node.path or "", word) if item.kind == JSON else word for word in node.words]
+        if any(len(word.encode()) > LONGEST_TERM for word in spelled):
+            return self._maybe(self.make.all_query())
+        terms = [self._term(word, name, item) for word in spelled]
+        if node.prefix is not None:
+            return self._prefixed(node, name, item, terms)
+        if len(terms) == 1:
+            return terms[0]
+        every = self._combine([term.upper for term in terms], [], [])
+        if item.record != "position" or not all(term.exact for term in terms):
+            return self._maybe(every)
+        phrase = self.make.phrase_query(self.schema, name, spelled)
+        return self._maybe(every, phrase) if node.slop else self._exact(phrase)
+
+    def _term(self, word: str, name: str, item: IndexField) -> Bounds:
+        term = self.make.term_query(self.schema, name, word, item.record)
+        if item.tokenizer != "compact_ids":
+            return self._exact(term)
+        if is_id(word):
+            hidden = self.make.term_query(self.schema, name, bucket(word), item.record)
+            return self._maybe(self._either([hidden, term]))
+        return self._maybe(term) if word.startswith(ID_MARK) else self._exact(term)
+
+    def _prefixed(self, node: Words, name: str, item: IndexField, terms: Sequence[Bounds]) -> Bounds:
+        start = json_word(node.path or "", node.prefix or "") if item.kind == JSON else node.prefix or ""
+        choices = [self._term_range(name, start, after(start), upper_included=False)]
+        if node.whole is not None:
+            whole = json_word(node.path or "", node.whole) if item.kind == JSON else node.whole
+            choices.append(self.make.term_query(self.schema, name, whole, item.record))
+        last = self._either(choices)
+        if terms:
+            return self._maybe(self._combine([*(term.upper for term in terms), last], [], []))
+        return self._maybe(last) if item.tokenizer == "compact_ids" else self._exact(last)
+
+    def _between(self, node: Between, name: str, item: IndexField) -> Bounds:
+        if item.kind == FAST:
+            return self._exact(self._typed_range(node, name))
+        if item.kind == JSON:
+            # Leaves of one path may hold numbers and text; the path narrows the rows, their values decide.
+            return self._maybe(self._exists(Exists(node.column, node.path), name))
+        found = self._term_range(
+            name, node.lower, node.upper, lower_included=node.include_lower, upper_included=node.include_upper
+        )
+        return self._maybe(found) if item.tokenizer == "compact_ids" else self._exact(found)
+
+    def _term_range(
+        self,
+        name: str,
+        lower: str | None,
+        upper: str | None,
+        *,
+        lower_included: bool = True,
+        upper_included: bool = True,
+    ) -> Any:
+        return self.make.range_query(
+            self.schema,
+            name,
+            self.t.FieldType.Text,
+            lower_bound=lower,
+            upper_bound=upper,
+            include_lower=lower_included,
+            include_upper=upper_included,
+            use_inverted_index=True,
+        )
+
+    def _typed_range(self, node: Between, name: str) -> Any:
+        lower, upper = node.lower, node.upper
+        if isinstance(lower if lower is not None else upper, int):
+            if (lower is not None and lower > _LARGEST) or (upper is not None and upper < -_LARGEST - 1):
+                return self.make.empty_query()
+            lower = None if lower is not None and lower < -_LARGEST - 1 else lower
+            upper = None if upper is not None and upper > _LARGEST else upper
+            kind = self.t.FieldType.Integer
+            if lower is None and upper is None:
+                return self._exists(Exists(node.column), name)
+        else:
+            kind = self.t.FieldType.Float
+        return self.make.range_query(
+            self.schema,
+            name,
+            kind,
+            lower_bound=lower,
+            upper_bound=upper,
+            include_lower=node.include_lower,
+            include_upper=node.include_upper,
+        )
+
+
+def after(prefix: str) -> str | None:
+    """The first text behind all that begin with a prefix; None when there is none."""
+    for at in range(len(prefix) - 1, -1, -1):
+        point = ord(prefix[at])
+        if point < _LAST_POINT:
+            following = _SURROGATES[1] if point + 1 == _SURROGATES[0] else point + 1
+            return prefix[:at] + chr(following)
+    return None

@@ -1,0 +1,172 @@
+"""Words: how text becomes the tokens that are indexed and searched for.
+
+One definition serves the index, the query and the scan of rows whose index
+cannot be used, which is what makes all three agree. A token keeps any length:
+nothing is dropped, so its place in the list is its position.
+
+`compact_ids` reads UUIDs and long identifiers as single words and keeps them out
+of the index's dictionary: the index only knows a 16-bit bucket for each, and the
+rows it proposes are checked against the text.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+ID_MARK = "\ua66e"
+"""A letter that hardly occurs in text; it begins the words that stand for identifiers in the index."""
+_ID = re.compile(
+    r"(?<![0-9a-z])(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+    r"|(?=[a-z]*[0-9])[0-9a-z]{20,}|(?=[a-f]*[0-9])[0-9a-f]{16,})(?![0-9a-z])",
+    re.IGNORECASE | re.ASCII,
+)
+PATH_END = "\x1f"
+"""Between the path of a JSON leaf and a word of it."""
+PATH_MARK = "\x1e"
+"""After a JSON path, for the mark that the path holds something."""
+_LEAF_GAP = "\x1d"
+_SPACES = re.compile("[ \t\n\r\x0c]")
+
+Tokenize = Callable[[str], list[str]]
+
+
+@lru_cache(maxsize=16)
+def analyzer(name: str) -> Any:
+    """The tantivy analyzer behind a tokenizer; `words_of` is the whole definition."""
+    import tantivy
+
+    if name == "raw":
+        return tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.raw()).build()
+    if name == "whitespace":
+        return tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
+    simple = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).filter(tantivy.Filter.lowercase())
+    if name == "en_stem":
+        return simple.filter(tantivy.Filter.stemmer("english")).build()
+    return simple.build()
+
+
+@lru_cache(maxsize=16)
+def words_of(tokenizer: str) -> Tokenize:
+    """The words of a text, in order."""
+    if tokenizer == "raw":
+        return lambda text: [text]
+    analyze: Tokenize = analyzer(tokenizer).analyze
+    if tokenizer == "compact_ids":
+        return lambda text: list(_words_and_ids(text, analyze))
+    return analyze
+
+
+def _words_and_ids(text: str, analyze: Tokenize) -> Iterator[str]:
+    at = 0
+    for match in _ID.finditer(text):
+        yield from analyze(text[at : match.start()])
+        yield match[0].lower()
+        at = match.end()
+    yield from analyze(text[at:])
+
+
+def is_id(word: str) -> bool:
+    """Whether `compact_ids` reads this word as an identifier."""
+    return _ID.fullmatch(word) is not None
+
+
+def bucket(word: str) -> str:
+    """The word that stands for an identifier in the index."""
+    return f"{ID_MARK}{zlib.crc32(word.lower().encode()) & 0xFFFF:04x}"
+
+
+def without_ids(text: str) -> str:
+    """The text as the index of a `compact_ids` column sees it."""
+    return _ID.sub(lambda match: f" {bucket(match[0])} ", text)
+
+
+def address(text: str) -> str | None:
+    """An IP address as 32 digits that sort like addresses; IPv4 inside IPv6. None when it is not one."""
+    try:
+        found = ipaddress.ip_address(text.strip())
+    except ValueError:
+        return None
+    return _digits(found)
+
+
+def network(text: str) -> tuple[str, str] | None:
+    """The first and last address of a network such as 10.0.0.0/8; None when it is not one."""
+    try:
+        found = ipaddress.ip_network(text.strip(), strict=False)
+    except ValueError:
+        return None
+    return _digits(found[0]), _digits(found[-1])
+
+
+def _digits(found: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
+    number = int(found) if found.version == 6 else 0xFFFF_0000_0000 | int(found)  # noqa: PLR2004
+    return f"{number:032x}"
+
+
+def json_leaves(value: Any) -> list[tuple[str, Any]]:
+    """The leaves of a JSON document with their paths; text that is not JSON has none."""
+    if isinstance(value, str):
+        try:
+            value = msgspec.json.decode(value)
+        except (msgspec.DecodeError, RecursionError):
+            return []
+    found: list[tuple[str, Any]] = []
+    pending = [("", value)]
+    while pending:
+        path, item = pending.pop()
+        if isinstance(item, dict):
+            pending.extend(
+                (f"{path}.{key}" if path else str(key), one) for key, one in reversed(item.items())
+            )
+        elif isinstance(item, (list, tuple)):
+            pending.extend((path, one) for one in reversed(item))
+        elif item is not None:
+            found.append((path, item))
+    return found
+
+
+def leaf_words(value: Any, tokenize: Tokenize) -> list[str]:
+    """The words of one JSON leaf: text by its tokenizer, numbers and booleans as JSON prints them."""
+    if isinstance(value, str):
+        return tokenize(value)
+    if isinstance(value, bool):
+        return ["true" if value else "false"]
+    if isinstance(value, float) and value.is_integer():
+        return [str(int(value))]
+    return [str(value)]
+
+
+def json_text(value: Any, tokenize: Tokenize) -> str:
+    """A JSON document as text in which every word carries its path, for the whitespace tokenizer."""
+    out: list[str] = []
+    paths: set[str] = set()
+    for path, leaf in json_leaves(value):
+        words = leaf_words(leaf, tokenize)
+        for where in {path, ""}:
+            out.extend(json_word(where, word) for word in words)
+            out.append(_LEAF_GAP)
+        parts = path.split(".")
+        paths.update(".".join(parts[: count + 1]) for count in range(len(parts)))
+    out.extend(json_mark(path) for path in sorted(paths))
+    return " ".join(out)
+
+
+def json_word(path: str, word: str) -> str:
+    """A word of a JSON leaf as the index knows it."""
+    return _no_spaces(f"{path}{PATH_END}{word}")
+
+
+def json_mark(path: str) -> str:
+    """The mark that a JSON path holds something."""
+    return _no_spaces(f"{path}{PATH_MARK}")
+
+
+def _no_spaces(text: str) -> str:
+    return _SPACES.sub(lambda match: f"\x1c{ord(match[0]):x}\x1c", text)

@@ -1,0 +1,234 @@
+"""One split under construction: rows go into Parquet row groups and, at the same time, into its index.
+
+Everything happens in a local directory of its own, which `close` removes whatever
+happened. Memory holds one row group being gathered and tantivy's picture of the
+text so far; the finished file is published by the caller.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.model.stats import FileStats, StatsCollector
+from indextables.options import Options
+from indextables.split.assemble import skeleton_bytes
+from indextables.split.index_cache import PAGES, SKELETON
+from indextables.split.index_spec import JSON, TEXT, IndexSpec
+from indextables.split.layout import TAIL, Footer, Manifest, finish
+from indextables.split.pages import map_pages, pages_bytes
+from indextables.split.tantivy_index import IndexBuilder
+from indextables.split.thrift import decode
+
+ROWS_PER_GROUP = 32_768
+BYTES_PER_GROUP = 32 << 20
+ROWS_PER_PAGE = 1024
+BYTES_PER_PAGE = 1 << 20
+DICTIONARY_BYTES = 64 << 10
+"""A dictionary is read along with any page of its column, so it stays small."""
+BLOOM_FALSE_POSITIVES = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A complete split file in a local directory."""
+
+    path: str
+    size: int
+    footer: Footer
+    stats: FileStats
+    uncompressed_bytes: int
+
+
+class SplitWriter:
+    """Collects rows for one split."""
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        spec: IndexSpec,
+        options: Options,
+        *,
+        partition_columns: tuple[str, ...] = (),
+        partition_values: Mapping[str, str | None] | None = None,
+        table_id: str = "",
+    ) -> None:
+        self.schema = schema
+        self.spec = spec
+        self.partition_values = dict(partition_values or {})
+        self.table_id = table_id
+        self.rows = 0
+        self.uncompressed_bytes = 0
+        self.directory = tempfile.mkdtemp(prefix="indextables-build-")
+        self._path = os.path.join(self.directory, "rows.parquet")
+        self._stats = StatsCollector(schema, options, partition_columns)
+        self._pending: list[pa.Table] = []
+        self._pending_rows = 0
+        self._pending_bytes = 0
+        self._group_rows: list[int] = []
+        self._sink: Any = None
+        self._parquet: Any = None
+        self._index: IndexBuilder | None = None
+
+    @property
+    def text_bytes(self) -> int:
+        """The text given to the index so far."""
+        return self._index.text_bytes if self._index is not None else 0
+
+    @property
+    def data_bytes(self) -> int:
+        """The size of the rows written so far, and of those gathered for the next row group."""
+        return (self._sink.tell() if self._sink is not None else 0) + self._pending_bytes
+
+    def write(self, rows: pa.Table) -> None:
+        """Take in rows that have the schema's columns and types."""
+        self._stats.update(rows)
+        self.rows += rows.num_rows
+        size = rows.nbytes
+        self.uncompressed_bytes += size
+        per_row = max(1, size // max(1, rows.num_rows))
+        while rows.num_rows:
+            room = min(
+                ROWS_PER_GROUP - self._pending_rows,
+                max(1, (BYTES_PER_GROUP - self._pending_bytes) // per_row),
+            )
+            part = rows.slice(0, room)
+            rows = rows.slice(part.num_rows)
+            self._pending.append(part)
+            self._pending_rows += part.num_rows
+            self._pending_bytes += part.num_rows * per_row
+            if self._pending_rows >= ROWS_PER_GROUP or self._pending_bytes >= BYTES_PER_GROUP:
+                self._flush()
+
+    def _flush(self) -> None:
+        group = pa.concat_tables(self._pending).combine_chunks()
+        self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
+        if self._parquet is None:
+            self._open(group)
+        if self._index is not None:
+            self._index.add(group)
+        self._parquet.write_table(group, row_group_size=group.num_rows)
+        self._group_rows.append(group.num_rows)
+
+    def _open(self, first: pa.Table) -> None:
+        import pyarrow.parquet as pq
+
+        self._sink = pa.OSFile(self._path, "wb")
+        self._parquet = pq.ParquetWriter(
+            self._sink,
+            self.schema.remove_metadata(),
+            compression="zstd",
+            use_dictionary=_dictionary_columns(self.schema, self.spec),
+            write_page_index=True,
+            write_page_checksum=True,
+            max_rows_per_page=ROWS_PER_PAGE,
+            write_batch_size=ROWS_PER_PAGE,
+            data_page_size=BYTES_PER_PAGE,
+            dictionary_pagesize_limit=DICTIONARY_BYTES,
+            bloom_filter_options=_bloom_filters(first, self.spec) or None,
+            store_schema=False,
+        )
+        if self.spec.fields:
+            directory = os.path.join(self.directory, "index")
+            os.mkdir(directory)
+            self._index = IndexBuilder(directory, self.spec, self.schema)
+
+    def finish(self) -> Finished:
+        """Write what is left, then the bundle and the footer."""
+        if self._pending or self._parquet is None:
+            self._pending = self._pending or [self.schema.empty_table()]
+            self._flush()
+        self._parquet.close()
+        self._sink.close()
+        files: dict[str, str | bytes] = {}
+        unsure: set[str] = set()
+        if self._index is not None:
+            files = {os.path.basename(path): path for path in self._index.finish()}
+            unsure = self._index.unsure
+        footer = _footer_of(self._path)
+        with open(self._path, "rb") as file:
+
+            def read(start: int, length: int) -> bytes:
+                file.seek(start)
+                return file.read(length)
+
+            files[PAGES] = pages_bytes(map_pages(footer, read))
+        files[SKELETON] = skeleton_bytes(footer)
+        manifest = Manifest(
+            engine_version=_engine_version() if self.spec.fields else "",
+            rows=self.rows,
+            group_rows=tuple(self._group_rows),
+            fields=self.spec.to_wire(),
+            unsure=tuple(sorted(unsure)),
+            partition_values=self.partition_values,
+            table_id=self.table_id,
+        )
+        done = finish(self._path, footer, files, manifest)
+        return Finished(self._path, done.end, done, self._stats.finish(), self.uncompressed_bytes)
+
+    def close(self) -> None:
+        """Remove everything this writer made locally."""
+        for open_file in (self._parquet, self._sink):
+            try:
+                if open_file is not None:
+                    open_file.close()
+            except (OSError, ValueError, pa.ArrowException):
+                # The file is about to go; what matters is that its handle does not stay.
+                continue
+        self._index = None
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def _footer_of(path: str) -> Any:
+    with open(path, "rb") as file:
+        file.seek(-TAIL, os.SEEK_END)
+        length = int.from_bytes(file.read(4), "little")
+        file.seek(-TAIL - length, os.SEEK_END)
+        return decode(file.read(length))[0]
+
+
+def _engine_version() -> str:
+    import tantivy
+
+    return str(tantivy.__version__)
+
+
+def _dictionary_columns(schema: pa.Schema, spec: IndexSpec) -> list[str] | bool:
+    """Leaves worth a dictionary: running text hardly repeats."""
+    text = {item.column for item in spec.fields if item.kind in (TEXT, JSON)}
+    if not text:
+        return True
+    return [path for field in schema if field.name not in text for path in _leaf_paths(field)]
+
+
+def _leaf_paths(field: pa.Field, prefix: str = "") -> list[str]:
+    path, kind = prefix + field.name, field.type
+    if pa.types.is_struct(kind):
+        return [leaf for child in kind for leaf in _leaf_paths(child, path + ".")]
+    if pa.types.is_map(kind):
+        return _leaf_paths(kind.key_field.with_name("key"), f"{path}.key_value.") + _leaf_paths(
+            kind.item_field.with_name("value"), f"{path}.key_value."
+        )
+    if pa.types.is_list(kind):
+        return _leaf_paths(kind.value_field.with_name("element"), f"{path}.list.")
+    return [path]
+
+
+def _bloom_filters(first: pa.Table, spec: IndexSpec) -> dict[str, dict[str, float]]:
+    """Filters for text columns looked up by equality, sized by the first row group."""
+    searched = {item.column for item in spec.fields if item.kind in (TEXT, JSON)}
+    return {
+        field.name: {
+            "ndv": max(64, pc.count_distinct(first[field.name]).as_py()),
+            "fpp": BLOOM_FALSE_POSITIVES,
+        }
+        for field in first.schema
+        if pa.types.is_string(field.type) and field.name not in searched and "." not in field.name
+    }
