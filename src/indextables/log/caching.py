@@ -79,7 +79,6 @@ class News:
 
     _counts: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-
     _everywhere: int = 0
 
     def mark(self, uri: str) -> int:
