@@ -237,6 +237,7 @@ public class LogFileIndex implements FileIndex {
       for (scala.collection.Iterator i = ((InSet) e).hset().iterator(); i.hasNext();) values.add(literal(i.next(), of));
       node.put("values", values);
     }
+    if (e instanceof Cast && ((Cast) e).timeZoneId().isDefined()) node.put("zone", ((Cast) e).timeZoneId().get());
     if (e instanceof Like) node.put("escape", String.valueOf(((Like) e).escapeChar()));
     return node;
   }

@@ -88,7 +88,9 @@ def _column(values: pa.Array) -> bytes:
     valid: bytes = pc.is_valid(values).cast(pa.uint8()).to_numpy(zero_copy_only=False).tobytes()
     kind = values.type
     if pa.types.is_floating(kind):
-        return valid + bytes(values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False).astype("<f8").tobytes())
+        return valid + bytes(
+            values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False).astype("<f8").tobytes()
+        )
     if pa.types.is_decimal(kind):
         return valid + _texts(values.cast(pa.string()))
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
@@ -119,8 +121,12 @@ def _texts(values: pa.Array) -> bytes:
     import pyarrow.compute as pc
 
     binary = values.cast(pa.large_binary()).fill_null(b"")
-    lengths: bytes = pc.binary_length(binary).cast(pa.int32()).to_numpy(zero_copy_only=False).astype("<i4").tobytes()
-    offsets = pa.Array.from_buffers(pa.int64(), len(binary) + 1, [None, binary.buffers()[1]], offset=binary.offset)
+    lengths: bytes = (
+        pc.binary_length(binary).cast(pa.int32()).to_numpy(zero_copy_only=False).astype("<i4").tobytes()
+    )
+    offsets = pa.Array.from_buffers(
+        pa.int64(), len(binary) + 1, [None, binary.buffers()[1]], offset=binary.offset
+    )
     if len(binary) == 0 or binary.buffers()[2] is None:
         return lengths
     start, stop = offsets[0].as_py(), offsets[len(binary)].as_py()

@@ -96,8 +96,8 @@ def index_class(spark: SparkSession) -> Any:
 
 
 def _compile(jvm: Any) -> Any:
-    from pyspark.java_gateway import ensure_callback_server_started
     from pyspark import SparkContext
+    from pyspark.java_gateway import ensure_callback_server_started
 
     ensure_callback_server_started(SparkContext._gateway)
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
@@ -140,7 +140,9 @@ def native_frame(spark: SparkSession, spec: RelationSpec, planner: FilePlanner) 
 def _schema(jvm: Any, session: Any, text: str) -> Any:
     """A schema as a relation holds it: char(n) and varchar(n) are strings that remember their type."""
     parsed = session.parseDataType(text)
-    return jvm.org.apache.spark.sql.catalyst.util.CharVarcharUtils.replaceCharVarcharWithStringInSchema(parsed)
+    return jvm.org.apache.spark.sql.catalyst.util.CharVarcharUtils.replaceCharVarcharWithStringInSchema(
+        parsed
+    )
 
 
 def _partition_json(spec: RelationSpec) -> str:

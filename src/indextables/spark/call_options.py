@@ -1,0 +1,177 @@
+"""What a reader or writer was told, and what the session says besides.
+
+Some options belong to one call (`versionAsOf`, `replaceWhere`, ...) and are
+declared here; every other one is an option of the table (`indextables.options`)
+and may also stand in the session or the Hadoop configuration.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from indextables.errors import OptionError
+from indextables.options import KEYS, PREFIX, Options, canonical, is_storage_key
+
+FORMATS = frozenset(
+    {
+        "indextables",
+        "io.indextables.spark.core.indextables4sparktableprovider",
+        "io.indextables.provider.indextablesprovider",
+    }
+)
+
+READ_KEYS = ("path", "versionAsOf", "timestampAsOf", "query", "columns", "refresh", "engine")
+STREAM_READ_KEYS = ("path", "startingVersion", "maxFilesPerTrigger", "skipChangeCommits")
+WRITE_KEYS = (
+    "path", "replaceWhere", "partitionOverwriteMode", "overwriteSchema", "mergeSchema",
+    "userMetadata", "txnAppId", "txnVersion", "expectedVersion",
+)  # fmt: skip
+STREAM_WRITE_KEYS = ("path", "checkpointLocation", "mergeSchema", "userMetadata", "txnAppId")
+
+_HADOOP_PREFIXES = {
+    "s3": ("fs.s3a.",),
+    "s3a": ("fs.s3a.",),
+    "abfss": ("fs.azure.",),
+    "abfs": ("fs.azure.",),
+    "az": ("fs.azure.",),
+    "wasbs": ("fs.azure.",),
+    "gs": ("fs.gs.", "google.cloud."),
+}
+
+_log = logging.getLogger(__name__)
+
+
+def is_ours(source: str | None) -> bool:
+    """Whether a format name means IndexTables."""
+    return source is not None and source.lower() in FORMATS
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One call's own options and the table options that hold for it."""
+
+    call: Mapping[str, str] = field(default_factory=dict)
+    table: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Option over session over Hadoop configuration, flattened; executors rebuild Options from it."""
+
+    def options(self, properties: Mapping[str, str | None] | None = None) -> Options:
+        """The resolved options, table properties last."""
+        return Options.of(self.table, table=properties)
+
+    def flag(self, key: str, *, default: bool = False) -> bool:
+        """A call option that is true or false."""
+        text = self.call.get(key)
+        if text is None:
+            return default
+        if text.lower() not in ("true", "false"):
+            raise OptionError(f"option {key!r} is {text!r}; expected true or false", key=key, value=text)
+        return text.lower() == "true"
+
+    def number(self, key: str) -> int | None:
+        """A call option that is a whole number from 0."""
+        text = self.call.get(key)
+        if text is None:
+            return None
+        if not text.strip().isdigit():
+            raise OptionError(f"option {key!r} is {text!r}; expected a whole number", key=key, value=text)
+        return int(text)
+
+
+def settings_for(spark: Any, given: Mapping[str, Any], keys: Iterable[str], path: str | None) -> Settings:
+    """Sort the options of one call, and put what the session says beneath them."""
+    call, explicit = split(given, keys)
+    session, hadoop = session_layers(spark, path)
+    Options.of(explicit, session=session, hadoop=hadoop)
+    table = {**_known(hadoop), **_known(session), **_known(explicit)}
+    return Settings(call, table)
+
+
+def split(given: Mapping[str, Any], keys: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The options of the call, spelled as declared, and the rest."""
+    spelled = {key.lower(): key for key in keys}
+    call: dict[str, str] = {}
+    rest: dict[str, str] = {}
+    for key, value in given.items():
+        if value is None:
+            continue
+        bare = key.lower().removeprefix(PREFIX)
+        if bare in spelled:
+            call[spelled[bare]] = str(value)
+        else:
+            rest[key] = str(value)
+    _refuse_unknown(rest, spelled.values())
+    return call, rest
+
+
+def _refuse_unknown(rest: Mapping[str, str], call_keys: Iterable[str]) -> None:
+    """An unknown key is an error that knows the call's own keys as well as the table's."""
+    for key in rest:
+        if canonical(key) is not None or is_storage_key(key):
+            continue
+        spelled = {name.lower(): name for name in (*KEYS, *call_keys)}
+        close = difflib.get_close_matches(key.lower().removeprefix(PREFIX), spelled, n=1, cutoff=0.5)
+        hint = f"; did you mean {spelled[close[0]]!r}?" if close else "; docs/options.md lists them all"
+        raise OptionError(f"unknown option {key!r}{hint}", key=key)
+
+
+def _known(layer: Mapping[str, str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for key, value in layer.items():
+        name = canonical(key)
+        if name is not None:
+            found[name] = value
+        elif is_storage_key(key):
+            found[key] = value
+    return found
+
+
+def session_layers(spark: Any, path: str | None) -> tuple[dict[str, str], dict[str, str]]:
+    """The session's and the Hadoop configuration's keys that concern us; Connect shows only the first."""
+    if is_connect(spark):
+        return _ours(spark.conf.getAll), {}
+    session = _ours(java_map(spark, spark._jsparkSession.conf().getAllAsJava()))
+    configuration = spark._jsparkSession.sessionState().newHadoopConf()
+    hadoop = _prefixed(spark, configuration, PREFIX)
+    scheme = (path or "").partition(":")[0].lower() if "://" in (path or "") else ""
+    for prefix in _HADOOP_PREFIXES.get(scheme, ()):
+        hadoop.update(_prefixed(spark, configuration, prefix))
+    return session, hadoop
+
+
+def is_connect(spark: Any) -> bool:
+    """Whether a session talks to a Spark Connect server and has no JVM at hand."""
+    return ".connect." in type(spark).__module__
+
+
+def java_map(spark: Any, mapping: Any) -> dict[str, str]:
+    """A Java map as a dict in one call to the JVM."""
+    text = spark.sparkContext._jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValueAsString(mapping)
+    return dict(json.loads(text))
+
+
+def session_zone(spark: Any) -> str:
+    """The zone in which the session reads timestamps without an offset."""
+    return str(spark.conf.get("spark.sql.session.timeZone"))
+
+
+def _ours(conf: Mapping[str, str]) -> dict[str, str]:
+    delta = "spark.databricks.delta.v2.distributedLogReplay."
+    return {key: value for key, value in conf.items() if key.startswith((PREFIX, delta))}
+
+
+def _prefixed(spark: Any, configuration: Any, prefix: str) -> dict[str, str]:
+    """Keys below a prefix, without the values that Hadoop ships as defaults."""
+    found = java_map(spark, configuration.getPropsWithPrefix(prefix))
+    if prefix == PREFIX:
+        return {PREFIX + key: value for key, value in found.items()}
+    chosen = {}
+    for key, value in found.items():
+        sources = configuration.getPropertySources(prefix + key) or ()
+        if any("default.xml" not in str(source) for source in sources):
+            chosen[prefix + key] = value
+    return chosen

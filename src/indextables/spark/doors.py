@@ -1,0 +1,210 @@
+"""The methods of Spark's own classes that know about IndexTables after `connect`.
+
+Each door looks whether a call is meant for us: the format is ours, the
+statement is ours, the view is over a table of ours. Everything else goes
+through to Spark with exactly the arguments it came with.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from indextables.errors import TableError
+from indextables.spark.call_options import is_connect, is_ours
+from indextables.spark.requests import (
+    read_request,
+    reader_source,
+    session_of,
+    stream_write_request,
+    stream_writer_source,
+    write_request,
+    writer_source,
+    written_frame,
+)
+
+_lock = threading.Lock()
+
+Method = Callable[..., Any]
+
+
+def install(spark: Any) -> None:
+    """Wrap the classes this session's readers and writers are made of; done once per class."""
+    if is_connect(spark):
+        from pyspark.sql.connect.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
+        from pyspark.sql.connect.session import SparkSession
+        from pyspark.sql.connect.streaming.readwriter import DataStreamReader, DataStreamWriter
+    else:
+        from pyspark.sql.classic.dataframe import DataFrame
+        from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
+        from pyspark.sql.session import SparkSession
+        from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
+
+    with _lock:
+        _wrap(DataFrameReader, "load", _load)
+        _wrap(DataFrameWriter, "save", _save)
+        _wrap(DataFrameWriter, "saveAsTable", _save_as_table)
+        _wrap(DataFrameWriter, "insertInto", _insert_into)
+        _wrap(DataFrameWriterV2, "using", _using)
+        _wrap(DataStreamReader, "load", _load_stream)
+        _wrap(DataStreamWriter, "start", _start_stream)
+        _wrap(DataStreamWriter, "toTable", _stream_to_table)
+        _wrap(SparkSession, "sql", _sql)
+        if not is_connect(spark):
+            _wrap(DataFrame, "explain", _explain)
+
+
+def _wrap(owner: type, name: str, door: Callable[[Method], Method]) -> None:
+    original = owner.__dict__[name]
+    if hasattr(original, "_indextables"):
+        return
+    wrapped = functools.wraps(original)(door(original))
+    wrapped._indextables = original  # type: ignore[attr-defined]
+    setattr(owner, name, wrapped)
+
+
+def _load(original: Method) -> Method:
+    def load(self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:
+        if not is_ours(format or reader_source(self)):
+            return original(self, path, format, schema, **options)
+        from indextables.spark.loading import load_table
+
+        if schema is not None:
+            self.schema(schema)
+        return load_table(session_of(self), read_request(self.options(**options), path))
+
+    return load
+
+
+def _save(original: Method) -> Method:
+    def save(
+        self: Any,
+        path: Any = None,
+        format: Any = None,
+        mode: Any = None,
+        partitionBy: Any = None,
+        **options: Any,
+    ) -> None:
+        if not is_ours(format or writer_source(self)):
+            original(self, path, format, mode, partitionBy, **options)
+            return
+        from indextables.spark.writing import save_frame
+
+        self.mode(mode).options(**options)
+        if partitionBy is not None:
+            self.partitionBy(partitionBy)
+        save_frame(session_of(self), written_frame(self), write_request(self, path))
+
+    return save
+
+
+def _save_as_table(original: Method) -> Method:
+    def saveAsTable(  # noqa: N802
+        self: Any, name: str, format: Any = None, mode: Any = None, partitionBy: Any = None, **options: Any
+    ) -> None:
+        if is_ours(format or writer_source(self)):
+            raise _no_catalog(f"saveAsTable({name!r})")
+        original(self, name, format, mode, partitionBy, **options)
+
+    return saveAsTable
+
+
+def _insert_into(original: Method) -> Method:
+    def insertInto(self: Any, tableName: str, overwrite: bool | None = None) -> None:  # noqa: N802
+        from indextables.spark.views import table_of_view
+        from indextables.spark.writing import insert_frame
+
+        spark = session_of(self)
+        table = table_of_view(spark, tableName)
+        if table is None:
+            original(self, tableName, overwrite)
+            return
+        if overwrite is None:
+            state = self._jwrite.curmode().name() if hasattr(self, "_jwrite") else self._write.mode
+            overwrite = str(state).lower() == "overwrite"
+        insert_frame(spark, written_frame(self), table, overwrite=overwrite)
+
+    return insertInto
+
+
+def _using(original: Method) -> Method:
+    def using(self: Any, provider: str) -> Any:
+        if is_ours(provider):
+            raise _no_catalog("writeTo(...)")
+        return original(self, provider)
+
+    return using
+
+
+def _load_stream(original: Method) -> Method:
+    def load(self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:
+        if not is_ours(format or reader_source(self)):
+            return original(self, path, format, schema, **options)
+        from indextables.spark.stream_source import load_stream
+
+        if schema is not None:
+            self.schema(schema)
+        return load_stream(session_of(self), read_request(self.options(**options), path))
+
+    return load
+
+
+def _start_stream(original: Method) -> Method:
+    def start(
+        self: Any, path: Any = None, format: Any = None, outputMode: Any = None, partitionBy: Any = None,
+        queryName: Any = None, **options: Any,
+    ) -> Any:  # fmt: skip
+        if not is_ours(format or stream_writer_source(self)):
+            return original(self, path, format, outputMode, partitionBy, queryName, **options)
+        from indextables.spark.stream_sink import sink
+
+        self.options(**options)
+        if outputMode is not None:
+            self.outputMode(outputMode)
+        if partitionBy is not None:
+            self.partitionBy(partitionBy)
+        write_batch = sink(session_of(self), stream_write_request(self, path))
+        return original(self.foreachBatch(write_batch), queryName=queryName)
+
+    return start
+
+
+def _stream_to_table(original: Method) -> Method:
+    def toTable(self: Any, tableName: str, format: Any = None, *rest: Any, **options: Any) -> Any:  # noqa: N802
+        if is_ours(format or stream_writer_source(self)):
+            raise _no_catalog(f"toTable({tableName!r})", instead="start('/path')")
+        return original(self, tableName, format, *rest, **options)
+
+    return toTable
+
+
+def _sql(original: Method) -> Method:
+    def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
+        from indextables.spark.statements import concerns_us, run_statement
+
+        if not concerns_us(self, sqlQuery):
+            return original(self, sqlQuery, args, **kwargs)
+        return run_statement(self, functools.partial(original, self), sqlQuery, args, kwargs)
+
+    return sql
+
+
+def _explain(original: Method) -> Method:
+    def explain(self: Any, extended: Any = None, mode: Any = None) -> None:
+        from indextables.spark.scans import explained
+
+        original(self, extended, mode)
+        shown = explained(self)
+        if shown:
+            print(shown)
+
+    return explain
+
+
+def _no_catalog(call: str, instead: str = "save('/path')") -> TableError:
+    return TableError(
+        f"{call} is not supported: an IndexTables table is a directory, not an entry in a catalog. "
+        f"Use .format('indextables').{instead}, and CREATE TEMPORARY VIEW ... USING indextables to give it a name."
+    )

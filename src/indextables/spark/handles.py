@@ -1,0 +1,48 @@
+"""Open logs, kept between the queries of a session: the caches of a log live in its handle."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+from indextables.log.transaction_log import TransactionLog
+from indextables.options import is_storage_key
+from indextables.spark.call_options import is_connect
+from indextables.spark.session import runtime_of
+from indextables.storage.store import open_store
+
+_KEPT = 64
+
+_lock = threading.Lock()
+_open: OrderedDict[tuple[Any, ...], TransactionLog] = OrderedDict()
+
+
+def open_log(spark: Any, path: str, options: Mapping[str, str]) -> TransactionLog:
+    """The log of a table, with whatever this session has already read of it."""
+    store = open_store(path, {key: value for key, value in options.items() if is_storage_key(key)})
+    key = (_session_id(spark), store.uri, tuple(sorted(options.items())))
+    with _lock:
+        found = _open.get(key)
+        if found is None:
+            found = TransactionLog.open(store.uri, options, runtime=runtime_of(spark))
+            _open[key] = found
+        _open.move_to_end(key)
+        while len(_open) > _KEPT:
+            _open.popitem(last=False)
+    return found
+
+
+def invalidate() -> None:
+    """Forget what was read of every log."""
+    with _lock:
+        logs = list(_open.values())
+    for log in logs:
+        log.invalidate_cache()
+
+
+def _session_id(spark: Any) -> Any:
+    if is_connect(spark):
+        return spark.session_id
+    return spark.sparkContext.applicationId, id(spark)

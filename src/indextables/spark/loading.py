@@ -1,0 +1,235 @@
+"""`load`: from a path and options to a DataFrame over one version of a table.
+
+Three ways lead there. `native` is Spark's Parquet reader with our file index.
+`arrow` reads the planned files in Python on the executors, for stores that the
+session has no Hadoop file system for. `planned` is a Parquet scan of the live
+files, for Spark Connect, where there is no JVM to put a file index into.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+from indextables.errors import OptionError, TableError
+from indextables.spark.call_options import READ_KEYS, Settings, is_connect, session_zone, settings_for, split
+from indextables.spark.handles import open_log
+from indextables.spark.planning import TablePlanner, hadoop_paths
+from indextables.spark.relation import RelationSpec, native_frame
+from indextables.spark.requests import ReadRequest
+from indextables.spark.session import package_of
+
+if TYPE_CHECKING:
+    from indextables.log.snapshot import Snapshot
+
+_REMEMBERED = 4096
+_CLOUDS = {"s3": "s3", "abfss": "azure", "abfs": "azure", "az": "azure", "gs": "gcs"}
+
+_log = logging.getLogger(__name__)
+_lock = threading.Lock()
+_loaded: OrderedDict[str, LoadedTable] = OrderedDict()
+_warned: set[str] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedTable:
+    """A table as a DataFrame or a view refers to it."""
+
+    path: str
+    options: Mapping[str, str]
+    """Table options, without those of one read."""
+    version: int | None = None
+    """The version the relation reads; None is the newest."""
+    pinned: bool = False
+    """Whether that version was asked for by the user."""
+
+    @classmethod
+    def of_request(cls, request: ReadRequest) -> LoadedTable:
+        """The table a read asks for."""
+        call, table = split(request.options, READ_KEYS)
+        version = call.get("versionAsOf")
+        pinned = "versionAsOf" in call or "timestampAsOf" in call
+        return cls(request.path, table, None if version is None else int(version), pinned)
+
+    def request(self) -> ReadRequest:
+        """A read of the same version."""
+        version = {} if self.version is None else {"versionAsOf": str(self.version)}
+        return ReadRequest(self.path, {**self.options, **version})
+
+
+def load_table(spark: Any, request: ReadRequest, way: str = "auto") -> Any:
+    """A DataFrame over the table; `way` is chosen by the session and the store unless forced."""
+    settings = settings_for(spark, request.options, READ_KEYS, request.path)
+    _check_combination(settings)
+    log = open_log(spark, request.path, settings.table)
+    snapshot = log.snapshot(version=settings.number("versionAsOf"), as_of=as_of(spark, settings))
+    check_container(snapshot)
+    if "query" in settings.call:
+        from indextables.spark.searching import search_frame
+
+        return search_frame(
+            spark, log, snapshot, settings.call["query"], columns=_columns(settings), options=settings.table
+        )
+    frame = frame_of(spark, snapshot, settings, way=way)
+    columns = _columns(settings)
+    return frame if columns is None else frame.select(*(f"`{name}`" for name in columns))
+
+
+def frame_of(spark: Any, snapshot: Snapshot, settings: Settings, way: str = "auto") -> Any:
+    """A DataFrame over one version, all columns."""
+    chosen = _way(spark, snapshot) if way == "auto" else way
+    if chosen == "native":
+        return _native(spark, snapshot, settings)
+    if chosen == "arrow":
+        from indextables.spark.arrow_scan import arrow_frame
+
+        return arrow_frame(spark, snapshot, settings)
+    return _planned(spark, snapshot)
+
+
+def _way(spark: Any, snapshot: Snapshot) -> str:
+    if is_connect(spark):
+        return "planned"
+    root = snapshot.store.spark_uri("")
+    scheme = root.partition(":")[0]
+    configuration = spark._jsparkSession.sessionState().newHadoopConf()
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        spark.sparkContext._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, configuration)
+    except Py4JJavaError:
+        _warn_slow(snapshot.store.uri)
+        return "arrow"
+    return "native"
+
+
+def _warn_slow(uri: str) -> None:
+    scheme = uri.partition(":")[0]
+    if scheme in _warned:
+        return
+    _warned.add(scheme)
+    cloud = _CLOUDS.get(scheme)
+    advice = (
+        f" Add {package_of(cloud)} to spark.jars.packages (configure(builder, cloud={cloud!r}) does)"
+        if cloud
+        else ""
+    )
+    _log.warning(
+        "This session has no Hadoop file system for %s: rows are read in Python, with filters and columns fixed "
+        "at load().%s for the native reader.", uri, advice,
+    )  # fmt: skip
+
+
+def _native(spark: Any, snapshot: Snapshot, settings: Settings) -> Any:
+    refresh = settings.flag("refresh")
+    version = None if refresh else snapshot.version
+    uri = snapshot.store.uri
+    identity = _identity(snapshot, version, settings)
+    shown = "newest version" if refresh else f"version {version}"
+    spec = RelationSpec(
+        root=snapshot.store.spark_uri("").rstrip("/"),
+        identity=identity,
+        label=f"{uri} {shown}",
+        schema_json=snapshot.metadata.schema_string,
+        partition_columns=snapshot.partition_columns,
+    )
+    engine = settings.call.get("engine", "auto")
+    planner = TablePlanner(spark, uri, snapshot.table_id, version, settings.table, engine)
+    pinned = "versionAsOf" in settings.call or "timestampAsOf" in settings.call
+    remember(identity, LoadedTable(uri, settings.table, version, pinned))
+    return native_frame(spark, spec, planner)
+
+
+def _identity(snapshot: Snapshot, version: int | None, settings: Settings) -> str:
+    """Two relations are equal exactly when this is: no option is shown, for some are secrets."""
+    options = json.dumps([dict(settings.table), settings.call.get("engine", "auto")], sort_keys=True)
+    digest = hashlib.sha256(options.encode()).hexdigest()[:16]
+    return f"{snapshot.table_id}@{'newest' if version is None else version} {snapshot.store.uri} {digest}"
+
+
+def _planned(spark: Any, snapshot: Snapshot) -> Any:
+    """A Parquet scan of the live files. Never of one path alone: Spark would take that for writable."""
+    from pyspark.sql.types import StructType
+
+    schema = StructType.fromJson(json.loads(snapshot.metadata.schema_string))
+    files = snapshot.plan(columns={"path"}).files
+    paths = hadoop_paths(snapshot.store, files.column("path")).to_pylist()
+    if not paths:
+        return spark.createDataFrame([], schema)
+    if len(paths) == 1:
+        paths.append(snapshot.store.spark_uri("_transaction_log"))
+    reader = spark.read.schema(schema).options(
+        ignoreMissingFiles="false", ignoreCorruptFiles="false", recursiveFileLookup="true", mergeSchema="false",
+        pathGlobFilter="*.split", datetimeRebaseMode="CORRECTED", int96RebaseMode="CORRECTED",
+    )  # fmt: skip
+    return reader.option("__globPaths__", "false").parquet(*paths)
+
+
+def remember(identity: str, table: LoadedTable) -> None:
+    """Let a view over a relation find its table again."""
+    with _lock:
+        _loaded[identity] = table
+        _loaded.move_to_end(identity)
+        while len(_loaded) > _REMEMBERED:
+            _loaded.popitem(last=False)
+
+
+def recall(identity: str) -> LoadedTable | None:
+    """The table behind a relation."""
+    with _lock:
+        return _loaded.get(identity)
+
+
+def check_container(snapshot: Snapshot) -> None:
+    """Refuse tables whose rows are in another container than Parquet: their log is readable, their rows are not."""
+    container = (snapshot.metadata.format_options or {}).get("container")
+    if container not in (None, "parquet"):
+        raise TableError(
+            f"{snapshot.store.uri} keeps its rows in {container!r} files, which this reader cannot open. "
+            "DESCRIBE and REPAIR work on its log.",
+            uri=snapshot.store.uri,
+        )
+
+
+def as_of(spark: Any, settings: Settings) -> dt.datetime | None:
+    """The instant of `timestampAsOf`; without an offset it is read in the session's zone, as Spark would."""
+    text = settings.call.get("timestampAsOf")
+    return None if text is None else instant(text, session_zone(spark))
+
+
+def instant(text: str, zone: str) -> dt.datetime:
+    """ISO text as an aware time."""
+    try:
+        found = dt.datetime.fromisoformat(text.strip())
+    except ValueError as bad:
+        raise OptionError(
+            f"option 'timestampAsOf' is {text!r}; expected ISO text such as 2026-01-31 12:00:00",
+            key="timestampAsOf", value=text,
+        ) from bad  # fmt: skip
+    return found if found.tzinfo is not None else found.replace(tzinfo=ZoneInfo(zone))
+
+
+def _columns(settings: Settings) -> list[str] | None:
+    text = settings.call.get("columns")
+    if text is None:
+        return None
+    return [name.strip().strip("`") for name in text.split(",") if name.strip()]
+
+
+def _check_combination(settings: Settings) -> None:
+    call = settings.call
+    if "versionAsOf" in call and "timestampAsOf" in call:
+        raise OptionError("options 'versionAsOf' and 'timestampAsOf' exclude each other", key="versionAsOf")
+    if settings.flag("refresh") and ("versionAsOf" in call or "timestampAsOf" in call):
+        raise OptionError(
+            "option 'refresh' reads the newest version: leave versionAsOf and timestampAsOf out",
+            key="refresh",
+        )

@@ -1,0 +1,109 @@
+"""The planner behind a native relation: one table version, asked for the files of one query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from indextables.errors import TableError
+from indextables.predicate.tree import all_of
+from indextables.predicate.typed import from_typed
+from indextables.spark import scans
+from indextables.spark.answer import Answer
+from indextables.spark.handles import open_log
+from indextables.storage.store import Store, resolve
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from indextables.log.snapshot import Snapshot
+    from indextables.predicate.tree import Node
+
+_ABSOLUTE = r"^([A-Za-z][A-Za-z0-9+.-]*:|/)"
+_COLUMNS = frozenset({"path", "size", "modification_time", "partition_values"})
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlanner:
+    """Where a table is and which version of it; the snapshot itself stays in the log's cache."""
+
+    spark: Any
+    uri: str
+    table_id: str
+    version: int | None
+    """None reads the newest version each time."""
+    options: Mapping[str, str]
+    engine: str = "auto"
+
+    def snapshot(self) -> Snapshot:
+        """The version to read now."""
+        found = open_log(self.spark, self.uri, self.options).snapshot(version=self.version)
+        if found.table_id != self.table_id:
+            raise TableError(
+                f"{self.uri} is no longer the table this DataFrame was loaded from: it has been deleted and created "
+                "again. Load it again.",
+                uri=self.uri,
+            )
+        return found
+
+    def plan(self, filters: Sequence[Mapping[str, Any]]) -> Answer:
+        """The files that may hold rows for all these typed filters."""
+        import pyarrow as pa
+
+        snapshot = self.snapshot()
+        planned = snapshot.plan(conjunction(filters, snapshot), columns=_COLUMNS, engine=self.engine)
+        scans.record(self.uri, snapshot.version, planned.metrics, planned.replay.engine)
+        files = planned.files
+        values = files.column("partition_values").combine_chunks()
+        return Answer(
+            considered=planned.metrics.considered,
+            paths=hadoop_paths(snapshot.store, files.column("path")),
+            sizes=files.column("size"),
+            modified_ms=files.column("modification_time").cast(pa.timestamp("ms", tz="UTC")).cast(pa.int64()),
+            partitions=tuple(_child(values, name) for name in snapshot.partition_columns),
+        )
+
+    def size_bytes(self) -> int:
+        """Bytes of rows: the index inside a split is not read by a scan."""
+        import pyarrow.compute as pc
+
+        files = self.snapshot().plan(columns={"size", "index_length"}, engine=self.engine).files
+        total: int = pc.sum(files.column("size"), min_count=0).as_py()
+        index: int = pc.sum(files.column("index_length"), min_count=0).as_py()
+        return max(total - index, 1)
+
+
+def conjunction(filters: Sequence[Mapping[str, Any]], snapshot: Snapshot) -> Node | None:
+    """All filters at once, as the pruner knows them."""
+    nodes = [from_typed(tree, snapshot.schema) for tree in filters]
+    return all_of(nodes) if nodes else None
+
+
+def hadoop_paths(store: Store, paths: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """Where Spark's reader finds the files a log names."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    plain = paths.combine_chunks() if hasattr(paths, "combine_chunks") else paths
+    root = store.spark_uri("").rstrip("/")
+    joined = pc.binary_join_element_wise(pa.scalar(root), plain, "/")
+    absolute = pc.match_substring_regex(plain, _ABSOLUTE)
+    if not pc.any(absolute, min_count=0).as_py():
+        return joined
+    elsewhere = [
+        _spark_uri(store, path.as_py()) if out.as_py() else None
+        for path, out in zip(plain, absolute, strict=True)
+    ]
+    return pc.if_else(absolute, pa.array(elsewhere, pa.string()), joined)
+
+
+def _spark_uri(store: Store, path: str) -> str:
+    home, inside = resolve(store, path)
+    return home.spark_uri(inside)
+
+
+def _child(values: pa.StructArray, name: str) -> pa.Array:
+    import pyarrow.compute as pc
+
+    return pc.struct_field(values, values.type.get_field_index(name))

@@ -1,0 +1,186 @@
+"""What a user asked a Spark reader or writer for, taken out of its builder.
+
+Spark keeps the state of its builders in the JVM, in a plan of its own on
+Spark Connect, and in private fields where streams are concerned. This is the
+one place that knows where; the rest works on plain values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from indextables.errors import TableError
+from indextables.spark.call_options import is_connect, java_map
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """One `load`."""
+
+    path: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRequest:
+    """One `save`, or the settings of one stream into a table."""
+
+    path: str
+    mode: str = "error"
+    """error, ignore, append or overwrite."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    partition_by: tuple[str, ...] | None = None
+    """None where the caller did not say."""
+
+
+_MODES = {"errorifexists": "error", "error": "error", "default": "error", "ignore": "ignore"}
+
+
+def reader_source(reader: Any) -> str | None:
+    """The format a reader (batch or stream) is set to."""
+    if hasattr(reader, "_jreader"):
+        return str(_state(reader._spark, reader._jreader, "source"))
+    found: str | None = reader._format
+    return found
+
+
+def writer_source(writer: Any) -> str | None:
+    """The format a batch writer is set to."""
+    if hasattr(writer, "_jwrite"):
+        return str(writer._jwrite.source())
+    found: str | None = writer._write.source
+    return found
+
+
+def stream_writer_source(writer: Any) -> str | None:
+    """The format a stream writer is set to."""
+    if hasattr(writer, "_jwrite"):
+        return str(_state(writer._spark, writer._jwrite, "source"))
+    return str(writer._write_proto.format)
+
+
+def read_request(reader: Any, path: Any) -> ReadRequest:
+    """What a reader (batch or stream) was told, with the path of this call."""
+    if hasattr(reader, "_jreader"):
+        spark = reader._spark
+        options = _scala_options(spark, _state(spark, reader._jreader, "extraOptions"))
+        schema = _state(spark, reader._jreader, "userSpecifiedSchema").isDefined()
+    else:
+        options, schema = dict(reader._options), bool(reader._schema)
+    if schema:
+        raise TableError(
+            "an IndexTables table has its own schema: leave .schema(...) out, and select or cast after load()"
+        )
+    return ReadRequest(_one_path(path, options), options)
+
+
+def write_request(writer: Any, path: Any) -> WriteRequest:
+    """What a batch writer was told, with the path of this call."""
+    if hasattr(writer, "_jwrite"):
+        state = writer._jwrite
+        options = _scala_options(writer._spark, state.extraOptions())
+        partition_by = _scala_names(writer._spark, state.partitioningColumns())
+        mode = str(state.curmode().name())
+        layout = state.isBucketed() or state.clusteringColumns().isDefined()
+    else:
+        state = writer._write
+        options = {key: value for key, value in state.options.items() if value is not None}
+        partition_by = tuple(state.partitioning_cols) or None
+        mode = state.mode or "error"
+        layout = state.num_buckets > 0 or bool(state.clustering_cols)
+    if layout:
+        raise TableError("bucketBy, sortBy and clusterBy do not exist for IndexTables; use partitionBy")
+    mode = mode.lower()
+    return WriteRequest(_one_path(path, options), _MODES.get(mode, mode), options, partition_by)
+
+
+def stream_write_request(writer: Any, path: Any) -> WriteRequest:
+    """What a stream writer was told, with the path of this call."""
+    if hasattr(writer, "_jwrite"):
+        spark = writer._spark
+        options = _scala_options(spark, _state(spark, writer._jwrite, "extraOptions"))
+        partition_by = _scala_names(spark, _state(spark, writer._jwrite, "partitioningColumns"))
+        output_mode = str(_state(spark, writer._jwrite, "outputMode")).lower()
+    else:
+        options = dict(writer._write_proto.options)
+        partition_by = tuple(writer._write_proto.partitioning_column_names) or None
+        output_mode = str(writer._write_proto.output_mode).lower() or "append"
+    if output_mode not in ("append", "complete"):
+        raise TableError(
+            f"output mode {output_mode!r} is not possible: a stream into an IndexTables table appends "
+            "(outputMode 'append') or replaces the whole table with each batch ('complete')"
+        )
+    mode = "append" if output_mode == "append" else "overwrite"
+    return WriteRequest(_one_path(path, options), mode, options, partition_by)
+
+
+def written_frame(writer: Any) -> Any:
+    """The DataFrame a batch writer is about to write."""
+    if hasattr(writer, "_jwrite"):
+        return writer._df
+    from pyspark.sql.connect.dataframe import DataFrame
+
+    return DataFrame(writer._df, writer._spark)
+
+
+def session_of(builder: Any) -> Any:
+    """The session a reader or writer belongs to."""
+    for name in ("_spark", "_client", "_session"):
+        if hasattr(builder, name):
+            return getattr(builder, name)
+    raise TypeError(f"{type(builder).__name__} is not a reader or writer of Spark")
+
+
+def _one_path(path: Any, options: Mapping[str, str]) -> str:
+    found = path if path is not None else next((v for k, v in options.items() if k.lower() == "path"), None)
+    if isinstance(found, (list, tuple)) and len(found) == 1:
+        found = found[0]
+    if not isinstance(found, str) or not found:
+        what = "several paths" if isinstance(found, (list, tuple)) else repr(found)
+        raise TableError(
+            f"the path of one table is needed, not {what}: .load('/path') or .option('path', '/path')"
+        )
+    return found
+
+
+def _state(spark: Any, builder: Any, name: str) -> Any:
+    """A field of a JVM builder; the streaming ones keep theirs private."""
+    kind = builder.getClass()
+    while kind is not None:
+        names = [item.getName() for item in kind.getDeclaredFields()]
+        if name in names:
+            found = kind.getDeclaredField(name)
+            found.setAccessible(True)
+            return found.get(builder)
+        kind = kind.getSuperclass()
+    raise AttributeError(f"{builder} has no {name}: this Spark version is not known to IndexTables")
+
+
+def _scala_options(spark: Any, options: Any) -> dict[str, str]:
+    """Options with their keys as they were written: a column's name keeps its case."""
+    converters = spark.sparkContext._jvm.scala.jdk.javaapi.CollectionConverters
+    return java_map(spark, converters.asJava(options.originalMap()))
+
+
+def _scala_names(spark: Any, option: Any) -> tuple[str, ...] | None:
+    if not option.isDefined():
+        return None
+    converters = spark.sparkContext._jvm.scala.jdk.javaapi.CollectionConverters
+    return tuple(str(name) for name in converters.asJava(option.get()))
+
+
+__all__ = [
+    "ReadRequest",
+    "WriteRequest",
+    "is_connect",
+    "read_request",
+    "reader_source",
+    "session_of",
+    "stream_write_request",
+    "stream_writer_source",
+    "write_request",
+    "writer_source",
+    "written_frame",
+]

@@ -1,0 +1,232 @@
+"""`spark.sql` for statements that concern us; every other statement never gets here.
+
+Maintenance commands go to the runner. Views over tables, inserts into them and
+queries that read by path or search are turned into calls of our reader and
+writer and into SQL over hidden views, which exist only while Spark resolves
+the statement.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from indextables.errors import CommandError
+from indextables.spark.call_options import is_connect, session_zone
+from indextables.spark.loading import instant, load_table
+from indextables.spark.requests import ReadRequest
+from indextables.spark.searching import hidden_frame
+from indextables.spark.views import (
+    TableView,
+    refresh_named,
+    register_view,
+    table_of_name,
+    table_of_view,
+)
+from indextables.sql.definitions import CreateView, Insert, parse_create, parse_insert
+from indextables.sql.grammar import is_command
+from indextables.sql.rewrite import Reference, Rewritten, hidden_view, mentions_us, rewrite
+
+Sql = Callable[..., Any]
+
+_CREATE = re.compile(r"\s*CREATE\b.*?\bUSING\b", re.IGNORECASE | re.DOTALL)
+_INSERT = re.compile(r"\bINSERT\s+(INTO|OVERWRITE)\b", re.IGNORECASE)
+_PREFIX = re.compile(
+    r"\s*(?:EXPLAIN(?:\s+(?:EXTENDED|CODEGEN|COST|FORMATTED|LOGICAL))?\s+"
+    r"|CREATE\s+(?P<replace>OR\s+REPLACE\s+)?(?P<global>GLOBAL\s+)?TEMP(?:ORARY)?\s+VIEW\s+"
+    r"(?P<view>`(?:[^`]|``)+`|\w+)\s+AS\s+)",
+    re.IGNORECASE,
+)
+_COMMENTS = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"
+_LEADING = re.compile(_COMMENTS, re.DOTALL)
+
+
+def concerns_us(spark: Any, text: str) -> bool:
+    """Whether a statement is ours, or may be; cheap, for every statement passes here."""
+    if is_command(text) or mentions_us(text) or _INSERT.search(text):
+        return True
+    if _CREATE.match(text, _LEADING.match(text).end()):  # type: ignore[union-attr]
+        return parse_create(text) is not None
+    refresh_named(spark, text)
+    return False
+
+
+def run_statement(spark: Any, original: Sql, text: str, args: Any, kwargs: Mapping[str, Any]) -> Any:
+    """Run a statement that may be ours."""
+    text, frames = _format(spark, text, kwargs) if kwargs else (text, {})
+    if is_command(text):
+        from indextables.sql.runner import run_text
+
+        return spark.createDataFrame(run_text(text, spark=spark, resolve=_resolve_name(spark)))
+    created = parse_create(text) if _CREATE.match(text, _LEADING.match(text).end()) else None  # type: ignore[union-attr]
+    if created is not None:
+        return _create_view(spark, created)
+    inserted = parse_insert(text) if _INSERT.search(text) else None
+    if inserted is not None:
+        target = table_of_name(spark, inserted.target)
+        if target is not None:
+            return _insert(spark, inserted, target, args, frames)
+    return _query(spark, original, text, args, frames)
+
+
+def _query(spark: Any, original: Sql, text: str, args: Any, frames: Mapping[str, Any]) -> Any:
+    """A statement with hidden views in place of what is ours."""
+    prefix = _PREFIX.match(text, _LEADING.match(text).end())  # type: ignore[union-attr]
+    start = prefix.end() if prefix else 0
+    found = rewrite(text[start:], _columns_of(spark), args) if mentions_us(text) else None
+    if found is None:
+        refresh_named(spark, text)
+        return original(_unformat(text, frames), args, **frames)
+    views = {**frames, **_hidden_frames(spark, found)}
+    rest = _remaining(args, found)
+    if prefix is None or prefix["view"] is None:
+        return original(_unformat(text[:start] + found.text, views), rest, **views)
+    frame = original(_unformat(found.text, views), rest, **views)
+    name = prefix["view"].strip("`").replace("``", "`")
+    register_view(frame, TableView(name, replace=bool(prefix["replace"]), shared=bool(prefix["global"])))
+    return _nothing(spark)
+
+
+def _hidden_frames(spark: Any, found: Rewritten) -> dict[str, Any]:
+    frames = {}
+    for number, reference in enumerate(found.references):
+        searches = [search for search in found.searches if search.reference == number]
+        request = _request(spark, reference)
+        if searches:
+            frames[hidden_view(number)] = hidden_frame(spark, request, searches)
+        else:
+            frames[hidden_view(number)] = load_table(spark, request)
+    return frames
+
+
+def _request(spark: Any, reference: Reference) -> ReadRequest:
+    if reference.by_path:
+        options: dict[str, str] = {}
+        if reference.version is not None:
+            options["versionAsOf"] = str(reference.version)
+        if reference.timestamp is not None:
+            options["timestampAsOf"] = _evaluated(spark, reference.timestamp)
+        return ReadRequest(reference.name[0], options)
+    found = table_of_name(spark, reference.name)
+    if found is None:
+        raise CommandError(f"{'.'.join(reference.name)} is not a view of an IndexTables table")
+    return found.request()
+
+
+def _evaluated(spark: Any, expression: str) -> str:
+    """The instant a SQL expression means, as text with its offset."""
+    literal = re.fullmatch(r"'([^'\\]*)'|\"([^\"\\]*)\"", expression)
+    if literal:
+        return instant(literal.group(1) or literal.group(2) or "", session_zone(spark)).isoformat()
+    micros = spark.range(1).selectExpr(f"unix_micros(CAST({expression} AS TIMESTAMP)) AS at").first()["at"]
+    if micros is None:
+        raise CommandError(f"TIMESTAMP AS OF {expression} is NULL")
+    import datetime as dt
+
+    return (dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=micros)).isoformat()
+
+
+def _columns_of(spark: Any) -> Callable[[Reference], Sequence[str] | None]:
+    def columns_of(reference: Reference) -> Sequence[str] | None:
+        if reference.by_path:
+            return tuple(load_table(spark, _request(spark, reference)).columns)
+        found = table_of_name(spark, reference.name)
+        return None if found is None else tuple(load_table(spark, found.request()).columns)
+
+    return columns_of
+
+
+def _remaining(args: Any, found: Rewritten) -> Any:
+    if not found.used_arguments or not isinstance(args, Sequence):
+        return args
+    rest = [value for at, value in enumerate(args) if at not in found.used_arguments]
+    return rest or None
+
+
+def _create_view(spark: Any, created: CreateView) -> Any:
+    if not created.temporary:
+        raise CommandError(
+            f"CREATE {created.kind} ... USING indextables is not supported: an IndexTables table is a directory, not an "
+            "entry in a catalog. Write it with df.write.format('indextables').save('/path'), and name it with "
+            "CREATE TEMPORARY VIEW ... USING indextables OPTIONS (path '/path')."
+        )
+    path = next((value for key, value in created.options.items() if key.lower() == "path"), None)
+    if path is None:
+        raise CommandError(
+            "CREATE TEMPORARY VIEW ... USING indextables needs OPTIONS (path '/path/of/the/table')"
+        )
+    options = dict(created.options)
+    if not {key.lower() for key in options} & {"versionasof", "timestampasof", "query"}:
+        options.setdefault("refresh", "true")
+    view = TableView(created.name, replace=created.replace, shared=created.shared)
+    register_view(load_table(spark, ReadRequest(path, options)), view, ReadRequest(path, options))
+    return _nothing(spark)
+
+
+def _insert(spark: Any, inserted: Insert, target: Any, args: Any, frames: Mapping[str, Any]) -> Any:
+    from indextables.spark.writing import insert_frame
+
+    frame = spark.sql(_unformat(inserted.query, frames), args, **frames)
+    insert_frame(
+        spark, frame, target, overwrite=inserted.overwrite, columns=inserted.columns, by_name=inserted.by_name,
+        replace_where=inserted.replace_where,
+    )  # fmt: skip
+    return _nothing(spark)
+
+
+def _nothing(spark: Any) -> Any:
+    from pyspark.sql.types import StructType
+
+    return spark.createDataFrame([], StructType([]))
+
+
+def _resolve_name(spark: Any) -> Callable[[Sequence[str]], str | None]:
+    """How the runner finds the path behind a view's name."""
+
+    def resolve(parts: Sequence[str]) -> str | None:
+        found = table_of_name(spark, tuple(parts))
+        return None if found is None else found.path
+
+    return resolve
+
+
+def _format(spark: Any, text: str, kwargs: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The statement with its `{fields}` filled in, as Spark would; DataFrames stay apart, under their own names."""
+    if is_connect(spark):
+        from pyspark.sql.connect.sql_formatter import SQLStringFormatter
+    else:
+        from pyspark.sql.sql_formatter import SQLStringFormatter
+
+    formatter = SQLStringFormatter(spark)
+    pieces: list[str] = []
+    frames: dict[str, Any] = {}
+    for literal, field, spec, conversion in string.Formatter().parse(text):
+        pieces.append(literal)
+        if field is None:
+            continue
+        value = kwargs.get(field)
+        if hasattr(value, "createOrReplaceTempView"):
+            name = f"__frame_{field}"
+            frames[name] = value
+            pieces.append(name)
+        else:
+            whole = (
+                "{" + field + (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "") + "}"
+            )
+            pieces.append(formatter.format(whole, **kwargs))
+    return "".join(pieces), frames
+
+
+def _unformat(text: str, frames: Mapping[str, Any]) -> str:
+    """Text for `spark.sql(text, **frames)`: braces kept, names of frames turned into fields."""
+    if not frames:
+        return text
+    text = text.replace("{", "{{").replace("}", "}}")
+    for name in sorted(frames, key=len, reverse=True):
+        text = re.sub(rf"(?<![\w`]){re.escape(name)}(?![\w`])", "{" + name + "}", text)
+    return text
+
+
+__all__ = ["concerns_us", "run_statement", "table_of_view"]

@@ -1,0 +1,233 @@
+"""A table as a stream: the rows of its splits, version after version.
+
+An offset is a place in the log: a version and how many of its added files are
+done. A stream begins with the whole table as it is, then follows its commits;
+`startingVersion` begins with a commit instead. Commits that only rearrange
+rows (`dataChange` false, as a merge writes) are passed over. A commit that
+removes rows cannot be told to a stream and is an error, unless
+`skipChangeCommits` says to pass over those as well.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+from indextables.errors import OptionError, TableError
+from indextables.log.transaction_log import TransactionLog
+from indextables.model.actions import AddAction, MetadataAction, RemoveAction
+from indextables.spark.arrow_scan import FileToRead, read_files
+from indextables.spark.call_options import STREAM_READ_KEYS, settings_for
+from indextables.spark.requests import ReadRequest
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+NAME = "indextables_stream"
+_FILES_PER_TASK = 4
+
+
+def load_stream(spark: Any, request: ReadRequest) -> Any:
+    """A streaming DataFrame over the table."""
+    settings = settings_for(spark, request.options, STREAM_READ_KEYS, request.path)
+    _starting_version(settings.call.get("startingVersion"))
+    settings.number("maxFilesPerTrigger")
+    settings.flag("skipChangeCommits")
+    spark.dataSource.register(TableStream)
+    options = {**{f"table.{key}": value for key, value in settings.table.items()}, **settings.call}
+    return spark.readStream.format(NAME).options(**{**options, "path": request.path}).load()
+
+
+def _starting_version(text: str | None) -> int | None:
+    """The commit to begin with; None is the whole table first, -1 only what comes after now."""
+    if text is None:
+        return None
+    if text.lower() == "latest":
+        return -1
+    if not text.isdigit():
+        raise OptionError(
+            f"option 'startingVersion' is {text!r}; expected a version or 'latest'",
+            key="startingVersion", value=text,
+        )  # fmt: skip
+    return int(text)
+
+
+class TableStream(DataSource):
+    """The registration of table streams with Spark."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name the streaming reader asks for behind the scenes."""
+        return NAME
+
+    def schema(self) -> StructType:
+        """The table's schema."""
+        from pyspark.sql.types import StructType
+
+        return StructType.fromJson(json.loads(_log(self.options).metadata().schema_string))
+
+    def streamReader(self, schema: StructType) -> TableStreamReader:  # noqa: N802
+        """The reader of one query."""
+        return TableStreamReader(dict(self.options.items()), schema.json())
+
+
+@dataclass
+class FilesOfTask(InputPartition):
+    """Files one task reads."""
+
+    files: tuple[FileToRead, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How far a stream has come: before file `index` of a version, or of the table as it was at one."""
+
+    version: int
+    index: int = 0
+    whole: bool = False
+
+    @classmethod
+    def of(cls, offset: Mapping[str, Any]) -> Place:
+        """Read an offset."""
+        return cls(int(offset["version"]), int(offset["index"]), bool(offset["whole"]))
+
+    def offset(self) -> dict[str, Any]:
+        """Write an offset."""
+        return {"version": self.version, "index": self.index, "whole": self.whole}
+
+
+class TableStreamReader(DataSourceStreamReader):
+    """Offsets and files of one streaming query; lives on the driver, reads on the executors."""
+
+    def __init__(self, options: Mapping[str, str], schema_json: str) -> None:
+        self._options = dict(options)
+        self._schema_json = schema_json
+        self._last: Place | None = None
+        self._frozen_at: int | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Where a new query begins."""
+        start = _starting_version(self._options.get("startingVersion"))
+        log = _log(self._options)
+        if start is None:
+            place = Place(log.latest_version(), whole=True)
+        else:
+            place = Place(log.latest_version() + 1 if start < 0 else start)
+        return place.offset()
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802
+        """The limit of `maxFilesPerTrigger`."""
+        from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
+
+        limit = self._options.get("maxFilesPerTrigger")
+        return ReadAllAvailable() if limit is None else ReadMaxFiles(int(limit))
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Read up to the version that is newest now, and no further."""
+        self._frozen_at = _log(self._options).latest_version()
+
+    def latestOffset(self, start: Mapping[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
+        """How far the next batch goes."""
+        begin = Place.of(start) if start is not None else self._last or Place.of(self.initialOffset())
+        most = getattr(limit, "maxFiles", None) if limit is not None else self._configured_limit()
+        self._last = self._advance(begin, most)
+        return self._last.offset()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The files between two offsets, a few per task."""
+        files = list(self._between(Place.of(start), Place.of(end)))
+        return [
+            FilesOfTask(None, tuple(files[at : at + _FILES_PER_TASK]))  # type: ignore[call-arg]
+            for at in range(0, len(files), _FILES_PER_TASK)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one task's files."""
+        assert isinstance(partition, FilesOfTask)
+        return read_files(
+            partition.files, self._schema_json, _table_options(self._options), self._options["path"]
+        )
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Nothing is kept for offsets that are done."""
+
+    def stop(self) -> None:
+        """Nothing is open between batches."""
+
+    def _configured_limit(self) -> int | None:
+        limit = self._options.get("maxFilesPerTrigger")
+        return None if limit is None else int(limit)
+
+    def _advance(self, place: Place, most: int | None) -> Place:
+        log = _log(self._options)
+        newest = log.snapshot(max_staleness_s=0).version
+        if self._frozen_at is not None:
+            newest = min(newest, self._frozen_at)
+        taken = 0
+        while place.whole or place.version <= newest:
+            left = len(self._files(log, place.version, whole=place.whole)) - place.index
+            if most is not None and taken + left > most:
+                return Place(place.version, place.index + most - taken, place.whole)
+            taken += left
+            place = Place(place.version + 1)
+        return place
+
+    def _between(self, start: Place, end: Place) -> Iterator[FileToRead]:
+        log = _log(self._options)
+        place = start
+        while (place.version, place.whole) != (end.version, end.whole) and place.version <= end.version:
+            yield from self._files(log, place.version, whole=place.whole)[place.index :]
+            place = Place(place.version + 1)
+        if place.version == end.version:
+            yield from (
+                self._files(log, place.version, whole=place.whole)[place.index : end.index]
+                if end.index
+                else ()
+            )
+
+    def _files(self, log: TransactionLog, version: int, *, whole: bool) -> list[FileToRead]:
+        if whole:
+            return [FileToRead.of_add(add) for add in log.snapshot(version=version).adds()]
+        return self._added(log, version)
+
+    def _added(self, log: TransactionLog, version: int) -> list[FileToRead]:
+        actions = log.read_version(version)
+        removed = [a.path for a in actions if isinstance(a, RemoveAction) and a.data_change]
+        if removed:
+            if self._options.get("skipChangeCommits", "false").lower() == "true":
+                return []
+            raise TableError(
+                f"{log.uri}: version {version} removes {len(removed)} files with their rows, for example {removed[0]}, "
+                "which a stream cannot take back. Set skipChangeCommits=true to pass over such commits, or start a "
+                f"new query with startingVersion={version + 1}.",
+                version=version,
+            )
+        self._check_schema(log, actions, version)
+        adds = [a for a in actions if isinstance(a, AddAction) and a.data_change]
+        return [FileToRead.of_add(add) for add in sorted(adds, key=lambda add: add.path)]
+
+    def _check_schema(self, log: TransactionLog, actions: Sequence[Any], version: int) -> None:
+        for action in actions:
+            if isinstance(action, MetadataAction) and version > 0:
+                known = {field["name"].lower() for field in json.loads(self._schema_json)["fields"]}
+                fields = json.loads(action.schema_string)["fields"]
+                new = [field["name"] for field in fields if field["name"].lower() not in known]
+                if new:
+                    raise TableError(
+                        f"{log.uri}: version {version} adds the columns {', '.join(new)}. Start the query again from its "
+                        "checkpoint to read them.",
+                        version=version,
+                    )
+
+
+def _table_options(options: Mapping[str, str]) -> dict[str, str]:
+    return {key.removeprefix("table."): value for key, value in options.items() if key.startswith("table.")}
+
+
+def _log(options: Mapping[str, str]) -> TransactionLog:
+    return TransactionLog.open(options["path"], _table_options(options))

@@ -1,0 +1,98 @@
+"""Names that stand for tables of ours: temporary views over a loaded table, and ``indextables.`path` ``."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from indextables.spark.call_options import is_connect
+from indextables.spark.loading import LoadedTable, load_table, recall
+from indextables.spark.requests import ReadRequest
+
+_WRAPPERS = ("View", "SubqueryAlias")
+_PATH_PARTS = 2
+
+_lock = threading.Lock()
+_named: WeakKeyDictionary[Any, dict[str, ReadRequest]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class TableView:
+    """The name of a temporary view, and how it is made."""
+
+    name: str
+    replace: bool = False
+    shared: bool = False
+
+
+def register_view(frame: Any, view: TableView, request: ReadRequest | None = None) -> None:
+    """Give a DataFrame a name in the session."""
+    name = f"`{view.name}`" if not re.fullmatch(r"\w+", view.name) else view.name
+    if view.shared:
+        (frame.createOrReplaceGlobalTempView if view.replace else frame.createGlobalTempView)(name)
+    else:
+        (frame.createOrReplaceTempView if view.replace else frame.createTempView)(name)
+    spark = frame.sparkSession
+    if request is not None and is_connect(spark):
+        with _lock:
+            _named.setdefault(spark, {})[view.name.lower()] = request
+
+
+def refresh_named(spark: Any, text: str) -> None:
+    """On Connect a view holds the files of one moment: renew those a statement names."""
+    if not is_connect(spark):
+        return
+    with _lock:
+        views = dict(_named.get(spark, {}))
+    for name, request in views.items():
+        if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE):
+            register_view(load_table(spark, request), TableView(name, replace=True))
+
+
+def table_of_name(spark: Any, parts: Sequence[str]) -> LoadedTable | None:
+    """The table a name in a statement means: a view over a whole table, or a path."""
+    if len(parts) == _PATH_PARTS and parts[0].lower() == "indextables":
+        return LoadedTable(parts[1], {}, pinned=False)
+    if is_connect(spark):
+        with _lock:
+            request = _named.get(spark, {}).get(".".join(parts).lower())
+        return None if request is None else LoadedTable.of_request(request)
+    return _table_of_parts(spark, list(parts))
+
+
+def table_of_view(spark: Any, name: str) -> LoadedTable | None:
+    """The table that a temporary view shows whole; None for every other name."""
+    if is_connect(spark):
+        return table_of_name(spark, [part.strip("`") for part in name.split(".")])
+    parser = spark._jsparkSession.sessionState().sqlParser()
+    parsed = parser.parseMultipartIdentifier(name)
+    return table_of_name(spark, [str(parsed.apply(at)) for at in range(parsed.size())])
+
+
+def _table_of_parts(spark: Any, parts: list[str]) -> LoadedTable | None:
+    catalog = spark._jsparkSession.sessionState().catalog()
+    if len(parts) == 1:
+        found = catalog.getTempView(parts[0])
+    elif len(parts) == _PATH_PARTS and parts[0].lower() == "global_temp":
+        found = catalog.getGlobalTempView(parts[1])
+    else:
+        return None
+    return _table_of_plan(found.get()) if found.isDefined() else None
+
+
+def _table_of_plan(plan: Any) -> LoadedTable | None:
+    while str(plan.getClass().getSimpleName()) in _WRAPPERS:
+        plan = plan.children().apply(0)
+    if str(plan.getClass().getSimpleName()) != "LogicalRelation":
+        return None
+    relation = plan.relation()
+    if str(relation.getClass().getSimpleName()) != "HadoopFsRelation":
+        return None
+    location = relation.location()
+    if str(location.getClass().getSimpleName()) != "LogFileIndex":
+        return None
+    return recall(str(location.identity()))

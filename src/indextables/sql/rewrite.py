@@ -1,0 +1,391 @@
+"""Statements that read tables by path or search them, turned into SQL that Spark understands.
+
+Three things are ours inside a query: ``indextables.`path` `` (also with
+VERSION or TIMESTAMP AS OF), `column indexquery 'words'` and its function form.
+The statement is parsed only to find out where they stand and what they refer
+to; the result is the user's text with those places replaced and every other
+character kept. Spark then reads hidden views in place of the tables.
+
+A search becomes a hidden boolean column of its table's view, NULL where the
+text is NULL, so it may stand in any boolean position. Where it has to be true
+for a row to count (a conjunct of WHERE or of an inner join) the view holds
+only matching rows instead, and splits without a match are not read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from indextables.errors import CommandError
+from indextables.sql.mentions import NO_QUERY, Marked, PathMention, SearchMention, mark
+
+ColumnsOf = Callable[["Reference"], Collection[str] | None]
+"""The columns of a reference when it is a whole table of ours, else None."""
+
+ALL_COLUMNS = "_indexall"
+
+_MENTIONS = re.compile(r"indexquery|indextables\s*\.\s*`", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """One place where a statement reads a table."""
+
+    name: tuple[str, ...]
+    """The parts of the name; the path alone when it is read by path."""
+    by_path: bool = False
+    version: int | None = None
+    timestamp: str | None = None
+    """A SQL expression, as written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """One search, and the reference whose rows it is about."""
+
+    reference: int
+    column: str | None
+    """None searches all indexed columns."""
+    query: str
+    required: bool
+    """Whether rows without a match can be left out of the view."""
+    hidden: str
+    """The boolean column of the hidden view; empty where the search is required."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A statement for Spark, over hidden views that the caller provides."""
+
+    text: str
+    references: tuple[Reference, ...]
+    searches: tuple[Search, ...]
+    used_arguments: frozenset[int]
+    """Positional arguments that were queries and are no longer in the text."""
+
+
+def mentions_us(text: str) -> bool:
+    """Whether a statement may read by path or search; a cheap first look."""
+    return _MENTIONS.search(text) is not None
+
+
+def hidden_view(number: int) -> str:
+    """The name that stands in the text for a reference."""
+    return f"__indextables_{number}"
+
+
+def rewrite(
+    text: str, columns_of: ColumnsOf, args: Mapping[str, Any] | Sequence[Any] | None = None
+) -> Rewritten | None:
+    """The statement for Spark; None when nothing in it is ours."""
+    marked = mark(text)
+    references = [
+        Reference((item.path,), by_path=True, version=item.version, timestamp=item.timestamp)
+        for item in marked.paths
+    ]
+    if not marked.searches:
+        if not references:
+            return None
+        edits = [(item.start, item.end, hidden_view(at)) for at, item in enumerate(marked.paths)]
+        return Rewritten(_edited(marked.text, edits), tuple(references), (), frozenset())
+    return _Analysis(marked, references, columns_of, args).run()
+
+
+def _edited(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
+    for start, end, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text
+
+
+class _Analysis:
+    """One walk over the parsed statement: where the searches stand, and what their columns belong to."""
+
+    def __init__(self, marked: Marked, references: list[Reference], columns_of: ColumnsOf, args: Any) -> None:
+        self._text = marked.text
+        self._paths: Sequence[PathMention] = marked.paths
+        self._mentions: Sequence[SearchMention] = marked.searches
+        self._references = references
+        self._columns_of = columns_of
+        self._args = args
+        self._used: set[int] = set()
+        self._edits: list[tuple[int, int, str]] = []
+        self._numbers: dict[int, int] = {}
+        self._known: dict[int, Collection[str] | None] = {}
+        self._aliases: dict[int, str] = {}
+
+    def run(self) -> Rewritten:
+        from sqlglot import exp
+
+        scopes = self._scopes()
+        searches: list[Search] = []
+        homes: dict[int, Any] = {}
+        for scope in scopes:
+            for call in scope.find_all(exp.Anonymous):
+                number = _call_number(call)
+                if number is not None:
+                    search, home = self._search(call, scope, self._mentions[number])
+                    searches.append(search)
+                    homes[search.reference] = home
+        if len(searches) != len(self._mentions):
+            raise CommandError("indexquery stands where no row of a table is in reach; use it inside a query")
+        self._hide_columns(searches, homes)
+        for at, mention in enumerate(self._paths):
+            if at not in self._aliases:
+                self._edits.append((mention.start, mention.end, hidden_view(at)))
+        return Rewritten(
+            _edited(self._text, self._edits), tuple(self._references), tuple(searches), frozenset(self._used)
+        )
+
+    def _scopes(self) -> list[Any]:
+        import sqlglot
+        from sqlglot import exp
+        from sqlglot.errors import SqlglotError
+        from sqlglot.optimizer.scope import traverse_scope
+
+        # Spans of paths are blanked to a name of the same length, so that every position stays.
+        text = self._text
+        for at, item in enumerate(self._paths):
+            text = text[: item.start] + f"`{_path_name(at, item)}`" + text[item.end :]
+        try:
+            parsed = sqlglot.parse_one(text, read="spark")
+        except SqlglotError as error:
+            raise CommandError(f"a statement with indexquery could not be analysed: {error}") from error
+        if "|>" in text and any(token.text == "|>" for token in sqlglot.tokenize(text, read="spark")):
+            raise CommandError("indexquery does not work in the |> syntax; write SELECT ... WHERE instead")
+        queries = [parsed] if isinstance(parsed, exp.Query) else []
+        if not queries:
+            inner = parsed.find(exp.Query)
+            queries = [inner] if inner is not None else []
+        return [scope for query in queries for scope in traverse_scope(query)]
+
+    def _search(self, call: Any, scope: Any, mention: SearchMention) -> tuple[Search, Any]:
+        column = call.expressions[0] if call.expressions else None
+        table, home = self._owner(column, scope)
+        number = self._number(table)
+        name = column.name
+        required = _is_required(call, table, home)
+        alias = self._alias(table, number)
+        at = mention.number
+        hidden = "" if required else f"__indextables_hit_{at}"
+        self._edits.append((mention.start, mention.end, "true" if required else f"`{alias}`.{hidden}"))
+        query = self._query(call, mention)
+        wanted = None if name.lower() == ALL_COLUMNS else self._spelled(number, name)
+        return Search(number, wanted, query, required, hidden), home
+
+    def _owner(self, column: Any, scope: Any) -> tuple[Any, Any]:
+        """The table node a column belongs to, and the scope that reads it."""
+        from sqlglot import exp
+
+        if not isinstance(column, exp.Column):
+            shown = column.sql("spark") if column is not None else "nothing"
+            raise CommandError(f"indexquery needs a column of a table on its left, not {shown}")
+        home = scope
+        while home is not None:
+            candidates = self._candidates(column, home)
+            if len(candidates) > 1:
+                raise CommandError(f"column {column.sql('spark')} is ambiguous here: name its table")
+            if candidates:
+                table = candidates[0]
+                if not isinstance(table, exp.Table):
+                    break
+                self._check_not_nullable(column, table, home)
+                return table, home
+            home = home.parent
+        raise CommandError(
+            f"indexquery cannot search {column.sql('spark')}: it is not a column of an IndexTables table that this "
+            "query reads directly. Move the search into the sub-query or view that reads the table."
+        )
+
+    def _candidates(self, column: Any, scope: Any) -> list[Any]:
+        from sqlglot import exp
+
+        selected = {name.lower(): source for name, (_, source) in scope.selected_sources.items()}
+        if column.table:
+            found = selected.get(column.table.lower())
+            if found is None:
+                return []
+            if isinstance(found, exp.Table) and not self._has(found, column.name):
+                return []
+            return [found]
+        tables = [source for source in selected.values() if isinstance(source, exp.Table)]
+        return [table for table in tables if self._has(table, column.name)]
+
+    def _has(self, table: Any, name: str) -> bool:
+        columns = self._known.get(id(table))
+        if id(table) not in self._known:
+            columns = self._columns_of(self._reference(table))
+            self._known[id(table)] = columns
+        if columns is None:
+            return False
+        return name.lower() == ALL_COLUMNS or name.lower() in {item.lower() for item in columns}
+
+    def _spelled(self, number: int, name: str) -> str:
+        columns = self._columns_of(self._references[number]) or ()
+        return next((item for item in columns if item.lower() == name.lower()), name)
+
+    def _check_not_nullable(self, column: Any, table: Any, home: Any) -> None:
+        if _is_nullable(column, table, home):
+            raise CommandError(
+                f"indexquery cannot search {column.sql('spark')}: its table is on the optional side of an outer join. "
+                "Search it in a sub-query, and join the result."
+            )
+
+    def _reference(self, table: Any) -> Reference:
+        at = _path_number(table.name)
+        if at is not None and len(table.parts) == 1:
+            return self._references[at]
+        return Reference(tuple(part.name for part in table.parts))
+
+    def _number(self, table: Any) -> int:
+        if id(table) not in self._numbers:
+            at = _path_number(table.name) if len(table.parts) == 1 else None
+            if at is None:
+                self._references.append(self._reference(table))
+                at = len(self._references) - 1
+            self._numbers[id(table)] = at
+        return self._numbers[id(table)]
+
+    def _alias(self, table: Any, number: int) -> str:
+        """Put the hidden view in the table's place, under the name its columns are known by."""
+        if number in self._aliases:
+            return self._aliases[number]
+        start, end = table.parts[0].meta["start"], table.parts[-1].meta["end"] + 1
+        by_path = self._references[number].by_path
+        alias = table.alias or (f"__table_{number}" if by_path else table.name)
+        if not table.alias and self._next_word(end) == "TABLESAMPLE":
+            raise CommandError(
+                f"give {table.name} an alias after TABLESAMPLE (...): it is searched with indexquery"
+            )
+        self._edits.append((start, end, hidden_view(number) + ("" if table.alias else f" AS `{alias}`")))
+        self._aliases[number] = alias
+        return alias
+
+    def _next_word(self, at: int) -> str:
+        found = re.match(r"\s*(\w+)", self._text[at:])
+        return found.group(1).upper() if found else ""
+
+    def _query(self, call: Any, mention: SearchMention) -> str:
+        from sqlglot import exp
+
+        given = call.expressions[1] if len(call.expressions) == 2 else None
+        if isinstance(given, exp.Literal) and given.is_string:
+            return str(given.this)
+        if isinstance(given, (exp.Placeholder, exp.Parameter)):
+            return self._argument(given, mention)
+        raise CommandError(NO_QUERY)
+
+    def _argument(self, marker: Any, mention: SearchMention) -> str:
+        if mention.argument is not None:
+            value = self._args[mention.argument] if isinstance(self._args, Sequence) else None
+            self._used.add(mention.argument)
+        else:
+            value = self._args.get(marker.name) if isinstance(self._args, Mapping) else None
+        if not isinstance(value, str):
+            raise CommandError(f"the query of indexquery has to be a string; the argument is {value!r}")
+        return value
+
+    def _hide_columns(self, searches: Sequence[Search], homes: Mapping[int, Any]) -> None:
+        """Keep the boolean columns out of every `*` that would show them."""
+        from sqlglot import exp
+
+        by_scope: dict[int, tuple[Any, dict[str, list[str]]]] = {}
+        for search in searches:
+            if not search.required:
+                scope = homes[search.reference]
+                shown = by_scope.setdefault(id(scope), (scope, {}))[1]
+                shown.setdefault(self._aliases[search.reference].lower(), []).append(search.hidden)
+        for scope, hidden in by_scope.values():
+            for star in scope.find_all(exp.Star):
+                owner = star.parent.table.lower() if isinstance(star.parent, exp.Column) else None
+                names = [
+                    name
+                    for alias, all_names in hidden.items()
+                    if owner in (None, alias)
+                    for name in all_names
+                ]
+                if names and not isinstance(star.parent, exp.Count):
+                    self._edits.append(self._except(star, names))
+
+    def _except(self, star: Any, names: Sequence[str]) -> tuple[int, int, str]:
+        end = star.meta["end"] + 1
+        listed = re.compile(r"\s*EXCEPT\s*\(", re.IGNORECASE).match(self._text, end)
+        if listed:
+            return listed.end(), listed.end(), ", ".join(names) + ", "
+        return end, end, f" EXCEPT ({', '.join(names)})"
+
+
+def _call_number(call: Any) -> int | None:
+    found = re.fullmatch(r"__indexquery_(\d+)_*", call.name)
+    return int(found.group(1)) if found else None
+
+
+def _path_name(at: int, mention: PathMention) -> str:
+    """A name for a path that is exactly as long as what it stands for, back quotes included."""
+    return f"__path_{at}_".ljust(mention.end - mention.start - 2, "_")
+
+
+def _path_number(name: str) -> int | None:
+    found = re.fullmatch(r"__path_(\d+)_+", name)
+    return int(found.group(1)) if found else None
+
+
+def _joins(table: Any, scope: Any) -> tuple[list[Any], int | None]:
+    """The joins of the query that reads a table, and at which of them it comes in (-1: FROM itself)."""
+    select = scope.expression
+    joins = list(select.args.get("joins") or ())
+    source = select.args.get("from_") or select.args.get("from")
+    if source is not None and source.this is table:
+        return joins, -1
+    for at, join in enumerate(joins):
+        if join.this is table:
+            return joins, at
+    return joins, None
+
+
+def _is_nullable(column: Any, table: Any, home: Any) -> bool:
+    """Whether an outer join may have replaced the table's row by NULLs where the column is used."""
+    joins, at = _joins(table, home)
+    inside = _enclosing_join(column, joins)
+    if at is None:
+        return any(join.side for join in joins)
+    for number, join in enumerate(joins):
+        if inside is not None and number >= inside:
+            break
+        side = (join.side or "").upper()
+        if side in ("LEFT", "FULL") and number == at and (join.kind or "").upper() not in ("SEMI", "ANTI"):
+            return True
+        if side in ("RIGHT", "FULL") and number > at:
+            return True
+    return False
+
+
+def _enclosing_join(node: Any, joins: Sequence[Any]) -> int | None:
+    places = {id(join): number for number, join in enumerate(joins)}
+    while node is not None:
+        if id(node) in places:
+            return places[id(node)]
+        node = node.parent
+    return None
+
+
+def _is_required(call: Any, table: Any, home: Any) -> bool:
+    """Whether a row of the table without a match contributes nothing to the query."""
+    from sqlglot import exp
+
+    joins, at = _joins(table, home)
+    if at is None:
+        return False
+    node = call
+    while isinstance(node.parent, (exp.And, exp.Paren)):
+        node = node.parent
+    holder = node.parent
+    if isinstance(holder, exp.Where):
+        return holder.parent is home.expression
+    if isinstance(holder, exp.Join) and holder.args.get("on") is node:
+        place = next((number for number, join in enumerate(joins) if join is holder), None)
+        plain = not holder.side and (holder.kind or "").upper() in ("", "INNER", "CROSS")
+        return plain and place is not None and at <= place
+    return False
