@@ -80,6 +80,18 @@ class DeltaCheckpointReader:
             if paths is None or add.path in paths:
                 yield add
 
+    def verify(self, store: Store, checkpoint: Checkpoint) -> None:
+        """Read it to its end and raise unless it is whole."""
+        manifest = self.manifest(store, checkpoint)
+        if manifest.protocol is None or manifest.metadata is None:
+            raise CorruptLogError(
+                f"the checkpoint of version {checkpoint.version} lacks protocol or metadata",
+                version=checkpoint.version,
+            )
+        for path in manifest.parquet:
+            kind = add_fields(store, path, checkpoint)
+            read_adds(store, path, checkpoint, [] if kind is None else [field.name for field in kind])
+
     def _all_adds(self, store: Store, checkpoint: Checkpoint) -> Iterator[AddAction]:
         manifest = self.manifest(store, checkpoint)
         yield from manifest.inline
