@@ -82,9 +82,14 @@ def build_splits(
     table_id: str = "",
     data_change: bool = True,
     now_ms: int | None = None,
+    replaces: Sequence[str] = (),
 ) -> Iterator[BuiltSplit]:
-    """As `write_splits`, with what truncation did to the statistics of each."""
+    """As `write_splits`, with what truncation did to the statistics of each.
+
+    `replaces` names the splits whose rows these are, where they are not new rows.
+    """
     build = _Build(schema, tuple(partition_columns), spec, options, store, table_id, data_change, now_ms)
+    build.replaces = tuple(replaces)
     try:
         for batch in batches:
             table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
@@ -115,6 +120,7 @@ class _Build:
         self.table_id = table_id
         self.data_change = data_change
         self.now_ms = now_ms
+        self.replaces: tuple[str, ...] = ()
         self.open: dict[Values, SplitWriter] = {}
         self.index_share = _FIRST_GUESS if spec.fields else 0.0
 
@@ -144,6 +150,7 @@ class _Build:
             partition_columns=self.partition_columns,
             partition_values=dict(zip(self.partition_columns, values, strict=True)),
             table_id=self.table_id,
+            replaces=self.replaces,
         )
 
     def _size(self, writer: SplitWriter) -> float:

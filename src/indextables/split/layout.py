@@ -59,6 +59,8 @@ class Manifest:
     unsure: tuple[str, ...] = ()
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
     table_id: str = ""
+    replaces: tuple[str, ...] = ()
+    """Paths of the splits whose rows this one holds, so that a lost log can be rebuilt without doubling them."""
 
 
 @dataclass(frozen=True, slots=True)

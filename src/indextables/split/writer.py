@@ -59,9 +59,11 @@ class SplitWriter:
         partition_columns: tuple[str, ...] = (),
         partition_values: Mapping[str, str | None] | None = None,
         table_id: str = "",
+        replaces: tuple[str, ...] = (),
     ) -> None:
         self.schema = schema
         self.spec = spec
+        self.replaces = replaces
         self.partition_values = dict(partition_values or {})
         self.table_id = table_id
         self.rows = 0
@@ -169,6 +171,7 @@ class SplitWriter:
             unsure=tuple(sorted(unsure)),
             partition_values=self.partition_values,
             table_id=self.table_id,
+            replaces=self.replaces,
         )
         done = finish(self._path, footer, files, manifest)
         return Finished(self._path, done.end, done, self._stats.finish(), self.uncompressed_bytes)
