@@ -126,15 +126,14 @@ def needed_paths(log: TransactionLog, leaving_out: Collection[LogFile] = ()) -> 
     paths: set[str] = set()
     for version in sorted({file.version for file in kept if file.kind == "checkpoint"}):
         paths.update(log.snapshot(version=version).live_paths().to_pylist())
-    commits = [file for file in kept if file.kind == "commit"]
-    paths.update(_added(log, [file.version for file in commits]))
+    paths.update(_added(log, [file for file in kept if file.kind == "commit"]))
     newest = max((file.version for file in kept), default=-1)
     return Needed(frozenset(_inside(log.store, paths)), newest)
 
 
-def _added(log: TransactionLog, versions: Sequence[int]) -> Iterable[str]:
-    for version in versions:
-        for action in log.read_version(version):
+def _added(log: TransactionLog, commits: Sequence[LogFile]) -> Iterable[str]:
+    for file in commits:
+        for action in log.source.read_commit(file):
             if isinstance(action, AddAction):
                 yield action.path
 
@@ -174,9 +173,9 @@ def _delete(
     store = portable(log.store, workers)
     for start in range(0, len(orphans), _BATCH):
         progress("Deleting orphans", start, len(orphans))
-        newer = [version for version in log.versions() if version > seen]
+        newer = list(list_log(log.store, NATIVE, seen + 1).commits.values())
         readded.update(_inside(log.store, _added(log, newer)))
-        seen = max([seen, *newer])
+        seen = max([seen, *(file.version for file in newer)])
         batch = [file for file in orphans[start : start + _BATCH] if file.path not in readded]
         done = workers.map(partial(_delete_one, store), [file.path for file in batch])
         deleted += [file for file, gone in zip(batch, done, strict=True) if gone]

@@ -1,0 +1,91 @@
+"""Inspection: whether splits are what the log says they are, by size, footer and index checksums.
+
+Rows are not read. A split with a damaged footer or another size than the log
+knows is not whole. One whose index alone is damaged is: searches scan its rows,
+and MERGE SPLITS indexes it again.
+"""
+
+from __future__ import annotations
+
+import logging
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from indextables.errors import SplitError, StorageError
+from indextables.model.actions import AddAction
+from indextables.ops.existence import portable, workers_for
+from indextables.ops.progress import Progress, silent, watched
+from indextables.runtime import LOCAL, Runtime
+from indextables.split.layout import Manifest, SplitRef, read_footer
+from indextables.split.source import Source
+from indextables.storage.store import Store, StoreSpec, open_store
+
+_BLOCK = 8 << 20
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What an inspection found wrong with a split."""
+
+    path: str
+    rows: str | None = None
+    """Why the rows cannot be read as the log says; None when they can."""
+    index: str | None = None
+    """What is wrong with the index; None when nothing is."""
+
+
+def whole_splits(
+    store: Store,
+    adds: Sequence[AddAction],
+    sizes: Mapping[str, int],
+    runtime: Runtime = LOCAL,
+    *,
+    parallelism: int | None = None,
+    progress: Progress = silent,
+) -> set[str]:
+    """The paths of splits whose rows are readable as far as footers tell; the rest is warned about."""
+    workers = workers_for(runtime, len(adds) * 10)
+    work = partial(inspect_split, portable(store, workers), sizes)
+    whole: set[str] = set()
+    found = workers.map(work, adds, parallelism=parallelism)
+    for verdict in watched(found, progress, "Checking splits", len(adds)):
+        if verdict.rows is None:
+            whole.add(verdict.path)
+        else:
+            _log.warning("%s is not whole: %s", verdict.path, verdict.rows)
+        if verdict.index is not None:
+            _log.warning(
+                "the index of %s is damaged: %s; MERGE SPLITS renews it", verdict.path, verdict.index
+            )
+    return whole
+
+
+def inspect_split(store: Store | StoreSpec, sizes: Mapping[str, int], add: AddAction) -> Verdict:
+    """Check one split against its add action and its own checksums."""
+    root = open_store(store) if isinstance(store, StoreSpec) else store
+    size = sizes.get(add.path)
+    if add.size and size is not None and size != add.size:
+        return Verdict(add.path, rows=f"it has {size} bytes and the log says {add.size}")
+    source = Source.of(root, add.path)
+    try:
+        manifest = read_footer(source, SplitRef(add.path, size)).manifest
+        if add.num_records is not None and manifest.rows != add.num_records:
+            return Verdict(add.path, rows=f"it has {manifest.rows} rows and the log says {add.num_records}")
+        return Verdict(add.path, index=index_damage(source, manifest))
+    except (SplitError, StorageError) as error:
+        return Verdict(add.path, rows=error.message)
+
+
+def index_damage(source: Source, manifest: Manifest) -> str | None:
+    """What is wrong with the index of a split; None when every file of it has its checksum."""
+    for name, file in manifest.files.items():
+        crc = 0
+        for start in range(0, file.length, _BLOCK):
+            length = min(_BLOCK, file.length - start)
+            crc = zlib.crc32(source.read_one(manifest.offset + file.offset + start, length), crc)
+        if crc != file.crc32:
+            return f"the checksum of {name} does not match"
+    return None

@@ -1,0 +1,304 @@
+"""A report: the described facts of a table as one HTML page that needs nothing but itself.
+
+No script, no font, no image is loaded from anywhere, so the page can be kept,
+mailed and read offline; it follows the reader's light or dark setting. Facts
+are gathered first, as a value; the page is a pure function of them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from indextables.log.snapshot import Snapshot
+from indextables.log.transaction_log import TransactionLog
+from indextables.ops.describe import Description, describe_state
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SHOWN_VERSIONS = 30
+_SHOWN_PARTITIONS = 16
+_BIN_BASE = 1 << 14
+_STEP = 1024
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar of a chart: what it stands for, how long it is, and what it says at its end."""
+
+    label: str
+    value: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Something worth doing, with the statement that does it."""
+
+    text: str
+    statement: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Everything a report shows."""
+
+    state: Description
+    made_ms: int
+    history: Sequence[Mapping[str, Any]]
+    partitions: Sequence[Bar]
+    file_sizes: Sequence[Bar]
+    advice: Sequence[Advice]
+
+
+def gather_facts(log: TransactionLog, snapshot: Snapshot | None = None) -> Facts:
+    """Read from the log what a report shows; no split is opened."""
+    shown = snapshot or log.snapshot(max_staleness_s=0)
+    state = describe_state(log, shown)
+    files = shown.plan(columns=("size", "num_records", "partition_values")).files
+    sizes = files.column("size").to_pylist()
+    return Facts(
+        state=state,
+        made_ms=log.runtime.clock.now_ms(),
+        history=log.history(_SHOWN_VERSIONS).to_pylist(),
+        partitions=_partition_bars(files, shown.partition_columns),
+        file_sizes=_size_bars(sizes),
+        advice=_advice(state, sizes, log),
+    )
+
+
+def render_report(facts: Facts) -> str:
+    """The page."""
+    state = facts.state
+    name = state.table_path.rstrip("/").rpartition("/")[2] or state.table_path
+    sections = [
+        _section("What to do", _advice_list(facts.advice)),
+        _section("Columns", _columns(state)),
+        _section("Partitions by size", _bars(facts.partitions)) if facts.partitions else "",
+        _section("Files by size", _bars(facts.file_sizes)) if facts.file_sizes else "",
+        _section(f"Newest {len(facts.history)} versions", _history(facts.history)),
+        _section("Log and properties", _details(state)),
+    ]
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(name)} - IndexTables report</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+<header>
+<h1>{escape(name)}</h1>
+<p class="path">{escape(state.table_path)}</p>
+<p>Version {state.version} of {_time(state.timestamp_ms)}. Report made {_time(facts.made_ms)} UTC.</p>
+</header>
+<main>
+{_cards(state)}
+{"".join(sections)}
+</main>
+</body>
+</html>
+"""
+
+
+def _cards(state: Description) -> str:
+    share = f"{100 * state.index_bytes / state.size_bytes:.0f} % of it index" if state.size_bytes else ""
+    average = size_text(state.size_bytes / state.num_files) + " on average" if state.num_files else ""
+    rows = "unknown" if state.num_rows is None else f"{state.num_rows:,}"
+    cards = [
+        ("Rows", rows, f"in {len(state.columns)} columns"),
+        ("Size", size_text(state.size_bytes), share),
+        ("Splits", f"{state.num_files:,}", average),
+        ("Log", size_text(state.log_bytes), f"{state.log_files:,} files"),
+    ]
+    return f"<div class=cards>{''.join(_card(*card) for card in cards)}</div>"
+
+
+def _card(title: str, value: str, note: str) -> str:
+    return f"<div class=card><h2>{title}</h2><p class=value>{value}</p><p class=note>{note}</p></div>"
+
+
+def _section(title: str, body: str) -> str:
+    return f"<section><h2>{escape(title)}</h2>{body}</section>\n"
+
+
+def _advice_list(advice: Sequence[Advice]) -> str:
+    if not advice:
+        return "<p>Nothing: the table is in good order.</p>"
+    items = (
+        f"<li>{escape(item.text)}{f'<pre>{escape(item.statement)}</pre>' if item.statement else ''}</li>"
+        for item in advice
+    )
+    return f"<ul>{''.join(items)}</ul>"
+
+
+def _columns(state: Description) -> str:
+    rows = []
+    for column in state.columns:
+        marks = [f"<b class=mark>indexed as {escape(column.index)}</b>"] if column.index else []
+        marks += ["<b class=mark>partition</b>"] if column.partition else []
+        marks += [] if column.nullable else ["<b class=mark>not null</b>"]
+        rows.append((f"<code>{escape(column.name)}</code>", escape(column.type), " ".join(marks)))
+    return _table(("Column", "Type", ""), rows)
+
+
+def _history(history: Sequence[Mapping[str, Any]]) -> str:
+    rows = [
+        (
+            str(entry["version"]),
+            f"{entry['timestamp']:%Y-%m-%d %H:%M:%S}" if entry["timestamp"] else "",
+            escape(entry["operation"] or ""),
+            escape(", ".join(f"{key} {value}" for key, value in entry["operation_metrics"] or ())),
+        )
+        for entry in history
+    ]
+    return _table(("Version", "Time (UTC)", "Operation", "Metrics"), rows)
+
+
+def _details(state: Description) -> str:
+    facts = {
+        "Table id": state.table_id,
+        "Created": _time(state.created_ms) if state.created_ms else "unknown",
+        "Protocol": state.protocol,
+        "Partitioned by": ", ".join(state.partition_columns) or "nothing",
+        "Versions that can be read": state.versions_available,
+        "Newest checkpoint": "none" if state.checkpoint_version is None else str(state.checkpoint_version),
+        "Splits skipped, in cooldown": f"{state.skipped_files}, {state.files_in_cooldown}",
+        **{key: value or "" for key, value in sorted(state.properties.items())},
+    }
+    return _table(("Fact", "Value"), [(escape(key), escape(value)) for key, value in facts.items()])
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    titles = "".join(f"<th>{escape(title)}</th>" for title in head)
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<div class=wide><table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
+def _bars(bars: Sequence[Bar]) -> str:
+    longest = max((bar.value for bar in bars), default=0) or 1
+    rows = (
+        f"<div class=bar><span class=label>{escape(bar.label)}</span>"
+        f"<span class=track><i style='width:{100 * bar.value / longest:.1f}%'></i></span>"
+        f"<span class=amount>{escape(bar.text)}</span></div>"
+        for bar in bars
+    )
+    return "".join(rows)
+
+
+def _partition_bars(files: pa.Table, columns: Sequence[str]) -> list[Bar]:
+    """The largest partitions, the rest as one bar."""
+    if not columns:
+        return []
+    totals: dict[str, int] = {}
+    for values, size in zip(
+        files.column("partition_values").to_pylist(), files.column("size").to_pylist(), strict=True
+    ):
+        label = ", ".join(f"{name}={values[name]}" for name in columns)
+        totals[label] = totals.get(label, 0) + size
+    ranked = sorted(totals.items(), key=lambda item: -item[1])
+    bars = [Bar(label, size, size_text(size)) for label, size in ranked[:_SHOWN_PARTITIONS]]
+    rest = ranked[_SHOWN_PARTITIONS:]
+    if rest:
+        size = sum(size for _, size in rest)
+        bars.append(Bar(f"{len(rest):,} others", size, size_text(size)))
+    return bars
+
+
+def _size_bars(sizes: Sequence[int]) -> list[Bar]:
+    """How many files there are per order of magnitude."""
+    bins: dict[int, int] = {}
+    for size in sizes:
+        order = 0
+        while size >= _BIN_BASE << (2 * order):
+            order += 1
+        bins[order] = bins.get(order, 0) + 1
+    if not bins:
+        return []
+    bars = []
+    for order in range(min(bins), max(bins) + 1):
+        count = bins.get(order, 0)
+        bars.append(Bar(f"below {size_text(_BIN_BASE << (2 * order))}", count, f"{count:,}"))
+    return bars
+
+
+def _advice(state: Description, sizes: Sequence[int], log: TransactionLog) -> list[Advice]:
+    found = []
+    merge = log.options.merge
+    small = sum(size < merge.skip_split_threshold * merge.target_bytes for size in sizes)
+    path = state.table_path.replace("'", "''")
+    if small > 2 * max(1, state.size_bytes // merge.target_bytes):
+        text = f"{small:,} of {state.num_files:,} splits are small; fewer and larger ones are read faster."
+        found.append(Advice(text, f"MERGE SPLITS '{path}'"))
+    behind = state.version - (state.checkpoint_version or 0)
+    if behind > 2 * log.options.checkpoint.interval:
+        text = (
+            f"The newest checkpoint is {behind} versions behind, which every reader has to read one by one."
+        )
+        found.append(Advice(text, f"CHECKPOINT INDEXTABLES '{path}'"))
+    if state.files_in_cooldown:
+        text = f"{state.files_in_cooldown} splits could not be merged and are left alone for now."
+        found.append(Advice(text, f"DESCRIBE INDEXTABLES SKIPPED FILES '{path}'"))
+    if state.num_rows is None:
+        found.append(Advice("Some splits do not say how many rows they have, so counting has to open them."))
+    return found
+
+
+def size_text(value: float) -> str:
+    """A number of bytes as people read it."""
+    for unit in _UNITS[:-1]:
+        if value < _STEP:
+            return f"{value:,.0f} {unit}" if unit == "B" else f"{value:,.1f} {unit}"
+        value /= _STEP
+    return f"{value:,.1f} {_UNITS[-1]}"
+
+
+def _time(moment_ms: int) -> str:
+    return f"{dt.datetime.fromtimestamp(moment_ms / 1000, dt.UTC):%Y-%m-%d %H:%M:%S}"
+
+
+_STYLE = """
+:root { color-scheme: light dark; --back: #f7f7f5; --paper: #fff; --ink: #1d2329; --faint: #67707a;
+  --line: #e2e3df; --bar: #2f6f8f; --mark: #e6eff3; --mark-ink: #20536c; }
+@media (prefers-color-scheme: dark) { :root { --back: #14181c; --paper: #1c2227; --ink: #e4e7ea;
+  --faint: #96a0aa; --line: #2e363d; --bar: #5ba3c6; --mark: #223642; --mark-ink: #9cd0ea; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--back); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
+header, main { max-width: 60rem; margin: 0 auto; padding: 0 1.25rem; }
+header { padding-top: 2.5rem; }
+h1 { margin: 0; font-size: 1.9rem; letter-spacing: -.01em; }
+h2 { margin: 0 0 .75rem; font-size: 1rem; }
+p { margin: .25rem 0; } .path, .note, .label { color: var(--faint); } .path { overflow-wrap: anywhere; }
+section, .card { background: var(--paper); border: 1px solid var(--line); border-radius: 10px;
+  padding: 1.1rem 1.25rem; }
+section { margin: 1rem 0; }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(11rem, 1fr)); gap: 1rem;
+  margin: 1.5rem 0 1rem; }
+.card h2 { margin: 0; font-weight: 500; color: var(--faint); font-size: .85rem; }
+.value { font-size: 1.6rem; font-weight: 600; margin: .1rem 0; font-variant-numeric: tabular-nums; }
+.note { font-size: .85rem; min-height: 1.3em; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-size: .9rem; }
+th { text-align: left; color: var(--faint); font-weight: 500; }
+th, td { padding: .35rem .75rem .35rem 0; border-bottom: 1px solid var(--line); vertical-align: top;
+  overflow-wrap: anywhere; }
+tr:last-child td { border-bottom: 0; }
+td:first-child { white-space: nowrap; font-variant-numeric: tabular-nums; }
+.mark { background: var(--mark); color: var(--mark-ink); font-weight: 500; font-size: .8rem;
+  padding: .1rem .45rem; border-radius: 6px; white-space: nowrap; }
+.bar { display: grid; grid-template-columns: minmax(7rem, 14rem) 1fr 6rem; gap: .75rem;
+  align-items: center; font-size: .9rem; padding: .15rem 0; }
+.label { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+.track { background: var(--mark); border-radius: 4px; height: .8rem; overflow: hidden; }
+.track i { display: block; height: 100%; background: var(--bar); border-radius: 4px; }
+.amount { text-align: right; font-variant-numeric: tabular-nums; }
+ul { margin: 0; padding-left: 1.1rem; } li { margin: .3rem 0; }
+pre { background: var(--back); border: 1px solid var(--line); border-radius: 6px; padding: .5rem .75rem;
+  margin: .4rem 0; overflow-x: auto; }
+"""

@@ -1,0 +1,169 @@
+"""PURGE INDEXTABLE: what may go, what must stay, and what is only said in a dry run."""
+
+import pytest
+
+from indextables.errors import CorruptLogError, OptionError
+from indextables.ops.purge import PurgeRequest, may_delete, plan_purge, retention_hours, run_purge
+from indextables.ops.truncate_history import run_truncate
+from indextables.options import PurgeOptions
+from indextables.storage.store import ObjectMeta
+from support.upkeep import HOUR_MS, HandClock, StandIn, fingerprint
+
+NOW = 1_700_000_000_000
+
+
+def meta(path: str, age_hours: float = 1000, size: int = 1) -> ObjectMeta:
+    return ObjectMeta(path, size, NOW - round(age_hours * HOUR_MS), None)
+
+
+@pytest.fixture
+def table(tmp_path):
+    return StandIn(tmp_path / "t", clock=HandClock(NOW))
+
+
+def purge(table, **request):
+    return run_purge(table.handle(), PurgeRequest(**request))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "a.split",
+        "day=1/a.split",
+        "day=%20/b c.split",
+        ".0f8fad5b-d9cb-469f-a165-70867728950e.tmp",
+        "d=1/." + "0" * 32 + ".tmp",
+    ],
+)
+def test_splits_and_our_own_temporaries_are_ours_to_delete(path):
+    assert may_delete(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "a.parquet", "README.md", ".split", ".hidden.tmp", "a.split.bak", "_transaction_log/00000000000000000000.json",
+        "_transaction_log/x.split", "_transaction_log_backup/a.split", "day=1/_staging/a.split", ".trash/a.split",
+        "day=1/.cache/a.split", "/etc/a.split",
+    ],
+)  # fmt: skip
+def test_nothing_else_is_ever_touched(path):
+    assert not may_delete(path)
+
+
+def test_only_what_is_old_enough_and_needed_by_nobody_goes():
+    files = [meta("kept.split"), meta("young.split", 167), meta("edge.split", 168), meta("old.split", 168.1)]
+    files += [meta("future.split", -5), meta("notes.txt")]
+    assert [file.path for file in plan_purge(files, {"kept.split"}, NOW, 168)] == ["old.split"]
+
+
+def test_a_retention_below_the_minimum_is_refused_unless_the_check_is_off():
+    with pytest.raises(OptionError, match="24 hours"):
+        retention_hours(23, PurgeOptions())
+    assert retention_hours(24, PurgeOptions()) == 24
+    assert retention_hours(0, PurgeOptions(retention_check=False)) == 0
+    assert retention_hours(None, PurgeOptions()) == 168
+
+
+def test_orphans_go_and_every_version_stays_readable(table):
+    table.add("a.split", "b.split")
+    table.log.remove_files(["a.split"])
+    table.file("never-committed.split")
+    table.clock.pass_hours(200)
+    result = purge(table)
+    assert (result.status, result.orphaned_files_found, result.orphaned_files_deleted) == ("SUCCESS", 1, 1)
+    assert result.bytes_deleted == len("never-committed.split")
+    assert not (table.root / "never-committed.split").exists()
+    assert (table.root / "a.split").exists(), "version 1 can still be read and needs it"
+
+
+def test_a_removed_split_goes_once_no_version_can_be_rebuilt_that_has_it(table):
+    table.add("a.split", "b.split")
+    table.log.remove_files(["a.split"])
+    run_truncate(table.handle())
+    table.clock.pass_hours(200)
+    assert purge(table).orphaned_files_deleted == 1
+    assert (table.root / "b.split").exists()
+    assert not (table.root / "a.split").exists()
+
+
+def test_files_of_a_running_write_are_too_young_to_go(table):
+    table.add("a.split")
+    table.clock.pass_hours(200)
+    table.file("in-flight.split")
+    table.clock.pass_hours(20)
+    assert purge(table, older_than_hours=24).orphaned_files_found == 0
+
+
+def test_log_files_past_the_named_retention_go_first(table):
+    for n in range(5):
+        table.add(f"{n}.split")
+    table.log.overwrite_files([table.split("new.split")])
+    table.log.checkpoint()
+    table.age_log(hours=100)
+    table.clock.pass_hours(200)
+    result = purge(table, log_retention_hours=48)
+    assert result.transaction_logs_deleted == 6
+    assert result.orphaned_files_deleted == 5
+    assert table.live() == ["new.split"]
+
+
+def test_a_dry_run_says_the_same_and_changes_nothing(table):
+    """J: every DRY RUN leaves the directory byte-identical."""
+    for n in range(5):
+        table.add(f"{n}.split")
+    table.log.overwrite_files([table.split("new.split")])
+    table.log.checkpoint()
+    table.age_log(hours=100)
+    table.clock.pass_hours(200)
+    before = fingerprint(table.root)
+    dry = purge(table, log_retention_hours=48, dry_run=True)
+    assert fingerprint(table.root) == before
+    assert (dry.status, dry.dry_run, dry.orphaned_files_deleted, dry.bytes_deleted) == ("DRY RUN", True, 0, 0)
+    assert "0.split" in dry.message
+    real = purge(table, log_retention_hours=48)
+    assert (dry.orphaned_files_found, dry.transaction_logs_deleted) == (
+        real.orphaned_files_found,
+        real.transaction_logs_deleted,
+    )
+
+
+def test_a_split_that_comes_back_during_the_purge_is_spared(table, monkeypatch):
+    """Before each batch of deletes newly re-added paths are taken out."""
+    import indextables.ops.purge as module
+
+    table.add("a.split")
+    for n in range(4):
+        table.file(f"orphan{n}.split")
+    table.clock.pass_hours(200)
+    monkeypatch.setattr(module, "_BATCH", 2)
+    seen = []
+
+    def readd(stage, done, total):
+        if stage == "Deleting orphans" and done == 2 and not seen:
+            seen.append(done)
+            table.log.add_files([table.split("orphan3.split", on_disk=False)])
+
+    result = run_purge(table.handle(), PurgeRequest(), readd)
+    assert (result.orphaned_files_found, result.orphaned_files_deleted) == (4, 3)
+    assert (table.root / "orphan3.split").exists()
+    assert table.live() == ["a.split", "orphan3.split"]
+
+
+def test_a_log_that_cannot_be_read_in_full_stops_the_purge(table):
+    table.add("a.split")
+    table.add("b.split")
+    table.log.checkpoint()
+    table.file("orphan.split")
+    table.clock.pass_hours(200)
+    (table.log_dir / f"{1:020}.json").write_bytes(b"{broken")
+    with pytest.raises(CorruptLogError):
+        purge(table)
+    assert (table.root / "orphan.split").exists()
+
+
+def test_absolute_addresses_inside_the_table_count_as_needed(table):
+    table.file("a.split")
+    table.log.add_files([table.split(f"{table.handle().uri}/a.split", on_disk=False, partition_values={})])
+    table.clock.pass_hours(200)
+    assert purge(table).orphaned_files_found == 0

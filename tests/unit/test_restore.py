@@ -1,0 +1,95 @@
+"""RESTORE INDEXTABLES: an older version becomes the newest, by one commit on top."""
+
+import pyarrow as pa
+import pytest
+
+from indextables.errors import ConflictError, MissingSplitError, VersionNotFoundError
+from indextables.model.actions import AddAction, TxnAction
+from indextables.ops.restore import plan_restore, run_restore
+from support.upkeep import StandIn
+
+
+@pytest.fixture
+def table(tmp_path):
+    made = StandIn(tmp_path / "t")
+    made.add("a.split", "b.split")
+    made.log.overwrite_files([made.split("c.split")])
+    return made
+
+
+def test_the_plan_is_the_difference():
+    a, b, c = (AddAction(path=name) for name in "abc")
+    changed = AddAction(path="b", size=5)
+    assert plan_restore([b, c], [a, changed]) == ([a, changed], [c])
+    assert plan_restore([a], [a]) == ([], [])
+
+
+def test_the_old_files_are_live_again_and_history_stays(table):
+    """A13: the restored version equals the state a writer saw then."""
+    before = table.handle().snapshot(version=1).adds()
+    result = run_restore(table.handle(), 1)
+    assert (result.status, result.restored_version, result.version) == ("SUCCESS", 1, 3)
+    assert (result.files_added, result.files_removed) == (2, 1)
+    assert table.handle().list_files() == before
+    assert table.live(version=2) == ["c.split"]
+
+
+def test_restoring_can_be_undone(table):
+    run_restore(table.handle(), 1)
+    run_restore(table.handle(), 2)
+    assert table.live() == ["c.split"]
+
+
+def test_properties_are_restored_too(table):
+    table.log.update_properties({"owner": "later"})
+    run_restore(table.handle(), 1)
+    assert "owner" not in table.handle().metadata().configuration
+
+
+def test_restoring_the_newest_version_writes_nothing(table):
+    result = run_restore(table.handle(), 2)
+    assert (result.status, result.version) == ("NO ACTION", 2)
+    assert table.handle().latest_version() == 2
+
+
+def test_a_missing_file_stops_it_before_anything_is_committed(table):
+    (table.root / "a.split").unlink()
+    with pytest.raises(MissingSplitError, match=r"a\.split"):
+        run_restore(table.handle(), 1)
+    assert table.handle().latest_version() == 2
+
+
+def test_a_version_that_is_not_there_is_an_error_with_the_range(table):
+    with pytest.raises(VersionNotFoundError, match="0-2"):
+        run_restore(table.handle(), 9)
+
+
+def test_what_applications_recorded_is_kept(table):
+    """E10: a batch committed again after RESTORE writes nothing."""
+    table.log.add_files([table.split("d.split")], txn=TxnAction(app_id="app", version=5))
+    run_restore(table.handle(), 1)
+    log = table.handle()
+    current = log.latest_version()
+    assert log.add_files([table.split("e.split")], txn=TxnAction(app_id="app", version=5)) == current
+    assert table.live() == ["a.split", "b.split"]
+
+
+def test_a_foreign_change_meanwhile_is_a_conflict(table):
+    """DESIGN 4: restore -> error on any foreign data or metadata change."""
+    other = table.handle()
+
+    def interfere(stage, done, total):
+        if done == 0:
+            other.add_files([table.split("x.split")])
+
+    with pytest.raises(ConflictError):
+        run_restore(table.handle(), 1, interfere)
+    assert table.live() == ["c.split", "x.split"]
+
+
+def test_the_result_has_the_columns_of_the_command(table):
+    schema = run_restore(table.handle(), 1).to_arrow().schema
+    assert schema.names == [
+        "table_path", "status", "restored_version", "version", "files_added", "files_removed", "message",
+    ]  # fmt: skip
+    assert schema.field("version").type == pa.int64()
