@@ -158,3 +158,18 @@ def test_a_misspelt_setting_is_an_error_with_the_nearest_name(key: str, advice: 
 def test_settings_do_not_print_credentials() -> None:
     assert "hush" not in repr(settings_for(S3, {"aws_secret_access_key": "hush"}))
     assert "hush" not in repr(Settings(config={"a": "hush"}, client={"b": "hush"}))
+
+
+@pytest.mark.parametrize(
+    ("environment", "client"),
+    [
+        ({"AWS_ALLOW_HTTP": "true"}, {"allow_http": True}),
+        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}, {"allow_http": True}),
+        ({"AWS_PROXY_URL": "http://p", "AZURE_PROXY_URL": "http://q"}, {"proxy_url": "http://p"}),
+        ({"AWS_ENDPOINT_URL": "https://e", "AWS_REGION": "r"}, {}),
+    ],
+)
+def test_the_connection_follows_the_environment(environment: dict[str, str], client: dict) -> None:
+    assert settings_for(S3, {}, environment).client == client
+    assert settings_for(S3, {}, environment).config == {}
+    assert settings_for(S3, {"storage.allow_http": "false"}, environment).client["allow_http"] is False

@@ -232,7 +232,10 @@ class RemoteStore:
         if "retry_timeout_s" in given.retry:
             retry["retry_timeout"] = timedelta(seconds=given.retry["retry_timeout_s"])
         return _CLASSES[self._place.kind](
-            self._place.bucket, config=dict(given.config), client_options=client, retry_config=retry or None
+            self._place.bucket,
+            config=dict(given.config),
+            client_options=client or None,
+            retry_config=retry or None,
         )
 
     def _everything(self, directory: str, start_after: str | None) -> Iterator[Iterable[Any]]:

@@ -15,6 +15,7 @@ them; a misspelt key of the store's own kind is an error.
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -65,6 +66,7 @@ _ALIASES = {
     "gs": {"service_account_path": "service_account", "endpoint": "base_url", "token": "bearer_token"},
 }
 _AWS_HOST = re.compile(r"s3(?:[.-]([a-z]+(?:-[a-z]+)+-[0-9]))?[.]amazonaws[.]com")
+_ENDPOINTS = ("endpoint", "endpoint_url", "endpoint_url_s3", "base_url")
 _CLIENT_FLAGS = frozenset({"allow_http", "allow_invalid_certificates", "randomize_addresses"})
 
 
@@ -77,10 +79,16 @@ class Settings:
     retry: Mapping[str, float] = field(default_factory=dict)
 
 
-def settings_for(place: Location, options: Mapping[str, str]) -> Settings:
+def settings_for(
+    place: Location, options: Mapping[str, str], environment: Mapping[str, str] = os.environ
+) -> Settings:
     """Gather what applies to the store at `place` from everything that is set."""
     plain = {_bare(key): str(value) for key, value in options.items()}
-    found = {**_HADOOP[place.kind](plain, place), **_own(place.kind, plain)}
+    found = {
+        **_connection_of(place.kind, environment),
+        **_HADOOP[place.kind](plain, place),
+        **_own(place.kind, plain),
+    }
     if place.account and "account_name" not in found:
         found["account_name"] = place.account
     if place.host:
@@ -114,6 +122,22 @@ def _number(key: str, value: str) -> float:
         return float(value)
     except ValueError as error:
         raise OptionError(f"storage.{key} is {value!r}; it must be a number.", key=key) from error
+
+
+def _connection_of(kind: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """What the environment says about the connection.
+
+    obstore reads the rest of it by itself, but forgets this part once it is given any of it.
+    """
+    lowered = {key.lower(): value for key, value in environment.items()}
+    prefixes = _PREFIXES[kind]
+    found = {
+        name: lowered[prefix + name] for prefix in prefixes for name in _CLIENT if prefix + name in lowered
+    }
+    endpoints = (lowered.get(prefix + name, "") for prefix in prefixes for name in _ENDPOINTS)
+    if any(endpoint.startswith("http://") for endpoint in endpoints):
+        found.setdefault("allow_http", "true")
+    return found
 
 
 def _own(kind: str, plain: Mapping[str, str]) -> dict[str, str]:

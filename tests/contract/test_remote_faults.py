@@ -1,0 +1,222 @@
+"""Object stores when the network misbehaves: lost requests, lost answers, missing buckets, forks."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import uuid
+
+import pytest
+
+from indextables.errors import NotFoundError, StorageError
+from indextables.storage.store import Store, StoreSpec, open_store
+from support.servers import ObjectServer, lossy_proxy, s3_options, s3_server  # noqa: F401
+
+
+class Faults:
+    """The faults to come, in order, for requests of one method; and what was asked."""
+
+    def __init__(self, method: str, *faults: str | None) -> None:
+        self.method = method
+        self.faults = list(faults)
+        self.asked: list[str] = []
+
+    def __call__(self, method: str, path: str) -> str | None:
+        self.asked.append(method)
+        return self.faults.pop(0) if method == self.method and self.faults else None
+
+
+@pytest.fixture
+def root(s3_server: ObjectServer) -> str:  # noqa: F811
+    return f"{s3_server.root}/{uuid.uuid4().hex}"
+
+
+def direct(root: str, server: ObjectServer) -> Store:
+    return open_store(root, server.options)
+
+
+def test_a_creation_whose_answer_is_lost_is_found_to_be_ours(root: str, s3_server: ObjectServer) -> None:  # noqa: F811
+    """E5: our own content landed, so it is a success; and it was sent once."""
+    faults = Faults("PUT", "reply")
+    with lossy_proxy(s3_server.endpoint, faults) as endpoint:
+        store = open_store(root, s3_options(endpoint))
+        assert store.put_if_absent("log/1.json", b"ours") is True
+    assert faults.asked.count("PUT") == 1
+    assert direct(root, s3_server).get("log/1.json") == b"ours"
+
+
+def test_a_creation_whose_answer_is_lost_may_turn_out_to_be_a_conflict(
+    root: str,
+    s3_server: ObjectServer,  # noqa: F811
+) -> None:
+    """E5: the other's content is there, so this was no success."""
+    direct(root, s3_server).put("log/1.json", b"theirs")
+    for fault in ("reply", "request", "503"):
+        with lossy_proxy(s3_server.endpoint, Faults("PUT", fault)) as endpoint:
+            store = open_store(root, s3_options(endpoint))
+            assert store.put_if_absent("log/1.json", b"ours") is False
+    assert direct(root, s3_server).get("log/1.json") == b"theirs"
+
+
+@pytest.mark.parametrize("fault", ["request", "503"])
+def test_a_creation_that_never_arrived_raises_and_is_not_repeated_unasked(
+    root: str,
+    s3_server: ObjectServer,  # noqa: F811
+    fault: str,
+) -> None:
+    """E5: absent now is not absent for ever, so the caller decides; trying again works."""
+    faults = Faults("PUT", fault)
+    with lossy_proxy(s3_server.endpoint, faults) as endpoint:
+        store = open_store(root, s3_options(endpoint))
+        with pytest.raises(StorageError, match="Could not create") as caught:
+            store.put_if_absent("log/1.json", b"ours")
+        assert not isinstance(caught.value, NotFoundError)
+        assert f"{root}/log/1.json" in str(caught.value)
+        assert faults.asked.count("PUT") == 1
+        assert store.put_if_absent("log/1.json", b"ours") is True
+
+
+def test_reads_and_replacing_writes_are_repeated_quietly(root: str, s3_server: ObjectServer) -> None:  # noqa: F811
+    """They can be repeated without harm."""
+    direct(root, s3_server).put("a", b"1")
+    for method, work in (
+        ("GET", lambda store: store.get("a")),
+        ("GET", lambda store: store.list_level()),
+        ("HEAD", lambda store: store.head("a")),
+        ("PUT", lambda store: store.put("a", b"1")),
+    ):
+        for fault in ("503", "request"):
+            faults = Faults(method, fault)
+            with lossy_proxy(s3_server.endpoint, faults) as endpoint:
+                work(open_store(root, s3_options(endpoint)))
+            assert faults.asked.count(method) == 2
+    assert direct(root, s3_server).get("a") == b"1"
+
+
+def test_a_bucket_that_does_not_exist_is_an_error_never_an_empty_table(s3_server: ObjectServer) -> None:  # noqa: F811
+    """A7."""
+    store = open_store("s3://no-such-bucket/t", s3_server.options)
+    for ask in (
+        lambda: list(store.list()),
+        lambda: store.list_level("log"),
+        lambda: store.list_level("log", start_after="log/0"),
+        lambda: store.get("log/1"),
+        lambda: store.put("log/1", b""),
+        lambda: store.put_if_absent("log/1", b""),
+    ):
+        with pytest.raises(StorageError, match="bucket does not exist there") as caught:
+            ask()
+        assert not isinstance(caught.value, NotFoundError)
+        assert "s3://no-such-bucket/t" in str(caught.value)
+
+
+def test_an_endpoint_that_is_not_there_is_named_with_advice() -> None:
+    """A7."""
+    store = open_store("s3://bucket/t", {**s3_options("http://127.0.0.1:9"), "storage.max_retries": "0"})
+    for ask in (lambda: store.get("x"), lambda: list(store.list()), lambda: store.put_if_absent("x", b"")):
+        with pytest.raises(StorageError, match="check the endpoint") as caught:
+            ask()
+        assert not isinstance(caught.value, NotFoundError)
+        assert "s3://bucket/t" in str(caught.value)
+        assert "Debug source" not in str(caught.value)
+
+
+def test_errors_do_not_show_credentials() -> None:
+    secret = "c2VjcmV0"
+    store = open_store(
+        "az://box/t",
+        {
+            "azure_storage_account_name": "acct",
+            "azure_storage_sas_token": f"sv=2021-01-01&sp=r&sig={secret}",
+            "azure_storage_endpoint": "http://127.0.0.1:9/acct",
+            "storage.max_retries": "0",
+        },
+    )
+    for ask in (lambda: store.get("x"), lambda: list(store.list())):
+        with pytest.raises(StorageError) as caught:
+            ask()
+        error: BaseException | None = caught.value
+        while error is not None:
+            assert secret not in str(error)
+            error = error.__cause__
+
+
+def test_a_missing_account_is_an_error_of_ours() -> None:
+    with pytest.raises(StorageError, match="az://box/t"):
+        open_store("az://box/t", {}).get("x")
+
+
+@pytest.mark.parametrize("scheme", ["s3", "s3a", "s3n"])
+def test_hadoop_settings_reach_the_same_bucket(root: str, s3_server: ObjectServer, scheme: str) -> None:  # noqa: F811
+    store = open_store(
+        root.replace("s3:", f"{scheme}:"),
+        {
+            "fs.s3a.endpoint": s3_server.endpoint.removeprefix("http://"),
+            "fs.s3a.connection.ssl.enabled": "false",
+            "fs.s3a.access.key": "testing",
+            "fs.s3a.secret.key": "testing",
+            "fs.s3a.path.style.access": "true",
+            "fs.s3a.endpoint.region": "us-east-1",
+            "fs.s3a.threads.max": "10",
+        },
+    )
+    store.put("a", b"1")
+    assert direct(root, s3_server).get("a") == b"1"
+    assert store.uri == root
+
+
+def test_the_environment_is_used_where_nothing_is_set(root: str, s3_server: ObjectServer) -> None:  # noqa: F811
+    direct(root, s3_server).put("a", b"from the environment")
+    code = "import sys; from indextables.storage.store import open_store; print(open_store(sys.argv[1]).get('a'))"
+    run = subprocess.run(
+        [sys.executable, "-c", code, root],
+        env={
+            **os.environ,
+            "AWS_ENDPOINT_URL": s3_server.endpoint,
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": "testing",
+            "AWS_SECRET_ACCESS_KEY": "testing",
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "from the environment" in run.stdout
+
+
+_FORKED = """
+import os, pickle, sys
+from indextables.storage.store import open_store
+spec = pickle.loads(bytes.fromhex(sys.argv[1]))
+store = open_store(spec)
+if sys.argv[2] == "used":
+    store.put("a", b"1")
+reader, writer = os.pipe()
+if os.fork() == 0:
+    try:
+        open_store(spec).put("b", b"2")
+        os.write(writer, b"worked")
+    except Exception as error:
+        os.write(writer, f"{type(error).__name__}: {error}".encode())
+    os._exit(0)
+print(os.read(reader, 10000).decode())
+"""
+
+
+def _forked(spec: StoreSpec, state: str) -> str:
+    command = [sys.executable, "-c", _FORKED, pickle.dumps(spec).hex(), state]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def test_a_forked_child_is_told_instead_of_hanging(root: str, s3_server: ObjectServer) -> None:  # noqa: F811
+    answer = _forked(direct(root, s3_server).spec(), "used")
+    assert answer.startswith("StorageError")
+    assert "spawn" in answer
+
+
+def test_a_child_forked_before_the_first_use_works(root: str, s3_server: ObjectServer) -> None:  # noqa: F811
+    """Spark forks its Python workers from a daemon that has opened a store but not used it."""
+    assert _forked(direct(root, s3_server).spec(), "opened").strip() == "worked"
