@@ -41,7 +41,7 @@ bench: $(STAMP) java ## measure against named rivals; SIZES=1k,10k,100k,1M for t
 	$(BIN)/python -m benchmarks.run all --sizes $(SIZES)
 
 docs: $(STAMP) ## write the generated pages and run the examples in the documentation
-	$(BIN)/python -m indextables.options.reference > docs/options.md
+	$(BIN)/python -m indextables.options.page > docs/options.md
 	$(BIN)/python -m pytest tests/docs
 
 clean: ## remove the virtual environment and what was generated

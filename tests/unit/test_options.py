@@ -10,7 +10,7 @@ import pytest
 
 from indextables.errors import OptionError
 from indextables.options import KEYS, Options
-from indextables.options.reference import markdown
+from indextables.options.page import markdown
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -2,7 +2,7 @@
 
 Keys are written with the prefix `spark.indextables.` in session and Hadoop
 configurations; in `.option()` and `options=` the prefix may be left out. The
-options themselves stand in `groups`; `reference` turns them into
+options themselves stand in `groups`; `page` turns them into
 `docs/options.md`.
 """
 

@@ -1,6 +1,6 @@
 """The reference page of all options, made from their declarations.
 
-`python -m indextables.options.reference` prints what `docs/options.md` holds;
+`python -m indextables.options.page` prints what `docs/options.md` holds;
 a test compares the two.
 """
 
