@@ -50,7 +50,8 @@ class LogHandle:
         self._past: TtlCache[int, Snapshot] = TtlCache(
             options.transaction.cache_expiration_s, _PAST_SNAPSHOTS, clock.monotonic_s
         )
-        self._source = native_source(store, options, runtime, self._caches and self._caches.versions)
+        versions = None if self._caches is None else self._caches.versions
+        self._source = native_source(store, options, runtime, versions)
         self._lock = threading.RLock()
         self._current: Snapshot | None = None
         self._checked_s = 0.0
@@ -103,7 +104,7 @@ class LogHandle:
     def list_files(self, max_staleness_s: float | None = None) -> list[AddAction]:
         """The live files as whole actions, sorted by path."""
         snapshot = self._newest(max_staleness_s)
-        cache = self._caches and self._caches.files
+        cache = None if self._caches is None else self._caches.files
         return list(remembered(cache, _identity(snapshot), lambda: tuple(snapshot.adds())))
 
     def read_version(self, version: int) -> list[Action]:
@@ -121,7 +122,7 @@ class LogHandle:
             return []
         except CorruptLogError:
             return list(self._listing().commits)
-        cache = self._caches and self._caches.version_list
+        cache = None if self._caches is None else self._caches.version_list
         return list(remembered(cache, _identity(snapshot), lambda: tuple(self._listing().commits)))
 
     def latest_version(self) -> int:
@@ -131,13 +132,13 @@ class LogHandle:
     def protocol(self) -> ProtocolAction:
         """Which readers and writers the table asks for."""
         snapshot = self.snapshot()
-        cache = self._caches and self._caches.protocol
+        cache = None if self._caches is None else self._caches.protocol
         return remembered(cache, _identity(snapshot), lambda: snapshot.protocol)
 
     def metadata(self) -> MetadataAction:
         """Schema, partitioning and properties."""
         snapshot = self.snapshot()
-        cache = self._caches and self._caches.metadata
+        cache = None if self._caches is None else self._caches.metadata
         return remembered(cache, _identity(snapshot), lambda: snapshot.metadata)
 
     def history(self, limit: int | None = None) -> pa.Table:
@@ -199,18 +200,26 @@ class LogHandle:
                 self._checked_s, self._mark = self.runtime.clock.monotonic_s(), NEWS.mark(self.uri)
 
     def _at(self, version: int) -> Snapshot:
-        try:
-            newest = self._newest(None)
-        except CorruptLogError:
-            # The newest version is damaged; an older one may still be whole.
-            return Snapshot(self._source, load_state(self._source, version))
-        if newest.version == version:
-            return newest
-        found = self._past.get(version) if self._caches is not None else None
-        if found is None:
-            found = Snapshot(self._source, load_state(self._source, version))
+        current = self._current
+        known = current if current is not None and current.version == version else self._past.get(version)
+        if known is not None and self._is_still(known):
+            return known
+        found = Snapshot(self._source, load_state(self._source, version))
+        if self._caches is not None:
             self._past.put(version, found)
         return found
+
+    def _is_still(self, snapshot: Snapshot) -> bool:
+        """Whether a version's file is still the one the snapshot was made from, and no other table's."""
+        file = snapshot.segment.head
+        if file is None:
+            return False
+        try:
+            meta = self.store.head(self._source.path(file.name))
+        except NotFoundError:
+            return False
+        found = LogFile(file.name, file.version, "commit", meta.size, meta.modified_ms, meta.etag)
+        return found.identity == file.identity
 
     def _listing(self) -> Listing:
         return list_log(self.store, NATIVE)

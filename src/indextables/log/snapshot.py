@@ -18,7 +18,7 @@ from indextables.errors import CorruptLogError, NotFoundError
 from indextables.log.dialect import Dialect
 from indextables.log.protocol import LEGACY, check_readable
 from indextables.log.reading import LogSource, State, load_state
-from indextables.log.replay import LiveFiles, ReplayMetrics, ReplayRequest, choose
+from indextables.log.replay import LiveFiles, ReplayEngine, ReplayMetrics, ReplayRequest, choose
 from indextables.model.actions import (
     AddAction,
     CommitInfo,
@@ -116,13 +116,13 @@ class Snapshot:
     def protocol(self) -> ProtocolAction:
         """Which readers and writers the table asks for; 1/1 when it does not say."""
         head = self._state.head
-        return self._state.tail.protocol or (head and head.protocol) or LEGACY
+        return self._state.tail.protocol or (None if head is None else head.protocol) or LEGACY
 
     @property
     def metadata(self) -> MetadataAction:
         """Schema, partitioning and properties."""
         head = self._state.head
-        found = self._state.tail.metadata or (head and head.metadata)
+        found = self._state.tail.metadata or (None if head is None else head.metadata)
         if found is None:
             raise CorruptLogError(
                 f"{self.store.uri}: version {self.version} has no metaData action, so its schema is unknown. "
@@ -215,7 +215,7 @@ class Snapshot:
         """Choose the files a predicate cannot exclude; `columns` are columns of the files() form."""
         node = as_node(where, self.schema, self.options.search.time_zone)
         engines = {**self.source.engines, **self.runtime.engines}
-        chosen = engines[choose(self.options, self.num_files_hint, engines.keys(), engine)]
+        chosen: ReplayEngine = engines[choose(self.options, self.num_files_hint, engines.keys(), engine)]
         wanted = None if columns is None else frozenset(columns)
 
         def replay(state: State) -> LiveFiles:

@@ -1,0 +1,169 @@
+"""Which foreign commits each kind of commit tolerates (the table in the design, CONFORMANCE E4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from indextables.errors import ConflictError
+from indextables.log.changes import removals
+from indextables.log.commit import CommitPlan, Rule
+from indextables.log.conflicts import fits
+from indextables.model.fields import schema_to_json
+from indextables.predicate.parse import parse
+from support.builder import SCHEMA, LogBuilder, add, paths_of
+
+
+@pytest.fixture
+def builder():
+    return LogBuilder().create().append("a", "b")
+
+
+def plan(rule, **more):
+    return CommitPlan(rule.name, rule, lambda _: [add("ours")], **more)
+
+
+def merge_of_a(builder):
+    """A foreign commit that changes files but no rows."""
+
+    def build(base):
+        return [*removals(base, base.adds({"a"}), data_change=False), add("a2", data_change=False)]
+
+    return CommitPlan("MERGE", Rule.MERGE, build, sources=frozenset({"a"}))
+
+
+FOREIGN = {
+    "append": lambda builder: builder.append("foreign"),
+    "remove": lambda builder: builder.remove("a"),
+    "merge": lambda builder: builder.log().commit(merge_of_a(builder)),
+    "skip": lambda builder: builder.log().record_skipped_file("a", "r", "merge"),
+    "properties": lambda builder: builder.log().update_properties({"k": "v"}),
+}
+TOLERATED = {
+    (Rule.APPEND, "append"), (Rule.APPEND, "remove"), (Rule.APPEND, "merge"), (Rule.APPEND, "skip"),
+    (Rule.APPEND, "properties"),
+    (Rule.OVERWRITE, "merge"), (Rule.OVERWRITE, "skip"), (Rule.OVERWRITE, "properties"),
+    (Rule.OVERWRITE_WHERE, "merge"), (Rule.OVERWRITE_WHERE, "skip"), (Rule.OVERWRITE_WHERE, "properties"),
+    (Rule.MERGE, "append"), (Rule.MERGE, "skip"), (Rule.MERGE, "properties"),
+    (Rule.DELETE, "append"), (Rule.DELETE, "skip"), (Rule.DELETE, "properties"),
+    (Rule.EXCLUSIVE, "merge"), (Rule.EXCLUSIVE, "skip"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("foreign", FOREIGN)
+@pytest.mark.parametrize("rule", Rule)
+def test_a_commit_prepared_on_an_older_version(builder, rule, foreign):
+    """E4: rebased where the rule tolerates what happened, else refused with nothing written."""
+    read = builder.log().latest_version()
+    FOREIGN[foreign](builder)
+    sources = frozenset({"a"}) if rule in {Rule.MERGE, Rule.DELETE} else frozenset()
+    mine = plan(rule, read_version=read, sources=sources)
+    if (rule, foreign) in TOLERATED:
+        assert builder.log().commit(mine).version == read + 2
+        assert "ours" in paths_of(builder.log())
+    else:
+        with pytest.raises(ConflictError, match="nothing was committed"):
+            builder.log().commit(mine)
+        assert builder.log().latest_version() == read + 1
+
+
+def test_an_overwrite_without_a_read_version_replaces_what_is_there_now(builder):
+    builder.append("late")
+    builder.log().overwrite_files([add("new")])
+    assert paths_of(builder.log()) == ["new"]
+
+
+def test_an_overwrite_with_an_expected_version_refuses_foreign_rows(builder):
+    builder.append("late")
+    with pytest.raises(ConflictError, match="added late"):
+        builder.log().overwrite_files([add("new")], expected_version=1)
+
+
+def test_changes_outside_the_scope_of_an_overwrite_do_not_matter():
+    """The same for a predicate: only changes that can touch it are conflicts."""
+    builder = LogBuilder().create(partition_by=["day"])
+    builder.append(add("d1", partition_values={"day": "2024-01-01"}))
+    scope = parse("day = DATE '2024-01-01'", SCHEMA)
+    inside = plan(Rule.OVERWRITE_WHERE, scope=scope, read_version=1)
+    builder.append(add("d2", partition_values={"day": "2024-01-02"}))
+    assert builder.log().commit(inside).version == 3
+    builder.append(add("d1b", partition_values={"day": "2024-01-01"}))
+    with pytest.raises(ConflictError, match="added d1b"):
+        builder.log().commit(inside)
+    builder.remove("d2")
+    with pytest.raises(ConflictError):
+        builder.log().commit(plan(Rule.OVERWRITE_WHERE, scope=scope, read_version=3))
+    assert builder.log().commit(plan(Rule.OVERWRITE_WHERE, scope=scope, read_version=4)).version == 6
+
+
+def change_schema(builder, schema, partitions=None):
+    def build(base):
+        columns = base.partition_columns if partitions is None else partitions
+        return [replace(base.metadata, schema_string=schema_to_json(schema), partition_columns=columns)]
+
+    builder.log().commit(CommitPlan("CHANGE SCHEMA", Rule.EXCLUSIVE, build))
+
+
+class Overtaken:
+    def __init__(self, inner, foreign):
+        self.inner, self.foreign = inner, foreign
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def put_if_absent(self, path, data):
+        if self.foreign:
+            act, self.foreign = self.foreign, None
+            act()
+        return self.inner.put_if_absent(path, data)
+
+
+WIDER = pa.schema([*SCHEMA, pa.field("more", pa.string())])
+OTHER = pa.schema([("id", pa.string()), ("name", pa.string()), ("day", pa.date32())])
+
+
+@pytest.mark.parametrize(
+    ("schema", "partitions", "fine"), [(WIDER, (), True), (OTHER, (), False), (SCHEMA, ("day",), False)]
+)
+def test_an_append_overtaken_by_a_schema_change_goes_on_only_if_its_files_fit(
+    builder, schema, partitions, fine
+):
+    store = Overtaken(builder.store, lambda: change_schema(builder, schema, partitions))
+    log = LogBuilder(store, clock=builder.clock).log()
+    if fine:
+        assert log.add_files([add("ours")]) == 3
+    else:
+        with pytest.raises(ConflictError):
+            log.add_files([add("ours")])
+        assert builder.log().latest_version() == 2
+
+
+def test_a_skip_does_not_care_about_the_schema(builder):
+    store = Overtaken(builder.store, lambda: change_schema(builder, OTHER))
+    assert LogBuilder(store, clock=builder.clock).log().record_skipped_file("a", "r", "merge") == 3
+
+
+def test_which_files_fit_a_newer_schema():
+    old = pa.schema([("a", pa.int32()), ("b", pa.float32())])
+    assert fits(old, pa.schema([("a", pa.int64()), ("b", pa.float64()), ("c", pa.string())]))
+    assert not fits(old, pa.schema([("a", pa.int32())]))
+    assert not fits(
+        old, pa.schema([("a", pa.int64()), ("b", pa.float64()), pa.field("c", pa.string(), nullable=False)])
+    )
+    assert not fits(pa.schema([("a", pa.int64())]), pa.schema([("a", pa.int32())]))
+
+
+def test_an_exclusive_commit_that_begins_now_relies_on_nothing_older(builder):
+    builder.append("c")
+    assert builder.log().commit(plan(Rule.EXCLUSIVE)).version == 3
+
+
+def test_what_cannot_be_told_is_a_conflict(builder):
+    """A version between the plan's and the newest is gone from the log: nothing proves it harmless."""
+    from support.builder import commit_path
+
+    builder.append("c").append("d").checkpoint().lose(commit_path(2))
+    with pytest.raises(ConflictError, match="cannot be told"):
+        builder.log().commit(plan(Rule.EXCLUSIVE, read_version=1))
