@@ -1,0 +1,232 @@
+"""The facts of many files, from the Arrow table of the live ones; every answer is one kernel call or a few.
+
+The table has the form of `files()`: `num_records`, and the structs
+`partition_values`, `min`, `max` and `null_count`, of which only the needed
+fields have to be there. A field that is missing, or null, is not known, except
+that a null partition value is the value NULL.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.model.truncation import MARKER, REPLACEMENTS, successor
+from indextables.predicate.facts import spans_of
+from indextables.predicate.one_file import keeps_order
+from indextables.predicate.ordering import as_double, compare_array
+from indextables.predicate.tree import Cast, Column, Operand
+
+_UNKNOWN = pa.scalar(None, pa.bool_())
+_SEARCHED = 4  # lists longer than this are searched, shorter ones tested value by value
+
+
+class ManyFiles:
+    """A table of files; `partitions_only` shows what partition values decide without statistics."""
+
+    def __init__(
+        self, files: pa.Table, partition_columns: frozenset[str], *, partitions_only: bool = False
+    ) -> None:
+        self._files = files
+        self._partition_columns = partition_columns
+        self._partitions_only = partitions_only
+        self._known: dict[Operand, _Column] = {}
+
+    def column(self, operand: Operand) -> _Column:
+        """Return what is known of a column, seen through its cast if there is one."""
+        if operand not in self._known:
+            column = operand.column if isinstance(operand, Cast) else operand
+            if column.name in self._partition_columns:
+                found = self._partition(column)
+            elif self._partitions_only:
+                found = _Column()
+            else:
+                found = self._statistics(column)
+            self._known[operand] = _seen_as(found, operand)
+        return self._known[operand]
+
+    def constant(self, truth: bool | None) -> Any:
+        """Return one answer for all files."""
+        return pa.scalar(truth, pa.bool_())
+
+    def both(self, left: Any, right: Any) -> Any:
+        """Kleene's AND."""
+        return pc.and_kleene(left, right)
+
+    def either(self, left: Any, right: Any) -> Any:
+        """Kleene's OR."""
+        return pc.or_kleene(left, right)
+
+    def _child(self, struct: str, column: Column, kind: pa.DataType) -> Any:
+        if struct not in self._files.column_names:
+            return None
+        parent = self._files.column(struct)
+        position = parent.type.get_field_index(column.name) if pa.types.is_struct(parent.type) else -1
+        if position < 0 or parent.type.field(position).type != kind:
+            return None
+        return _flat(pc.struct_field(parent, [position]))
+
+    def _partition(self, column: Column) -> _Column:
+        values = self._child("partition_values", column, column.type)
+        if values is None:
+            return _Column()
+        null, present = pc.is_null(values), pc.is_valid(values)
+        parent = self._files.column("partition_values")
+        if parent.null_count:
+            known = _flat(pc.is_valid(parent))
+            null = pc.if_else(known, null, _UNKNOWN)
+            present = pc.if_else(known, present, _UNKNOWN)
+        return _Column(values, values, None, null, present, is_partition=True)
+
+    def _statistics(self, column: Column) -> _Column:
+        least = self._child("min", column, column.type)
+        greatest = self._child("max", column, column.type)
+        nulls = self._child("null_count", column, pa.int64())
+        present: Any = _UNKNOWN
+        if nulls is not None and "num_records" in self._files.column_names:
+            present = pc.not_equal(nulls, _flat(self._files.column("num_records")))
+        for bound in (least, greatest):
+            if bound is not None:
+                present = pc.or_kleene(present, pc.if_else(pc.is_valid(bound), True, _UNKNOWN))
+        null = _UNKNOWN if nulls is None else pc.not_equal(nulls, 0)
+        lower, _ = _uncut(_numbers(least), keep_prefix=True)
+        upper, cut = _uncut(_numbers(greatest), keep_prefix=False)
+        return _Column(lower, upper, cut, null, present)
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """Bounds by file. Where a maximum was cut, `upper` is null and `cut` holds its prefix."""
+
+    lower: Any = None
+    upper: Any = None
+    cut: Any = None
+    null: Any = _UNKNOWN
+    value: Any = _UNKNOWN
+    is_partition: bool = False
+
+    def may_be_null(self) -> Any:
+        return self.null
+
+    def may_have_value(self) -> Any:
+        return self.value
+
+    def may_be_below(self, value: Any, *, or_equal: bool) -> Any:
+        return _UNKNOWN if self.lower is None else compare_array("<=" if or_equal else "<", self.lower, value)
+
+    def may_be_above(self, value: Any, *, or_equal: bool) -> Any:
+        if self.upper is None:
+            return _UNKNOWN
+        whole = compare_array(">=" if or_equal else ">", self.upper, value)
+        if self.cut is None:
+            return whole
+        # A text lies above everything with a prefix if it is greater and does not begin with it itself.
+        prefixes = pa.array([value[:end] for end in range(len(value) + 1)], pa.string())
+        beyond = pc.and_(
+            compare_array("<", self.cut, value), pc.invert(pc.is_in(self.cut, value_set=prefixes))
+        )
+        return pc.coalesce(whole, pc.invert(beyond))
+
+    def may_be_one_of(self, values: tuple[Any, ...]) -> Any:
+        if (
+            self.lower is not None
+            and self.upper is not None
+            and len(values) > _SEARCHED
+            and self._is_searchable()
+        ):
+            return self._search(values)
+        found: Any = pa.scalar(False)
+        for low, high in spans_of(values):
+            within = pc.and_kleene(
+                self.may_be_below(high, or_equal=True), self.may_be_above(low, or_equal=True)
+            )
+            found = pc.or_kleene(found, within)
+        return found
+
+    def _is_searchable(self) -> bool:
+        kind = self.lower.type
+        if pa.types.is_decimal(kind) or pa.types.is_binary(kind) or not hasattr(pc, "search_sorted"):
+            return False
+        return not (self.is_partition and pa.types.is_floating(kind))
+
+    def _search(self, values: tuple[Any, ...]) -> Any:
+        """Count the values below the lower bound and up to the upper: where they differ one lies between."""
+        kind = self.lower.type
+        numbers = [value for value in values if not (isinstance(value, float) and math.isnan(value))]
+        ordered = pa.array(sorted(numbers), kind)
+        below = pc.fill_null(pc.search_sorted(ordered, self.lower, side="left"), 0)
+        upto = pc.search_sorted(ordered, self.upper, side="right")
+        if self.cut is not None:
+            ends = self.cut.dictionary_encode()
+            nexts = pa.array([successor(text) for text in ends.dictionary.to_pylist()], kind).take(
+                ends.indices
+            )
+            upto = pc.coalesce(upto, pc.search_sorted(ordered, nexts, side="left"))
+        found = pc.greater(pc.fill_null(upto, len(numbers)), below)
+        if len(numbers) < len(values):
+            found = pc.or_(found, pc.is_null(self.upper))
+        return found
+
+    def may_be_none_of(self, values: tuple[Any, ...]) -> Any:
+        if self.lower is None or self.upper is None:
+            return _UNKNOWN
+        single = pc.equal(self.lower, self.upper)
+        held: Any = self.lower
+        chosen = list(values)
+        if pa.types.is_floating(held.type):
+            single = pc.or_(single, pc.and_(pc.is_nan(self.lower), pc.is_nan(self.upper)))
+            held, chosen = pc.add(held, 0.0), [value + 0.0 for value in chosen]  # -0.0 hashes unlike 0.0
+        listed = pc.is_in(held, value_set=pa.array(chosen, held.type))
+        return pc.invert(pc.and_kleene(single, listed))
+
+    def may_start(self, prefix: str) -> Any:
+        if self.lower is None:
+            return pc.and_kleene(_UNKNOWN, self.may_be_above(prefix, or_equal=True))
+        after = pc.and_(compare_array(">", self.lower, prefix), pc.invert(pc.starts_with(self.lower, prefix)))
+        return pc.and_kleene(pc.invert(after), self.may_be_above(prefix, or_equal=True))
+
+    def may_start_otherwise(self, prefix: str) -> Any:
+        if self.lower is None or self.upper is None:
+            return _UNKNOWN
+        greatest = self.upper if self.cut is None else pc.coalesce(self.upper, self.cut)
+        same = pc.and_(pc.starts_with(self.lower, prefix), pc.starts_with(greatest, prefix))
+        return pc.invert(same)
+
+
+def _flat(values: Any) -> Any:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+def _numbers(bound: Any) -> Any:
+    """A NaN that a writer recorded says nothing of the numbers."""
+    if bound is None or not pa.types.is_floating(bound.type):
+        return bound
+    nan = pc.is_nan(bound)
+    return pc.if_else(nan, pa.scalar(None, bound.type), bound) if pc.any(nan).as_py() else bound
+
+
+def _uncut(bound: Any, *, keep_prefix: bool) -> tuple[Any, Any]:
+    """Return whole values (or, for minima, prefixes as good as whole), and the prefixes of cut ones apart."""
+    if bound is None or not pa.types.is_string(bound.type):
+        return bound, None
+    cut = pc.ends_with(bound, MARKER)
+    if not pc.any(cut).as_py():
+        return bound, None
+    nothing = pa.scalar(None, pa.string())
+    texts = pc.utf8_replace_slice(pc.if_else(cut, bound, nothing), -len(MARKER), 2**31 - 1, "")
+    prefixes = pc.utf8_rtrim(texts, REPLACEMENTS)
+    return pc.if_else(cut, prefixes if keep_prefix else nothing, bound), prefixes
+
+
+def _seen_as(found: _Column, operand: Operand) -> _Column:
+    if not isinstance(operand, Cast):
+        if operand.order == "binary":
+            return found
+    elif keeps_order(operand):
+        lower, upper = (None if end is None else as_double(end) for end in (found.lower, found.upper))
+        return _Column(lower, upper, None, found.null, found.value, found.is_partition)
+    return _Column(null=found.null, value=found.value)

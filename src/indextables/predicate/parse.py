@@ -1,0 +1,334 @@
+"""From SQL text, or a Python expression, to the tree.
+
+The grammar is Spark's, through sqlglot. A text that Spark itself would refuse
+(bad syntax, an unknown column, a literal that is no date) is an error here too.
+A part that Spark understands and the tree does not becomes `Unknown`, in its
+own words: it keeps every file when pruning and is an error for exact filters.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+from indextables.errors import PredicateError
+from indextables.model.types import TIMESTAMP_NTZ, type_from_sql, type_to_sql
+from indextables.predicate import coerce
+from indextables.predicate.coerce import FLIPPED, Unsupported
+from indextables.predicate.expr import Expr
+from indextables.predicate.literals import cast_value, names_zone
+from indextables.predicate.lower import Builder, decimal, integer
+from indextables.predicate.names import resolve
+from indextables.predicate.tree import (
+    NULL,
+    Cast,
+    Column,
+    Constant,
+    IsNull,
+    IsTrue,
+    Literal,
+    Node,
+    Not,
+    Operand,
+    Unknown,
+    all_of,
+    any_of,
+)
+
+_COMPARISONS = {"EQ": "=", "NullSafeEQ": "<=>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
+_NEGATED = {"NEQ": "=", "NullSafeNEQ": "<=>"}
+_MATCHES = {"StartsWith": "startswith", "EndsWith": "endswith", "Contains": "contains"}
+
+
+def as_node(where: str | Expr | Node | None, schema: pa.Schema, time_zone: str = "UTC") -> Node | None:
+    """Return the tree of a filter in any of its forms; None for none."""
+    if where is None:
+        return None
+    if isinstance(where, str):
+        return parse(where, schema, time_zone)
+    if isinstance(where, Expr):
+        return Builder(schema, time_zone).predicate(where)
+    if isinstance(where, Node):
+        return where
+    raise PredicateError(
+        f"a filter is SQL text or an expression made with col(...), not {type(where).__name__}",
+        part=repr(where),
+    )
+
+
+def parse(text: str, schema: pa.Schema, time_zone: str = "UTC") -> Node:
+    """Return the tree of a SQL condition over a table's columns.
+
+    Timestamps without an offset are read in `time_zone`.
+    """
+    return _Reader(schema, time_zone).predicate(_syntax(text))
+
+
+@lru_cache(maxsize=1)
+def _dialect() -> Any:
+    import sqlglot
+
+    return sqlglot.Dialect.get_or_raise("spark")
+
+
+def _syntax(text: str) -> Any:
+    from sqlglot.errors import ParseError, SqlglotError
+
+    try:
+        trees = _dialect().parser().parse(_joined(_dialect().tokenize(text), text), text)
+    except ParseError as bad:
+        first = bad.errors[0] if bad.errors else {}
+        at = f" at line {first.get('line')}, column {first.get('col')}" if first else ""
+        near = f" near {first.get('highlight')!r}" if first.get("highlight") else ""
+        raise PredicateError(f"the filter {text!r} is not valid SQL{at}{near}", part=text) from bad
+    except SqlglotError as bad:
+        raise PredicateError(f"the filter {text!r} is not valid SQL: {bad}", part=text) from bad
+    if len(trees) != 1 or trees[0] is None:
+        raise PredicateError(f"the filter {text!r} is not one condition", part=text)
+    return trees[0]
+
+
+def _joined(tokens: list[Any], text: str) -> list[Any]:
+    """Join strings that touch: in Spark a doubled quote is a quote."""
+    from sqlglot.tokens import TokenType
+
+    kept: list[Any] = []
+    for token in tokens:
+        before: Any = kept[-1] if kept else token
+        touching = before.end + 1 == token.start and text[before.end] == text[token.start]
+        if touching and before.token_type == token.token_type == TokenType.STRING:
+            before.text += text[token.start] + token.text
+            before.end = token.end
+        else:
+            kept.append(token)
+    return kept
+
+
+class _Reader:
+    """Walks sqlglot's tree."""
+
+    def __init__(self, schema: pa.Schema, zone: str) -> None:
+        self._schema = schema
+        self._zone = zone
+
+    def predicate(self, item: Any) -> Node:
+        """Read a condition; a part the tree cannot hold becomes Unknown."""
+        try:
+            return self._predicate(item)
+        except Unsupported:
+            return Unknown(item.sql(dialect="spark"))
+
+    def _predicate(self, item: Any) -> Node:
+        name = type(item).__name__
+        if name == "Paren":
+            return self.predicate(item.this)
+        if name in {"And", "Or"}:
+            join = all_of if name == "And" else any_of
+            return join([self.predicate(child) for child in item.flatten()])
+        if name == "Not":
+            return Not(self.predicate(item.this))
+        if name in _COMPARISONS:
+            return self._comparison(_COMPARISONS[name], item.this, item.expression)
+        if name in _NEGATED:
+            return Not(self._comparison(_NEGATED[name], item.this, item.expression))
+        if name == "Between":
+            low = self._comparison(">=", item.this, item.args["low"])
+            high = self._comparison("<=", item.this, item.args["high"])
+            return all_of([low, high])
+        if name == "In":
+            return self._in(item)
+        if name == "Is":
+            return self._is(item)
+        if name == "Boolean":
+            return Constant(value=bool(item.this))
+        if name == "Null":
+            return NULL
+        return self._function(name, item)
+
+    def _function(self, name: str, item: Any) -> Node:
+        if name in _MATCHES:
+            return coerce.match(_MATCHES[name], self._operand(item.this), self._literal(item.expression))
+        if name == "Like" and type(item.expression).__name__ not in {"Any", "All"}:
+            return coerce.like(self._operand(item.this), self._literal(item.expression))
+        if name == "Escape" and type(item.this).__name__ == "Like":
+            escape = self._literal(item.expression).value
+            if not isinstance(escape, str) or len(escape) != 1:
+                raise PredicateError("ESCAPE takes one character", part=item.sql(dialect="spark"))
+            return coerce.like(self._operand(item.this.this), self._literal(item.this.expression), escape)
+        if (
+            name == "Anonymous"
+            and str(item.this).lower() in {"isnull", "isnotnull"}
+            and len(item.expressions) == 1
+        ):
+            absent = self._is_null(item.expressions[0])
+            return absent if str(item.this).lower() == "isnull" else Not(absent)
+        operand = self._operand(item)
+        if not pa.types.is_boolean(operand.type):
+            raise PredicateError(
+                f"{item.sql(dialect='spark')} is {type_to_sql(operand.type)}, not a condition",
+                part=item.sql(dialect="spark"),
+            )
+        return coerce.compare("=", operand, Literal(True, pa.bool_()), self._zone)
+
+    def _comparison(self, op: str, left: Any, right: Any) -> Node:
+        if self._is_value(left):
+            op, left, right = FLIPPED[op], right, left
+        if not self._is_value(right):
+            raise Unsupported
+        if self._is_value(left):
+            return self._fold(op, left, right)
+        if type(right).__name__ in {"Boolean", "Null"} and self._is_condition(left):
+            return self._condition_is(op, left, right)
+        return coerce.compare(op, self._operand(left), self._literal(right), self._zone)
+
+    def _fold(self, op: str, left: Any, right: Any) -> Node:
+        """Settle a comparison of two literals, such as 1 = 1."""
+        first, second = self._literal(left), self._literal(right)
+        if first.value is None or second.value is None:
+            return Constant(value=first.value is None and second.value is None) if op == "<=>" else NULL
+        if first.type != second.type or isinstance(first.value, float):
+            raise Unsupported
+        a, b = first.value, second.value
+        truth = {"=": a == b, "<=>": a == b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[op]
+        return Constant(value=bool(truth))
+
+    def _is_condition(self, item: Any) -> bool:
+        name = type(item).__name__
+        if name == "Paren":
+            return self._is_condition(item.this)
+        return (
+            name
+            in {"And", "Or", "Not", "Between", "In", "Is", "Like"}
+            | _COMPARISONS.keys()
+            | _NEGATED.keys()
+            | _MATCHES.keys()
+        )
+
+    def _condition_is(self, op: str, left: Any, right: Any) -> Node:
+        condition = self.predicate(left)
+        wanted = None if type(right).__name__ == "Null" else bool(right.this)
+        if wanted is None or op not in {"=", "<=>"}:
+            raise Unsupported
+        meant = condition if wanted else Not(condition)
+        return meant if op == "=" else IsTrue(meant)
+
+    def _is(self, item: Any) -> Node:
+        kind = type(item.expression).__name__
+        if kind == "Null":
+            return self._is_null(item.this)
+        if kind == "Boolean":
+            return self._comparison("<=>", item.this, item.expression)
+        raise Unsupported
+
+    def _is_null(self, item: Any) -> Node:
+        if self._is_value(item):
+            return Constant(value=self._literal(item).value is None)
+        operand = self._operand(item)
+        if isinstance(operand, Cast):
+            raise Unsupported
+        return IsNull(operand)
+
+    def _in(self, item: Any) -> Node:
+        if item.args.get("query") or item.args.get("unnest") or not item.expressions:
+            raise Unsupported
+        if not all(self._is_value(value) for value in item.expressions):
+            raise Unsupported
+        literals = [self._literal(value) for value in item.expressions]
+        return coerce.in_list(self._operand(item.this), literals, self._zone)
+
+    def _is_value(self, item: Any) -> bool:
+        name = type(item).__name__
+        if name in {"Paren", "Neg", "Cast", "TryCast"}:
+            return self._is_value(item.this)
+        if name == "Concat":
+            return all(type(piece).__name__ == "Literal" for piece in item.expressions)
+        return name in {"Literal", "Boolean", "Null", "HexString", "RawString"}
+
+    def _operand(self, item: Any) -> Operand:
+        name = type(item).__name__
+        if name == "Paren":
+            return self._operand(item.this)
+        if name in {"Column", "Dot"}:
+            return self._column(item)
+        if name in {"Cast", "TryCast"} and not item.args.get("safe"):
+            return coerce.cast_operand(self._operand(item.this), self._type(item), self._zone)
+        raise Unsupported
+
+    def _column(self, item: Any) -> Column:
+        names: list[str] = []
+        while type(item).__name__ == "Dot":
+            names.insert(0, item.expression.name)
+            item = item.this
+        if type(item).__name__ != "Column":
+            raise Unsupported
+        return resolve([part.name for part in item.parts] + names, self._schema)
+
+    def _type(self, item: Any) -> pa.DataType:
+        text = item.args["to"].sql(dialect="spark").lower()
+        found = None if text.startswith(("char", "varchar")) or "collate" in text else type_from_sql(text)
+        if found is None:
+            raise Unsupported
+        return found
+
+    def _literal(self, item: Any) -> Literal:
+        name = type(item).__name__
+        if name == "Paren":
+            return self._literal(item.this)
+        if name == "Null":
+            return Literal(None, pa.string())
+        if name == "Boolean":
+            return Literal(bool(item.this), pa.bool_())
+        if name == "RawString":
+            return Literal(item.this, pa.string())
+        if name == "Concat":
+            return Literal("".join(piece.this for piece in item.expressions), pa.string())
+        if name == "HexString":
+            digits = item.this
+            return Literal(bytes.fromhex(digits if len(digits) % 2 == 0 else "0" + digits), pa.binary())
+        if name == "Neg":
+            return self._negated(item.this)
+        if name == "Literal":
+            return Literal(item.this, pa.string()) if item.is_string else _number(item.this)
+        if name in {"Cast", "TryCast"} and not item.args.get("safe"):
+            return self._cast(item)
+        raise Unsupported
+
+    def _negated(self, item: Any) -> Literal:
+        """Read `-128Y`, whose digits alone would not fit its type, as one literal."""
+        suffixed = type(item).__name__ == "TryCast" and type(item.this).__name__ == "Literal"
+        if suffixed and not item.this.is_string:
+            return self._cast(item, _negative(_number(item.this.this)))
+        return _negative(self._literal(item))
+
+    def _cast(self, item: Any, inner: Literal | None = None) -> Literal:
+        kind = self._type(item)
+        inner = inner or self._literal(item.this)
+        words = item.sql(dialect="spark")
+        if type(item).__name__ == "Cast" and kind == TIMESTAMP_NTZ and names_zone(str(inner.value)):
+            raise PredicateError(f"{words}: a TIMESTAMP_NTZ has no zone", part=words)
+        try:
+            return Literal(cast_value(inner.value, inner.type, kind, self._zone), kind)
+        except ValueError as bad:
+            raise PredicateError(f"{words}: {bad}", part=words) from bad
+
+
+def _number(text: str) -> Literal:
+    """Type a number as Spark does: digits by their size, decimal with a point, double with an exponent."""
+    if "e" in text.lower():
+        value = float(text)
+        if value in {float("inf"), float("-inf")}:
+            raise PredicateError(f"{text} is out of the range of a double", part=text)
+        return Literal(value, pa.float64())
+    return integer(int(text)) if text.isdigit() else decimal(Decimal(text), text)
+
+
+def _negative(literal: Literal) -> Literal:
+    if pa.types.is_integer(literal.type) or (pa.types.is_decimal(literal.type) and literal.type.scale == 0):
+        whole = integer(-int(literal.value))
+        return whole if pa.types.is_decimal(literal.type) else Literal(whole.value, literal.type)
+    if isinstance(literal.value, (float, Decimal)):
+        return Literal(-literal.value, literal.type)
+    raise Unsupported

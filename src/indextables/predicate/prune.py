@@ -1,0 +1,235 @@
+"""Which files can hold a row that matches: never one file too few.
+
+A file is dropped only when its partition values and statistics prove that the
+predicate is true for none of its rows. For that every node is asked whether it
+can be true for some row, and below a NOT whether it can be false; where nothing
+is known the answer is neither, and the file stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.model.stats import FileStats
+from indextables.predicate.coerce import like_pieces
+from indextables.predicate.facts import Facts, T
+from indextables.predicate.many_files import ManyFiles
+from indextables.predicate.one_file import OneFile
+from indextables.predicate.tree import (
+    And,
+    Compare,
+    Constant,
+    In,
+    IsNull,
+    IsTrue,
+    Like,
+    Match,
+    Node,
+    Not,
+    Or,
+    columns_of,
+)
+
+__all__ = [
+    "Needs",
+    "PruneMetrics",
+    "Pruned",
+    "Verdict",
+    "columns_needed",
+    "prune_file",
+    "prune_table",
+]
+
+
+class Verdict(Enum):
+    """What is known of a file: a match is possible, impossible, or cannot be told from what there is."""
+
+    KEEP = "keep"
+    DROP = "drop"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class PruneMetrics:
+    """How many files a prune saw and why it left some out; `reasons` has a text per file, null if kept."""
+
+    considered: int = 0
+    pruned_by_partition: int = 0
+    skipped_by_statistics: int = 0
+    kept: int = 0
+    reasons: pa.Array | None = None
+
+    def plus(self, other: PruneMetrics) -> PruneMetrics:
+        """Return the sum of two prunes over different files."""
+        reasons = None
+        if self.reasons is not None and other.reasons is not None:
+            reasons = pa.concat_arrays([self.reasons, other.reasons])
+        return PruneMetrics(
+            self.considered + other.considered,
+            self.pruned_by_partition + other.pruned_by_partition,
+            self.skipped_by_statistics + other.skipped_by_statistics,
+            self.kept + other.kept,
+            reasons,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """Which files stay (True), in the order they came, and the counts."""
+
+    mask: pa.BooleanArray
+    metrics: PruneMetrics
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """The columns whose partition values and statistics a prune asks for."""
+
+    partitions: frozenset[str]
+    statistics: frozenset[str]
+
+
+def columns_needed(node: Node | None, partition_columns: Collection[str]) -> Needs:
+    """Return what has to be read of the files before they can be pruned."""
+    names = frozenset(column.name for column in columns_of(node)) if node is not None else frozenset[str]()
+    partitions = names & frozenset(partition_columns)
+    return Needs(partitions, names - partitions)
+
+
+def prune_file(
+    node: Node | None,
+    stats: FileStats,
+    partition_values: Mapping[str, str | None],
+    schema: pa.Schema,  # noqa: ARG001 - the tree carries the types; kept beside prune_table's
+    partition_columns: Collection[str],
+) -> Verdict:
+    """Say of one file whether a row in it can match."""
+    if node is None:
+        return Verdict.KEEP
+    truth = _possible(node, True, OneFile(stats, partition_values, frozenset(partition_columns)))
+    return {True: Verdict.KEEP, False: Verdict.DROP, None: Verdict.UNKNOWN}[truth]
+
+
+def prune_table(
+    node: Node | None,
+    files: pa.Table,
+    schema: pa.Schema,  # noqa: ARG001 - the tree carries the types; kept for symmetry
+    partition_columns: Collection[str],
+    *,
+    explain: bool = False,
+) -> Pruned:
+    """Say of every file of a table (in the form of `files()`) whether a row in it can match."""
+    rows, columns = files.num_rows, frozenset(partition_columns)
+    parts = node.children if isinstance(node, And) else () if node is None else (node,)
+    facts = ManyFiles(files, columns)
+    alone = ManyFiles(files, columns, partitions_only=True)
+    everything: Any = pa.scalar(True)
+    by_partition = everything
+    reasons = pa.nulls(rows, pa.string()) if explain else None
+    for part in parts:
+        needs = columns_needed(part, columns)
+        first = _mask(_possible(part, True, alone), rows) if needs.partitions else everything
+        found = (
+            _mask(_possible(part, True, facts), rows) if needs.statistics or not needs.partitions else first
+        )
+        if reasons is not None:
+            reasons = _explained(reasons, part, first, found, rows)
+        by_partition = pc.and_(by_partition, first)
+        everything = pc.and_(everything, found)
+    mask = _spread(everything, rows)
+    return Pruned(mask, _metrics(mask, _spread(by_partition, rows), reasons))
+
+
+def _mask(truth: Any, rows: int) -> Any:
+    return pc.fill_null(_spread(truth, rows), True)
+
+
+def _spread(truth: Any, rows: int) -> Any:
+    if isinstance(truth, pa.Scalar):
+        return pa.repeat(truth, rows)
+    return truth.combine_chunks() if isinstance(truth, pa.ChunkedArray) else truth
+
+
+def _metrics(mask: Any, by_partition: Any, reasons: pa.Array | None) -> PruneMetrics:
+    after_partitions, kept = by_partition.true_count, mask.true_count
+    rows = len(mask)
+    return PruneMetrics(rows, rows - after_partitions, after_partitions - kept, kept, reasons)
+
+
+def _explained(reasons: pa.Array, part: Node, first: Any, found: Any, rows: int) -> pa.Array:
+    """Give files that this part of the conjunction drops their reason, unless an earlier part gave one."""
+    for mask, source in ((first, "partition values"), (found, "statistics")):
+        dropped = pc.and_(pc.invert(_spread(mask, rows)), pc.is_null(reasons))
+        reasons = pc.if_else(dropped, f"{source}: {part}", reasons)
+    return reasons
+
+
+def _possible(node: Node, wanted: bool, facts: Facts[T]) -> T:
+    """Whether the node can be `wanted` (true or false, not null) for some row."""
+    if isinstance(node, (And, Or)):
+        answers = [_possible(child, wanted, facts) for child in node.children]
+        # For a row to make a conjunction true every child must be; to make it false, one.
+        return reduce(facts.both if isinstance(node, And) == wanted else facts.either, answers)
+    if isinstance(node, Not):
+        return _possible(node.child, not wanted, facts)
+    if isinstance(node, IsNull):
+        column = facts.column(node.column)
+        return column.may_be_null() if wanted else column.may_have_value()
+    if isinstance(node, Compare):
+        return _comparison(node, wanted, facts)
+    if isinstance(node, In):
+        return _in(node, wanted, facts)
+    if isinstance(node, (Match, Like)):
+        return _text(node, wanted, facts)
+    if isinstance(node, IsTrue):
+        return _possible(node.child, True, facts) if wanted else facts.constant(None)
+    return facts.constant(node.value is wanted if isinstance(node, Constant) else None)
+
+
+def _comparison(node: Compare, wanted: bool, facts: Facts[T]) -> T:
+    column, value = facts.column(node.column), node.literal.value
+    if node.op in {"=", "<=>"}:
+        if wanted:
+            answer = facts.both(
+                column.may_be_below(value, or_equal=True), column.may_be_above(value, or_equal=True)
+            )
+        else:
+            answer = facts.either(
+                column.may_be_below(value, or_equal=False), column.may_be_above(value, or_equal=False)
+            )
+    elif (node.op in {"<", "<="}) == wanted:
+        answer = column.may_be_below(value, or_equal=("=" in node.op) == wanted)
+    else:
+        answer = column.may_be_above(value, or_equal=("=" in node.op) == wanted)
+    answer = facts.both(answer, column.may_have_value())
+    if node.op == "<=>" and not wanted:
+        return facts.either(answer, column.may_be_null())
+    return answer
+
+
+def _in(node: In, wanted: bool, facts: Facts[T]) -> T:
+    if not wanted and node.has_null:
+        return facts.constant(False)
+    column = facts.column(node.column)
+    values = tuple(literal.value for literal in node.values)
+    answer = column.may_be_one_of(values) if wanted else column.may_be_none_of(values)
+    return facts.both(answer, column.may_have_value())
+
+
+def _text(node: Match | Like, wanted: bool, facts: Facts[T]) -> T:
+    column = facts.column(node.column)
+    answer = facts.constant(None)
+    if isinstance(node, Match) and node.kind == "startswith":
+        answer = column.may_start(node.text) if wanted else column.may_start_otherwise(node.text)
+    elif isinstance(node, Like) and wanted:
+        pieces = like_pieces(node.pattern, node.escape)
+        if pieces and pieces[0].startswith("="):
+            answer = column.may_start(pieces[0][1:])
+    return facts.both(answer, column.may_have_value())

@@ -1,0 +1,283 @@
+"""The tree: what a filter says, with every name resolved and every literal typed.
+
+Truth has Spark's three values, so a node is true, false or null for a row, and
+a row matches where the whole is true. Dates in literals are days, timestamps
+microseconds (instants, so no node depends on a time zone), decimals `Decimal`.
+Comparisons have the column on their left; which type they compare in was
+settled when the tree was built, and shows as a `Cast` where it is not the
+column's own. `Unknown` stands for what the builder did not understand: pruning
+keeps every file for it, an exact row filter refuses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from indextables.model.calendar import format_date, format_instant
+from indextables.model.types import type_to_sql
+from indextables.predicate.expr import Expr, col
+
+__all__ = [
+    "FALSE",
+    "NULL",
+    "TRUE",
+    "And",
+    "Cast",
+    "Column",
+    "Compare",
+    "Constant",
+    "Expr",
+    "In",
+    "IsNull",
+    "IsTrue",
+    "Like",
+    "Literal",
+    "Match",
+    "Node",
+    "Not",
+    "Operand",
+    "Or",
+    "Unknown",
+    "all_of",
+    "any_of",
+    "col",
+    "columns_of",
+    "walk",
+]
+
+FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column or a field inside structs, as the schema spells it; `order` is how its strings compare."""
+
+    path: tuple[str, ...]
+    type: pa.DataType
+    order: str = "binary"
+
+    @property
+    def name(self) -> str:
+        """The dotted name, as statistics use it."""
+        return ".".join(self.path)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """A column seen as another type; `zone` is where local times of the cast are read."""
+
+    column: Column
+    type: pa.DataType
+    zone: str = "UTC"
+
+    def __str__(self) -> str:
+        return f"CAST({self.column} AS {type_to_sql(self.type).upper()})"
+
+
+Operand = Column | Cast
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A value in its internal form, with its type; None is SQL's NULL."""
+
+    value: Any
+    type: pa.DataType
+
+    def __str__(self) -> str:
+        return _literal_text(self.value, self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """`column op literal` with op one of = <=> < <= > >=; the literal is never null."""
+
+    op: str
+    column: Operand
+    literal: Literal
+
+    def __str__(self) -> str:
+        return f"{self.column} {self.op} {self.literal}"
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """`column IN (values)`; a NULL among the values is told apart, since it is never equal."""
+
+    column: Operand
+    values: tuple[Literal, ...]
+    has_null: bool = False
+
+    def __str__(self) -> str:
+        shown = [str(value) for value in self.values[:8]] + (["NULL"] if self.has_null else [])
+        more = f", ... {len(self.values) - 8} more" if len(self.values) > 8 else ""  # noqa: PLR2004 - readable
+        return f"{self.column} IN ({', '.join(shown)}{more})"
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """`column IS NULL`; never null itself."""
+
+    column: Column
+
+    def __str__(self) -> str:
+        return f"{self.column} IS NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A text test without wildcards; kind is `startswith`, `endswith` or `contains`."""
+
+    kind: str
+    column: Column
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}({self.column}, {_quote(self.text)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """`column LIKE pattern`, with `%` and `_` as wildcards."""
+
+    column: Column
+    pattern: str
+    escape: str = "\\"
+
+    def __str__(self) -> str:
+        suffix = "" if self.escape == "\\" else f" ESCAPE {_quote(self.escape)}"
+        return f"{self.column} LIKE {_quote(self.pattern)}{suffix}"
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All children."""
+
+    children: tuple[Node, ...]
+
+    def __str__(self) -> str:
+        return " AND ".join(_nested(child) for child in self.children)
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Any child."""
+
+    children: tuple[Node, ...]
+
+    def __str__(self) -> str:
+        return " OR ".join(_nested(child) for child in self.children)
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The opposite; null stays null."""
+
+    child: Node
+
+    def __str__(self) -> str:
+        return f"NOT {_nested(self.child)}"
+
+
+@dataclass(frozen=True, slots=True)
+class IsTrue:
+    """`child IS TRUE`: false where the child is null."""
+
+    child: Node
+
+    def __str__(self) -> str:
+        return f"{_nested(self.child)} IS TRUE"
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """TRUE, FALSE or NULL for every row."""
+
+    value: bool | None
+
+    def __str__(self) -> str:
+        return "NULL" if self.value is None else str(self.value).upper()
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A part that the builder did not understand, in its own words."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Node = Compare | In | IsNull | Match | Like | And | Or | Not | IsTrue | Constant | Unknown
+
+TRUE, FALSE, NULL = Constant(value=True), Constant(value=False), Constant(value=None)
+
+
+def all_of(nodes: list[Node]) -> Node:
+    """Return the conjunction of nodes; TRUE of none."""
+    if not nodes:
+        return TRUE
+    return nodes[0] if len(nodes) == 1 else And(tuple(nodes))
+
+
+def any_of(nodes: list[Node]) -> Node:
+    """Return the disjunction of nodes; FALSE of none."""
+    if not nodes:
+        return FALSE
+    return nodes[0] if len(nodes) == 1 else Or(tuple(nodes))
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Yield the node and everything below it."""
+    yield node
+    if isinstance(node, (And, Or)):
+        for child in node.children:
+            yield from walk(child)
+    elif isinstance(node, (Not, IsTrue)):
+        yield from walk(node.child)
+
+
+def columns_of(node: Node) -> frozenset[Column]:
+    """Return every column the tree speaks of."""
+    found = set()
+    for item in walk(node):
+        if isinstance(item, (Compare, In, IsNull, Match, Like)):
+            operand = item.column
+            found.add(operand.column if isinstance(operand, Cast) else operand)
+    return frozenset(found)
+
+
+def _nested(node: Node) -> str:
+    return f"({node})" if isinstance(node, (And, Or, Not)) else str(node)
+
+
+def _quote(text: str) -> str:
+    shown = text if len(text) <= 64 else text[:61] + "..."  # noqa: PLR2004 - readable in one line
+    return "'" + shown.replace("'", "''") + "'"
+
+
+def _literal_text(value: Any, kind: pa.DataType) -> str:
+    if value is None:
+        return "NULL"
+    if pa.types.is_timestamp(kind):
+        return (
+            f"TIMESTAMP '{format_instant(value)}Z'" if kind.tz else f"TIMESTAMP_NTZ '{format_instant(value)}'"
+        )
+    if pa.types.is_date(kind):
+        return f"DATE '{format_date(value)}'"
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, str):
+        return _quote(value)
+    if isinstance(value, bytes):
+        return f"X'{value[:32].hex().upper()}'"
+    return format(value, "f") if isinstance(value, Decimal) else str(value)
