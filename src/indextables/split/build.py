@@ -9,10 +9,12 @@ removed; splits published before that stay unseen, for PURGE to take away.
 from __future__ import annotations
 
 import uuid
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -210,6 +212,8 @@ def index_tags(spec: IndexSpec) -> dict[str, str | None]:
     tags: dict[str, str | None] = {"splitFormat": str(FORMAT_VERSION)}
     if spec.fields:
         tags["indexedFields"] = ",".join(f"{item.column}:{item.kind}" for item in spec.fields)
+        # Tells MERGE SPLITS without opening the split whether the table's settings have changed since.
+        tags["indexSettings"] = f"{zlib.crc32(msgspec.json.encode(spec.to_wire())):08x}"
     return tags
 
 
