@@ -13,7 +13,7 @@ from indextables.log.commit import CommitPlan, Rule
 from indextables.log.conflicts import fits
 from indextables.model.fields import schema_to_json
 from indextables.predicate.parse import parse
-from support.builder import SCHEMA, LogBuilder, add, paths_of
+from support.builder import SCHEMA, LogBuilder, add, commit_path, paths_of
 
 
 @pytest.fixture
@@ -81,21 +81,33 @@ def test_an_overwrite_with_an_expected_version_refuses_foreign_rows(builder):
         builder.log().overwrite_files([add("new")], expected_version=1)
 
 
-def test_changes_outside_the_scope_of_an_overwrite_do_not_matter():
-    """The same for a predicate: only changes that can touch it are conflicts."""
-    builder = LogBuilder().create(partition_by=["day"])
-    builder.append(add("d1", partition_values={"day": "2024-01-01"}))
-    scope = parse("day = DATE '2024-01-01'", SCHEMA)
-    inside = plan(Rule.OVERWRITE_WHERE, scope=scope, read_version=1)
-    builder.append(add("d2", partition_values={"day": "2024-01-02"}))
-    assert builder.log().commit(inside).version == 3
-    builder.append(add("d1b", partition_values={"day": "2024-01-01"}))
-    with pytest.raises(ConflictError, match="added d1b"):
-        builder.log().commit(inside)
-    builder.remove("d2")
-    with pytest.raises(ConflictError):
-        builder.log().commit(plan(Rule.OVERWRITE_WHERE, scope=scope, read_version=3))
-    assert builder.log().commit(plan(Rule.OVERWRITE_WHERE, scope=scope, read_version=4)).version == 6
+def on(day, path):
+    return add(path, partition_values={"day": day})
+
+
+@pytest.mark.parametrize(
+    ("foreign", "fine"),
+    [
+        (lambda builder: builder.append(on("2024-01-02", "other day")), True),
+        (lambda builder: builder.append(on("2024-01-01", "same day")), False),
+        (lambda builder: builder.append(add("no day")), False),
+        (lambda builder: builder.remove("d1"), False),
+        (lambda builder: builder.remove("d3"), True),
+    ],
+)
+def test_only_changes_that_can_touch_the_scope_of_an_overwrite_matter(foreign, fine):
+    """The table in the design: the same for a predicate or partitions, inside them."""
+    builder = LogBuilder().create(partition_by=["day"]).append(on("2024-01-01", "d1"), on("2024-01-03", "d3"))
+    mine = CommitPlan(
+        "OVERWRITE", Rule.OVERWRITE_WHERE, lambda _: [on("2024-01-01", "ours")],
+        scope=parse("day = DATE '2024-01-01'", SCHEMA), read_version=1,
+    )  # fmt: skip
+    foreign(builder)
+    if fine:
+        assert builder.log().commit(mine).version == 3
+    else:
+        with pytest.raises(ConflictError, match="nothing was committed"):
+            builder.log().commit(mine)
 
 
 def change_schema(builder, schema, partitions=None):
@@ -162,8 +174,6 @@ def test_an_exclusive_commit_that_begins_now_relies_on_nothing_older(builder):
 
 def test_what_cannot_be_told_is_a_conflict(builder):
     """A version between the plan's and the newest is gone from the log: nothing proves it harmless."""
-    from support.builder import commit_path
-
     builder.append("c").append("d").checkpoint().lose(commit_path(2))
     with pytest.raises(ConflictError, match="cannot be told"):
         builder.log().commit(plan(Rule.EXCLUSIVE, read_version=1))

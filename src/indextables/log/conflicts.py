@@ -72,7 +72,7 @@ def check_conflicts(plan: CommitPlan, first: Snapshot, base: Snapshot) -> None:
     `first` is the version the commit began with.
     """
     since = first.version if plan.read_version is None else plan.read_version
-    _check_sources(plan, base)
+    _check_sources(plan, first, base)
     relies = plan.rule is Rule.EXCLUSIVE or (
         plan.rule in {Rule.OVERWRITE, Rule.OVERWRITE_WHERE} and plan.read_version is not None
     )
@@ -110,10 +110,14 @@ def _look_up(base: Snapshot, version: int, since: int) -> LogFile:
     return LogFile(name, version, "commit", meta.size, meta.modified_ms, meta.etag)
 
 
-def _check_sources(plan: CommitPlan, base: Snapshot) -> None:
+def _check_sources(plan: CommitPlan, first: Snapshot, base: Snapshot) -> None:
     if not plan.sources:
         return
-    gone = sorted(plan.sources - {add.path for add in base.adds(plan.sources)})
+    if base is not first and base.state.head is first.state.head:
+        # All were live when the commit began, and everything since then is in the tail.
+        gone = sorted(path for path in plan.sources if path in base.state.tail.removed)
+    else:
+        gone = sorted(plan.sources - {add.path for add in base.adds(plan.sources)})
     if gone:
         more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
         raise ConflictError(

@@ -16,9 +16,10 @@ from typing import Any
 
 from indextables.cache import TtlCache
 from indextables.errors import CorruptLogError, LogTimeoutError, MissingVersionError, NotFoundError
-from indextables.log.dialect import Dialect, LogFile
+from indextables.log.dialect import Dialect, Hint, LogFile
 from indextables.log.replay import CheckpointHead, CheckpointReader, ReplayEngine, Tail, reduce_tail
 from indextables.log.segment import (
+    HINT_NAME,
     Segment,
     fill_gaps,
     find_segment,
@@ -116,6 +117,8 @@ def load_state(source: LogSource, version: int | None = None, rejected: Collecti
             segment = find_segment(store, dialect, version, hint=hint, rejected=damaged.keys())
         except MissingVersionError as lost:
             raise lost from next((cause for cause in damaged.values() if cause is not None), None)
+        if version is None and not damaged:
+            _compare(hint, segment, store.uri)
         try:
             head = None
             if segment.checkpoint is not None:
@@ -135,6 +138,16 @@ def load_state(source: LogSource, version: int | None = None, rejected: Collecti
             hint = read_hint(store, dialect)
             continue
         return State(segment, head, tail)
+
+
+def _compare(hint: Hint | None, segment: Segment, uri: str) -> None:
+    said = -1 if hint is None else hint.version
+    if said != segment.newest_checkpoint:
+        logger.warning(
+            "%s: %s %s, the newest checkpoint is %s; the listing decides",
+            uri, HINT_NAME, "says nothing" if hint is None else f"names version {said}",
+            "none" if segment.newest_checkpoint < 0 else f"that of version {segment.newest_checkpoint}",
+        )  # fmt: skip
 
 
 def refresh_state(source: LogSource, state: State) -> State:

@@ -57,17 +57,12 @@ class Segment:
 
 
 def read_hint(store: Store, dialect: Dialect) -> Hint | None:
-    """Read `_last_checkpoint`; None when it is missing or makes no sense (with a warning)."""
+    """Read `_last_checkpoint`; None when it is missing or makes no sense."""
     try:
         data = store.get(f"{dialect.log_dir}/{HINT_NAME}")
     except NotFoundError:
         return None
-    hint = dialect.decode_hint(data)
-    if hint is None:
-        logger.warning(
-            "%s/%s/%s cannot be read; listing the log instead", store.uri, dialect.log_dir, HINT_NAME
-        )
-    return hint
+    return dialect.decode_hint(data)
 
 
 def list_log(store: Store, dialect: Dialect, start: int | None = None) -> Listing:
@@ -107,10 +102,6 @@ def find_segment(
         listing = list_log(store, dialect, hint.version)
         if _usable(listing, dialect, version, rejected):
             return _whole(store, listing, dialect, version, hint=hint, rejected=rejected)
-        logger.warning(
-            "%s/%s/%s names version %d, which has no usable checkpoint; listing the whole log",
-            store.uri, dialect.log_dir, HINT_NAME, hint.version,
-        )  # fmt: skip
     return _whole(store, list_log(store, dialect), dialect, version, hint=hint, rejected=rejected)
 
 

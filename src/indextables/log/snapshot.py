@@ -72,6 +72,7 @@ class Snapshot:
         self._state = state
         self._lock = threading.RLock()
         self._kept: dict[str, Any] = {}
+        self._asked: tuple[frozenset[str], tuple[AddAction, ...]] | None = None
         self._require_readable()
 
     def __repr__(self) -> str:
@@ -238,12 +239,14 @@ class Snapshot:
     def adds(self, paths: Collection[str] | None = None) -> list[AddAction]:
         """Whole add actions, unknown fields included, sorted by path; of all live files or of some."""
         wanted = None if paths is None else frozenset(paths)
+        if wanted is not None and self._asked is not None and self._asked[0] == wanted:
+            return list(self._asked[1])
         found = self._sound(lambda state: list(self._stream(state, wanted)))
-        return sorted(found, key=lambda add: add.path)
-
-    def stream_adds(self) -> Iterator[AddAction]:
-        """Whole add actions one by one, in no order, without holding them all."""
-        return self._stream(self._state, None)
+        found.sort(key=lambda add: add.path)
+        if wanted is not None:
+            # A commit checks its sources and then builds from them: one look at the checkpoint serves both.
+            self._asked = wanted, tuple(found)
+        return found
 
     def _require_readable(self) -> None:
         """Raise when the table asks for more than this version reads; a dialect has its own rules."""

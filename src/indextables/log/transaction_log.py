@@ -68,7 +68,7 @@ class TransactionLog(LogHandle):
         actions = tuple(adds)
 
         def build(base: Snapshot) -> Sequence[Action]:
-            return (*changes.removals(base, base.stream_adds()), *actions)
+            return (*changes.removals(base, base.adds()), *actions)
 
         plan = CommitPlan(
             "OVERWRITE", Rule.OVERWRITE, build,
