@@ -12,9 +12,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from indextables.model.actions import AddAction
+from indextables.split.build import MOST_TEXT
 
 LARGEST_INDEXED = 1 << 30
-"""Text one index can hold; a merged split of an indexed table stays below it."""
+"""The largest split with an index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,8 @@ def _bins(members: list[AddAction], settings: MergeSettings) -> Iterable[tuple[A
     for add in members:
         more_text = add.uncompressed_size_bytes or 0
         overfull = size + add.size > settings.limit_bytes
-        too_much_text = settings.indexed and text + more_text > LARGEST_INDEXED
+        # Beyond this the builder would cut the split in two, and the next merge would do it all again.
+        too_much_text = settings.indexed and text + more_text > MOST_TEXT
         if current and (overfull or too_much_text or len(current) == settings.max_sources):
             yield tuple(current)
             current, size, text = [], 0, 0

@@ -1,0 +1,173 @@
+"""DELETE FROM INDEXTABLES: remove the rows for which a condition is true, in one commit.
+
+A split all of whose rows match, as its partition values and statistics prove,
+only leaves the log. One that can hold a match is looked into, reading the
+columns of the condition alone, and rewritten without the matching rows if
+there are any. Rows for which the condition is null stay, as in SQL. Rows that
+others append meanwhile stay too; a source that others remove is a conflict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from indextables.errors import ConflictError, DamagedSplitError, PredicateError
+from indextables.log.conflicts import CommitPlan, Rule
+from indextables.log.snapshot import Snapshot
+from indextables.log.transaction_log import TransactionLog
+from indextables.model.actions import Action, AddAction
+from indextables.ops.drop_partitions import removal
+from indextables.ops.existence import portable
+from indextables.ops.merge import table_spec
+from indextables.ops.outcomes import NO_ACTION, SUCCESS, DeleteResult
+from indextables.ops.progress import Progress, silent, watched
+from indextables.ops.rewriting import Piece, RewriteSetting, Rewritten, discard, rewrite, rows_matching
+from indextables.predicate.parse import as_node
+from indextables.predicate.prune import prune_table
+from indextables.predicate.tree import IsTrue, Node, Not
+
+OPERATION = "DELETE"
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePlan:
+    """What statistics say about a delete before any split is opened."""
+
+    whole: tuple[AddAction, ...]
+    """Every row of these matches."""
+    doubtful: tuple[AddAction, ...]
+    """These may hold rows that match and rows that do not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Emptied:
+    """A split that turned out to consist of matching rows only, or to have none; decided by looking."""
+
+    source: AddAction
+    rows: int
+    all: bool
+
+
+def plan_delete(snapshot: Snapshot, node: Node) -> DeletePlan:
+    """Sort the splits that may hold a match by whether all their rows must match."""
+    files = snapshot.plan(node).files
+    undecided = prune_table(Not(IsTrue(node)), files, snapshot.schema, snapshot.partition_columns).mask
+    adds = {add.path: add for add in snapshot.adds(files.column("path").to_pylist())}
+    whole: list[AddAction] = []
+    doubtful: list[AddAction] = []
+    for path, open_question in zip(files.column("path").to_pylist(), undecided.to_pylist(), strict=True):
+        (doubtful if open_question else whole).append(adds[path])
+    return DeletePlan(tuple(whole), tuple(doubtful))
+
+
+def run_delete(log: TransactionLog, where: Any, progress: Progress = silent) -> DeleteResult:
+    """Delete matching rows; nothing is committed unless everything could be read."""
+    snapshot = log.snapshot(max_staleness_s=0)
+    zone = log.options.search.time_zone
+    node = as_node(where, snapshot.schema, zone)
+    if node is None:
+        raise PredicateError("DELETE needs a condition; WHERE true deletes every row")
+    plan = plan_delete(snapshot, node)
+    done = list(_looked_into(log, snapshot, node, plan, progress))
+    emptied = [item for item in done if isinstance(item, Emptied) and item.all]
+    rewritten = [item for item in done if isinstance(item, Rewritten)]
+    removed = [*plan.whole, *(item.source for item in emptied)]
+    sources = [*removed, *(add for item in rewritten for add in item.sources)]
+    adds = [add for item in rewritten for add in item.adds]
+    if not sources:
+        message = "no row matches the condition"
+        return DeleteResult(log.uri, NO_ACTION, snapshot.version, 0, 0, 0, 0, 0, 0, message)
+    rows = _rows_deleted(plan, emptied, rewritten)
+    committed = _commit(log, sources, adds, where, rows)
+    return DeleteResult(
+        table_path=log.uri,
+        status=SUCCESS,
+        version=committed.version,
+        rows_deleted=rows,
+        files_removed=len(removed),
+        files_rewritten=len(sources) - len(removed),
+        files_added=len(adds),
+        attempts=committed.attempts,
+        conflicts=committed.conflicts,
+        message=f"deleted {'some' if rows is None else rows} rows in version {committed.version}",
+    )
+
+
+def _looked_into(
+    log: TransactionLog, snapshot: Snapshot, node: Node, plan: DeletePlan, progress: Progress
+) -> Iterator[Emptied | Rewritten]:
+    workers = log.runtime.workers
+    setting = RewriteSetting(
+        store=portable(log.store, workers),
+        schema=snapshot.schema,
+        partition_columns=snapshot.partition_columns,
+        spec=table_spec(snapshot),
+        options=log.options,
+        table_id=snapshot.table_id,
+        now_ms=log.runtime.clock.now_ms(),
+        data_change=True,
+        drop=node,
+        time_zone=log.options.search.time_zone,
+    )
+    pieces = [Piece(setting, (add,)) for add in plan.doubtful]
+    done: list[Emptied | Rewritten] = []
+    try:
+        for item in watched(workers.map(delete_from, pieces), progress, "Deleting rows", len(pieces)):
+            done.append(item)
+            _require_read(item)
+    except BaseException:
+        discard(log.store, [add for item in done if isinstance(item, Rewritten) for add in item.adds])
+        raise
+    yield from done
+
+
+def _require_read(item: Emptied | Rewritten) -> None:
+    if isinstance(item, Rewritten) and item.unreadable:
+        add, reason = item.unreadable[0]
+        raise DamagedSplitError(
+            f"DELETE cannot tell which rows of {add.path} match: {reason} Nothing was committed.",
+            path=add.path,
+        )
+
+
+def delete_from(piece: Piece) -> Emptied | Rewritten:
+    """Take the matching rows out of one split; one without any, or with nothing else, is not rewritten."""
+    (source,) = piece.sources
+    matching, total = rows_matching(piece)
+    if matching in (0, total):
+        return Emptied(source, matching, all=matching == total)
+    return rewrite(piece)
+
+
+def _rows_deleted(plan: DeletePlan, emptied: Sequence[Emptied], rewritten: Sequence[Rewritten]) -> int | None:
+    counts = [add.num_records for add in plan.whole]
+    if any(count is None for count in counts):
+        return None
+    known = sum(count for count in counts if count is not None)
+    inside = sum(item.rows_read - item.rows_written for item in rewritten)
+    return known + sum(item.rows for item in emptied) + inside
+
+
+def _commit(
+    log: TransactionLog, sources: Sequence[AddAction], adds: Sequence[AddAction], where: Any, rows: int | None
+) -> Any:
+    def build(_current: Snapshot) -> Sequence[Action]:
+        now_ms = log.runtime.clock.now_ms()
+        return [*(removal(add, now_ms) for add in sources), *adds]
+
+    plan = CommitPlan(
+        operation=OPERATION,
+        rule=Rule.DELETE,
+        build=build,
+        sources=frozenset(add.path for add in sources),
+        parameters={"predicate": str(where)},
+        metrics={} if rows is None else {"numDeletedRows": rows},
+    )
+    try:
+        return log.commit(plan)
+    except ConflictError:
+        # Certain not to have been committed, so nobody can need these files.
+        discard(log.store, adds)
+        raise

@@ -1,0 +1,177 @@
+"""MERGE SPLITS: put small splits together into larger ones, without changing a row.
+
+All groups of a run are one commit that says no data changed. A source that
+cannot be read becomes a skip with a cooldown and the rest goes on; one whose
+index is damaged, or was built by other settings than the table has now, is
+indexed anew. If another writer takes a source away meanwhile, the commit is a
+conflict, nothing changes and the new files are deleted again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from indextables.errors import ConflictError
+from indextables.log.conflicts import CommitPlan, Rule
+from indextables.log.cooldown import in_cooldown
+from indextables.log.snapshot import Snapshot
+from indextables.log.transaction_log import TransactionLog
+from indextables.model.actions import Action, AddAction
+from indextables.ops.drop_partitions import matching_paths, removal, require_partition_condition
+from indextables.ops.existence import portable
+from indextables.ops.failures import Failure, record_failures
+from indextables.ops.merge_plan import MergePlan, MergeSettings, plan_merge
+from indextables.ops.outcomes import DRY_RUN, NO_ACTION, SUCCESS, MergeResult
+from indextables.ops.progress import Progress, silent, watched
+from indextables.ops.rewriting import Piece, RewriteSetting, Rewritten, discard, rewrite
+from indextables.options import Options
+from indextables.split.build import index_tags
+from indextables.split.index_spec import IndexSpec, from_options
+
+OPERATION = "MERGE SPLITS"
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRequest:
+    """What the command asks for; None takes the option."""
+
+    where: Any = None
+    target_bytes: int | None = None
+    max_dest_splits: int | None = None
+    max_source_splits: int | None = None
+    dry_run: bool = False
+
+
+def plan_for(snapshot: Snapshot, request: MergeRequest, now_ms: int) -> MergePlan:
+    """What a merge of this version would do."""
+    options = snapshot.options.merge
+    spec = table_spec(snapshot)
+    paths = None
+    if request.where is not None:
+        paths = matching_paths(snapshot, require_partition_condition(request.where, snapshot))
+    settings = MergeSettings(
+        target_bytes=request.target_bytes or options.target_bytes,
+        threshold=options.skip_split_threshold,
+        max_sources=request.max_source_splits or options.max_source_splits,
+        max_groups=request.max_dest_splits,
+        indexed=bool(spec.fields),
+    )
+    cooling = in_cooldown(snapshot.skips, now_ms)
+    return plan_merge(snapshot.adds(paths), settings, cooling=cooling, outdated=partial(is_outdated, spec))
+
+
+def table_spec(snapshot: Snapshot) -> IndexSpec:
+    """The index settings a table has now."""
+    return from_options(Options.of(None, table=snapshot.metadata.configuration), snapshot.schema)
+
+
+def is_outdated(spec: IndexSpec, add: AddAction) -> bool:
+    """Whether a split was indexed by other settings than the table has now, as far as its add tells."""
+    ours = index_tags(spec)
+    theirs = add.tags or {}
+    return "splitFormat" in theirs and any(
+        theirs.get(key) != ours.get(key) for key in ("indexedFields", "indexSettings")
+    )
+
+
+def run_merge(log: TransactionLog, request: MergeRequest, progress: Progress = silent) -> MergeResult:
+    """Merge what the plan says, in one commit; failures are recorded in another."""
+    snapshot = log.snapshot(max_staleness_s=0)
+    plan = plan_for(snapshot, request, log.runtime.clock.now_ms())
+    if request.dry_run:
+        return _result(log, DRY_RUN, plan, len(plan.cooling), _dry_message(plan))
+    if not plan.groups:
+        return _result(log, NO_ACTION, plan, len(plan.cooling), "there is nothing to merge")
+    done = _rewritten(log, snapshot, plan, progress)
+    failures = [Failure(add, reason) for item in done for add, reason in item.unreadable]
+    record_failures(log, failures, OPERATION)
+    merged = [item for item in done if item.adds]
+    skipped = len(plan.cooling) + len(failures)
+    if not merged:
+        nothing = MergePlan((), plan.cooling, plan.considered)
+        return _result(log, NO_ACTION, nothing, skipped, "no group could be merged")
+    version = _commit(log, merged)
+    return MergeResult(
+        table_path=log.uri,
+        status=SUCCESS,
+        merged_files=sum(len(item.sources) for item in merged),
+        merge_groups=len(merged),
+        original_size_bytes=sum(add.size for item in merged for add in item.sources),
+        merged_size_bytes=sum(add.size for item in merged for add in item.adds),
+        skipped_files=skipped,
+        message=f"merged into {sum(len(item.adds) for item in merged)} splits in version {version}",
+    )
+
+
+def _rewritten(
+    log: TransactionLog, snapshot: Snapshot, plan: MergePlan, progress: Progress
+) -> list[Rewritten]:
+    workers = log.runtime.workers
+    setting = RewriteSetting(
+        store=portable(log.store, workers),
+        schema=snapshot.schema,
+        partition_columns=snapshot.partition_columns,
+        spec=table_spec(snapshot),
+        options=log.options,
+        table_id=snapshot.table_id,
+        now_ms=log.runtime.clock.now_ms(),
+        data_change=False,
+    )
+    pieces = [Piece(setting, group.sources) for group in plan.groups]
+    done: list[Rewritten] = []
+    try:
+        done.extend(watched(workers.map(rewrite_group, pieces), progress, "Merging splits", len(pieces)))
+    except BaseException:
+        discard(log.store, [add for item in done for add in item.adds])
+        raise
+    return done
+
+
+def rewrite_group(piece: Piece) -> Rewritten:
+    """Merge one group; what is left of it when sources fail must still be worth a merge."""
+    return rewrite(piece, least=min(2, len(piece.sources)))
+
+
+def _commit(log: TransactionLog, merged: Sequence[Rewritten]) -> int:
+    adds = [add for item in merged for add in item.adds]
+    sources = [add for item in merged for add in item.sources]
+
+    def build(_current: Snapshot) -> Sequence[Action]:
+        now_ms = log.runtime.clock.now_ms()
+        return [*(removal(add, now_ms, data_change=False) for add in sources), *adds]
+
+    plan = CommitPlan(
+        operation=OPERATION,
+        rule=Rule.MERGE,
+        build=build,
+        sources=frozenset(add.path for add in sources),
+        metrics={"numMergeGroups": len(merged), "numOutputRows": sum(item.rows_written for item in merged)},
+    )
+    try:
+        return log.commit(plan).version
+    except ConflictError:
+        # Certain not to have been committed, so nobody can need these files.
+        discard(log.store, adds)
+        raise
+
+
+def _result(log: TransactionLog, status: str, plan: MergePlan, skipped: int, message: str) -> MergeResult:
+    """The result of a run that merged nothing."""
+    files, size = len(plan.sources), plan.size_bytes
+    merged = None if status == DRY_RUN else 0
+    return MergeResult(log.uri, status, files, len(plan.groups), size, merged, skipped, message)
+
+
+def _dry_message(plan: MergePlan) -> str:
+    shown = "; ".join(
+        f"{', '.join(f'{key}={value}' for key, value in group.partition_values.items()) or 'table'}: "
+        f"{len(group.sources)} splits of {group.size_bytes} bytes"
+        for group in plan.groups[:_SHOWN]
+    )
+    more = f"; and {len(plan.groups) - _SHOWN} more groups" if len(plan.groups) > _SHOWN else ""
+    head = f"would merge {len(plan.sources)} splits in {len(plan.groups)} groups"
+    return f"{head}: {shown}{more}" if shown else head
