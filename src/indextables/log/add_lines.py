@@ -1,0 +1,178 @@
+"""Adds as lines: the text of a checkpoint between `"add":[` and `]`, one JSON object per line.
+
+A checkpoint is one JSON document, laid out so that it can be cut at line ends.
+A chunk is the text of some lines, each with the comma and the newline that end
+it. Chunks are written, compressed, inflated and decoded one by one, and the raw
+text of an add passes from one checkpoint to the next unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from indextables.errors import CorruptLogError
+from indextables.model.actions import AddAction, action_from_wire, action_to_wire
+
+CHUNK_LINES = 8192
+LINE_END = b",\n"
+_COMMA, _NEWLINE, _SPACE, _QUOTE, _BACKSLASH = 44, 10, 32, 34, 92
+_PATH_FIRST = np.frombuffer(b'{"path":"', dtype=np.uint8)
+_PATH_WINDOWS = (96, 512)
+_ENCODER = msgspec.json.Encoder()
+
+
+class _Keyed(msgspec.Struct):
+    path: str
+
+
+_KEYED = msgspec.json.Decoder(_Keyed)
+
+Bytes = npt.NDArray[np.uint8]
+Positions = npt.NDArray[np.int64]
+
+
+def encode_add(add: AddAction) -> bytes:
+    """The line of an add, without its end."""
+    return _ENCODER.encode(action_to_wire(add)[1])
+
+
+def decode_add(line: bytes, name: str) -> AddAction:
+    """The add of a line without its end; CorruptLogError names the file it stands in."""
+    try:
+        found = action_from_wire("add", msgspec.json.decode(line))
+    except (msgspec.DecodeError, UnicodeDecodeError, CorruptLogError) as bad:
+        raise _unreadable(name, bad) from bad
+    assert isinstance(found, AddAction)
+    return found
+
+
+def decode_path(line: bytes, name: str) -> str:
+    """Only the path of an add."""
+    try:
+        return _KEYED.decode(line).path
+    except (msgspec.DecodeError, UnicodeDecodeError) as bad:
+        raise _unreadable(name, bad) from bad
+
+
+def join_lines(lines: Sequence[bytes]) -> bytes:
+    """Lines without ends as one chunk."""
+    return LINE_END.join([*lines, b""])
+
+
+def line_array(chunk: bytes, name: str) -> pa.BinaryArray:
+    """The lines of a chunk with their ends, as slices of its text."""
+    view = np.frombuffer(chunk, dtype=np.uint8)
+    ends = np.flatnonzero(view == _NEWLINE)
+    complete = len(ends) > 0 and ends[-1] == len(view) - 1 and ends[0] > 0
+    if not complete or not (view[ends - 1] == _COMMA).all():
+        raise CorruptLogError(f"{name}: the adds are not one per line. The checkpoint is damaged.", file=name)
+    offsets = np.zeros(len(ends) + 1, dtype=np.int32)
+    offsets[1:] = ends + 1
+    return pa.BinaryArray.from_buffers(
+        pa.binary(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(chunk)]
+    )
+
+
+def line_chunk(lines: pa.BinaryArray) -> bytes:
+    """The text of an array of lines, the inverse of `line_array`."""
+    text, offsets = _text_and_offsets(lines)
+    return text[offsets[0] : offsets[-1]].tobytes()
+
+
+def bare_lines(lines: pa.BinaryArray) -> pa.StringArray:
+    """The lines as JSON texts: the comma before each line end becomes a space, which JSON passes over."""
+    text, offsets = _text_and_offsets(lines)
+    copy = text[offsets[0] : offsets[-1]].copy()
+    moved = (offsets - offsets[0]).astype(np.int32)
+    copy[moved[1:] - len(LINE_END)] = _SPACE
+    return pa.StringArray.from_buffers(len(lines), pa.py_buffer(moved), pa.py_buffer(copy))
+
+
+def lines_adds(lines: pa.BinaryArray, name: str) -> Iterator[AddAction]:
+    """The adds of lines as whole actions."""
+    for line in lines.to_pylist():
+        yield decode_add(line[: -len(LINE_END)], name)
+
+
+def line_paths(lines: pa.BinaryArray, name: str) -> pa.StringArray:
+    """The paths of lines.
+
+    The path is the first field of the adds we write, so it can be cut out for all lines at once; a line of
+    another kind makes the whole chunk be decoded.
+    """
+    found = _cut_paths(*_text_and_offsets(lines))
+    if found is not None:
+        return found
+    paths = [decode_path(line[: -len(LINE_END)], name) for line in lines.to_pylist()]
+    return pa.array(paths, pa.string())
+
+
+def _cut_paths(
+    text: Bytes, offsets: Positions, windows: Sequence[int] = _PATH_WINDOWS
+) -> pa.StringArray | None:
+    """The text between the quotes after `{"path":`; None where that is not all there is to it."""
+    width = windows[0]
+    begins = offsets[:-1] + len(_PATH_FIRST)
+    padded = np.concatenate(
+        [text[offsets[0] : offsets[-1]], np.zeros(width + len(_PATH_FIRST), dtype=np.uint8)]
+    )
+    begins -= offsets[0]
+    firsts = np.lib.stride_tricks.sliding_window_view(padded, len(_PATH_FIRST))[begins - len(_PATH_FIRST)]
+    if not (firsts == _PATH_FIRST).all():
+        return None
+    seen = np.lib.stride_tricks.sliding_window_view(padded, width)[begins]
+    quotes = seen == _QUOTE
+    if not quotes.any(axis=1).all():
+        return _cut_paths(text, offsets, windows[1:]) if len(windows) > 1 else None
+    lengths = quotes.argmax(axis=1)
+    before = np.arange(width) < lengths[:, None]
+    if ((seen == _BACKSLASH) & before).any():
+        return None
+    ends = np.zeros(len(begins) + 1, dtype=np.int32)
+    np.cumsum(lengths, out=ends[1:])
+    found = pa.StringArray.from_buffers(len(begins), pa.py_buffer(ends), pa.py_buffer(seen[before]))
+    try:
+        found.validate(full=True)
+    except pa.ArrowInvalid:
+        return None
+    return found
+
+
+def _text_and_offsets(lines: pa.BinaryArray) -> tuple[Bytes, Positions]:
+    _, offsets, text = lines.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int32)[lines.offset : lines.offset + len(lines) + 1]
+    return np.frombuffer(text, dtype=np.uint8), ends.astype(np.int64)
+
+
+def cut_text(text: bytes, chunk_bytes: int = 4 << 20) -> Iterator[bytes]:
+    """Cut a long text of lines into chunks at line ends."""
+    begin = 0
+    while begin < len(text):
+        end = text.find(b"\n", min(begin + chunk_bytes, len(text) - 1)) + 1 or len(text)
+        yield text[begin:end]
+        begin = end
+
+
+def chunk_raws(raws: Iterable[Any]) -> Iterator[bytes]:
+    """Chunks of lines from adds that stand in another layout, given as `msgspec.Raw`."""
+    lines: list[bytes] = []
+    for raw in raws:
+        text = bytes(raw)
+        lines.append(msgspec.json.format(text, indent=-1) if b"\n" in text or b"\r" in text else text)
+        if len(lines) == CHUNK_LINES:
+            yield join_lines(lines)
+            lines = []
+    if lines:
+        yield join_lines(lines)
+
+
+def _unreadable(name: str, bad: Exception) -> CorruptLogError:
+    return CorruptLogError(
+        f"{name} holds an add that cannot be read: {bad}. The checkpoint is damaged.", file=name
+    )

@@ -1,0 +1,125 @@
+"""The live adds of a snapshot as lines in path order: the checkpoint's lines merged with the tail's adds."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.log.add_columns import check_increasing
+from indextables.log.add_lines import (
+    CHUNK_LINES,
+    LINE_END,
+    encode_add,
+    join_lines,
+    line_array,
+    line_paths,
+    lines_adds,
+)
+from indextables.log.checkpoint import open_checkpoint
+from indextables.log.snapshot import Snapshot
+from indextables.model.stats import truncate_add
+from indextables.options import Options
+
+
+class Unsorted(Exception):  # noqa: N818 - not an error, a reason to sort first
+    """The checkpoint was not written in path order, or names a path twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Recent:
+    """The tail: lines of its adds in path order, and every path it touched."""
+
+    paths: list[bytes]
+    lines: pa.BinaryArray
+    touched: pa.StringArray
+
+
+def live_lines(snapshot: Snapshot, options: Options) -> Iterator[pa.BinaryArray]:
+    """Chunks of lines, each path once, ascending; `Unsorted` when the checkpoint does not allow that."""
+    state = snapshot.state
+    recent = _recent(snapshot)
+    done = 0
+    if state.segment.checkpoint is not None:
+        name = state.segment.checkpoint.files[0].name
+        previous: str | None = None
+        for lines in open_checkpoint(snapshot.store, state.segment.checkpoint).lines():
+            if not len(lines):
+                continue
+            paths = line_paths(lines, name)
+            if not check_increasing(paths, previous):
+                raise Unsorted
+            previous = paths[-1].as_py()
+            upto = bisect_left(recent.paths, previous.encode(), lo=done)
+            yield _shortened(_merge(lines, paths, recent, done, upto), snapshot, options, name)
+            done = upto
+    for begin in range(done, len(recent.paths), CHUNK_LINES):
+        lines = recent.lines[begin : min(begin + CHUNK_LINES, len(recent.paths))]
+        yield _shortened(lines, snapshot, options, "the log's tail")
+
+
+def sorted_live_lines(snapshot: Snapshot, options: Options) -> Iterator[pa.BinaryArray]:
+    """The same from a checkpoint in any order, which takes memory for all its lines."""
+    checkpoint = snapshot.segment.checkpoint
+    assert checkpoint is not None
+    name = checkpoint.files[0].name
+    live: dict[str, bytes] = {}
+    for lines in open_checkpoint(snapshot.store, checkpoint).lines():
+        live.update(zip(line_paths(lines, name).to_pylist(), lines.to_pylist(), strict=True))
+    for path in snapshot.state.tail.removed:
+        live.pop(str(path), None)
+    for add in snapshot.state.tail.adds.values():
+        live[add.path] = encode_add(add) + LINE_END
+    paths = sorted(live, key=str.encode)
+    for begin in range(0, len(paths), CHUNK_LINES):
+        chunk = b"".join(live[path] for path in paths[begin : begin + CHUNK_LINES])
+        yield _shortened(line_array(chunk, name), snapshot, options, name)
+
+
+def _recent(snapshot: Snapshot) -> _Recent:
+    tail = snapshot.state.tail
+    adds = sorted(tail.adds.values(), key=lambda add: add.path.encode())
+    touched = pa.array([*(add.path for add in adds), *map(str, tail.removed)], pa.string())
+    chunk = join_lines([encode_add(add) for add in adds])
+    lines = line_array(chunk, "the log's tail") if adds else pa.array([], pa.binary())
+    return _Recent([add.path.encode() for add in adds], lines, touched)
+
+
+def _merge(
+    lines: pa.BinaryArray, paths: pa.StringArray, recent: _Recent, begin: int, end: int
+) -> pa.BinaryArray:
+    """A chunk without the lines the tail touched, with the tail's lines `begin` to `end` in their places."""
+    gone = pc.is_in(paths, value_set=recent.touched)
+    if begin == end and not pc.any(gone).as_py():
+        return lines
+    kept = np.flatnonzero(~gone.to_numpy(zero_copy_only=False))
+    if begin == end:
+        return lines.take(pa.array(kept))
+    here = paths.to_pylist()
+    keys = [path.encode() for path in here]
+    places = np.array([bisect_left(keys, path) for path in recent.paths[begin:end]], dtype=np.int64)
+    order = np.insert(kept, np.searchsorted(kept, places), len(lines) + np.arange(end - begin))
+    return pa.concat_arrays([lines, recent.lines[begin:end]]).take(pa.array(order))
+
+
+def _shortened(lines: pa.BinaryArray, snapshot: Snapshot, options: Options, name: str) -> pa.BinaryArray:
+    """The lines with statistics over the limit cut; only lines long enough to hold one are decoded."""
+    if not options.stats.truncation_enabled:
+        return lines
+    suspects = np.flatnonzero(
+        pc.greater(pc.binary_length(lines), options.stats.max_length).to_numpy(zero_copy_only=False)
+    )
+    places = np.arange(len(lines))
+    changed: list[bytes] = []
+    for at, add in zip(suspects, lines_adds(lines.take(pa.array(suspects)), name), strict=True):
+        short, done = truncate_add(add, snapshot.schema, snapshot.partition_columns, options.stats)
+        if done.columns:
+            places[at] = len(lines) + len(changed)
+            changed.append(encode_add(short))
+    if not changed:
+        return lines
+    return pa.concat_arrays([lines, line_array(join_lines(changed), name)]).take(pa.array(places))
