@@ -10,7 +10,7 @@ from indextables.errors import OptionError, VersionNotFoundError
 from indextables.log.history import moment_of
 from indextables.model.actions import TxnAction
 from support.builder import LogBuilder, add, commit_path, paths_of
-from support.clock import START_MS
+from support.clock import DAY_MS, START_MS
 from support.faults import CountingStore
 
 
@@ -21,7 +21,7 @@ def at(ms):
 @pytest.fixture
 def hourly():
     """Versions 0 to 25, an hour apart, with checkpoints at 10 and 20."""
-    builder = LogBuilder().create()
+    builder = LogBuilder(options={"checkpointRetention.duration": 10 * DAY_MS}).create()
     for number in range(1, 26):
         builder.wait(hours=1).append(f"f{number:02d}")
     return builder

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from indextables.log.dialect import NATIVE
+from indextables.log.checkpoint import NativeCheckpointReader
+from indextables.log.checkpoint_writing import write_checkpoint
+from indextables.log.dialect import NATIVE, Checkpoint
 from indextables.log.reading import LogSource, VersionCache
 from indextables.log.reference import ReferenceEngine
 from indextables.log.snapshot import Snapshot
@@ -16,8 +18,9 @@ def native_source(
 ) -> LogSource:
     """How a native log in a store is read."""
     engines = {"reference": ReferenceEngine(), "columnar": ReferenceEngine()}
-    return LogSource(store, NATIVE, None, engines, options, runtime, versions)
+    return LogSource(store, NATIVE, NativeCheckpointReader(), engines, options, runtime, versions)
 
 
-def write_native_checkpoint(snapshot: Snapshot) -> None:
+def write_native_checkpoint(snapshot: Snapshot) -> Checkpoint:
     """Write a checkpoint of a snapshot and point to it."""
+    return write_checkpoint(snapshot, snapshot.options, snapshot.runtime.clock)

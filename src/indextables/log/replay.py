@@ -122,11 +122,10 @@ class CheckpointReader(Protocol):
     def adds(
         self, store: Store, checkpoint: Checkpoint, paths: AbstractSet[str] | None = None
     ) -> Iterator[AddAction]:
-        """Adds as whole actions, unknown fields included, streamed; only those of `paths` when given."""
-        ...
+        """Adds as whole actions, unknown fields included, streamed; only those of `paths` when given.
 
-    def verify(self, store: Store, checkpoint: Checkpoint) -> None:
-        """Read it to its end and raise unless it is whole; cleanup asks before it deletes what it covers."""
+        The checkpoint is read and checked to its end, however few paths are wanted.
+        """
         ...
 
 

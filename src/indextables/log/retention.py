@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from indextables.errors import CorruptLogError, NotFoundError, StorageError
 from indextables.log.dialect import Checkpoint, LogFile
 from indextables.log.reading import LogSource
-from indextables.log.segment import Listing, list_log
+from indextables.log.segment import Listing, list_log, read_hint, with_hint
 from indextables.options import RetentionOptions
 
 logger = logging.getLogger(__name__)
@@ -103,7 +103,10 @@ def run_cleanup(source: LogSource, current: int, now_ms: int, retention: Retenti
 def find_cleanup(source: LogSource, current: int, now_ms: int, retention: RetentionOptions) -> CleanupPlan:
     """List the log and choose what to delete; a checkpoint counts only when it can be read whole."""
     listing = list_log(source.store, source.dialect)
-    candidates = [item for item in source.dialect.checkpoints(listing.files) if item.version <= current]
+    hint = read_hint(source.store, source.dialect)
+    candidates = [
+        with_hint(item, hint) for item in source.dialect.checkpoints(listing.files) if item.version <= current
+    ]
     if not plan_cleanup(listing, candidates, {}, current=current, now_ms=now_ms, retention=retention).files:
         return CleanupPlan()
     sound: list[Checkpoint] = []
@@ -125,7 +128,8 @@ def find_cleanup(source: LogSource, current: int, now_ms: int, retention: Retent
 def _readable(source: LogSource, checkpoint: Checkpoint) -> bool:
     """Read the newest checkpoint to its end before anything it replaces is deleted."""
     try:
-        source.reader.verify(source.store, checkpoint)
+        for _ in source.reader.adds(source.store, checkpoint, frozenset()):
+            pass
     except (CorruptLogError, NotFoundError) as bad:
         logger.warning("%s: %s; what it covers is kept", source.store.uri, bad)
         return False

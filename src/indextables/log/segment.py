@@ -101,7 +101,11 @@ def find_segment(
     if hint is not None and (version is None or hint.version <= version):
         listing = list_log(store, dialect, hint.version)
         if _usable(listing, dialect, version, rejected):
-            return _whole(store, listing, dialect, version, hint=hint, rejected=rejected)
+            try:
+                return _whole(store, listing, dialect, version, hint=hint, rejected=rejected)
+            except (VersionNotFoundError, MissingVersionError):
+                # Only the whole listing can say which versions there are.
+                pass
     return _whole(store, list_log(store, dialect), dialect, version, hint=hint, rejected=rejected)
 
 
@@ -150,7 +154,7 @@ def segment_of(
         raise _no_such_version(wanted, listing, dialect, uri)
     sound = [item for item in checkpoints if item.identity not in rejected]
     below = [item for item in sound if item.version <= wanted]
-    checkpoint = _with_hint(below[0], hint) if below else None
+    checkpoint = with_hint(below[0], hint) if below else None
     first = 0 if checkpoint is None else checkpoint.version + 1
     missing = [number for number in range(first, wanted + 1) if number not in commits]
     if missing:
@@ -207,7 +211,8 @@ def _usable(listing: Listing, dialect: Dialect, version: int | None, rejected: C
     )
 
 
-def _with_hint(checkpoint: Checkpoint, hint: Hint | None) -> Checkpoint:
+def with_hint(checkpoint: Checkpoint, hint: Hint | None) -> Checkpoint:
+    """The checkpoint with the checksum and count the hint gives, if it is the one the hint means."""
     if hint is None or hint.version != checkpoint.version or (hint.format or "json") != checkpoint.format:
         return checkpoint
     return replace(checkpoint, checksum=hint.checksum, num_files=hint.num_files)

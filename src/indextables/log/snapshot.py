@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from indextables.errors import CorruptLogError, NotFoundError
-from indextables.log.dialect import Dialect
+from indextables.log.dialect import Checkpoint, Dialect
 from indextables.log.protocol import LEGACY, check_readable
 from indextables.log.reading import LogSource, State, load_state
 from indextables.log.replay import LiveFiles, ReplayEngine, ReplayMetrics, ReplayRequest, choose
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+_BASE = "adds"
+_KEPT_ADDS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,10 +279,23 @@ class Snapshot:
             rest = frozenset(path for path in wanted if path not in tail.adds and path not in tail.removed)
         if checkpoint is None or (rest is not None and not rest):
             return
-        for add in self.source.reader.adds(self.store, checkpoint, rest):
+        for add in self._base_adds(state, checkpoint, rest):
             key = self.dialect.key(add)
             if key not in tail.adds and key not in tail.removed:
                 yield add
+
+    def _base_adds(
+        self, state: State, checkpoint: Checkpoint, wanted: frozenset[str] | None
+    ) -> Iterable[AddAction]:
+        """The adds of the checkpoint; once all of a small one were asked for they are kept."""
+        kept: tuple[AddAction, ...] | None = state.memo.get(_BASE)
+        if kept is not None:
+            return kept if wanted is None else (add for add in kept if add.path in wanted)
+        found = self.source.reader.adds(self.store, checkpoint, wanted)
+        if wanted is not None or (self.num_files_hint or _KEPT_ADDS) >= _KEPT_ADDS:
+            return found
+        kept = state.memo[_BASE] = tuple(found)
+        return kept
 
     def _sound(self, question: Callable[[State], T]) -> T:
         """Ask about the files; a checkpoint that turns out damaged is replaced by what is older."""
