@@ -7,7 +7,6 @@ executors where there are many.
 
 from __future__ import annotations
 
-import struct
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
@@ -16,8 +15,9 @@ from typing import TYPE_CHECKING
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
 from indextables.ops.existence import portable, workers_for
+from indextables.ops.footers import parquet_metadata
 from indextables.ops.progress import Progress, silent, watched
-from indextables.split.layout import MAGIC, TAIL, SplitRef, read_footer
+from indextables.split.layout import TAIL, SplitRef, read_footer
 from indextables.split.source import Source
 from indextables.storage.store import Store, StoreSpec, open_store
 
@@ -65,13 +65,9 @@ def component_rows(log: TransactionLog, progress: Progress = silent) -> pa.Table
 
 def components_of(store: Store | StoreSpec, add: AddAction) -> list[Component]:
     """The components of one split, read from its footer."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     root = open_store(store) if isinstance(store, StoreSpec) else store
     footer = read_footer(Source.of(root, add.path), SplitRef.of(add))
-    tail = footer.body + struct.pack("<I", len(footer.body)) + MAGIC
-    metadata = pq.read_metadata(pa.BufferReader(MAGIC + tail))
+    metadata = parquet_metadata(footer)
     stored: Counter[str] = Counter()
     plain: Counter[str] = Counter()
     for group in range(metadata.num_row_groups):

@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Finding:
     """What an inspection found wrong with a split."""
 
     path: str
@@ -51,32 +51,32 @@ def whole_splits(
     work = partial(inspect_split, portable(store, workers), sizes)
     whole: set[str] = set()
     found = workers.map(work, adds, parallelism=parallelism)
-    for verdict in watched(found, progress, "Checking splits", len(adds)):
-        if verdict.rows is None:
-            whole.add(verdict.path)
+    for finding in watched(found, progress, "Checking splits", len(adds)):
+        if finding.rows is None:
+            whole.add(finding.path)
         else:
-            _log.warning("%s is not whole: %s", verdict.path, verdict.rows)
-        if verdict.index is not None:
+            _log.warning("%s is not whole: %s", finding.path, finding.rows)
+        if finding.index is not None:
             _log.warning(
-                "the index of %s is damaged: %s; MERGE SPLITS renews it", verdict.path, verdict.index
+                "the index of %s is damaged: %s; MERGE SPLITS renews it", finding.path, finding.index
             )
     return whole
 
 
-def inspect_split(store: Store | StoreSpec, sizes: Mapping[str, int], add: AddAction) -> Verdict:
+def inspect_split(store: Store | StoreSpec, sizes: Mapping[str, int], add: AddAction) -> Finding:
     """Check one split against its add action and its own checksums."""
     root = open_store(store) if isinstance(store, StoreSpec) else store
     size = sizes.get(add.path)
     if add.size and size is not None and size != add.size:
-        return Verdict(add.path, rows=f"it has {size} bytes and the log says {add.size}")
+        return Finding(add.path, rows=f"it has {size} bytes and the log says {add.size}")
     source = Source.of(root, add.path)
     try:
         manifest = read_footer(source, SplitRef(add.path, size)).manifest
         if add.num_records is not None and manifest.rows != add.num_records:
-            return Verdict(add.path, rows=f"it has {manifest.rows} rows and the log says {add.num_records}")
-        return Verdict(add.path, index=index_damage(source, manifest))
+            return Finding(add.path, rows=f"it has {manifest.rows} rows and the log says {add.num_records}")
+        return Finding(add.path, index=index_damage(source, manifest))
     except (SplitError, StorageError) as error:
-        return Verdict(add.path, rows=error.message)
+        return Finding(add.path, rows=error.message)
 
 
 def index_damage(source: Source, manifest: Manifest) -> str | None:

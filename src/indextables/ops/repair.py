@@ -197,9 +197,10 @@ def _require_empty(target: LogDirectory) -> None:
 
 def _read(job: RepairJob) -> Found:
     if job.request.from_splits:
-        from indextables.ops.rebuild import found_from_splits
+        from indextables.ops.rebuild import salvage
 
-        return found_from_splits(job.source, job.options, job.runtime, job.progress)
+        left = salvage(job.source, job.options, job.runtime, job.progress)
+        return Found(left.version, left.protocol, left.metadata, left.adds, left.skips, left.txns)
     snapshot = TransactionLog(job.source, job.options).snapshot()
     return Found(
         snapshot.version,

@@ -8,21 +8,19 @@ commit can name it.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from indextables.errors import DamagedSplitError, Error, SplitError, StorageError
+from indextables.errors import Error, SplitError, StorageError
 from indextables.model.actions import AddAction
-from indextables.model.fields import cast_table, decode_partition
 from indextables.options import Options
 from indextables.predicate.rows import mask
 from indextables.predicate.tree import Node, columns_of
 from indextables.split.build import build_splits
 from indextables.split.index_spec import IndexSpec
-from indextables.split.layout import SplitRef, read_footer
-from indextables.split.source import Source
+from indextables.split.layout import SplitRef
+from indextables.split.reader import open_split, to_table_schema
 from indextables.storage.store import Store, StoreSpec, open_store
 
 if TYPE_CHECKING:
@@ -101,18 +99,15 @@ def rewrite(piece: Piece, *, least: int = 1) -> Rewritten:
 
 def rows_matching(piece: Piece) -> tuple[int, int]:
     """How many rows of the sources are to be dropped, and how many there are; reads only what that takes."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     setting = piece.setting
     assert setting.drop is not None
     store = open_store(setting.store) if isinstance(setting.store, StoreSpec) else setting.store
     names = {column.path[0] for column in columns_of(setting.drop)} or set(setting.schema.names)
-    part = pa.schema([field for field in setting.schema if field.name in names])
     matching = total = 0
     for add in piece.sources:
-        for batch in split_rows(store, add, names):
-            rows = _in_table_form(batch, add, part, setting.partition_columns)
+        for rows in split_rows(store, add, setting.schema, names):
             total += rows.num_rows
             found = mask(setting.drop, rows, setting.schema, setting.time_zone)
             matching += pc.sum(found, min_count=0).as_py()
@@ -159,12 +154,12 @@ def _build(
 
 def _rows(
     store: Store, setting: RewriteSetting, sources: list[AddAction], counted: _Counted
-) -> Iterator[pa.RecordBatch]:
-    """The rows of all sources, in order, in the table's columns and types, without those to be dropped."""
+) -> Iterator[pa.Table]:
+    """The rows of all sources, in order, without those to be dropped."""
     for add in sources:
         try:
-            for batch in split_rows(store, add):
-                rows = _in_table_form(batch, add, setting.schema, setting.partition_columns)
+            for part in split_rows(store, add, setting.schema):
+                rows = part
                 counted.read += rows.num_rows
                 if setting.drop is not None:
                     rows = rows.filter(_kept(setting, rows))
@@ -175,83 +170,19 @@ def _rows(
             raise _UnreadableError(add, error) from error
 
 
-def _kept(setting: RewriteSetting, rows: pa.RecordBatch) -> pa.BooleanArray:
+def _kept(setting: RewriteSetting, rows: pa.Table) -> pa.BooleanArray:
     import pyarrow.compute as pc
 
     assert setting.drop is not None
     return pc.invert(mask(setting.drop, rows, setting.schema, setting.time_zone))
 
 
-def _in_table_form(
-    batch: pa.RecordBatch, add: AddAction, schema: pa.Schema, partition_columns: Collection[str]
-) -> pa.RecordBatch:
-    """Columns that came later are null, widened ones are cast, and partition columns are as the log says."""
-    import pyarrow as pa
-
-    rows = cast_table(batch, schema)
-    for at, field in enumerate(schema):
-        if field.name in partition_columns:
-            value = pa.scalar(decode_partition(add.partition_values.get(field.name), field.type), field.type)
-            rows = rows.set_column(at, field, pa.repeat(value, rows.num_rows))
-    return rows
-
-
 def split_rows(
-    root: Store, add: AddAction, columns: Collection[str] | None = None
-) -> Iterator[pa.RecordBatch]:
-    """Every row of a split, or of some of its columns, its footer and the pages read checked."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    source = Source.of(root, add.path)
-    read_footer(source, SplitRef.of(add))
-    local = source.store.local_path(source.path)
-    place: Any = local if local is not None else _RangedFile(source, add.size or source.size())
-    try:
-        with pq.ParquetFile(place, page_checksum_verification=True, pre_buffer=False) as file:
-            names = [name for name in file.schema_arrow.names if columns is None or name in columns]
-            yield from file.iter_batches(batch_size=_BATCH_ROWS, columns=names)
-    except (pa.ArrowException, OSError) as bad:
-        if isinstance(bad, Error):
-            raise
-        raise DamagedSplitError(
-            f"the rows of {source.name} cannot be read: {bad}. Bring back an intact copy, or restore a "
-            "version of the table without this file.",
-            path=source.name,
-        ) from bad
-
-
-class _RangedFile(io.RawIOBase):
-    """A remote split as Parquet readers want it: something to seek and read in."""
-
-    def __init__(self, source: Source, size: int) -> None:
-        self._source = source
-        self._size = size
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        self._at = start + offset
-        return self._at
-
-    def read(self, size: int | None = -1) -> bytes:
-        wanted = self._size - self._at if size is None or size < 0 else min(size, self._size - self._at)
-        if wanted <= 0:
-            return b""
-        data = bytes(self._source.read_one(self._at, wanted))
-        self._at += len(data)
-        return data
-
-    def readinto(self, buffer: Any) -> int:
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
+    root: Store, add: AddAction, schema: pa.Schema, columns: Collection[str] | None = None
+) -> Iterator[pa.Table]:
+    """Every row of a split in the table's columns and types, or in some of them, with every byte checked."""
+    wanted = [name for name in schema.names if columns is None or name in columns]
+    reader = open_split(root, SplitRef.of(add))
+    stored = [name for name in wanted if name in reader.columns]
+    for _, rows in reader.scan(stored):
+        yield to_table_schema(rows, schema, wanted, add.partition_values)

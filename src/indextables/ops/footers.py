@@ -1,0 +1,112 @@
+"""What the footer of a split says about it: enough to write the add action that a lost log held.
+
+Parquet's minima and maxima are bounds in our sense for types whose order is the
+same; those of floating point columns leave out NaN and are not taken over.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from indextables.errors import SplitError, StorageError
+from indextables.model.actions import AddAction
+from indextables.model.fields import normalise_schema
+from indextables.model.values import encode_stat
+from indextables.split.build import index_tags
+from indextables.split.index_spec import IndexSpec
+from indextables.split.layout import MAGIC, Footer, SplitRef, read_footer
+from indextables.split.source import Source
+from indextables.storage.store import Store, StoreSpec, open_store
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """A split as its footer describes it."""
+
+    add: AddAction
+    schema: pa.Schema
+    table_id: str
+    index_fields: tuple[Mapping[str, Any], ...]
+    replaces: tuple[str, ...]
+
+
+def rebuild_add(store: Store | StoreSpec, path: str) -> Rebuilt | str:
+    """The add action of a split, from its footer alone; a text that says why not when it cannot be read."""
+    root = open_store(store) if isinstance(store, StoreSpec) else store
+    try:
+        meta = root.head(path)
+        footer = read_footer(Source(root, path), SplitRef(path, meta.size))
+    except (SplitError, StorageError) as error:
+        return error.message
+    parquet = parquet_metadata(footer)
+    schema = normalise_schema(parquet.schema.to_arrow_schema())
+    manifest = footer.manifest
+    spec = IndexSpec.from_wire(manifest.fields)
+    low, high, nulls = _statistics(parquet, schema, frozenset(manifest.partition_values))
+    add = AddAction(
+        path=path,
+        partition_values=dict(manifest.partition_values),
+        size=meta.size,
+        modification_time=meta.modified_ms,
+        data_change=True,
+        stats=msgspec.json.encode({"numRecords": manifest.rows, "nullCount": nulls}).decode(),
+        tags=index_tags(spec),
+        min_values=low,
+        max_values=high,
+        num_records=manifest.rows,
+        footer_start_offset=footer.start,
+        footer_end_offset=footer.end,
+        hotcache_start_offset=manifest.offset,
+        hotcache_length=manifest.length,
+        has_footer_offsets=True,
+    )
+    return Rebuilt(add, schema, manifest.table_id, manifest.fields, manifest.replaces)
+
+
+def parquet_metadata(footer: Footer) -> pq.FileMetaData:
+    """Parquet's own view of a footer that has been read already."""
+    tail = footer.body + struct.pack("<I", len(footer.body)) + MAGIC
+    return pq.read_metadata(pa.BufferReader(MAGIC + tail))
+
+
+def _statistics(
+    parquet: pq.FileMetaData, schema: pa.Schema, partition_columns: frozenset[str]
+) -> tuple[dict[str, str], dict[str, str], dict[str, int]]:
+    """Minima, maxima and null counts by column, over all row groups; a column with a gap has none."""
+    low: dict[str, str] = {}
+    high: dict[str, str] = {}
+    nulls: dict[str, int] = {}
+    positions = {parquet.schema.column(at).path: at for at in range(parquet.num_columns)}
+    for item in schema:
+        at = positions.get(item.name)
+        if at is None or item.name in partition_columns:
+            continue
+        found = [parquet.row_group(group).column(at).statistics for group in range(parquet.num_row_groups)]
+        if all(stats is not None and stats.has_null_count for stats in found):
+            nulls[item.name] = sum(stats.null_count for stats in found)
+        if _is_bounded(item.type):
+            _bounds(item, found, low, high)
+    return low, high, nulls
+
+
+def _is_bounded(kind: pa.DataType) -> bool:
+    unordered = pa.types.is_floating(kind) or pa.types.is_nested(kind) or pa.types.is_binary(kind)
+    return not (unordered or pa.types.is_null(kind))
+
+
+def _bounds(item: pa.Field, found: list[Any], low: dict[str, str], high: dict[str, str]) -> None:
+    known = [stats for stats in found if stats is not None and (stats.has_min_max or stats.num_values == 0)]
+    valued = [stats for stats in known if stats.has_min_max]
+    if len(known) != len(found) or not valued:
+        return
+    least = encode_stat(min(stats.min for stats in valued), item.type)
+    greatest = encode_stat(max(stats.max for stats in valued), item.type)
+    if least is not None and greatest is not None:
+        low[item.name], high[item.name] = least, greatest
