@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["apply_skipping", "files", "read", "replay"]
 
 
-def files(
+def files(  # noqa: PLR0917 - the names are the interface
     uri: Any,
     where: Any = None,
     version: int | None = None,
@@ -64,7 +64,7 @@ def read(
     version: int | None = None,
     options: Mapping[str, str] | None = None,
 ) -> Any:
-    """Return the live rows of a Delta table as a DataFrame: deletion vectors applied, columns by logical name.
+    """Return the live rows of a Delta table as a DataFrame, deletion vectors applied.
 
     `where` filters the rows exactly, and files that cannot match are not read.
     """

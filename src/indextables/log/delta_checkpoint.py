@@ -89,8 +89,8 @@ class DeltaCheckpointReader:
                 version=checkpoint.version,
             )
         for path in manifest.parquet:
-            kind = add_fields(store, path, checkpoint)
-            read_adds(store, path, checkpoint, [] if kind is None else [field.name for field in kind])
+            for piece in pieces_of(store, path, checkpoint):
+                read_adds(store, piece, checkpoint, [field.name for field in piece.add])
 
     def _all_adds(self, store: Store, checkpoint: Checkpoint) -> Iterator[AddAction]:
         manifest = self.manifest(store, checkpoint)
@@ -134,37 +134,42 @@ class DeltaCheckpointReader:
         )
 
 
-def read_adds(
-    store: Store, path: str, checkpoint: Checkpoint, leaves: Iterable[str], *, threads: bool = True
-) -> pa.Table:
-    """Read the wanted parts of the `add` column of one Parquet file, rows without an add left out.
+@dataclass(frozen=True, slots=True)
+class AddRows:
+    """Some row groups of a Parquet file that holds adds: a piece of work for one thread."""
+
+    path: str
+    groups: tuple[int, ...]
+    add: pa.StructType
+    """Arrow type of the file's `add` column."""
+
+
+def pieces_of(store: Store, path: str, checkpoint: Checkpoint) -> list[AddRows]:
+    """Cut a file of a checkpoint into its row groups, those without any add left out."""
+    with _reading(path, checkpoint):
+        file = _open(store, path)
+        if "add" not in file.schema_arrow.names:
+            return []
+        kind = file.schema_arrow.field("add").type
+        return [AddRows(path, (group,), kind) for group in _without_nulls(file, "add.path")]
+
+
+def read_adds(store: Store, piece: AddRows, checkpoint: Checkpoint, leaves: Iterable[str]) -> pa.Table:
+    """Read the wanted parts of the `add` column of a piece, rows without an add left out.
 
     `leaves` are dotted paths below `add`; those the file does not have are left out.
     The result has one column per field of `add`, with paths decoded.
     """
-    with _reading(path, checkpoint):
-        file = _open(store, path)
-        if "add" not in file.schema_arrow.names:
-            return pa.table({"path": pa.array([], pa.string())})
-        kept = _without_nulls(file, "add.path")
-        table = file.read_row_groups(
-            kept, columns=[f"add.{leaf}" for leaf in {"path", *leaves}], use_threads=threads
-        )
+    with _reading(piece.path, checkpoint):
+        columns = [f"add.{leaf}" for leaf in {"path", *leaves}]
+        table = _open(store, piece.path).read_row_groups(piece.groups, columns=columns, use_threads=False)
         column = table.column("add")
         fields = [column.type.field(at) for at in range(column.type.num_fields)]
         flat = pa.Table.from_arrays(column.flatten(), schema=pa.schema(fields))
         if flat.column("path").null_count:
             flat = flat.filter(flat.column("path").is_valid())
-        return flat.set_column(
-            flat.schema.get_field_index("path"), "path", decode_paths(flat.column("path").cast(pa.string()))
-        )
-
-
-def add_fields(store: Store, path: str, checkpoint: Checkpoint) -> pa.StructType | None:
-    """Arrow type of the `add` column of a Parquet file; None when it has none."""
-    with _reading(path, checkpoint):
-        schema = _open(store, path).schema_arrow
-        return schema.field("add").type if "add" in schema.names else None
+        at = flat.schema.get_field_index("path")
+        return flat.set_column(at, "path", decode_paths(flat.column("path").cast(pa.string())))
 
 
 class _reading:  # noqa: N801

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.log.delta_columns import DeltaColumns, Leaf
-from indextables.log.delta_text import json_texts, record_counts, typed, typed_partition
+from indextables.log.delta_text import json_texts, map_values, record_counts, typed, typed_partition, whole
 from indextables.log.files_table import file_uris
 from indextables.model.actions import AddAction
 from indextables.storage.store import Store
@@ -26,7 +26,9 @@ COLUMNS = (
     "min", "max", "null_count", "stats", "data_change", "tags", "deletion_vector",
 )  # fmt: skip
 # Typing every statistic of every file costs more than finding the files: it is done on request.
-DEFAULT_COLUMNS = tuple(name for name in COLUMNS if name not in {"min", "max", "null_count"})
+DEFAULT_COLUMNS = (
+    "path", "dv", "size", "modification_time", "num_records", "partition_values", "stats", "deletion_vector",
+)  # fmt: skip
 KEY_COLUMNS = ("path", "dv")
 
 _STRINGS = pa.map_(pa.string(), pa.string())
@@ -101,7 +103,7 @@ class Wanted:
 def files_form(raw: pa.Table, columns: DeltaColumns, wanted: Wanted, store: Store) -> pa.Table:
     """Lay `add` rows out in the files() form, in the order given; partitions and statistics typed."""
     known = _statistics(raw, wanted)
-    paths = raw.column("path").combine_chunks()
+    paths = whole(raw.column("path"))
     arrays: dict[str, Any] = {}
     for name in COLUMNS:
         if name not in wanted.columns:
@@ -137,7 +139,7 @@ def raw_table(adds: Sequence[AddAction]) -> pa.Table:
 
 def vector_ids(vectors: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Unique ids of an array of `deletionVector` objects, null where there is none."""
-    array = vectors.combine_chunks() if isinstance(vectors, pa.ChunkedArray) else vectors
+    array = whole(vectors)
     if array.null_count == len(array):
         return pa.nulls(len(array), pa.string())
     kind, place, offset = (_child(array, name) for name in ("storageType", "pathOrInlineDv", "offset"))
@@ -172,16 +174,22 @@ def _vectors(vectors: pa.Array) -> pa.Array:
 
 
 def _partition_values(raw: pa.Table, columns: DeltaColumns) -> pa.Array:
+    """Typed values; a row with one that cannot be read has no struct at all, so nothing is concluded from it."""
     if not columns.partition_columns:
         return pa.array([{}] * min(raw.num_rows, 1), pa.struct([])).take(pa.repeat(0, raw.num_rows))
     values = _column(raw, "partitionValues", _STRINGS)
     children, fields = [], []
+    unread = pa.repeat(False, raw.num_rows)
     for name, physical in columns.physical_partitions().items():
         field = pa.field(name, columns.schema.field(name).type)
-        text = pc.map_lookup(values, pa.scalar(physical, values.type.key_type), "first")
-        children.append(typed_partition(text, field.type))
+        text = map_values(values, physical)
+        child = typed_partition(text, field.type)
+        if child.null_count != text.null_count:
+            lost = pc.and_(pc.is_null(child), pc.fill_null(pc.not_equal(text, ""), fill_value=False))
+            unread = pc.or_(unread, lost)
+        children.append(child)
         fields.append(field)
-    return pa.StructArray.from_arrays(children, fields=fields)
+    return pa.StructArray.from_arrays(children, fields=fields, mask=unread)
 
 
 def _statistics(raw: pa.Table, wanted: Wanted) -> dict[str, pa.Array]:
@@ -191,7 +199,7 @@ def _statistics(raw: pa.Table, wanted: Wanted) -> dict[str, pa.Array]:
     if "stats_parsed" not in raw.column_names:
         known = _from_text(_column(raw, "stats", pa.string()), wanted.leaves)
     else:
-        known = _from_struct(raw.column("stats_parsed").combine_chunks(), wanted.leaves)
+        known = _from_struct(whole(raw.column("stats_parsed")), wanted.leaves)
         if "stats" in raw.column_names and known.num_records.null_count:
             known = known.or_else(_from_text(_column(raw, "stats", pa.string()), wanted.leaves))
     found = {"num_records": known.num_records}
@@ -300,7 +308,7 @@ def _child(array: pa.StructArray, name: str) -> pa.Array:
 def _column(raw: pa.Table, name: str, kind: pa.DataType) -> pa.Array:
     if name not in raw.column_names:
         return pa.nulls(raw.num_rows, kind)
-    column = raw.column(name).combine_chunks()
+    column = whole(raw.column(name))
     return column if pa.types.is_nested(column.type) else column.cast(kind)
 
 

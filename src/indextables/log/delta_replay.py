@@ -1,23 +1,24 @@
 """Replay of a Delta segment on one machine, column by column.
 
-The tail of commits comes reduced. What is left to do is to read the wanted
-parts of the checkpoint, drop the rows the tail touches, prune what is left by
-the predicate and type only the rows that stay.
+The tail of commits comes reduced. A checkpoint is cut into row groups, and
+each is one piece of work: read the wanted columns, drop the rows the tail
+touches, prune what is left by the predicate, and type the rows that stay.
 """
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.log.delta_checkpoint import DeltaCheckpointReader, add_fields, read_adds
+from indextables.log.delta_checkpoint import AddRows, DeltaCheckpointReader, pieces_of, read_adds
 from indextables.log.delta_columns import DeltaColumns
 from indextables.log.delta_files import COLUMNS, DEFAULT_COLUMNS, Wanted, files_form, raw_table, vector_ids
 from indextables.log.replay import LiveFiles, ReplayMetrics, ReplayRequest
@@ -26,8 +27,6 @@ from indextables.predicate.prune import PruneMetrics, columns_needed, prune_tabl
 from indextables.runtime import default_parallelism
 
 _MEMO = "delta"
-# Rows typed by one thread at a time; a smaller piece costs more to hand over than it gains.
-_PIECE_ROWS = 125_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +38,10 @@ class DeltaRequest(ReplayRequest):
 
 @dataclass(slots=True)
 class Stages:
-    """Seconds each stage of a replay took."""
+    """Seconds each stage of a replay took, summed over threads."""
 
     seconds: dict[str, float] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
@@ -50,7 +50,9 @@ class Stages:
         try:
             yield
         finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+            spent = time.perf_counter() - start
+            with self._lock:
+                self.seconds[name] = self.seconds.get(name, 0.0) + spent
 
 
 class DeltaColumnarEngine:
@@ -61,26 +63,24 @@ class DeltaColumnarEngine:
     def replay(self, request: ReplayRequest) -> LiveFiles:
         """Return the live files of the request, in the order of the log."""
         assert isinstance(request, DeltaRequest)
-        stages = Stages()
-        output, filtering = wanted_columns(request)
-        with stages.stage("read"):
-            pieces, bytes_read = _base(request, output, filtering)
-        total = sum(piece.num_rows for piece in pieces)
-        with stages.stage("reconcile"):
-            pieces = _without_touched(pieces, request)
-            tail = raw_table(list(request.tail.adds.values()))
-            pieces = [*_cut(pieces), *([tail] if tail.num_rows else [])]
-        with stages.stage("prune"):
-            pieces, metrics = _prune(pieces, request, filtering)
-        with stages.stage("type"):
-            files = _typed(pieces, request, output)
+        work = _Work(request)
+        pieces, inline = work.pieces()
+        tail = raw_table(list(request.tail.adds.values()))
+        loads: list[Callable[[], _Found]] = [work.task(piece) for piece in pieces]
+        loads += [work.given(inline, base=True), work.given(tail, base=False)]
+        with ThreadPoolExecutor(default_parallelism(), thread_name_prefix="indextables-delta") as pool:
+            found = list(pool.map(lambda load: load(), loads))
+        files = pa.concat_tables(part.files for part in found)
+        metrics = PruneMetrics(reasons=pa.array([], pa.string()) if request.explain else None)
+        for part in found:
+            metrics = metrics.plus(part.metrics)
         replayed = ReplayMetrics(
             self.name,
-            checkpoint_files=total,
+            checkpoint_files=sum(part.base_rows for part in found),
             tail_adds=len(request.tail.adds),
             tail_removes=len(request.tail.removed),
-            bytes_read=bytes_read,
-            seconds=stages.seconds,
+            bytes_read=sum(part.bytes_read for part in found),
+            seconds=work.stages.seconds,
             rows_collected=files.num_rows,
         )
         return LiveFiles(files, metrics, replayed)
@@ -97,15 +97,14 @@ class DeltaReferenceEngine:
         checkpoint, live = request.segment.checkpoint, {}
         if checkpoint is not None:
             live = {request.dialect.key(add): add for add in request.reader.adds(request.store, checkpoint)}
-        base = len(live)
-        for key in request.tail.removed:
+        base, tail = len(live), request.tail
+        for key in tail.removed:
             live.pop(key, None)
-        live.update(request.tail.adds)
-        output, filtering = wanted_columns(request)
-        pieces, metrics = _prune([raw_table(list[AddAction](live.values()))], request, filtering)
-        files = _typed(pieces, request, output)
-        tail = request.tail
-        return LiveFiles(files, metrics, ReplayMetrics(self.name, base, len(tail.adds), len(tail.removed)))
+        live.update(tail.adds)
+        work = _Work(request)
+        found = work.given(raw_table(list[AddAction](live.values())), base=False)()
+        metrics = ReplayMetrics(self.name, base, len(tail.adds), len(tail.removed))
+        return LiveFiles(found.files, found.metrics, metrics)
 
 
 def wanted_columns(request: DeltaRequest) -> tuple[Wanted, Wanted | None]:
@@ -121,35 +120,12 @@ def wanted_columns(request: DeltaRequest) -> tuple[Wanted, Wanted | None]:
     return output, Wanted.of(names, request.delta, needs.statistics)
 
 
-def _base(request: DeltaRequest, output: Wanted, filtering: Wanted | None) -> tuple[list[pa.Table], int]:
-    """Add rows of the checkpoint with every column that is wanted, one table per file."""
-    checkpoint = request.segment.checkpoint
-    if checkpoint is None:
-        return [], 0
-    assert isinstance(request.reader, DeltaCheckpointReader)
-    manifest = request.reader.manifest(request.store, checkpoint)
-    memo: dict[str, _Kept] = request.memo.setdefault(_MEMO, {})
-
-    def read(path: str) -> pa.Table:
-        kind = add_fields(request.store, path, checkpoint)
-        names = {"path"} | output.sources(kind) | (filtering.sources(kind) if filtering else set())
-        if request.tail.adds or request.tail.removed:
-            names.add("deletionVector")
-        kept = memo.get(path)
-        if kept is not None and names <= kept.names:
-            return kept.table
-        table = read_adds(request.store, path, checkpoint, names)
-        if "stats_parsed.numRecords" in names and _lacks_counts(table):
-            # Some rows carry their statistics as text only.
-            table = read_adds(request.store, path, checkpoint, {*names, "stats"})
-        memo[path] = _Kept(frozenset(names), table)
-        return table
-
-    with ThreadPoolExecutor(min(default_parallelism(), max(1, len(manifest.parquet)))) as pool:
-        tables = list(pool.map(read, manifest.parquet))
-    if manifest.inline:
-        tables.append(raw_table(manifest.inline))
-    return tables, sum(table.nbytes for table in tables)
+@dataclass(frozen=True, slots=True)
+class _Found:
+    files: pa.Table
+    metrics: PruneMetrics
+    base_rows: int = 0
+    bytes_read: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,70 +134,103 @@ class _Kept:
     table: pa.Table
 
 
+class _Work:
+    """One replay, taken apart into tasks for threads."""
+
+    def __init__(self, request: DeltaRequest) -> None:
+        self._request = request
+        self._output, self._filtering = wanted_columns(request)
+        self._touched = cast("frozenset[tuple[str, str | None]]", request.tail.touches())
+        self._touched_paths = pa.array(sorted({path for path, _ in self._touched}), pa.string())
+        self.stages = Stages()
+
+    def pieces(self) -> tuple[list[AddRows], pa.Table]:
+        """Row groups of the checkpoint, and the adds its top-level file holds itself."""
+        request, checkpoint = self._request, self._request.segment.checkpoint
+        if checkpoint is None:
+            return [], raw_table([])
+        assert isinstance(request.reader, DeltaCheckpointReader)
+        with self.stages.stage("open"):
+            manifest = request.reader.manifest(request.store, checkpoint)
+            pieces = [
+                piece for path in manifest.parquet for piece in pieces_of(request.store, path, checkpoint)
+            ]
+        return pieces, raw_table(manifest.inline)
+
+    def task(self, piece: AddRows) -> Callable[[], _Found]:
+        """A row group, from the file to the answer."""
+        return lambda: self._found(self._read(piece), base=True)
+
+    def given(self, raw: pa.Table, *, base: bool) -> Callable[[], _Found]:
+        """Adds that are in memory already."""
+        return lambda: self._found(raw, base=base)
+
+    def _found(self, raw: pa.Table, *, base: bool) -> _Found:
+        rows, size = (raw.num_rows, raw.nbytes) if base else (0, 0)
+        if base:
+            with self.stages.stage("reconcile"):
+                raw = self._untouched(raw)
+        with self.stages.stage("prune"):
+            raw, metrics = self._pruned(raw)
+        with self.stages.stage("type"):
+            files = files_form(raw, self._request.delta, self._output, self._request.store)
+        return _Found(files, metrics, rows, size)
+
+    def _read(self, piece: AddRows) -> pa.Table:
+        request, checkpoint = self._request, self._request.segment.checkpoint
+        assert checkpoint is not None
+        names = {"path"} | self._output.sources(piece.add)
+        if self._filtering is not None:
+            names |= self._filtering.sources(piece.add)
+        if self._touched:
+            names.add("deletionVector")
+        memo: MutableMapping[AddRows, _Kept] = request.memo.setdefault(_MEMO, {})
+        kept = memo.get(piece)
+        if kept is not None and names <= kept.names:
+            return kept.table
+        with self.stages.stage("read"):
+            table = read_adds(request.store, piece, checkpoint, names)
+            if "stats_parsed.numRecords" in names and "stats" not in names and _lacks_counts(table):
+                # Some rows carry their statistics as text only.
+                table = read_adds(request.store, piece, checkpoint, {*names, "stats"})
+        if (
+            sum(item.table.nbytes for item in memo.values()) + table.nbytes
+            <= request.options.replay.local_memory
+        ):
+            memo[piece] = _Kept(frozenset(names), table)
+        return table
+
+    def _untouched(self, raw: pa.Table) -> pa.Table:
+        """The rows whose key no commit of the tail is about."""
+        if not self._touched or not raw.num_rows:
+            return raw
+        hit = pc.is_in(raw.column("path"), value_set=self._touched_paths)
+        candidates = pc.indices_nonzero(hit)
+        if not len(candidates):
+            return raw
+        rows = raw.take(candidates)
+        has_vectors = "deletionVector" in rows.column_names
+        ids = vector_ids(rows.column("deletionVector")).to_pylist() if has_vectors else [None] * rows.num_rows
+        keys = list(zip(rows.column("path").to_pylist(), ids, strict=True))
+        if all(key in self._touched for key in keys):
+            return raw.filter(pc.invert(hit))
+        # A path of which one deletion vector is gone and another is not.
+        spared = iter(key not in self._touched for key in keys)
+        return raw.filter(pa.array([not here or next(spared) for here in hit.to_pylist()]))
+
+    def _pruned(self, raw: pa.Table) -> tuple[pa.Table, PruneMetrics]:
+        request, rows = self._request, raw.num_rows
+        if request.where is None or self._filtering is None:
+            reasons = pa.nulls(rows, pa.string()) if request.explain else None
+            return raw, PruneMetrics(considered=rows, kept=rows, reasons=reasons)
+        form = files_form(raw, request.delta, self._filtering, request.store)
+        found = prune_table(
+            request.where, form, request.schema, request.partition_columns, explain=request.explain
+        )
+        return (raw if found.metrics.kept == rows else raw.filter(found.mask)), found.metrics
+
+
 def _lacks_counts(table: pa.Table) -> bool:
     if "stats_parsed" not in table.column_names:
         return False
-    counts = pc.struct_field(table.column("stats_parsed"), "numRecords")
-    return bool(counts.null_count)
-
-
-def _without_touched(pieces: Sequence[pa.Table], request: DeltaRequest) -> list[pa.Table]:
-    """The rows whose key no commit of the tail is about."""
-    touched = cast(frozenset[tuple[str, str | None]], request.tail.touches())
-    if not touched:
-        return list(pieces)
-    paths = pa.array(sorted({path for path, _ in touched}), pa.string())
-    return [_anti_join(piece, touched, paths) for piece in pieces]
-
-
-def _anti_join(piece: pa.Table, touched: frozenset[tuple[str, str | None]], paths: pa.Array) -> pa.Table:
-    candidates = pc.indices_nonzero(pc.is_in(piece.column("path"), value_set=paths))
-    if not len(candidates):
-        return piece
-    rows = piece.take(candidates)
-    vectors = vector_ids(rows.column("deletionVector")) if "deletionVector" in rows.column_names else None
-    ids = vectors.to_pylist() if vectors is not None else [None] * len(candidates)
-    keys = zip(rows.column("path").to_pylist(), ids, strict=True)
-    gone = pa.array([at for at, key in zip(candidates.to_pylist(), keys, strict=True) if key in touched])
-    if not len(gone):
-        return piece
-    return piece.filter(pc.invert(pc.is_in(pa.array(range(piece.num_rows)), value_set=gone)))
-
-
-def _cut(pieces: Sequence[pa.Table]) -> list[pa.Table]:
-    """Tables of a size that threads can share."""
-    return [
-        piece.slice(start, _PIECE_ROWS) for piece in pieces for start in range(0, piece.num_rows, _PIECE_ROWS)
-    ]
-
-
-def _prune(
-    pieces: Sequence[pa.Table], request: DeltaRequest, filtering: Wanted | None
-) -> tuple[list[pa.Table], PruneMetrics]:
-    total = sum(piece.num_rows for piece in pieces)
-    metrics = PruneMetrics(considered=0, pruned_by_partition=0, skipped_by_statistics=0, kept=0)
-    if request.where is None or filtering is None:
-        return list(pieces), replace(metrics, considered=total, kept=total)
-    where = request.where
-
-    def prune(piece: pa.Table) -> tuple[pa.Table, PruneMetrics]:
-        form = files_form(piece, request.delta, filtering, request.store)
-        found = prune_table(where, form, request.schema, request.partition_columns, explain=request.explain)
-        return piece.filter(found.mask), found.metrics
-
-    kept = []
-    with ThreadPoolExecutor(default_parallelism()) as pool:
-        for table, seen in pool.map(prune, pieces):
-            kept.append(table)
-            metrics = metrics.plus(seen)
-    return kept, metrics
-
-
-def _typed(pieces: Sequence[pa.Table], request: DeltaRequest, output: Wanted) -> pa.Table:
-    filled = [piece for piece in pieces if piece.num_rows] or [raw_table([])]
-
-    def form(piece: pa.Table) -> pa.Table:
-        return files_form(piece, request.delta, output, request.store)
-
-    with ThreadPoolExecutor(default_parallelism()) as pool:
-        return pa.concat_tables(pool.map(form, filled))
+    return bool(pc.struct_field(table.column("stats_parsed"), "numRecords").null_count)

@@ -30,7 +30,7 @@ _COUNT_BYTES = 36
 
 def typed(text: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
     """Cast an array of strings to the type of its column."""
-    array = _whole(text)
+    array = whole(text)
     if pa.types.is_string(kind):
         return array.cast(pa.string())
     if pa.types.is_nested(kind) or pa.types.is_binary(kind):
@@ -48,7 +48,7 @@ def typed(text: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
 
 def typed_partition(text: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
     """Cast partition values; an empty string is null for every type, as Delta says."""
-    encoded = _whole(text).dictionary_encode()
+    encoded = whole(text).dictionary_encode()
     values = encoded.dictionary
     present = pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values)
     if pa.types.is_binary(kind):
@@ -58,7 +58,7 @@ def typed_partition(text: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.A
 
 def decode_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Undo the percent-encoding of an array of paths, exactly once."""
-    array = _whole(paths)
+    array = whole(paths)
     escaped = pc.match_substring(array, "%")
     if not pc.any(escaped, min_count=0).as_py():
         return array
@@ -84,7 +84,7 @@ def json_texts(
     `digits` is the largest decimal precision among the paths; numbers that do
     not fit a double are cut out by a reader that keeps them as written.
     """
-    array = _whole(documents)
+    array = whole(documents)
     if not paths:
         return []
     if len(array) >= _DUCKDB_FROM and digits <= _DOUBLE_DIGITS:
@@ -94,7 +94,7 @@ def json_texts(
 
 def record_counts(documents: pa.Array | pa.ChunkedArray) -> pa.Array:
     """`numRecords` of each statistics document, without parsing the whole of it where it comes first."""
-    array = _whole(documents)
+    array = whole(documents)
     # Matching a regular expression on whole documents costs three times the cut and the match together.
     starts = pc.binary_slice(array.cast(pa.binary()), 0, _COUNT_BYTES).cast(pa.string(), safe=False)
     found = pc.struct_field(pc.extract_regex(starts, r'^\{"numRecords":(?P<n>\d+)[,}]'), [0])
@@ -105,8 +105,29 @@ def record_counts(documents: pa.Array | pa.ChunkedArray) -> pa.Array:
     return typed(found, pa.int64())
 
 
-def _whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+def whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """One array; a single chunk is not copied."""
+    if not isinstance(array, pa.ChunkedArray):
+        return array
+    return array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
+
+
+def map_values(maps: pa.Array | pa.ChunkedArray, key: str) -> pa.Array:
+    """The value of one key in each map, null where a map lacks it."""
+    array = whole(maps)
+    # Arrow's own lookup walks every map; most maps of a log have the same few keys.
+    keys = pa.ListArray.from_arrays(array.offsets, array.keys)
+    items = pa.ListArray.from_arrays(array.offsets, array.items).flatten()
+    held = pc.equal(keys.flatten(), key)
+    found = pc.filter(items, held)
+    rows = pc.filter(pc.list_parent_indices(keys), held)
+    if (
+        len(found) == len(array)
+        and array.null_count == 0
+        and pc.equal(pc.count_distinct(rows), len(rows)).as_py()
+    ):
+        return found
+    return found.take(pc.index_in(pa.array(range(len(array)), rows.type), value_set=rows))
 
 
 def _padded(cut: pa.ListArray) -> pa.ListArray:
@@ -132,7 +153,7 @@ def _texts_by_duckdb(array: pa.Array, paths: Sequence[Path]) -> list[pa.Array]:
         found = f"SELECT json_extract_string(document, [{wanted}]) AS found FROM source"
         table = connection.sql(f"SELECT {columns} FROM ({found})").to_arrow_table()
     # An object or a list where a scalar belongs is not a value of the column.
-    texts = [_whole(column).cast(pa.string()) for column in table.columns]
+    texts = [whole(column).cast(pa.string()) for column in table.columns]
     return [text if not _holds_document(text) else _without_documents(text) for text in texts]
 
 

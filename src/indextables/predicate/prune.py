@@ -43,6 +43,7 @@ __all__ = [
     "Pruned",
     "Verdict",
     "columns_needed",
+    "possible",
     "prune_file",
     "prune_table",
 ]
@@ -113,7 +114,7 @@ def prune_file(
     """Say of one file whether a row in it can match."""
     if node is None:
         return Verdict.KEEP
-    truth = _possible(node, True, OneFile(stats, partition_values, frozenset(partition_columns)))
+    truth = possible(node, True, OneFile(stats, partition_values, frozenset(partition_columns)))
     return {True: Verdict.KEEP, False: Verdict.DROP, None: Verdict.UNKNOWN}[truth]
 
 
@@ -135,9 +136,9 @@ def prune_table(
     reasons = pa.nulls(rows, pa.string()) if explain else None
     for part in parts:
         needs = columns_needed(part, columns)
-        first = _mask(_possible(part, True, alone), rows) if needs.partitions else everything
+        first = _mask(possible(part, True, alone), rows) if needs.partitions else everything
         found = (
-            _mask(_possible(part, True, facts), rows) if needs.statistics or not needs.partitions else first
+            _mask(possible(part, True, facts), rows) if needs.statistics or not needs.partitions else first
         )
         if reasons is not None:
             reasons = _explained(reasons, part, first, found, rows)
@@ -171,14 +172,14 @@ def _explained(reasons: pa.Array, part: Node, first: Any, found: Any, rows: int)
     return reasons
 
 
-def _possible(node: Node, wanted: bool, facts: Facts[T]) -> T:
+def possible(node: Node, wanted: bool, facts: Facts[T]) -> T:
     """Whether the node can be `wanted` (true or false, not null) for some row."""
     if isinstance(node, (And, Or)):
-        answers = [_possible(child, wanted, facts) for child in node.children]
+        answers = [possible(child, wanted, facts) for child in node.children]
         # For a row to make a conjunction true every child must be; to make it false, one.
         return reduce(facts.both if isinstance(node, And) == wanted else facts.either, answers)
     if isinstance(node, Not):
-        return _possible(node.child, not wanted, facts)
+        return possible(node.child, not wanted, facts)
     if isinstance(node, IsNull):
         column = facts.column(node.column)
         return column.may_be_null() if wanted else column.may_have_value()
@@ -189,7 +190,7 @@ def _possible(node: Node, wanted: bool, facts: Facts[T]) -> T:
     if isinstance(node, (Match, Like)):
         return _text(node, wanted, facts)
     if isinstance(node, IsTrue):
-        return _possible(node.child, True, facts) if wanted else facts.constant(None)
+        return possible(node.child, True, facts) if wanted else facts.constant(None)
     return facts.constant(node.value is wanted if isinstance(node, Constant) else None)
 
 
