@@ -76,6 +76,7 @@ class IndexCache:
         self._making: dict[str, threading.Lock] = {}
         self._open: OrderedDict[str, OpenIndex] = OrderedDict()
         self._entries: dict[str, Entry] = {}
+        self._damaged: dict[str, IndexFailure] = {}
 
     def entry(self, source: Source, ref: SplitRef) -> Entry:
         """The extracted bundle of a split, extracted now if it is not there yet."""
@@ -96,22 +97,41 @@ class IndexCache:
             if found is not None:
                 self._open.move_to_end(key)
                 return found
-        entry = self.entry(source, ref)
-        if not entry.manifest.fields:
+        if key in self._damaged:
+            raise self._damaged[key]
+        try:
+            opened = self._opened(source, ref)
+        except IndexFailure as failed:
+            self._damaged[key] = failed
+            raise
+        if opened is None:
             return None
-        spec = IndexSpec.from_wire(entry.manifest.fields)
-        opened = OpenIndex(entry.directory, spec, frozenset(entry.manifest.unsure), entry.manifest.rows)
         with self._lock:
             self._open[key] = opened
             while len(self._open) > OPEN_AT_ONCE:
                 self._open.popitem(last=False)
         return opened
 
+    def _opened(self, source: Source, ref: SplitRef) -> OpenIndex | None:
+        entry = self.entry(source, ref)
+        if not entry.manifest.fields:
+            return None
+        spec = IndexSpec.from_wire(entry.manifest.fields)
+        unsure = frozenset(entry.manifest.unsure)
+        try:
+            return OpenIndex(entry.directory, spec, unsure, entry.manifest.rows)
+        except IndexFailure:
+            if os.path.exists(entry.directory):
+                raise
+        # Another process made room just now: extract once more.
+        return OpenIndex(self.entry(source, ref).directory, spec, unsure, entry.manifest.rows)
+
     def clear(self) -> None:
         """Forget and delete every entry."""
         with self._lock:
             self._open.clear()
             self._entries.clear()
+            self._damaged.clear()
         for path in self._listed():
             _remove(path, self.directory)
 

@@ -7,31 +7,26 @@ included, leaves this module as an IndexFailure.
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from typing import Any
 
 import pyarrow as pa
 
 from indextables.errors import SplitError
-from indextables.split.index_spec import FAST, IP, JSON, IndexField, IndexSpec
-from indextables.split.match import texts_of, typed_numbers
+from indextables.split.index_spec import FAST, JSON, IndexField, IndexSpec
+from indextables.split.documents import entries
 from indextables.split.query import Query
-from indextables.split.terms import LONGEST_TERM, MARKS, Bounds, Compiler
-from indextables.split.tokens import address, analyzer, json_text, without_ids, words_of
+from indextables.split.terms import MARKS, Bounds, Compiler
+from indextables.split.tokens import analyzer
 
 ROW = "row"
 """The hidden field that holds the row, by which hits are ordered."""
 HEAP_BYTES = 4_000_000_000
 """Above this tantivy would begin a second segment; memory is taken only as it is needed."""
-_LEAST_LONG = LONGEST_TERM // 4
 _CHECKED = 64
-_PLAIN = "indextables_plain"
-_SPACED = "indextables_spaced"
-
-_log = logging.getLogger(__name__)
 
 
 class IndexFailure(SplitError):
@@ -101,7 +96,12 @@ class IndexBuilder:
 
     def add(self, rows: pa.Table | pa.RecordBatch) -> None:
         """Index the next rows."""
-        columns = [self._prepare(name, item, rows.column(item.column)) for name, item in self._fields]
+        columns = []
+        for name, item in self._fields:
+            column = rows.column(item.column)
+            array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+            self.text_bytes += array.nbytes
+            columns.append(entries(name, item, array, self.unsure))
         with guarded(f"indexing into {self.directory}"):
             document, add = self._document, self._writer.add_document
             row = self.rows
@@ -113,43 +113,6 @@ class IndexBuilder:
                 add(found)
                 row += 1
         self.rows += rows.num_rows
-
-    def _prepare(self, name: str, item: IndexField, column: Any) -> Iterator[Callable[[Any], None]]:
-        array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        self.text_bytes += array.nbytes
-        if item.kind == FAST:
-            return _put_numbers(name, array)
-        if item.kind == JSON:
-            tokenize = words_of(item.tokenizer)
-            return self._put_texts(
-                name, item, [None if v is None else (json_text(v, tokenize),) for v in array.to_pylist()]
-            )
-        texts = [
-            None if null else found
-            for null, found in zip(array.is_null().to_pylist(), texts_of(array), strict=True)
-        ]
-        if item.kind == IP:
-            texts = [t and [a for a in map(address, t) if a is not None] for t in texts]
-        elif item.tokenizer == "compact_ids":
-            texts = [t and [without_ids(text) for text in t] for t in texts]
-        return self._put_texts(name, item, texts)
-
-    def _put_texts(self, name: str, item: IndexField, rows: list[Any]) -> Iterator[Callable[[Any], None]]:
-        null = "n" + name
-        for texts in rows:
-            if texts is None:
-                yield lambda found: found.add_text(MARKS, null)
-            else:
-                if any(len(text) > _LEAST_LONG for text in texts) and self._too_long(item, texts):
-                    self.unsure.add(item.column)
-                    texts = (*texts,)
-                    yield lambda found, texts=texts: _put_unsure(found, name, texts)
-                    continue
-                yield lambda found, texts=texts: _put(found, name, texts)
-
-    def _too_long(self, item: IndexField, texts: Any) -> bool:
-        tokenize = words_of("whitespace" if item.kind == JSON else item.tokenizer)
-        return any(len(word.encode()) > LONGEST_TERM for text in texts for word in tokenize(text))
 
     def finish(self) -> list[str]:
         """Commit and return the files of the index; the directory is the caller's to remove."""
@@ -177,30 +140,6 @@ class IndexBuilder:
                 raise IndexFailure(f"the index in {self.directory} numbers its rows in another order")
 
 
-def _put(found: Any, name: str, texts: Any) -> None:
-    for text in texts:
-        found.add_text(name, text)
-
-
-def _put_unsure(found: Any, name: str, texts: Any) -> None:
-    found.add_text(MARKS, "v" + name)
-    _put(found, name, texts)
-
-
-def _put_numbers(name: str, column: pa.Array) -> Iterator[Callable[[Any], None]]:
-    whole = not pa.types.is_floating(column.type)
-    null = "n" + name
-    for value, missing in zip(typed_numbers(column).to_pylist(), column.is_null().to_pylist(), strict=True):
-        if missing:
-            yield lambda found: found.add_text(MARKS, null)
-        elif value is None:
-            yield lambda found: None
-        elif whole:
-            yield lambda found, value=value: found.add_integer(name, value)
-        else:
-            yield lambda found, value=value: found.add_float(name, value)
-
-
 class OpenIndex:
     """An index in a local directory, ready to be asked."""
 
@@ -219,6 +158,16 @@ class OpenIndex:
             if self._searcher.num_docs != rows or self._searcher.num_segments > 1:
                 raise IndexFailure(f"the index in {directory} is not the one of {rows} rows")
             self._compiler = Compiler(index.schema, field_names(spec), unsure)
+
+    def without(self, columns: frozenset[str]) -> OpenIndex:
+        """The same index, not knowing of some columns."""
+        if not columns:
+            return self
+        known = copy(self)
+        known.spec = IndexSpec(tuple(item for item in self.spec.fields if item.column not in columns))
+        fields = {name: field for name, field in self._compiler.fields.items() if name not in columns}
+        known._compiler = Compiler(self._compiler.schema, fields, self._compiler.unsure)
+        return known
 
     def bounds(self, query: Query) -> Bounds:
         """The query as this index can answer it."""

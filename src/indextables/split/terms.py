@@ -14,15 +14,16 @@ from typing import Any
 
 from indextables.split.index_spec import FAST, JSON, IndexField
 from indextables.split.query import Between, Boolean, Boosted, Everything, Exists, Node, Words
+from indextables.split.term_patterns import between, starting
 from indextables.split.tokens import ID_MARK, bucket, is_id, json_mark, json_word
 
 LONGEST_TERM = 65_530
 """Bytes of the longest word the index can hold."""
+LONGEST_PATTERN = 200
+"""Characters of the longest range bound or prefix that is worth turning into an automaton."""
 MARKS = "marks"
 """The hidden field that marks rows: `n<i>` where field i is null, `v<i>` where it must be checked."""
 _LARGEST = (1 << 63) - 1
-_LAST_POINT = 0x10FFFF
-_SURROGATES = (0xD800, 0xE000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Bounds:
 
 
 class Compiler:
-    """Turns trees into queries for one index."""
+    """Turns trees into queries for one index; a column it has no field for may hold anything."""
 
     def __init__(
         self, schema: Any, fields: Mapping[str, tuple[str, IndexField]], unsure: frozenset[str]
@@ -58,6 +59,8 @@ class Compiler:
             return Bounds(upper, upper if inner.exact else inner.lower, inner.exact)
         if isinstance(node, Everything):
             return self._exact(self.make.all_query())
+        if node.column not in self.fields:
+            return self._maybe(self.make.all_query())
         name, item = self.fields[node.column]
         if isinstance(node, Exists):
             return self._exact(self._exists(node, name))
@@ -141,7 +144,9 @@ class Compiler:
 
     def _prefixed(self, node: Words, name: str, item: IndexField, terms: Sequence[Bounds]) -> Bounds:
         start = json_word(node.path or "", node.prefix or "") if item.kind == JSON else node.prefix or ""
-        choices = [self._term_range(name, start, after(start), upper_included=False)]
+        if len(start) > LONGEST_PATTERN:
+            return self._maybe(self.make.all_query())
+        choices = [self.make.regex_query(self.schema, name, starting(start))]
         if node.whole is not None:
             whole = json_word(node.path or "", node.whole) if item.kind == JSON else node.whole
             choices.append(self.make.term_query(self.schema, name, whole, item.record))
@@ -156,30 +161,15 @@ class Compiler:
         if item.kind == JSON:
             # Leaves of one path may hold numbers and text; the path narrows the rows, their values decide.
             return self._maybe(self._exists(Exists(node.column, node.path), name))
-        found = self._term_range(
-            name, node.lower, node.upper, lower_included=node.include_lower, upper_included=node.include_upper
+        if max(len(node.lower or ""), len(node.upper or "")) > LONGEST_PATTERN:
+            return self._maybe(self.make.all_query())
+        pattern = between(
+            node.lower, node.upper, include_lower=node.include_lower, include_upper=node.include_upper
         )
+        if pattern is None:
+            return self._exact(self.make.empty_query())
+        found = self.make.regex_query(self.schema, name, pattern)
         return self._maybe(found) if item.tokenizer == "compact_ids" else self._exact(found)
-
-    def _term_range(
-        self,
-        name: str,
-        lower: str | None,
-        upper: str | None,
-        *,
-        lower_included: bool = True,
-        upper_included: bool = True,
-    ) -> Any:
-        return self.make.range_query(
-            self.schema,
-            name,
-            self.t.FieldType.Text,
-            lower_bound=lower,
-            upper_bound=upper,
-            include_lower=lower_included,
-            include_upper=upper_included,
-            use_inverted_index=True,
-        )
 
     def _typed_range(self, node: Between, name: str) -> Any:
         lower, upper = node.lower, node.upper
@@ -202,13 +192,3 @@ class Compiler:
             include_lower=node.include_lower,
             include_upper=node.include_upper,
         )
-
-
-def after(prefix: str) -> str | None:
-    """The first text behind all that begin with a prefix; None when there is none."""
-    for at in range(len(prefix) - 1, -1, -1):
-        point = ord(prefix[at])
-        if point < _LAST_POINT:
-            following = _SURROGATES[1] if point + 1 == _SURROGATES[0] else point + 1
-            return prefix[:at] + chr(following)
-    return None

@@ -1,0 +1,306 @@
+"""Reading the rows of a split: some rows, some row groups, or all of them, with the columns asked for.
+
+Every byte is checked before it is decoded. When the page map itself is damaged
+the rows are still read, by pyarrow alone with Parquet's own page checksums.
+What comes out has the table's types: columns that are younger than the split are
+null, widened ones are cast, and partition columns take the log's value.
+"""
+
+from __future__ import annotations
+
+import io
+import threading
+import zlib
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+
+from indextables.errors import DamagedSplitError, SchemaError
+from indextables.model.fields import decode_partition_array
+from indextables.split.assemble import Skeleton, read_pages
+from indextables.split.index_cache import PAGES, SKELETON, Entry, entry_key
+from indextables.split.layout import Footer, Manifest, SplitRef, read_footer
+from indextables.split.pages import PageMap
+from indextables.split.source import Source
+from indextables.split.thrift import ThriftError
+from indextables.storage.store import Store
+
+READERS_KEPT = 256
+GROUPS_AT_ONCE = 4
+"""Row groups that a scan reads together."""
+PAGE_SHARE = 0.5
+"""Up to this share of a row group's pages are fetched one by one; above it the whole group is."""
+
+_kept: OrderedDict[str, SplitReader] = OrderedDict()
+_kept_lock = threading.Lock()
+
+
+def open_split(store: Store, ref: SplitRef, entry: Entry | None = None) -> SplitReader:
+    """Open a split for reading rows; `entry` saves looking into the file for what was extracted already."""
+    source = Source.of(store, ref.path)
+    key = entry_key(source, ref)
+    with _kept_lock:
+        found = _kept.get(key)
+        if found is not None:
+            _kept.move_to_end(key)
+            return found
+    if entry is not None:
+        opened = _from_entry(source, ref, entry)
+    else:
+        opened = _from_file(source, ref)
+    with _kept_lock:
+        _kept[key] = opened
+        while len(_kept) > READERS_KEPT:
+            _kept.popitem(last=False)
+    return opened
+
+
+def forget_readers() -> None:
+    """Drop what is remembered about split files."""
+    with _kept_lock:
+        _kept.clear()
+
+
+def _from_entry(source: Source, ref: SplitRef, entry: Entry) -> SplitReader:
+    pages, skeleton = entry.content(PAGES), entry.content(SKELETON)
+    assert pages is not None
+    assert skeleton is not None
+    return SplitReader(source, ref, entry.manifest, *_parsed(pages, skeleton, entry.manifest))
+
+
+def _from_file(source: Source, ref: SplitRef) -> SplitReader:
+    footer = read_footer(source, ref)
+    manifest = footer.manifest
+    places = [manifest.files.get(name) for name in (PAGES, SKELETON)]
+    pages: PageMap | None = None
+    skeleton: Skeleton | None = None
+    if all(place is not None for place in places):
+        ranges = [(manifest.offset + place.offset, place.length) for place in places if place is not None]
+        bodies = source.read(ranges)
+        sound = all(
+            zlib.crc32(bodies[where]) == place.crc32
+            for where, place in zip(ranges, places, strict=True)
+            if place is not None
+        )
+        if sound:
+            pages, skeleton = _parsed(bodies[ranges[0]], bodies[ranges[1]], manifest)
+    return SplitReader(source, ref, manifest, pages, skeleton, footer)
+
+
+def _parsed(pages: Any, skeleton: Any, manifest: Manifest) -> tuple[PageMap | None, Skeleton | None]:
+    try:
+        return PageMap.from_bytes(pages, manifest.group_rows), Skeleton.from_bytes(skeleton)
+    except (pa.ArrowException, ThriftError, KeyError, ValueError):
+        return None, None
+
+
+class SplitReader:
+    """The rows of one split."""
+
+    def __init__(
+        self,
+        source: Source,
+        ref: SplitRef,
+        manifest: Manifest,
+        pages: PageMap | None,
+        skeleton: Skeleton | None,
+        footer: Footer | None = None,
+    ) -> None:
+        self.source = source
+        self.ref = ref
+        self.manifest = manifest
+        self.rows = manifest.rows
+        self._pages = pages
+        self._skeleton = skeleton
+        self._footer = footer
+        starts = [0]
+        for rows in manifest.group_rows:
+            starts.append(starts[-1] + rows)
+        self.group_starts = starts
+        self._names: tuple[str, ...] | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns the file holds."""
+        if self._names is None:
+            names = self._skeleton.columns if self._skeleton is not None else self._plain().schema_arrow.names
+            self._names = tuple(names)
+        return self._names
+
+    @property
+    def groups(self) -> range:
+        """The row groups."""
+        return range(len(self.manifest.group_rows))
+
+    def read_groups(self, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
+        """All rows of some row groups."""
+        return self._read(dict.fromkeys(groups), columns)
+
+    def read_rows(self, rows: Sequence[int], columns: Sequence[str]) -> pa.Table:
+        """Some rows, which are given in order."""
+        return self._read(self.by_group(rows), columns)
+
+    def by_group(self, rows: Sequence[int]) -> dict[int, list[int] | None]:
+        """Rows of the file as rows of its row groups."""
+        wanted: dict[int, list[int] | None] = {}
+        starts, group, first, last = self.group_starts, -1, 0, 0
+        mine: list[int] = []
+        for row in rows:
+            while row >= last:
+                group += 1
+                first, last = starts[group], starts[group + 1]
+                mine = []
+            if not mine:
+                wanted[group] = mine
+            mine.append(row - first)
+        return wanted
+
+    def plan(self, rows: Sequence[int]) -> str:
+        """How wanted rows are fetched: single `pages`, whole `row_groups`, or a `scan` of everything."""
+        from indextables.split.writer import ROWS_PER_PAGE
+
+        wanted = {group for group, _ in groupby(self._group_of(rows))}
+        total = sum(self.manifest.group_rows[group] for group in wanted)
+        if len(rows) * ROWS_PER_PAGE <= PAGE_SHARE * total:
+            return "pages"
+        return "scan" if len(wanted) == len(self.manifest.group_rows) else "row_groups"
+
+    def _group_of(self, rows: Sequence[int]) -> Iterator[int]:
+        group = 0
+        for row in rows:
+            while row >= self.group_starts[group + 1]:
+                group += 1
+            yield group
+
+    def fetch(self, rows: Sequence[int], columns: Sequence[str]) -> Iterator[tuple[Sequence[int], pa.Table]]:
+        """Wanted rows with their numbers, in pieces of bounded size, read by the cheapest plan."""
+        if not rows:
+            return
+        wanted = self.by_group(rows)
+        by_page = self.plan(rows) == "pages"
+        groups = list(wanted)
+        for at in range(0, len(groups), GROUPS_AT_ONCE if not by_page else len(groups)):
+            some = groups[at : at + (len(groups) if by_page else GROUPS_AT_ONCE)]
+            picked = [self.group_starts[group] + row for group in some for row in wanted[group] or ()]
+            if by_page:
+                yield picked, self._read({group: wanted[group] for group in some}, columns)
+                continue
+            table = self.read_groups(some, columns)
+            base, take = 0, []
+            for group in some:
+                take.extend(base + row for row in wanted[group] or ())
+                base += self.manifest.group_rows[group]
+            yield picked, table if len(take) == base else table.take(pa.array(take, pa.int64()))
+
+    def scan(self, columns: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
+        """All rows, in pieces; each with the number of its first row."""
+        for at in range(0, len(self.groups), GROUPS_AT_ONCE):
+            some = self.groups[at : at + GROUPS_AT_ONCE]
+            yield self.group_starts[at], self.read_groups(some, columns)
+
+    def _read(self, wanted: Mapping[int, Sequence[int] | None], columns: Sequence[str]) -> pa.Table:
+        if not columns:
+            rows = sum(
+                self.manifest.group_rows[group] if some is None else len(some)
+                for group, some in wanted.items()
+            )
+            return pa.table({"": pa.nulls(rows)}).select([])
+        if self._pages is not None and self._skeleton is not None:
+            return read_pages(self.source, self._skeleton, self._pages, columns, wanted)
+        return self._read_plain(wanted, columns)
+
+    def _read_plain(self, wanted: Mapping[int, Sequence[int] | None], columns: Sequence[str]) -> pa.Table:
+        parts = []
+        try:
+            with self._plain() as file:
+                for group, rows in wanted.items():
+                    part = file.read_row_group(group, columns=list(columns)).select(list(columns))
+                    parts.append(part if rows is None else part.take(pa.array(rows, pa.int64())))
+        except (pa.ArrowException, OSError, ValueError) as bad:
+            raise DamagedSplitError(
+                f"{self.source.name} is damaged: its rows cannot be read ({bad}). Bring back an intact copy, "
+                "or restore a version of the table without this file.",
+                path=self.source.name,
+            ) from bad
+        return pa.concat_tables(parts)
+
+    def _plain(self) -> Any:
+        import pyarrow.parquet as pq
+
+        size = self.ref.size if self.ref.size is not None else self.source.size()
+        file = pa.PythonFile(io.BufferedReader(_Ranges(self.source, size)), "r")
+        return pq.ParquetFile(file, page_checksum_verification=True)
+
+
+class _Ranges(io.RawIOBase):
+    """A split as a file, for readers that want one."""
+
+    def __init__(self, source: Source, size: int) -> None:
+        self._source = source
+        self._size = size
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + (0, self._at, self._size)[whence]
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        length = max(0, min(len(buffer), self._size - self._at))
+        if length:
+            buffer[:length] = self._source.read_one(self._at, length)
+            self._at += length
+        return length
+
+
+def to_table_schema(
+    rows: pa.Table, schema: pa.Schema, columns: Sequence[str], partition_values: Mapping[str, str | None]
+) -> pa.Table:
+    """Rows of a split as rows of the table: its types, its partition values, nulls for younger columns."""
+    arrays = []
+    for name in columns:
+        field = schema.field(name)
+        if name in partition_values:
+            text = pa.array([partition_values[name]], pa.string())
+            value = decode_partition_array(text, field.type)
+            if value[0].is_valid or partition_values[name] is None:
+                arrays.append(pa.chunked_array([_repeat(value, rows.num_rows)], field.type))
+                continue
+        if name not in rows.column_names:
+            arrays.append(pa.chunked_array([pa.nulls(rows.num_rows, field.type)], field.type))
+            continue
+        arrays.append(_cast(rows[name], field))
+    return (
+        pa.Table.from_arrays(arrays, schema=pa.schema([schema.field(name) for name in columns]))
+        if columns
+        else rows
+    )
+
+
+def _repeat(value: pa.Array, count: int) -> pa.Array:
+    if not value[0].is_valid:
+        return pa.nulls(count, value.type)
+    return value.take(pa.array([0] * count, pa.int8())) if count else value.slice(0, 0)
+
+
+def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    if column.type == field.type:
+        return column
+    try:
+        return column.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as bad:
+        raise SchemaError(
+            f"column {field.name!r} of a split has type {column.type}, which cannot become {field.type}: {bad}",
+            column=field.name,
+        ) from bad
