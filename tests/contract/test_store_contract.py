@@ -18,9 +18,9 @@ from indextables.errors import NotFoundError, StorageError
 from indextables.storage.memory import MemoryStore
 from indextables.storage.store import ObjectMeta, Store, StoreSpec, open_store, resolve
 from support.faults import CountingStore, FaultyStore
-from support.servers import azure_server, s3_server  # noqa: F401
+from support.servers import azure_server, gs_server, s3_server  # noqa: F401
 
-KINDS = ["memory", "local", "s3", "azure", "wrapped"]
+KINDS = ["memory", "local", "s3", "azure", "gs", "wrapped"]
 AWKWARD = [
     "a b/c d.json",
     "a+b=c&d.json",

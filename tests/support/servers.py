@@ -15,6 +15,7 @@ import hashlib
 import hmac
 import http.client
 import http.server
+import json
 import os
 import queue
 import re
@@ -90,6 +91,20 @@ def azure_server() -> Iterator[ObjectServer]:
                 "azure_storage_endpoint": endpoint,
             },
         )
+
+
+@pytest.fixture(scope="session")
+def gs_server(s3_server: ObjectServer) -> Iterator[ObjectServer]:
+    """Google's XML interface is S3's but for the name of the condition, which the proxy translates.
+
+    It shows that our requests are well formed and their answers understood; it is not Google.
+    """
+    with lossy_proxy(s3_server.endpoint, lambda _method, _path: None, google=True) as endpoint:
+        # A key without OAuth is how emulators are reached: no token is asked for, of anyone.
+        key = {"gcs_base_url": endpoint, "disable_oauth": True}
+        key |= {"client_email": "", "private_key": "", "private_key_id": ""}
+        options = {"google_service_account_key": json.dumps(key), "storage.allow_http": "true"}
+        yield ObjectServer(endpoint, f"gs://{BUCKET}", options)
 
 
 def s3_options(endpoint: str) -> dict[str, str]:
@@ -195,12 +210,25 @@ def _create_container(endpoint: str, name: str) -> None:
         pass
 
 
+def _google_as_s3(path: str, headers: dict[str, str]) -> tuple[str, dict[str, str]]:
+    name, question, query = path.partition("?")
+    credential = "testing/20200101/us-east-1/s3/aws4_request"  # moto reads who asks, not the signature
+    signed = f"AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders=host, Signature=none"
+    kept = {**headers, "authorization": signed}
+    if kept.pop("x-goog-if-generation-match", None) == "0":
+        kept["If-None-Match"] = "*"
+    return name.replace("%2F", "/") + question + query, kept
+
+
 @contextlib.contextmanager
-def lossy_proxy(upstream: str, lose: Callable[[str, str], str | None]) -> Iterator[str]:
+def lossy_proxy(
+    upstream: str, lose: Callable[[str, str], str | None], *, google: bool = False
+) -> Iterator[str]:
     """A proxy before a server that loses requests or their answers, as networks do.
 
     `lose(method, path)` says "request" (it never arrives), "reply" (it is carried out, the
-    answer never comes), "503" (refused as too busy), or None.
+    answer never comes), "503" (refused as too busy), or None. With `google` the requests are
+    Google's and the server an S3 one.
     """
     target = urlsplit(upstream)
 
@@ -218,8 +246,11 @@ def lossy_proxy(upstream: str, lose: Callable[[str, str], str | None]) -> Iterat
                 self.send_header("Content-Length", "0")
                 self.end_headers()
                 return
+            path, headers = self.path, dict(self.headers.items())
+            if google:
+                path, headers = _google_as_s3(path, headers)
             connection = http.client.HTTPConnection(target.hostname or "", target.port, timeout=30)
-            connection.request(self.command, self.path, body, dict(self.headers.items()))
+            connection.request(self.command, path, body, headers)
             answer = connection.getresponse()
             data = answer.read()
             if fault == "reply":

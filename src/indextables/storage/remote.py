@@ -4,12 +4,12 @@ Creating is the vendor's conditional put. It is sent once, never repeated behind
 repeated one would meet its own first try and report a conflict that is none. When its answer gets
 lost, the object is read back; only if that does not settle it does the call raise.
 
-What the vendors leave open: an S3 look-alike must honour `If-None-Match: *` (one that ignores it
-loses commits; obstore cannot tell). Google Cloud accepts about one write per second to one and the
-same name, which only the hint file can reach, and its path is the one not run against a server in
-the tests. An upload that dies half way is never visible, but its parts are billed until the
-bucket's lifecycle rule removes them. Control characters cannot be in a path, nor, on Azure, a
-backslash, which it takes for a slash.
+What the vendors leave open: an S3 look-alike must honour `If-None-Match: *`; one that ignores it
+loses commits, and there is no telling from here. Google Cloud takes about one write per second to
+one and the same name, which only the hint file can reach, and its requests are tested against an
+S3 server that speaks Google's dialect, not against Google. An upload that dies half way is never
+visible, but its parts are billed until the bucket's lifecycle rule removes them. Control characters
+cannot be in a path, nor, on Azure, a backslash, which it takes for a slash.
 
 obstore's threads do not survive a fork: a child that finds them used by its parent is told so
 instead of hanging. Workers are to be spawned, and open their own store from a StoreSpec.
