@@ -1,0 +1,250 @@
+"""When checkpoints are written, what a reader opens, and what it does when one is damaged (CONFORMANCE C)."""
+
+from __future__ import annotations
+
+import logging
+
+import msgspec
+import pytest
+
+from indextables.errors import CorruptLogError, OptionError, StorageError
+from indextables.log.protocol import PARQUET_CHECKPOINT
+from indextables.log.transaction_log import is_due
+from support.builder import HINT, LOG_DIR, LogBuilder, add, checkpoint_path, commit_path, paths_of
+from support.faults import CountingStore
+
+KEEP_ALL = {"checkpointRetention.duration": 10**12}
+FORMS = {
+    "document": {},
+    "plain": {"transaction.compression.enabled": "false"},
+    "parts": {"checkpoint.actionsPerPart": 3},
+    "parquet": {"checkpoint.format": "parquet"},
+    "parquet parts": {"checkpoint.format": "parquet", "checkpoint.actionsPerPart": 3},
+}
+
+
+def file_form(form):
+    return "parquet" if form.startswith("parquet") else "json"
+
+
+@pytest.fixture(params=FORMS)
+def form(request):
+    return request.param
+
+
+@pytest.fixture
+def builder(form):
+    """Versions 0 to 25 with checkpoints at 10 and 20."""
+    built = LogBuilder(options={**KEEP_ALL, **FORMS[form]}).create()
+    built.appends(8).remove(*paths_of(built.log())[:2]).appends(16)
+    assert built.log().latest_version() == 25
+    return built
+
+
+def live(builder):
+    """The live paths by every engine there is; they agree."""
+    snapshot = builder.log().snapshot()
+    found = {
+        engine: snapshot.files(engine=engine).column("path").to_pylist()
+        for engine in ("reference", "columnar")
+    }
+    assert found["reference"] == found["columnar"] == paths_of(builder.log())
+    return found["reference"]
+
+
+def test_the_tenth_commit_writes_a_checkpoint_and_the_hint():
+    """C1."""
+    builder = LogBuilder().create().appends(9)
+    assert not any("checkpoint" in name for name in builder.names())
+    builder.append("tenth")
+    assert "00000000000000000010.checkpoint.json" in builder.names()
+    hint = msgspec.json.decode(builder.store.get(HINT))
+    assert (hint["version"], hint["numFiles"]) == (10, 10)
+
+
+def test_a_checkpoint_is_due_at_multiples_or_that_far_from_the_last():
+    """C1."""
+    assert [version for version in range(25) if is_due(version, -1, 10)] == [*range(10, 25)]
+    assert [version for version in range(25) if is_due(version, 10, 10)] == [20, 21, 22, 23, 24]
+    assert [version for version in range(1, 6) if is_due(version, version - 1, 1)] == [1, 2, 3, 4, 5]
+    assert is_due(10, 9, 10)
+    assert not is_due(10, 10, 10)
+    assert not is_due(0, -1, 10)
+
+
+def test_a_missed_checkpoint_is_made_up_for():
+    """C1: the writer of version 10 could not; the one of version 11 does."""
+    builder = LogBuilder(options={"checkpoint.enabled": "false"}).create().appends(10)
+    builder.log(checkpoint__enabled="true").add_files([add("eleventh")])
+    assert "00000000000000000011.checkpoint.json" in builder.names()
+
+
+def test_checkpoints_can_be_switched_off_and_the_interval_must_make_sense():
+    """C1."""
+    builder = LogBuilder(options={"checkpoint.enabled": "false"}).create().appends(21)
+    assert not any("checkpoint" in name for name in builder.names())
+    for value in (0, -1, "often"):
+        with pytest.raises(OptionError, match="interval"):
+            builder.log(checkpoint__interval=value)
+
+
+def test_a_reader_opens_no_version_at_or_below_the_checkpoint(builder, form):
+    """C3."""
+    store = CountingStore(builder.store)
+    log = LogBuilder(store, builder.options, builder.clock).log()
+    assert len(log.list_files()) == 22
+    log.snapshot().files()
+    commits = [path for path in store.reads if path[-25:-5].isdigit() and "checkpoint" not in path]
+    assert sorted(set(commits)) == [commit_path(version) for version in range(21, 26)]
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [
+        None, b"", b"garbage", b"{}", b"[]", b'{"version":"x"}', b'{"version":-3}', b'{"version":1.5}',
+        b'{"version":10}', b'{"version":0}', b'{"version":15}', b'{"version":25}', b'{"version":99}',
+        b'{"version":20,"size":"many"}', b"\xff\xfe", b"\x01\x01", b'{"version":99999999999999999999999}',
+    ],
+)  # fmt: skip
+def test_a_hint_may_lie_in_any_way(hint, caplog):
+    """C5: the listing decides; one warning; same table."""
+    builder = LogBuilder(options=KEEP_ALL).create().appends(25)
+    expected = live(builder)
+    builder.hint(hint)
+    with caplog.at_level(logging.WARNING):
+        assert paths_of(builder.log()) == expected
+    assert len(caplog.records) == 1
+    assert live(builder) == expected
+    builder.append("zz next")
+    assert live(builder) == [*expected, "zz next"]
+
+
+def test_a_hint_to_a_deleted_checkpoint_is_no_harm(builder, form):
+    """C5."""
+    expected = live(builder)
+    builder.lose(checkpoint_path(20, file_form(form)))
+    assert live(builder) == expected
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "empty", "nonsense", "bomb"])
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(builder, form, damage, caplog):
+    """C6: same files, with a warning; never a partial list."""
+    expected = live(builder)
+    hurt(builder, checkpoint_path(20, file_form(form)), damage)
+    with caplog.at_level(logging.WARNING):
+        assert live(builder) == expected
+    assert "falling back" in caplog.text
+    assert builder.log().snapshot().num_files == len(expected)
+    builder.append("zz next")
+    assert live(builder) == [*expected, "zz next"]
+
+
+def hurt(builder, path, damage):
+    if damage == "flip":
+        builder.damage(path)
+    elif damage == "cut":
+        builder.truncate(path, 0.7)
+    else:
+        bomb = b"\x01\x01" + b"\x1f\x8b\x08\x00" + b"\x00" * 40
+        builder.damage(path, {"empty": b"", "nonsense": b"nonsense", "bomb": bomb}[damage])
+
+
+def test_when_every_checkpoint_is_damaged_the_versions_are_replayed(builder, form):
+    """C6."""
+    expected = live(builder)
+    for version in (10, 20):
+        builder.truncate(checkpoint_path(version, file_form(form)))
+    assert live(builder) == expected
+
+
+def test_when_nothing_is_left_to_fall_back_to_it_is_an_error(builder, form):
+    """C6: it says what is missing and what can still be read."""
+    for version in (10, 20):
+        builder.truncate(checkpoint_path(version, file_form(form)))
+    builder.lose(commit_path(0), commit_path(1))
+    with pytest.raises(CorruptLogError, match="0-1 is missing") as error:
+        builder.log().snapshot().files()
+    assert "damaged" in str(error.value)
+
+
+@pytest.mark.parametrize("form", ["parts", "parquet parts"], indirect=True)
+def test_a_missing_or_damaged_part_makes_the_checkpoint_incomplete(builder):
+    """C7."""
+    expected = live(builder)
+    parts = [name for name in builder.names() if "of0" in name and name.startswith(f"{20:020d}")]
+    assert len(parts) > 2
+    path = f"{LOG_DIR}/{parts[1]}"
+    builder.damage(path)
+    assert live(builder) == expected
+    builder.lose(path)
+    assert live(builder) == expected
+
+
+def test_a_crash_between_checkpoint_and_hint_is_no_harm(builder):
+    """C8."""
+    expected = live(builder)
+    builder.hint(b'{"version":10,"size":8,"checksum":"0"}')
+    assert live(builder) == expected
+
+
+def test_a_failing_checkpoint_never_fails_its_commit(caplog):
+    """C9: the commit is durable and returns success, with a warning."""
+    builder = LogBuilder().create().appends(9)
+
+    class NoCheckpoints:
+        def __init__(self, inner):
+            self.inner = inner
+
+        def __getattr__(self, name):
+            return getattr(self.inner, name)
+
+        def put_if_absent(self, path, data):
+            if "checkpoint" in path:
+                raise StorageError("no space left")
+            return self.inner.put_if_absent(path, data)
+
+    log = LogBuilder(NoCheckpoints(builder.store), clock=builder.clock).log()
+    with caplog.at_level(logging.WARNING):
+        assert log.add_files([add("tenth")]) == 10
+        assert log.add_files([add("eleventh")]) == 11
+    assert "the commit itself is durable" in caplog.text
+    assert len(live(builder)) == 11
+
+
+def test_a_checkpoint_can_be_asked_for_at_any_version(form):
+    built = LogBuilder(options=FORMS[form]).create().append("a", "b", "c", "d").remove("b")
+    version = built.log().checkpoint()
+    assert version == 2
+    assert built.log().checkpoint() == 2
+    built.lose(commit_path(0), commit_path(1))
+    assert paths_of(built.log()) == ["a", "c", "d"]
+
+
+def test_parquet_checkpoints_raise_the_protocol_of_an_older_table():
+    """C13: before the first one is written, so that older readers are told."""
+    builder = LogBuilder().create().append("a")
+    assert builder.log(checkpoint__format="parquet").checkpoint() == 2
+    protocol = builder.log().protocol()
+    assert (protocol.min_reader_version, protocol.min_writer_version) == (3, 3)
+    assert protocol.reader_features == (PARQUET_CHECKPOINT,)
+    assert "00000000000000000002.checkpoint.parquet" in builder.names()
+    assert live(builder) == ["a"]
+
+
+def test_new_tables_with_parquet_checkpoints_begin_at_three():
+    """C13."""
+    builder = LogBuilder(options={"checkpoint.format": "parquet"}).create().appends(10)
+    assert builder.log().latest_version() == 10
+    assert builder.log().protocol().reader_features == (PARQUET_CHECKPOINT,)
+    assert "00000000000000000010.checkpoint.parquet" in builder.names()
+
+
+def test_an_incremental_reader_keeps_its_base_when_a_checkpoint_vanishes(builder, form):
+    """E6: cleanup by another process between two reads is no error."""
+    log = builder.log()
+    assert len(log.list_files()) == 22
+    builder.append("more").wait(days=99)
+    builder.log(logRetention__duration=0, checkpointRetention__duration=0).checkpoint()
+    builder.log(logRetention__duration=0, checkpointRetention__duration=0).cleanup()
+    assert len(log.list_files(max_staleness_s=0)) == 23
+    assert log.snapshot().num_files == 23
