@@ -26,6 +26,7 @@ from indextables.model.actions import AddAction
 from indextables.model.fields import decode_partition_array, decode_stat_array
 from indextables.storage.store import Store
 
+_PIECE_ROWS = 1 << 14
 STRUCTS = ("partition_values", "min", "max", "null_count")
 _WIRE = {
     "path": "path", "size": "size", "modification_time": "modificationTime", "num_records": "numRecords",
@@ -225,7 +226,10 @@ def _parse_with_duckdb(batches: Iterable[pa.BinaryArray], leaves: Sequence[Leaf]
     with duckdb.connect() as connection:
         connection.register("lines", lines)
         try:
-            for batch in connection.sql(query).fetch_arrow_reader(1 << 16):
+            found = connection.sql(query)
+            # DuckDB 2 renamed the method.
+            stream = getattr(found, "to_arrow_reader", None) or found.fetch_arrow_reader
+            for batch in stream(_PIECE_ROWS):
                 yield dict(zip(batch.schema.names, batch.columns, strict=True))
         except duckdb.Error as bad:
             raise Unusual(str(bad)) from bad

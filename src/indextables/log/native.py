@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from indextables.log.checkpoint import NativeCheckpointReader
 from indextables.log.checkpoint_writing import write_checkpoint
+from indextables.log.columnar import ColumnarEngine
 from indextables.log.dialect import NATIVE, Checkpoint
 from indextables.log.reading import LogSource, VersionCache
 from indextables.log.reference import ReferenceEngine
@@ -17,7 +18,7 @@ def native_source(
     store: Store, options: Options, runtime: Runtime, versions: VersionCache | None = None
 ) -> LogSource:
     """How a native log in a store is read."""
-    engines = {"reference": ReferenceEngine(), "columnar": ReferenceEngine()}
+    engines = {"reference": ReferenceEngine(), "columnar": ColumnarEngine()}
     return LogSource(store, NATIVE, NativeCheckpointReader(), engines, options, runtime, versions)
 
 

@@ -1,0 +1,211 @@
+"""The adds of one checkpoint as Arrow columns, kept from one question to the next.
+
+A base never changes: later commits only make rows of it count no longer. Its
+rows are in path order, so a path is found by bisection, and what a refresh adds
+are the places of a few new keys. Columns are read when first asked for and kept
+in pieces, as they came.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.errors import CorruptLogError
+from indextables.log.add_columns import Leaf, TableForm, Unusual, check_increasing
+from indextables.log.checkpoint import OpenCheckpoint, open_checkpoint
+from indextables.log.dialect import Checkpoint
+from indextables.storage.store import Store
+
+Rows = npt.NDArray[np.int64]
+PATH = Leaf("path", None, pa.string())
+KEPT_BYTES = 256 << 20
+"""Columns beyond this are read again rather than kept."""
+
+
+class PathSequence(Sequence[bytes]):
+    """The paths of an array as bytes, for bisection without building them all."""
+
+    __slots__ = ("_offsets", "_text")
+
+    def __init__(self, paths: pa.StringArray) -> None:
+        _, offsets, text = paths.buffers()
+        ends = np.frombuffer(offsets, dtype=np.int32)[paths.offset : paths.offset + len(paths) + 1]
+        self._offsets = memoryview(ends.data)
+        self._text = memoryview(text) if text is not None else memoryview(b"")
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    @overload
+    def __getitem__(self, at: int) -> bytes: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[bytes]: ...
+    def __getitem__(self, at: int | slice) -> bytes | Sequence[bytes]:
+        if isinstance(at, slice):
+            return [self[place] for place in range(*at.indices(len(self)))]
+        return bytes(self._text[self._offsets[at] : self._offsets[at + 1]])
+
+
+class BaseFiles:
+    """The columns of one checkpoint that were asked for so far."""
+
+    def __init__(self) -> None:
+        self.starts: Rows = np.zeros(1, dtype=np.int64)
+        """Row at which each piece begins, and the number of rows."""
+        self.bytes_read = 0
+        self._pieces: dict[Leaf, list[pa.Array]] = {}
+        self._order: Rows | None = None
+        self._firsts: list[bytes] = []
+        self._paths: list[PathSequence] = []
+        self._places: dict[str, tuple[int, bool]] = {}
+        self._lock = threading.RLock()
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    @property
+    def num_pieces(self) -> int:
+        """How many pieces every column has."""
+        return len(self.starts) - 1
+
+    def piece(self, leaf: Leaf, at: int) -> pa.Array:
+        """One piece of a column that was loaded."""
+        return self._pieces[leaf][at]
+
+    def column(self, leaf: Leaf) -> pa.ChunkedArray:
+        """A column that was loaded."""
+        return pa.chunked_array(self._pieces[leaf], leaf.type)
+
+    def has(self, leaf: Leaf) -> bool:
+        """Whether a column was loaded."""
+        return leaf in self._pieces
+
+    def load(self, store: Store, checkpoint: Checkpoint, leaves: Iterable[Leaf], form: TableForm) -> None:
+        """Read the columns that are not there yet."""
+        with self._lock:
+            missing = [leaf for leaf in dict.fromkeys((PATH, *leaves)) if leaf not in self._pieces]
+            if not missing:
+                return
+            try:
+                self._load(open_checkpoint(store, checkpoint), missing, form, quick=True)
+            except Unusual:
+                self._load(open_checkpoint(store, checkpoint), missing, form, quick=False)
+
+    def _load(self, opened: OpenCheckpoint, leaves: Sequence[Leaf], form: TableForm, *, quick: bool) -> None:
+        source = opened.leaves(leaves) if quick else opened.leaves_as_actions(leaves, form)
+        pieces: list[list[pa.Array]] = [[] for _ in leaves]
+        for arrays in source:
+            for home, array in zip(pieces, arrays, strict=True):
+                home.append(array)
+        found = dict(zip(leaves, pieces, strict=True))
+        if PATH in found:
+            self._set_paths(found.pop(PATH))
+        self.bytes_read += opened.size_bytes + sum(part.size_in_bytes for part in opened.parts or ())
+        for leaf in list(found):
+            self._pieces[leaf] = self._fitted(found.pop(leaf), leaf)
+
+    def _set_paths(self, pieces: list[pa.Array]) -> None:
+        pieces = [piece for piece in pieces if len(piece)]
+        if not _is_increasing(pieces):
+            pieces = self._sort(pieces)
+        self._pieces[PATH] = pieces
+        self.starts = np.cumsum([0, *map(len, pieces)], dtype=np.int64)
+        self._paths = [PathSequence(piece) for piece in pieces]
+        self._firsts = [paths[0] for paths in self._paths]
+
+    def _sort(self, pieces: list[pa.Array]) -> list[pa.Array]:
+        """Bring a checkpoint of another writer into path order; of two adds of a path the later counts."""
+        paths = pa.concat_arrays(pieces)
+        order = pc.sort_indices(paths).to_numpy()
+        ordered = paths.take(pa.array(order))
+        # The sort is stable, so the last of equal paths is the one that came last.
+        last = pc.not_equal(ordered[:-1], ordered[1:]).to_numpy(zero_copy_only=False)
+        self._order = order[np.append(last, True)]
+        return [paths.take(pa.array(self._order))]
+
+    def _fitted(self, pieces: list[pa.Array], leaf: Leaf) -> list[pa.Array]:
+        """A column in the pieces and the order that the paths have."""
+        sizes = [len(piece) for piece in pieces if len(piece)]
+        if self._order is None and sizes == list(np.diff(self.starts)):
+            return [piece for piece in pieces if len(piece)]
+        whole = pa.concat_arrays(pieces) if pieces else pa.nulls(0, leaf.type)
+        if self._order is not None:
+            whole = whole.take(pa.array(self._order))
+        if len(whole) != len(self):
+            raise CorruptLogError(
+                f"a checkpoint gave {len(self)} paths and {len(whole)} values of {leaf.column}"
+            )
+        return [whole[begin:end] for begin, end in zip(self.starts, self.starts[1:], strict=False)]
+
+    def shed(self) -> None:
+        """Forget the largest columns when they are more than is worth keeping."""
+        with self._lock:
+            sizes = {leaf: sum(piece.nbytes for piece in pieces) for leaf, pieces in self._pieces.items()}
+            total = sum(sizes.values())
+            for leaf in sorted(sizes, key=lambda item: sizes[item], reverse=True):
+                if total <= KEPT_BYTES or leaf == PATH:
+                    continue
+                total -= sizes[leaf]
+                del self._pieces[leaf]
+
+    def places(self, paths: Iterable[str]) -> Iterator[tuple[int, bool]]:
+        """Where each path stands or would be put in, and whether it is there."""
+        known = self._places
+        for path in paths:
+            found = known.get(path)
+            if found is None:
+                found = known[path] = self._find(path.encode())
+            yield found
+
+    def _find(self, path: bytes) -> tuple[int, bool]:
+        at = max(bisect_left(self._firsts, path) - 1, 0)
+        if at + 1 < len(self._firsts) and self._firsts[at + 1] == path:
+            at += 1
+        if at >= len(self._paths):
+            return 0, False
+        paths = self._paths[at]
+        place = bisect_left(paths, path)
+        return int(self.starts[at]) + place, place < len(paths) and paths[place] == path
+
+
+def _is_increasing(pieces: Sequence[pa.Array]) -> bool:
+    previous: str | None = None
+    for piece in pieces:
+        if not check_increasing(piece, previous):
+            return False
+        previous = piece[-1].as_py()
+    return True
+
+
+def build(leaves: Sequence[Leaf], arrays: Sequence[Any], rows: int) -> pa.RecordBatch:
+    """A batch in the files() form from its leaves; children of one struct must stand together."""
+    names: list[str] = []
+    columns: list[pa.Array] = []
+    at = 0
+    while at < len(leaves):
+        leaf = leaves[at]
+        if leaf.child is None:
+            names.append(leaf.column)
+            columns.append(arrays[at])
+            at += 1
+            continue
+        end = at
+        while end < len(leaves) and leaves[end].column == leaf.column:
+            end += 1
+        fields = [pa.field(str(item.child), item.type) for item in leaves[at:end]]
+        names.append(leaf.column)
+        columns.append(pa.StructArray.from_arrays(list(arrays[at:end]), fields=fields))
+        at = end
+    return (
+        pa.RecordBatch.from_arrays(columns, names=names)
+        if columns
+        else pa.record_batch([pa.nulls(rows)], ["_"])
+    )
