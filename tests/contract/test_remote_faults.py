@@ -11,7 +11,8 @@ import uuid
 import pytest
 
 from indextables.errors import NotFoundError, StorageError
-from indextables.storage.store import Store, StoreSpec, open_store
+from indextables.storage import remote
+from indextables.storage.store import Store, StoreSpec, open_store, resolve
 from support.servers import ObjectServer, lossy_proxy, s3_options, s3_server  # noqa: F401
 
 
@@ -221,3 +222,15 @@ def test_a_forked_child_is_told_instead_of_hanging(root: str, s3_server: ObjectS
 def test_a_child_forked_before_the_first_use_works(root: str, s3_server: ObjectServer) -> None:  # noqa: F811
     """Spark forks its Python workers from a daemon that has opened a store but not used it."""
     assert _forked(direct(root, s3_server).spec(), "opened").strip() == "worked"
+
+
+def test_stores_of_one_bucket_share_their_connections(root: str, s3_server: ObjectServer) -> None:  # noqa: F811
+    """A log that names many files by absolute URI opens many stores, but connects once."""
+    one = direct(root, s3_server)
+    one.put("x/f", b"1")
+    before = remote._connect.cache_info().currsize
+    for n in range(50):
+        open_store(f"{root}/{n}", s3_server.options).list_level()
+    assert remote._connect.cache_info().currsize == before
+    other, path = resolve(open_store(f"{root}/t", s3_server.options), f"{root}/x/f")
+    assert other.get(path) == b"1"

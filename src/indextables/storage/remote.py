@@ -18,9 +18,9 @@ instead of hanging. Workers are to be spawned, and open their own store from a S
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
-import threading
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -70,8 +70,6 @@ class RemoteStore:
         self._uri = place.uri
         self._settings = settings_for(place, options)
         self._root = f"{place.path}/" if place.path else ""
-        self._lock = threading.Lock()
-        self._clients: dict[bool, Any] = {}
 
     @property
     def uri(self) -> str:
@@ -216,26 +214,14 @@ class RemoteStore:
                 "store already. Start workers with the 'spawn' or 'forkserver' method.",
                 uri=self._uri,
             )
-        with self._lock:
-            if once not in self._clients:
-                self._clients[once] = self._connect(once=once)
-            return self._clients[once]
-
-    def _connect(self, *, once: bool) -> Any:
         given = self._settings
-        client = {"timeout": _CREATE_TIMEOUT, **given.client} if once else dict(given.client)
-        retry: dict[str, Any] = {}
-        if once:
-            retry["max_retries"] = 0
-        elif "max_retries" in given.retry:
-            retry["max_retries"] = int(given.retry["max_retries"])
-        if "retry_timeout_s" in given.retry:
-            retry["retry_timeout"] = timedelta(seconds=given.retry["retry_timeout_s"])
-        return _CLASSES[self._place.kind](
+        return _connect(
+            self._place.kind,
             self._place.bucket,
-            config=dict(given.config),
-            client_options=client or None,
-            retry_config=retry or None,
+            tuple(sorted(given.config.items())),
+            tuple(sorted(given.client.items())),
+            tuple(sorted(given.retry.items())),
+            once=once,
         )
 
     def _everything(self, directory: str, start_after: str | None) -> Iterator[Iterable[Any]]:
@@ -292,6 +278,31 @@ class RemoteStore:
         raise StorageError(
             f"Could not {verb} {place}: {_short(shown)} {_advice(error, text)}", uri=self._uri, path=path
         ) from cause
+
+
+@functools.lru_cache(maxsize=32)
+def _connect(
+    kind: str,
+    bucket: str,
+    config: tuple[tuple[str, str], ...],
+    client: tuple[tuple[str, str | bool], ...],
+    retry: tuple[tuple[str, float], ...],
+    *,
+    once: bool,
+) -> Any:
+    """One connection pool per bucket and settings: a log may name thousands of files by absolute URI."""
+    asked = dict(retry)
+    again: dict[str, Any] = {}
+    if once:
+        again["max_retries"] = 0
+    elif "max_retries" in asked:
+        again["max_retries"] = int(asked["max_retries"])
+    if "retry_timeout_s" in asked:
+        again["retry_timeout"] = timedelta(seconds=asked["retry_timeout_s"])
+    options = {"timeout": _CREATE_TIMEOUT, **dict(client)} if once else dict(client)
+    return _CLASSES[kind](
+        bucket, config=dict(config), client_options=options or None, retry_config=again or None
+    )
 
 
 def _short(text: str) -> str:
