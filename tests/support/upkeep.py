@@ -12,7 +12,16 @@ import pyarrow as pa
 
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
+from indextables.ops.merge import table_spec
+from indextables.ops.rewriting import split_rows
+from indextables.options import Options
 from indextables.runtime import LOCAL
+from indextables.split.build import write_splits
+from indextables.split.index_spec import from_options
+from indextables.split.layout import SplitRef
+from indextables.split.query import parse_query
+from indextables.split.reader import forget_readers
+from indextables.split.search import search_split
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("text", pa.string())])
 HOUR_MS = 3_600_000
@@ -100,3 +109,74 @@ def fingerprint(root: Path) -> dict[str, str]:
         for file in sorted(root.rglob("*"))
         if file.is_file()
     }
+
+
+class RowTable:
+    """A table with real splits, written and read by the parts below the Table facade."""
+
+    def __init__(
+        self,
+        root: Path,
+        schema: pa.Schema,
+        *,
+        partition_by: tuple[str, ...] = (),
+        options: dict[str, Any] | None = None,
+        clock: Any = None,
+    ) -> None:
+        self.root = root
+        self.options = {"checkpoint.interval": 1000, **(options or {})}
+        self.runtime = replace(LOCAL, clock=clock) if clock else LOCAL
+        self.log = self.handle()
+        spec = from_options(Options.of(self.options), schema)
+        self.log.initialize(schema, list(partition_by), properties=spec.to_properties())
+
+    def handle(self) -> TransactionLog:
+        return TransactionLog.open(str(self.root), self.options, runtime=self.runtime)
+
+    def write(self, rows: pa.Table) -> list[AddAction]:
+        """Splits of these rows, not committed."""
+        snapshot = self.handle().snapshot()
+        return list(
+            write_splits(
+                rows.to_batches(), snapshot.schema, snapshot.partition_columns, table_spec(snapshot),
+                Options.of(self.options), self.log.store, table_id=snapshot.table_id,
+            )
+        )  # fmt: skip
+
+    def append(self, rows: pa.Table) -> int:
+        return self.log.add_files(self.write(rows))
+
+    def rows(self, version: int | None = None) -> list[dict[str, Any]]:
+        """Every row, file by file in path order."""
+        snapshot = self.handle().snapshot(version=version)
+        parts = [part for add in snapshot.adds() for part in split_rows(self.log.store, add, snapshot.schema)]
+        return [row for part in parts for row in part.to_pylist()]
+
+    def found(self, query: str) -> list[dict[str, Any]]:
+        """Rows that a full-text query finds, by whatever means each split allows."""
+        snapshot = self.handle().snapshot()
+        parsed = parse_query(query, table_spec(snapshot), snapshot.schema)
+        parts = [
+            part
+            for add in snapshot.adds()
+            for part in search_split(
+                self.log.store, SplitRef.of(add), parsed, snapshot.schema, snapshot.schema.names
+            )
+        ]
+        return [row for part in parts for row in part.to_pylist()]
+
+    def damage_rows(self, path: str) -> None:
+        """Flip bytes in the first data page."""
+        self._flip(path, 40)
+
+    def damage_index(self, add: AddAction) -> None:
+        """Flip bytes in the first file of the index."""
+        self._flip(add.path, add.hotcache_start_offset + 10)
+
+    def _flip(self, path: str, at: int) -> None:
+        file = self.root / path
+        data = bytearray(file.read_bytes())
+        data[at] ^= 0xFF
+        data[at + 1] ^= 0xFF
+        file.write_bytes(bytes(data))
+        forget_readers()

@@ -26,7 +26,20 @@ from indextables.ops.progress import Progress, silent, watched
 from indextables.ops.rewriting import Piece, RewriteSetting, Rewritten, discard, rewrite, rows_matching
 from indextables.predicate.parse import as_node
 from indextables.predicate.prune import prune_table
-from indextables.predicate.tree import IsTrue, Node, Not
+from indextables.predicate.tree import (
+    NULL,
+    TRUE,
+    Cast,
+    Compare,
+    In,
+    IsNull,
+    Node,
+    Not,
+    Unknown,
+    any_of,
+    columns_of,
+    walk,
+)
 
 OPERATION = "DELETE"
 
@@ -53,13 +66,28 @@ class Emptied:
 def plan_delete(snapshot: Snapshot, node: Node) -> DeletePlan:
     """Sort the splits that may hold a match by whether all their rows must match."""
     files = snapshot.plan(node).files
-    undecided = prune_table(Not(IsTrue(node)), files, snapshot.schema, snapshot.partition_columns).mask
+    survives = prune_table(_may_survive(node), files, snapshot.schema, snapshot.partition_columns).mask
     adds = {add.path: add for add in snapshot.adds(files.column("path").to_pylist())}
     whole: list[AddAction] = []
     doubtful: list[AddAction] = []
-    for path, open_question in zip(files.column("path").to_pylist(), undecided.to_pylist(), strict=True):
-        (doubtful if open_question else whole).append(adds[path])
+    for path, possible in zip(files.column("path").to_pylist(), survives.to_pylist(), strict=True):
+        (doubtful if possible else whole).append(adds[path])
     return DeletePlan(tuple(whole), tuple(doubtful))
+
+
+def _may_survive(node: Node) -> Node:
+    """True for every row that a delete must keep: where the condition is false, or can be null."""
+    if any(_null_by_itself(part) for part in walk(node)):
+        return TRUE
+    columns = sorted(columns_of(node), key=lambda column: column.path)
+    return any_of([Not(node), *(IsNull(column) for column in columns)])
+
+
+def _null_by_itself(part: Node) -> bool:
+    """Whether a part can be null for a row none of whose columns is."""
+    if isinstance(part, (Compare, In)) and isinstance(part.column, Cast):
+        return True
+    return isinstance(part, Unknown) or part == NULL or (isinstance(part, In) and part.has_null)
 
 
 def run_delete(log: TransactionLog, where: Any, progress: Progress = silent) -> DeleteResult:
