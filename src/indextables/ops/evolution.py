@@ -1,0 +1,85 @@
+"""How data may differ from a table's schema, and how a schema may grow to take it.
+
+Columns are matched by name. A schema grows by nullable columns at its end, by
+widening int to long and float to double, and by dropping NOT NULL; columns are
+never renamed, reordered or dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from indextables.errors import SchemaError
+from indextables.model.casting import cast_column
+from indextables.model.fields import find_field
+from indextables.model.types import refuse_twins, spark_field, type_to_sql
+
+_WIDER = {pa.int32(): pa.int64(), pa.float32(): pa.float64()}
+
+
+def differences(table: pa.Schema, data: pa.Schema) -> list[str]:
+    """What keeps data of one schema out of a table of the other, one line each; empty when nothing does."""
+    refuse_twins(data.names)
+    found = []
+    for item in data:
+        known = find_field(table, item.name)
+        if known is None:
+            found.append(f"+ {item.name} {_shown(item)}: the table has no such column")
+            continue
+        try:
+            cast_column(pa.array([], item.type), known.with_nullable(True))
+        except SchemaError as bad:
+            found.append(
+                f"~ {item.name}: {type_to_sql(known.type)} in the table, {item.type} in the data ({bad})"
+            )
+    given = {name.lower() for name in data.names}
+    found.extend(
+        f"- {item.name} {_shown(item)}: NOT NULL in the table, absent from the data"
+        for item in table
+        if not item.nullable and item.name.lower() not in given
+    )
+    return found
+
+
+def check_data(table: pa.Schema, data: pa.Schema, uri: str) -> None:
+    """Refuse data that does not fit the table, showing every difference."""
+    found = differences(table, data)
+    if found:
+        raise SchemaError(
+            f"the data does not fit the table {uri}:\n  " + "\n  ".join(found) + "\n"
+            "Rename or cast the columns, or write with merge_schema to let the schema grow where it may.",
+            differences=tuple(found),
+        )
+
+
+def evolved(table: pa.Schema, data: pa.Schema, partition_columns: Sequence[str] = ()) -> pa.Schema:
+    """The table's schema grown to take the data; SchemaError where it may not grow that way."""
+    refuse_twins(data.names)
+    given = {item.name.lower(): item for item in data}
+    columns = [_grown(item, given.get(item.name.lower()), partition_columns) for item in table]
+    for item in data:
+        if find_field(table, item.name) is None:
+            columns.append(spark_field(item).with_nullable(True))
+    return pa.schema(columns)
+
+
+def _grown(known: pa.Field, given: pa.Field | None, partition_columns: Sequence[str]) -> pa.Field:
+    if given is None:
+        return known.with_nullable(True) if not known.nullable else known
+    nullable = known.nullable or given.nullable
+    wider = _WIDER.get(known.type)
+    if wider is not None and known.name not in partition_columns and _needs(given.type, wider):
+        return known.with_type(wider).with_nullable(nullable)
+    return known.with_nullable(nullable)
+
+
+def _needs(given: pa.DataType, wider: pa.DataType) -> bool:
+    if pa.types.is_integer(wider):
+        return bool(pa.types.is_int64(given) or pa.types.is_uint32(given))
+    return bool(pa.types.is_float64(given))
+
+
+def _shown(item: pa.Field) -> str:
+    return str(item.type) + ("" if item.nullable else " NOT NULL")

@@ -1,0 +1,36 @@
+"""What writing and reading rows return: the outcome of a write, and how the last scan came about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from indextables.ops.outcomes import Reported
+from indextables.predicate.prune import PruneMetrics
+from indextables.split.search import SearchMetrics
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult(Reported):
+    """What a write committed."""
+
+    version: int
+    files_added: int
+    files_removed: int
+    rows: int
+    bytes: int
+    attempts: int
+    conflicts: int
+    columns_truncated: int
+    bytes_saved: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScanMetrics:
+    """How a scan, count or search came about."""
+
+    version: int
+    files: PruneMetrics
+    """How many files there were, and why the others were not read."""
+    files_read: int = 0
+    rows: int = 0
+    search: SearchMetrics = field(default_factory=SearchMetrics)

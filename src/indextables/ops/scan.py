@@ -1,0 +1,281 @@
+"""Reading rows without Spark: scan, count and search over the splits that the log's statistics leave.
+
+Files are pruned first; what is left is read in parallel and comes back in the
+order of paths and rows, as a stream of batches. A filter decides every row
+exactly. Everything that can be wrong with the question is found before the first
+split is opened.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.errors import OptionError, SchemaError, TableError
+from indextables.log.snapshot import Snapshot
+from indextables.model.actions import AddAction
+from indextables.model.fields import find_field
+from indextables.ops.delete import plan_delete
+from indextables.ops.results import ScanMetrics
+from indextables.ops.streaming import in_order
+from indextables.ops.write import settings_of
+from indextables.predicate.parse import as_node
+from indextables.predicate.prune import PruneMetrics
+from indextables.predicate.rows import mask, require_exact
+from indextables.predicate.tree import Node, columns_of
+from indextables.runtime import default_parallelism
+from indextables.split.layout import SplitRef
+from indextables.split.query import Query, parse_query
+from indextables.split.reader import open_split, to_table_schema
+from indextables.split.search import SCORE, SearchMetrics, count_split, search_split
+
+
+class Record:
+    """The metrics of a scan while it goes on."""
+
+    def __init__(self, version: int) -> None:
+        self._lock = threading.Lock()
+        self.metrics = ScanMetrics(version, PruneMetrics(0, 0, 0, 0))
+
+    def planned(self, files: PruneMetrics) -> None:
+        """Note how files were chosen."""
+        self.metrics = replace(self.metrics, files=files)
+
+    def read(self, rows: int) -> None:
+        """Note a file that was opened, and rows that were returned from it."""
+        with self._lock:
+            self.metrics = replace(
+                self.metrics, files_read=self.metrics.files_read + 1, rows=self.metrics.rows + rows
+            )
+
+    def searched(self, search: SearchMetrics) -> None:
+        """Note how the search of a split went."""
+        with self._lock:
+            self.metrics = replace(self.metrics, search=self.metrics.search.plus(search))
+
+
+def scan(
+    snapshot: Snapshot, where: Any = None, columns: Sequence[str] | None = None
+) -> tuple[pa.RecordBatchReader, Record]:
+    """The rows of a version, or those for which a filter is true."""
+    node = row_filter(snapshot, where)
+    wanted = known_columns(snapshot, columns)
+    record = Record(snapshot.version)
+    adds = _planned(snapshot, node, record)
+    pieces = [partial(_scan_split, snapshot, add, node, wanted, record) for add in adds]
+    return _reader(_schema(snapshot, wanted), pieces), record
+
+
+def count(snapshot: Snapshot, where: Any = None, query: str | None = None) -> tuple[int, Record]:
+    """How many rows there are; files whose statistics decide are not opened."""
+    node = row_filter(snapshot, where)
+    record = Record(snapshot.version)
+    if query is not None:
+        return _count_found(snapshot, node, query, record), record
+    if node is None and snapshot.num_records is not None:
+        return snapshot.num_records, record
+    require_parquet(snapshot)
+    if node is None:
+        return sum(_rows_of(snapshot, add) for add in snapshot.adds()), record
+    record.planned(snapshot.plan(node, columns={"path"}).metrics)
+    plan = plan_delete(snapshot, node)
+    total = sum(_rows_of(snapshot, add) for add in plan.whole)
+    pieces = [partial(_scan_split, snapshot, add, node, (), record) for add in plan.doubtful]
+    return total + sum(piece.num_rows for piece in in_order(pieces, default_parallelism())), record
+
+
+def search(
+    snapshot: Snapshot,
+    query: str,
+    where: Any = None,
+    columns: Sequence[str] | None = None,
+    limit: int | None = None,
+    *,
+    score: bool = False,
+) -> tuple[pa.RecordBatchReader, Record]:
+    """The rows a full-text query finds, in (path, row) order; with `score` the best ones, best first."""
+    if limit is not None and limit < 0:
+        raise OptionError(f"limit is {limit}; give a number of rows, or leave it out")
+    parsed = parse(snapshot, query)
+    node = row_filter(snapshot, where)
+    wanted = known_columns(snapshot, columns)
+    schema = _schema(snapshot, wanted)
+    if score:
+        if SCORE in wanted:
+            raise SchemaError(f"the table has a column {SCORE!r} of its own; leave it out of columns")
+        schema = schema.append(pa.field(SCORE, pa.float32(), nullable=False))
+    record = Record(snapshot.version)
+    adds = _planned(snapshot, node, record)
+    pieces = [
+        partial(_search_split, snapshot, add, parsed, node, wanted, limit, score, record)
+        for add in (adds if limit != 0 else ())
+    ]
+    if score:
+        best = _best(list(in_order(pieces, default_parallelism())), schema, limit)
+        return best.to_reader(), record
+    return _reader(schema, pieces, limit), record
+
+
+def parse(snapshot: Snapshot, query: str, columns: Sequence[str] | None = None) -> Query:
+    """A query checked against the table's index settings."""
+    require_parquet(snapshot)
+    zone = snapshot.options.search.time_zone
+    return parse_query(query, settings_of(snapshot), snapshot.schema, columns, zone)
+
+
+def row_filter(snapshot: Snapshot, where: Any) -> Node | None:
+    """A filter that can decide every row; PredicateError names what it cannot."""
+    node = as_node(where, snapshot.schema, snapshot.options.search.time_zone)
+    if node is not None:
+        require_exact(node)
+    return node
+
+
+def known_columns(snapshot: Snapshot, columns: Sequence[str] | None) -> tuple[str, ...]:
+    """The wanted columns as the schema spells them."""
+    if columns is None:
+        return tuple(snapshot.schema.names)
+    if isinstance(columns, str):
+        raise SchemaError(f"columns is the text {columns!r}; give a list of names")
+    found = []
+    for name in columns:
+        field = find_field(snapshot.schema, name)
+        if field is None:
+            raise SchemaError(
+                f"there is no column {name!r}; the table has {', '.join(snapshot.schema.names)}", column=name
+            )
+        found.append(field.name)
+    return tuple(found)
+
+
+def require_parquet(snapshot: Snapshot) -> None:
+    """Refuse to read rows from splits of another container, which only their own system opens."""
+    described = snapshot.metadata.format or {}
+    options = described.get("options") or {}
+    container = options.get("container") if isinstance(options, dict) else None
+    if described.get("provider") == "indextables" and container != "parquet":
+        raise TableError(
+            f"{snapshot.store.uri} keeps its rows in {container or 'another kind of'} splits, not in Parquet; "
+            "only its log can be read here. DESCRIBE and REPAIR work on it.",
+            uri=snapshot.store.uri,
+        )
+
+
+def _planned(snapshot: Snapshot, node: Node | None, record: Record) -> list[AddAction]:
+    require_parquet(snapshot)
+    plan = snapshot.plan(node, columns={"path"})
+    record.planned(plan.metrics)
+    return snapshot.adds(None if node is None else plan.files.column("path").to_pylist())
+
+
+def _schema(snapshot: Snapshot, columns: Sequence[str]) -> pa.Schema:
+    return pa.schema([snapshot.schema.field(name) for name in columns])
+
+
+def _rows_of(snapshot: Snapshot, add: AddAction) -> int:
+    if add.num_records is not None:
+        return add.num_records
+    return open_split(snapshot.store, SplitRef.of(add)).rows
+
+
+def _scan_split(
+    snapshot: Snapshot, add: AddAction, node: Node | None, columns: Sequence[str], record: Record
+) -> Iterator[pa.Table]:
+    needed = list(columns)
+    if node is not None:
+        needed += sorted({column.path[0] for column in columns_of(node)} - set(needed))
+    reader = open_split(snapshot.store, SplitRef.of(add))
+    rows = 0
+    for _, raw in reader.scan([name for name in needed if name in reader.columns]):
+        table = to_table_schema(raw, snapshot.schema, needed, add.partition_values)
+        if node is not None:
+            table = table.filter(mask(node, table, snapshot.schema, snapshot.options.search.time_zone))
+        rows += table.num_rows
+        yield table.select(list(columns))
+    record.read(rows)
+
+
+def _search_split(
+    snapshot: Snapshot,
+    add: AddAction,
+    query: Query,
+    node: Node | None,
+    columns: Sequence[str],
+    limit: int | None,
+    score: bool,
+    record: Record,
+) -> Iterator[pa.Table]:
+    found = search_split(
+        snapshot.store,
+        SplitRef.of(add),
+        query,
+        snapshot.schema,
+        columns,
+        where=node,
+        limit=limit,
+        score=score,
+        options=snapshot.options,
+        note=record.searched,
+    )
+    rows = 0
+    for table in found:
+        rows += table.num_rows
+        yield table
+    record.read(rows)
+
+
+def _count_found(snapshot: Snapshot, node: Node | None, query: str, record: Record) -> int:
+    parsed = parse(snapshot, query)
+
+    def counted(add: AddAction) -> Iterator[int]:
+        found = count_split(
+            snapshot.store,
+            SplitRef.of(add),
+            parsed,
+            snapshot.schema,
+            where=node,
+            options=snapshot.options,
+            note=record.searched,
+        )
+        record.read(found)
+        yield found
+
+    adds = _planned(snapshot, node, record)
+    return sum(in_order([partial(counted, add) for add in adds], default_parallelism()))
+
+
+def _reader(
+    schema: pa.Schema, pieces: Sequence[Callable[[], Iterator[pa.Table]]], limit: int | None = None
+) -> pa.RecordBatchReader:
+    def batches() -> Iterator[pa.RecordBatch]:
+        left = limit
+        tables = in_order(pieces, default_parallelism())
+        try:
+            for table in tables:
+                for batch in table.to_batches():
+                    if left is not None:
+                        batch = batch.slice(0, left)
+                        left -= batch.num_rows
+                    if batch.num_rows:
+                        yield batch
+                    if left == 0:
+                        return
+        finally:
+            tables.close()
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _best(parts: Sequence[pa.Table], schema: pa.Schema, limit: int | None) -> pa.Table:
+    if not parts:
+        return schema.empty_table()
+    found = pa.concat_tables([part.cast(schema) for part in parts])
+    # The parts come in path order and the sort is stable, so equal scores keep (path, row) order.
+    order = pc.sort_indices(found, [(SCORE, "descending")])
+    return found.take(order if limit is None else order.slice(0, limit))

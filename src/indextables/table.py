@@ -1,0 +1,270 @@
+"""A table: the handle most people use. Each method is one call into the verb of that name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from indextables.errors import NotATableError, TableError
+from indextables.log.history import Moment
+from indextables.log.snapshot import Snapshot
+from indextables.log.transaction_log import TransactionLog
+from indextables.model.actions import MetadataAction, ProtocolAction, SkipAction
+from indextables.model.fields import normalise_schema
+from indextables.ops import replace_where, scan, write
+from indextables.ops.results import ScanMetrics, WriteResult
+from indextables.options import Options
+from indextables.runtime import LOCAL
+from indextables.split.index_spec import from_options
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Table:
+    """A handle on one version of a table.
+
+    A verb that commits moves the handle to the version it wrote, and `refresh`
+    to the newest one. A handle opened at an older version only reads.
+    """
+
+    def __init__(self, log: TransactionLog, snapshot: Snapshot, *, pinned: bool = False) -> None:
+        self._log = log
+        self._snapshot = snapshot
+        self._pinned = pinned
+        self._record: scan.Record | None = None
+
+    @classmethod
+    def create(
+        cls,
+        uri: str | os.PathLike[str],
+        schema: Any,
+        partition_by: Sequence[str] = (),
+        options: Mapping[str, Any] | Options | None = None,
+        spark: Any = None,
+    ) -> Self:
+        """Create a table, or open the one that is there if its schema and partitioning agree.
+
+        `schema` is a pyarrow Schema, a Spark StructType or its JSON text. Options
+        such as `indexing.typemap.message = text` say which columns can be searched.
+        """
+        resolved = Options.of(options)
+        columns = normalise_schema(schema)
+        spec = from_options(resolved, columns)
+        log = TransactionLog.open(uri, resolved, runtime=_runtime(spark))
+        log.initialize(columns, partition_by, properties=spec.to_properties())
+        snapshot = log.snapshot(max_staleness_s=0)
+        write.settings_for_write(snapshot, snapshot.schema, resolved)
+        return cls(log, snapshot)
+
+    @classmethod
+    def open(
+        cls,
+        uri: str | os.PathLike[str],
+        version: int | None = None,
+        as_of: Moment | None = None,
+        options: Mapping[str, Any] | Options | None = None,
+        spark: Any = None,
+    ) -> Self:
+        """Open a table at its newest version, at a version, or as it was at a moment."""
+        log = TransactionLog.open(uri, options, runtime=_runtime(spark))
+        snapshot = log.snapshot(version, as_of)
+        fixed = version is not None or as_of is not None
+        return cls(log, snapshot, pinned=fixed and snapshot.version < log.latest_version())
+
+    @classmethod
+    def exists(cls, uri: str | os.PathLike[str], options: Mapping[str, Any] | Options | None = None) -> bool:
+        """Whether a path holds a table."""
+        try:
+            TransactionLog.open(uri, options).snapshot()
+        except NotATableError:
+            return False
+        return True
+
+    def __repr__(self) -> str:
+        return f"Table({self.uri!r}, version={self.version})"
+
+    # What it is
+
+    @property
+    def uri(self) -> str:
+        """The table's root."""
+        return self._log.uri
+
+    @property
+    def version(self) -> int:
+        """The version this handle reads."""
+        return self._snapshot.version
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        return self._snapshot.schema
+
+    @property
+    def spark_schema(self) -> str:
+        """The columns as the JSON text of a Spark StructType."""
+        return self._snapshot.metadata.schema_string
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """The partition columns, in order."""
+        return self._snapshot.partition_columns
+
+    @property
+    def protocol(self) -> ProtocolAction:
+        """Which readers and writers the table asks for."""
+        return self._snapshot.protocol
+
+    @property
+    def metadata(self) -> MetadataAction:
+        """Schema, partitioning and properties, as the log has them."""
+        return self._snapshot.metadata
+
+    @property
+    def last_scan(self) -> ScanMetrics | None:
+        """How the last scan, count or search came about; it grows while batches are being read."""
+        return None if self._record is None else self._record.metrics
+
+    def history(self, limit: int | None = None) -> pa.Table:
+        """One row per version, newest first."""
+        return self._log.history(limit)
+
+    def skipped_files(self) -> list[SkipAction]:
+        """Files that an operation could not handle, with the time until which they are left alone."""
+        return self._log.skipped_files()
+
+    def refresh(self) -> Self:
+        """Move to the newest version."""
+        self._snapshot = self._log.snapshot(max_staleness_s=0)
+        self._pinned = False
+        return self
+
+    # Reading
+
+    def files(self, where: Any = None, engine: str = "auto") -> pa.Table:
+        """The live files that can hold a matching row, one row each, sorted by path."""
+        return self._snapshot.files(where, engine)
+
+    def scan(self, where: Any = None, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
+        """The rows, or those for which the filter is true, as a stream of batches."""
+        reader, self._record = scan.scan(self._snapshot, where, columns)
+        return reader
+
+    def count(self, where: Any = None, *, query: str | None = None) -> int:
+        """How many rows there are, match a filter, or are found by a full-text query."""
+        total, self._record = scan.count(self._snapshot, where, query)
+        return total
+
+    def search(
+        self,
+        query: str,
+        where: Any = None,
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+        score: bool = False,
+    ) -> pa.RecordBatchReader:
+        """The rows a full-text query finds, in (path, row) order.
+
+        With `score` there is a `_score` column and the rows come best first;
+        scores are BM25 within each split.
+        """
+        reader, self._record = scan.search(self._snapshot, query, where, columns, limit, score=score)
+        return reader
+
+    def to_df(self, where: Any = None, columns: Sequence[str] | None = None) -> Any:
+        """The rows as a Spark DataFrame, for a table opened with `spark`."""
+        return self._frames("to_df").scan(self._snapshot, where=where, columns=columns)
+
+    def search_df(
+        self,
+        query: str,
+        where: Any = None,
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+        score: bool = False,
+    ) -> Any:
+        """The rows a full-text query finds as a Spark DataFrame, for a table opened with `spark`."""
+        frames = self._frames("search_df")
+        return frames.search(self._snapshot, query, where=where, columns=columns, limit=limit, score=score)
+
+    # Writing
+
+    def append(
+        self,
+        data: Any,
+        *,
+        merge_schema: bool = False,
+        options: Mapping[str, Any] | None = None,
+    ) -> WriteResult:
+        """Add rows: a pyarrow Table, batches, or anything with the Arrow C stream interface.
+
+        `merge_schema` lets the schema grow by new columns and wider types.
+        """
+        return self._moved(
+            write.append(self._writable(), data, options=self._options(options), merge_schema=merge_schema)
+        )
+
+    def overwrite(
+        self,
+        data: Any,
+        where: Any = None,
+        *,
+        expected_version: int | None = None,
+        merge_schema: bool = False,
+        options: Mapping[str, Any] | None = None,
+    ) -> WriteResult:
+        """Replace all rows, or those for which the filter is true.
+
+        With `expected_version` any change of data by others since then is an error.
+        """
+        log, chosen = self._writable(), self._options(options)
+        if where is None:
+            done = write.overwrite(
+                log, data, options=chosen, merge_schema=merge_schema, expected_version=expected_version
+            )
+        else:
+            done = replace_where.overwrite_where(
+                log,
+                data,
+                where,
+                options=chosen,
+                merge_schema=merge_schema,
+                expected_version=expected_version,
+            )
+        return self._moved(done)
+
+    def _options(self, more: Mapping[str, Any] | None) -> Options:
+        return Options.of({**self._log.options.explicit, **more}) if more else self._log.options
+
+    def _writable(self) -> TransactionLog:
+        if self._pinned:
+            raise TableError(
+                f"{self.uri} is open at the older version {self.version}, which can only be read. "
+                "Call refresh() to move to the newest version, or restore() that version from it.",
+                version=self.version,
+                uri=self.uri,
+            )
+        return self._log
+
+    def _moved(self, result: Any) -> Any:
+        self._snapshot = self._log.snapshot(max_staleness_s=0)
+        return result
+
+    def _frames(self, method: str) -> Any:
+        frames = self._log.runtime.frames
+        if not hasattr(frames, "scan"):
+            raise TableError(
+                f"{method} needs a Spark session; open the table with Table.open(uri, spark=spark)"
+            )
+        return frames
+
+
+def _runtime(spark: Any) -> Any:
+    if spark is None:
+        return LOCAL
+    # The package root is the one door to Spark.
+    from indextables import _session
+
+    return _session("runtime_of")(spark)
