@@ -19,6 +19,7 @@ from indextables.log.dialect import Checkpoint, Dialect
 from indextables.log.protocol import LEGACY, check_readable
 from indextables.log.reading import LogSource, State, load_state
 from indextables.log.replay import LiveFiles, ReplayEngine, ReplayMetrics, ReplayRequest, choose
+from indextables.log.tally import TALLY
 from indextables.model.actions import (
     AddAction,
     CommitInfo,
@@ -226,6 +227,8 @@ class Snapshot:
             return chosen.replay(self._request(state, node, wanted, explain=explain))
 
         found = self._sound(replay)
+        if node is not None:
+            TALLY.note(self.store.uri, found.metrics)
         return FilePlan(found.files, found.metrics, found.replay)
 
     def files(self, where: Any = None, engine: str = "auto") -> pa.Table:

@@ -15,6 +15,7 @@ from indextables.log.dialect import NATIVE, LogFile
 from indextables.log.protocol import describe as protocol_text
 from indextables.log.segment import list_log
 from indextables.log.snapshot import Snapshot
+from indextables.log.tally import TALLY
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import (
     Action,
@@ -26,6 +27,7 @@ from indextables.model.actions import (
     encode_action,
 )
 from indextables.model.types import type_to_sql
+from indextables.storage.store import open_store
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -274,6 +276,37 @@ def skipped_rows(log: TransactionLog) -> pa.Table:
             "partition_values": pa.array(
                 [list((skip.partition_values or {}).items()) for skip in skips],
                 pa.map_(pa.string(), pa.string()),
+            ),
+        }
+    )
+
+
+def skipping_rows(uri: str | None = None) -> pa.Table:
+    """What pruning spared the queries of this process, one row per table."""
+    import pyarrow as pa
+
+    wanted = None if uri is None else open_store(uri).uri
+    entries = [entry for entry in TALLY.entries() if wanted is None or entry[0] == wanted]
+    sums = [metrics for _, _, metrics in entries]
+    spared = [metrics.considered - metrics.kept for metrics in sums]
+    return pa.table(
+        {
+            "table_path": pa.array([path for path, _, _ in entries], pa.string()),
+            "queries": pa.array([queries for _, queries, _ in entries], pa.int64()),
+            "files_considered": pa.array([metrics.considered for metrics in sums], pa.int64()),
+            "files_pruned_by_partition": pa.array(
+                [metrics.pruned_by_partition for metrics in sums], pa.int64()
+            ),
+            "files_skipped_by_statistics": pa.array(
+                [metrics.skipped_by_statistics for metrics in sums], pa.int64()
+            ),
+            "files_kept": pa.array([metrics.kept for metrics in sums], pa.int64()),
+            "skip_rate": pa.array(
+                [
+                    part / whole.considered if whole.considered else 0.0
+                    for part, whole in zip(spared, sums, strict=True)
+                ],
+                pa.float64(),
             ),
         }
     )

@@ -7,6 +7,7 @@ name of a view is handed to `views`, which a Spark session provides.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from indextables.errors import CommandError
@@ -34,23 +35,33 @@ from indextables.sql.grammar import parse_command
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Views = Callable[[tuple[str, ...]], str]
-"""The address of the table behind a view; raises CommandError when it is none of ours."""
+Views = Callable[[tuple[str, ...]], str | None]
+"""The address of the table behind a view; None when the name is no view of a table of ours."""
 
 
-def sql(text: str, spark: Any = None, options: Mapping[str, Any] | Options | None = None) -> pa.Table:
+def sql(text: str, spark: Any = None, options: Mapping[str, Any] | None = None) -> pa.Table:
     """Run one maintenance command and return its rows.
 
     Statements that are not ours are a CommandError here; `spark.sql` takes both
     kinds after `connect`. With `spark`, views can be named, the session's
     configuration counts and long work runs on its executors.
     """
+    return run_text(text, spark=spark, options=options)
+
+
+def run_text(
+    text: str, *, spark: Any = None, resolve: Views | None = None, options: Mapping[str, Any] | None = None
+) -> pa.Table:
+    """Run a statement, in a Spark session where there is one."""
     command = parse_command(text)
     if spark is None:
-        return run(command, options=options)
+        return run(command, options=options, views=resolve)
     from indextables import _session
 
-    return _session("run_command")(spark, command, options)  # type: ignore[no-any-return]
+    views = resolve or partial(_session("address_of_view"), spark)
+    place = command.source if isinstance(command, RepairLog) else command.table and command.table.path
+    resolved = _session("options_of")(spark, options, place)
+    return run(command, options=resolved, runtime=_session("runtime_of")(spark), views=views)
 
 
 def run(
@@ -91,7 +102,14 @@ def _address(name: TableName, views: Views | None) -> str:
             f"Write the path of the table in quotes instead: '/path/of/{name}'.",
             name=str(name),
         )
-    return views(name.view)
+    address = views(name.view)
+    if address is None:
+        raise CommandError(
+            f"{name} is not a view of an IndexTables table. Create one with CREATE TEMPORARY VIEW {name} "
+            f"USING indextables OPTIONS (path '...'), or write the path of the table in quotes.",
+            name=str(name),
+        )
+    return address
 
 
 def _describe(command: Describe, log: TransactionLog) -> pa.Table:
