@@ -31,8 +31,12 @@ def create_table(
     schema: Any,
     partition_columns: Sequence[str],
     configuration: Mapping[str, str],
+    table_id: str | None = None,
 ) -> int:
-    """Write version 0 and return 0; where a table is, check that it agrees and return its version."""
+    """Write version 0 and return 0; where a table is, check that it agrees and return its version.
+
+    `table_id` is for splits that were built before the table they will belong to.
+    """
     wanted = normalise_schema(schema)
     partitions = check_partition_columns(wanted, partition_columns)
     try:
@@ -40,7 +44,7 @@ def create_table(
     except NotATableError:
         pass
     metadata = MetadataAction(
-        id=str(uuid.uuid4()),
+        id=table_id or str(uuid.uuid4()),
         format=FORMAT,
         schema_string=schema_to_json(wanted),
         partition_columns=partitions,

@@ -40,10 +40,11 @@ class TransactionLog(LogHandle):
         partition_columns: Sequence[str] = (),
         *,
         properties: Mapping[str, str] | None = None,
+        table_id: str | None = None,
     ) -> int:
         """Create the table; where it exists with the same schema and partitioning nothing happens."""
         version = create_table(
-            self._source, lambda: self._newest(0), schema, partition_columns, properties or {}
+            self._source, lambda: self._newest(0), schema, partition_columns, properties or {}, table_id
         )
         NEWS.announce(self.uri)
         return version
