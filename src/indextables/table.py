@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from indextables.errors import NotATableError, TableError
 from indextables.log.history import Moment
@@ -12,7 +12,29 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import MetadataAction, ProtocolAction, SkipAction
 from indextables.model.fields import normalise_schema
-from indextables.ops import replace_where, scan, write
+from indextables.ops import (
+    checkpointing,
+    delete,
+    describe,
+    drop_partitions,
+    merge,
+    purge,
+    replace_where,
+    restore,
+    scan,
+    truncate_history,
+    write,
+)
+from indextables.ops.describe import Description
+from indextables.ops.outcomes import (
+    CheckpointResult,
+    DeleteResult,
+    DropPartitionsResult,
+    MergeResult,
+    PurgeResult,
+    RestoreResult,
+    TruncateHistoryResult,
+)
 from indextables.ops.results import ScanMetrics, WriteResult
 from indextables.options import Options
 from indextables.runtime import LOCAL
@@ -20,6 +42,8 @@ from indextables.split.index_spec import from_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+T = TypeVar("T")
 
 
 class Table:
@@ -235,6 +259,56 @@ class Table:
             )
         return self._moved(done)
 
+    # Keeping
+
+    def delete(self, where: Any) -> DeleteResult:
+        """Remove the rows for which the filter is true."""
+        return self._moved(delete.run_delete(self._writable(), where))
+
+    def restore(self, version: int) -> RestoreResult:
+        """Make an older version the newest again, by a commit on top."""
+        return self._moved(restore.run_restore(self._writable(), version))
+
+    def merge_splits(
+        self,
+        where: Any = None,
+        *,
+        target_bytes: int | None = None,
+        max_dest_splits: int | None = None,
+        max_source_splits: int | None = None,
+        dry_run: bool = False,
+    ) -> MergeResult:
+        """Turn small splits into larger ones; `where` chooses partitions."""
+        request = merge.MergeRequest(where, target_bytes, max_dest_splits, max_source_splits, dry_run)
+        return self._moved(merge.run_merge(self._writable(), request))
+
+    def purge(
+        self,
+        *,
+        older_than_hours: float | None = None,
+        log_retention_hours: float | None = None,
+        dry_run: bool = False,
+    ) -> PurgeResult:
+        """Delete split files that no version needs any more."""
+        request = purge.PurgeRequest(older_than_hours, log_retention_hours, dry_run)
+        return purge.run_purge(self._writable(), request)
+
+    def checkpoint(self) -> CheckpointResult:
+        """Write a checkpoint of the newest version."""
+        return checkpointing.run_checkpoint(self._writable())
+
+    def drop_partitions(self, where: Any) -> DropPartitionsResult:
+        """Remove whole partitions, chosen by a filter on partition columns."""
+        return self._moved(drop_partitions.run_drop_partitions(self._writable(), where))
+
+    def truncate_history(self, *, dry_run: bool = False) -> TruncateHistoryResult:
+        """Keep the newest version and delete the log files that only older ones need."""
+        return truncate_history.run_truncate(self._writable(), dry_run=dry_run)
+
+    def describe(self) -> Description:
+        """What the log says about the version this handle reads."""
+        return describe.describe_state(self._log, self._snapshot)
+
     def _options(self, more: Mapping[str, Any] | None) -> Options:
         return Options.of({**self._log.options.explicit, **more}) if more else self._log.options
 
@@ -248,7 +322,7 @@ class Table:
             )
         return self._log
 
-    def _moved(self, result: Any) -> Any:
+    def _moved(self, result: T) -> T:
         self._snapshot = self._log.snapshot(max_staleness_s=0)
         return result
 
