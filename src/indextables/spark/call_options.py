@@ -5,6 +5,8 @@ declared here; every other one is an option of the table (`indextables.options`)
 and may also stand in the session or the Hadoop configuration.
 """
 
+# ruff: noqa: SLF001
+# because PySpark keeps its JVM objects private
 from __future__ import annotations
 
 import difflib

@@ -5,9 +5,12 @@ statement is ours, the view is over a table of ours. Everything else goes
 through to Spark with exactly the arguments it came with.
 """
 
+# ruff: noqa: A002, N803, PLR0917, SLF001
+# because these are Spark's own signatures
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -198,7 +201,7 @@ def _explain(original: Method) -> Method:
         original(self, extended, mode)
         shown = explained(self)
         if shown:
-            print(shown)
+            sys.stdout.write(f"{shown}\n")
 
     return explain
 
@@ -206,5 +209,6 @@ def _explain(original: Method) -> Method:
 def _no_catalog(call: str, instead: str = "save('/path')") -> TableError:
     return TableError(
         f"{call} is not supported: an IndexTables table is a directory, not an entry in a catalog. "
-        f"Use .format('indextables').{instead}, and CREATE TEMPORARY VIEW ... USING indextables to give it a name."
+        f"Use .format('indextables').{instead}, and CREATE TEMPORARY VIEW ... USING indextables "
+        "to give it a name."
     )

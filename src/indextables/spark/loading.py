@@ -6,6 +6,8 @@ session has no Hadoop file system for. `planned` is a Parquet scan of the live
 files, for Spark Connect, where there is no JVM to put a file index into.
 """
 
+# ruff: noqa: SLF001
+# because PySpark keeps its JVM objects private
 from __future__ import annotations
 
 import datetime as dt
@@ -13,16 +15,17 @@ import hashlib
 import json
 import logging
 import threading
+import uuid
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from indextables.errors import OptionError, TableError
 from indextables.spark.call_options import READ_KEYS, Settings, is_connect, session_zone, settings_for, split
 from indextables.spark.handles import open_log
-from indextables.spark.planning import TablePlanner, hadoop_paths
+from indextables.spark.planning import TablePlanner, chosen_of, hadoop_paths
 from indextables.spark.relation import RelationSpec, native_frame
 from indextables.spark.requests import ReadRequest
 from indextables.spark.session import package_of
@@ -75,27 +78,28 @@ def load_table(spark: Any, request: ReadRequest, way: str = "auto") -> Any:
     if "query" in settings.call:
         from indextables.spark.searching import search_frame
 
-        return search_frame(
-            spark, log, snapshot, settings.call["query"], columns=_columns(settings), options=settings.table
-        )
-    frame = frame_of(spark, snapshot, settings, way=way)
+        query, wanted = settings.call["query"], _columns(settings)
+        return search_frame(spark, snapshot, query, columns=wanted, options=settings.table)
     columns = _columns(settings)
-    return frame if columns is None else frame.select(*(f"`{name}`" for name in columns))
-
-
-def frame_of(spark: Any, snapshot: Snapshot, settings: Settings, way: str = "auto") -> Any:
-    """A DataFrame over one version, all columns."""
-    chosen = _way(spark, snapshot) if way == "auto" else way
-    if chosen == "native":
-        return _native(spark, snapshot, settings)
+    chosen = reading_way(spark, snapshot) if way == "auto" else way
     if chosen == "arrow":
         from indextables.spark.arrow_scan import arrow_frame
 
-        return arrow_frame(spark, snapshot, settings)
-    return _planned(spark, snapshot)
+        _warn_slow(snapshot.store.uri)
+        return arrow_frame(spark, snapshot, settings.table, columns)
+    frame = _planned(spark, snapshot) if chosen == "planned" else _native(spark, snapshot, settings)
+    return frame if columns is None else frame.select(*(f"`{name}`" for name in columns))
 
 
-def _way(spark: Any, snapshot: Snapshot) -> str:
+def restricted_frame(spark: Any, snapshot: Snapshot, settings: Settings, only: frozenset[str] | None) -> Any:
+    """A DataFrame of Spark's reader over some files of one version."""
+    if is_connect(spark):
+        return _planned(spark, snapshot, only)
+    return _native(spark, snapshot, settings, only)
+
+
+def reading_way(spark: Any, snapshot: Snapshot) -> str:
+    """How the rows of a table are read in this session: native, arrow or planned."""
     if is_connect(spark):
         return "planned"
     root = snapshot.store.spark_uri("")
@@ -106,7 +110,6 @@ def _way(spark: Any, snapshot: Snapshot) -> str:
     try:
         spark.sparkContext._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, configuration)
     except Py4JJavaError:
-        _warn_slow(snapshot.store.uri)
         return "arrow"
     return "native"
 
@@ -123,12 +126,12 @@ def _warn_slow(uri: str) -> None:
         else ""
     )
     _log.warning(
-        "This session has no Hadoop file system for %s: rows are read in Python, with filters and columns fixed "
-        "at load().%s for the native reader.", uri, advice,
+        "This session has no Hadoop file system for %s: rows are read in Python, "
+        "with filters and columns fixed at load().%s", uri, advice,
     )  # fmt: skip
 
 
-def _native(spark: Any, snapshot: Snapshot, settings: Settings) -> Any:
+def _native(spark: Any, snapshot: Snapshot, settings: Settings, only: frozenset[str] | None = None) -> Any:
     refresh = settings.flag("refresh")
     version = None if refresh else snapshot.version
     uri = snapshot.store.uri
@@ -142,7 +145,10 @@ def _native(spark: Any, snapshot: Snapshot, settings: Settings) -> Any:
         partition_columns=snapshot.partition_columns,
     )
     engine = settings.call.get("engine", "auto")
-    planner = TablePlanner(spark, uri, snapshot.table_id, version, settings.table, engine)
+    planner = TablePlanner(spark, uri, snapshot.table_id, version, settings.table, engine, only)
+    if only is not None:
+        spec = replace(spec, identity=f"{identity} {uuid.uuid4()}")
+        return native_frame(spark, spec, planner)
     pinned = "versionAsOf" in settings.call or "timestampAsOf" in settings.call
     remember(identity, LoadedTable(uri, settings.table, version, pinned))
     return native_frame(spark, spec, planner)
@@ -155,13 +161,13 @@ def _identity(snapshot: Snapshot, version: int | None, settings: Settings) -> st
     return f"{snapshot.table_id}@{'newest' if version is None else version} {snapshot.store.uri} {digest}"
 
 
-def _planned(spark: Any, snapshot: Snapshot) -> Any:
-    """A Parquet scan of the live files. Never of one path alone: Spark would take that for writable."""
+def _planned(spark: Any, snapshot: Snapshot, only: frozenset[str] | None = None) -> Any:
+    """A Parquet scan of the live files; never of one path alone, which Spark would take for writable."""
     from pyspark.sql.types import StructType
 
     schema = StructType.fromJson(json.loads(snapshot.metadata.schema_string))
-    files = snapshot.plan(columns={"path"}).files
-    paths = hadoop_paths(snapshot.store, files.column("path")).to_pylist()
+    found = snapshot.plan(columns={"path"}).files.column("path")
+    paths = hadoop_paths(snapshot.store, found if only is None else chosen_of(found, only)).to_pylist()
     if not paths:
         return spark.createDataFrame([], schema)
     if len(paths) == 1:
@@ -189,8 +195,8 @@ def recall(identity: str) -> LoadedTable | None:
 
 
 def check_container(snapshot: Snapshot) -> None:
-    """Refuse tables whose rows are in another container than Parquet: their log is readable, their rows are not."""
-    container = (snapshot.metadata.format_options or {}).get("container")
+    """Refuse tables whose rows are in another container than Parquet: only their log is readable."""
+    container = ((snapshot.metadata.format or {}).get("options") or {}).get("container")
     if container not in (None, "parquet"):
         raise TableError(
             f"{snapshot.store.uri} keeps its rows in {container!r} files, which this reader cannot open. "

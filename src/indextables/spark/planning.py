@@ -35,14 +35,16 @@ class TablePlanner:
     """None reads the newest version each time."""
     options: Mapping[str, str]
     engine: str = "auto"
+    only: frozenset[str] | None = None
+    """Files beyond which none is read."""
 
     def snapshot(self) -> Snapshot:
         """The version to read now."""
         found = open_log(self.spark, self.uri, self.options).snapshot(version=self.version)
         if found.table_id != self.table_id:
             raise TableError(
-                f"{self.uri} is no longer the table this DataFrame was loaded from: it has been deleted and created "
-                "again. Load it again.",
+                f"{self.uri} is no longer the table this DataFrame was loaded from: it has been deleted "
+                "and created again. Load it again.",
                 uri=self.uri,
             )
         return found
@@ -55,6 +57,8 @@ class TablePlanner:
         planned = snapshot.plan(conjunction(filters, snapshot), columns=_COLUMNS, engine=self.engine)
         scans.record(self.uri, snapshot.version, planned.metrics, planned.replay.engine)
         files = planned.files
+        if self.only is not None:
+            files = files.filter(_among(files.column("path"), self.only))
         values = files.column("partition_values").combine_chunks()
         return Answer(
             considered=planned.metrics.considered,
@@ -78,6 +82,18 @@ def conjunction(filters: Sequence[Mapping[str, Any]], snapshot: Snapshot) -> Nod
     """All filters at once, as the pruner knows them."""
     nodes = [from_typed(tree, snapshot.schema) for tree in filters]
     return all_of(nodes) if nodes else None
+
+
+def chosen_of(paths: pa.ChunkedArray, only: frozenset[str]) -> pa.ChunkedArray:
+    """The paths that are in a set."""
+    return paths.filter(_among(paths, only))
+
+
+def _among(paths: pa.ChunkedArray, only: frozenset[str]) -> pa.ChunkedArray:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.is_in(paths, value_set=pa.array(sorted(only), pa.string()))
 
 
 def hadoop_paths(store: Store, paths: pa.ChunkedArray | pa.Array) -> pa.Array:

@@ -6,6 +6,8 @@ see it. Janino, which Spark carries for its own code generation, compiles it
 when a session connects: no jar, no javac.
 """
 
+# ruff: noqa: SLF001
+# because PySpark keeps its JVM objects private
 from __future__ import annotations
 
 import json

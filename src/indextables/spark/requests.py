@@ -5,6 +5,8 @@ Spark Connect, and in private fields where streams are concerned. This is the
 one place that knows where; the rest works on plain values.
 """
 
+# ruff: noqa: SLF001
+# because PySpark keeps its JVM objects private
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -41,7 +43,7 @@ _MODES = {"errorifexists": "error", "error": "error", "default": "error", "ignor
 def reader_source(reader: Any) -> str | None:
     """The format a reader (batch or stream) is set to."""
     if hasattr(reader, "_jreader"):
-        return str(_state(reader._spark, reader._jreader, "source"))
+        return str(_state(reader._jreader, "source"))
     found: str | None = reader._format
     return found
 
@@ -57,7 +59,7 @@ def writer_source(writer: Any) -> str | None:
 def stream_writer_source(writer: Any) -> str | None:
     """The format a stream writer is set to."""
     if hasattr(writer, "_jwrite"):
-        return str(_state(writer._spark, writer._jwrite, "source"))
+        return str(_state(writer._jwrite, "source"))
     return str(writer._write_proto.format)
 
 
@@ -65,8 +67,8 @@ def read_request(reader: Any, path: Any) -> ReadRequest:
     """What a reader (batch or stream) was told, with the path of this call."""
     if hasattr(reader, "_jreader"):
         spark = reader._spark
-        options = _scala_options(spark, _state(spark, reader._jreader, "extraOptions"))
-        schema = _state(spark, reader._jreader, "userSpecifiedSchema").isDefined()
+        options = _scala_options(spark, _state(reader._jreader, "extraOptions"))
+        schema = _state(reader._jreader, "userSpecifiedSchema").isDefined()
     else:
         options, schema = dict(reader._options), bool(reader._schema)
     if schema:
@@ -100,9 +102,9 @@ def stream_write_request(writer: Any, path: Any) -> WriteRequest:
     """What a stream writer was told, with the path of this call."""
     if hasattr(writer, "_jwrite"):
         spark = writer._spark
-        options = _scala_options(spark, _state(spark, writer._jwrite, "extraOptions"))
-        partition_by = _scala_names(spark, _state(spark, writer._jwrite, "partitioningColumns"))
-        output_mode = str(_state(spark, writer._jwrite, "outputMode")).lower()
+        options = _scala_options(spark, _state(writer._jwrite, "extraOptions"))
+        partition_by = _scala_names(spark, _state(writer._jwrite, "partitioningColumns"))
+        output_mode = str(_state(writer._jwrite, "outputMode")).lower()
     else:
         options = dict(writer._write_proto.options)
         partition_by = tuple(writer._write_proto.partitioning_column_names) or None
@@ -145,7 +147,7 @@ def _one_path(path: Any, options: Mapping[str, str]) -> str:
     return found
 
 
-def _state(spark: Any, builder: Any, name: str) -> Any:
+def _state(builder: Any, name: str) -> Any:
     """A field of a JVM builder; the streaming ones keep theirs private."""
     kind = builder.getClass()
     while kind is not None:

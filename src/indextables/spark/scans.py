@@ -1,5 +1,7 @@
 """What the last scans of this process did: how many files there were, and how many had to be read."""
 
+# ruff: noqa: SLF001
+# because PySpark keeps its JVM objects private
 from __future__ import annotations
 
 import threading
@@ -31,7 +33,8 @@ class Scan:
     def __str__(self) -> str:
         return (
             f"{self.table} version {self.version}: {self.kept} of {self.considered} files to read, "
-            f"{self.pruned_by_partition} pruned by partition, {self.skipped_by_statistics} skipped by statistics"
+            f"{self.pruned_by_partition} pruned by partition, "
+            f"{self.skipped_by_statistics} skipped by statistics"
         )
 
 

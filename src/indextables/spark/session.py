@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
-from indextables.errors import TableError
+from indextables.errors import CommandError, TableError
+from indextables.options import Options
 from indextables.runtime import Runtime
 from indextables.spark import doors, translation
-from indextables.spark.call_options import is_connect
+from indextables.spark.call_options import is_connect, session_layers
 from indextables.spark.workers import SparkFrames, SparkWorkers
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from indextables.log.replay import LiveFiles, ReplayRequest
+    from indextables.sql.commands import Command
 
 OLDEST = (4, 1)
 
@@ -66,7 +74,7 @@ def configure(builder: Any, cloud: str | None = None) -> Any:
 def package_of(cloud: str) -> str:
     """The Hadoop package that lets Spark read a store by itself, in the version this Spark was built with."""
     package = _PACKAGES[cloud]
-    return package if package.count(":") == 2 else f"{package}:{_hadoop_version()}"
+    return package if cloud == "gcs" else f"{package}:{_hadoop_version()}"
 
 
 def _hadoop_version() -> str:
@@ -79,26 +87,55 @@ def _hadoop_version() -> str:
     return _HADOOP
 
 
+def run_command(spark: Any, command: Command, options: Mapping[str, Any] | None = None) -> pa.Table:
+    """Carry a maintenance command out with the session's configuration, views and executors."""
+    from indextables.spark.call_options import settings_for
+    from indextables.spark.views import table_of_name
+    from indextables.sql.runner import run
+
+    def views(parts: tuple[str, ...]) -> str:
+        found = table_of_name(spark, parts)
+        if found is None:
+            raise CommandError(f"{'.'.join(parts)} is not a view of an IndexTables table in this session")
+        return found.path
+
+    table = getattr(command, "table", None)
+    path = table.path if table is not None else None
+    settings = settings_for(spark, options or {}, (), path)
+    return run(command, options=settings.table, runtime=runtime_of(spark), views=views)
+
+
 def runtime_of(spark: Any) -> Runtime:
     """The surroundings a table handle has inside this session."""
-    return Runtime(workers=SparkWorkers(spark), engines=_Engines(spark), frames=SparkFrames(spark))
+    engines = MappingProxyType({"spark": EngineOnDemand(spark)})
+    return Runtime(workers=SparkWorkers(spark), engines=engines, frames=SparkFrames(spark))
 
 
-class _Engines(Mapping[str, Any]):
-    """The replay engine on Spark, made when a table is large enough to need it."""
+def options_of(spark: Any, given: Mapping[str, Any] | None = None, path: str | None = None) -> Options:
+    """Options given for one command, over the session's and the Hadoop configuration's."""
+    session, hadoop = session_layers(spark, path)
+    return Options.of(given, session=session, hadoop=hadoop)
+
+
+def address_of_view(spark: Any, name: Sequence[str]) -> str | None:
+    """The path of the table that a view shows; None when it shows none of ours."""
+    from indextables.spark.views import table_of_name
+
+    found = table_of_name(spark, tuple(name))
+    return None if found is None else found.path
+
+
+class EngineOnDemand:
+    """The replay engine on Spark, loaded when a table is large enough to need it."""
+
+    name = "spark"
 
     def __init__(self, spark: Any) -> None:
         self._spark = spark
 
-    def __getitem__(self, name: str) -> Any:
-        if name != "spark":
-            raise KeyError(name)
+    def replay(self, request: ReplayRequest) -> LiveFiles:
+        """Find the live files of the request on the executors."""
         from indextables.spark.engine import SparkEngine
 
-        return SparkEngine(self._spark)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(("spark",))
-
-    def __len__(self) -> int:
-        return 1
+        found: LiveFiles = SparkEngine(self._spark).replay(request)
+        return found

@@ -15,18 +15,18 @@ from typing import Any
 
 from indextables.errors import CommandError
 from indextables.spark.call_options import is_connect, session_zone
-from indextables.spark.loading import instant, load_table
+from indextables.spark.loading import LoadedTable, instant, load_table
 from indextables.spark.requests import ReadRequest
 from indextables.spark.searching import hidden_frame
 from indextables.spark.views import (
     TableView,
     refresh_named,
     register_view,
+    table_of_frame,
     table_of_name,
-    table_of_view,
 )
 from indextables.sql.definitions import CreateView, Insert, parse_create, parse_insert
-from indextables.sql.grammar import is_command
+from indextables.sql.grammar import is_command, parse_command
 from indextables.sql.rewrite import Reference, Rewritten, hidden_view, mentions_us, rewrite
 
 Sql = Callable[..., Any]
@@ -57,9 +57,9 @@ def run_statement(spark: Any, original: Sql, text: str, args: Any, kwargs: Mappi
     """Run a statement that may be ours."""
     text, frames = _format(spark, text, kwargs) if kwargs else (text, {})
     if is_command(text):
-        from indextables.sql.runner import run_text
+        from indextables.spark.session import run_command
 
-        return spark.createDataFrame(run_text(text, spark=spark, resolve=_resolve_name(spark)))
+        return spark.createDataFrame(run_command(spark, parse_command(text)))
     created = parse_create(text) if _CREATE.match(text, _LEADING.match(text).end()) else None  # type: ignore[union-attr]
     if created is not None:
         return _create_view(spark, created)
@@ -75,11 +75,12 @@ def _query(spark: Any, original: Sql, text: str, args: Any, frames: Mapping[str,
     """A statement with hidden views in place of what is ours."""
     prefix = _PREFIX.match(text, _LEADING.match(text).end())  # type: ignore[union-attr]
     start = prefix.end() if prefix else 0
-    found = rewrite(text[start:], _columns_of(spark), args) if mentions_us(text) else None
+    lookup = _Lookup(spark, frames)
+    found = rewrite(text[start:], lookup.columns, args) if mentions_us(text) else None
     if found is None:
         refresh_named(spark, text)
         return original(_unformat(text, frames), args, **frames)
-    views = {**frames, **_hidden_frames(spark, found)}
+    views = {**frames, **_hidden_frames(spark, found, lookup)}
     rest = _remaining(args, found)
     if prefix is None or prefix["view"] is None:
         return original(_unformat(text[:start] + found.text, views), rest, **views)
@@ -89,30 +90,48 @@ def _query(spark: Any, original: Sql, text: str, args: Any, frames: Mapping[str,
     return _nothing(spark)
 
 
-def _hidden_frames(spark: Any, found: Rewritten) -> dict[str, Any]:
+def _hidden_frames(spark: Any, found: Rewritten, lookup: _Lookup) -> dict[str, Any]:
     frames = {}
     for number, reference in enumerate(found.references):
         searches = [search for search in found.searches if search.reference == number]
-        request = _request(spark, reference)
+        request = lookup.request(reference)
         if searches:
-            frames[hidden_view(number)] = hidden_frame(spark, request, searches)
+            frames[hidden_view(number)] = hidden_frame(spark, request, searches, found.columns)
         else:
             frames[hidden_view(number)] = load_table(spark, request)
     return frames
 
 
-def _request(spark: Any, reference: Reference) -> ReadRequest:
-    if reference.by_path:
-        options: dict[str, str] = {}
-        if reference.version is not None:
-            options["versionAsOf"] = str(reference.version)
-        if reference.timestamp is not None:
-            options["timestampAsOf"] = _evaluated(spark, reference.timestamp)
-        return ReadRequest(reference.name[0], options)
-    found = table_of_name(spark, reference.name)
-    if found is None:
-        raise CommandError(f"{'.'.join(reference.name)} is not a view of an IndexTables table")
-    return found.request()
+class _Lookup:
+    """What the references of one statement mean."""
+
+    def __init__(self, spark: Any, frames: Mapping[str, Any]) -> None:
+        self._spark = spark
+        self._frames = frames
+
+    def request(self, reference: Reference) -> ReadRequest:
+        """A read of the version a reference means."""
+        if reference.by_path:
+            options: dict[str, str] = {}
+            if reference.version is not None:
+                options["versionAsOf"] = str(reference.version)
+            if reference.timestamp is not None:
+                options["timestampAsOf"] = _evaluated(self._spark, reference.timestamp)
+            return ReadRequest(reference.name[0], options)
+        found = self._table(reference)
+        if found is None:
+            raise CommandError(f"{'.'.join(reference.name)} is not a view of an IndexTables table")
+        return found.request()
+
+    def columns(self, reference: Reference) -> Sequence[str] | None:
+        """The columns of a reference that is a whole table of ours."""
+        if not reference.by_path and self._table(reference) is None:
+            return None
+        return tuple(load_table(self._spark, self.request(reference)).columns)
+
+    def _table(self, reference: Reference) -> LoadedTable | None:
+        frame = self._frames.get(reference.name[-1])
+        return table_of_frame(frame) if frame is not None else table_of_name(self._spark, reference.name)
 
 
 def _evaluated(spark: Any, expression: str) -> str:
@@ -128,16 +147,6 @@ def _evaluated(spark: Any, expression: str) -> str:
     return (dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=micros)).isoformat()
 
 
-def _columns_of(spark: Any) -> Callable[[Reference], Sequence[str] | None]:
-    def columns_of(reference: Reference) -> Sequence[str] | None:
-        if reference.by_path:
-            return tuple(load_table(spark, _request(spark, reference)).columns)
-        found = table_of_name(spark, reference.name)
-        return None if found is None else tuple(load_table(spark, found.request()).columns)
-
-    return columns_of
-
-
 def _remaining(args: Any, found: Rewritten) -> Any:
     if not found.used_arguments or not isinstance(args, Sequence):
         return args
@@ -148,9 +157,9 @@ def _remaining(args: Any, found: Rewritten) -> Any:
 def _create_view(spark: Any, created: CreateView) -> Any:
     if not created.temporary:
         raise CommandError(
-            f"CREATE {created.kind} ... USING indextables is not supported: an IndexTables table is a directory, not an "
-            "entry in a catalog. Write it with df.write.format('indextables').save('/path'), and name it with "
-            "CREATE TEMPORARY VIEW ... USING indextables OPTIONS (path '/path')."
+            f"CREATE {created.kind} ... USING indextables is not supported: an IndexTables table is a "
+            "directory, not an entry in a catalog. Write it with df.write.format('indextables').save('/path'), "
+            "and name it with CREATE TEMPORARY VIEW ... USING indextables OPTIONS (path '/path')."
         )
     path = next((value for key, value in created.options.items() if key.lower() == "path"), None)
     if path is None:
@@ -179,21 +188,15 @@ def _insert(spark: Any, inserted: Insert, target: Any, args: Any, frames: Mappin
 def _nothing(spark: Any) -> Any:
     from pyspark.sql.types import StructType
 
-    return spark.createDataFrame([], StructType([]))
+    if is_connect(spark):
+        return spark.createDataFrame([], StructType([]))
+    from pyspark.sql import DataFrame
 
-
-def _resolve_name(spark: Any) -> Callable[[Sequence[str]], str | None]:
-    """How the runner finds the path behind a view's name."""
-
-    def resolve(parts: Sequence[str]) -> str | None:
-        found = table_of_name(spark, tuple(parts))
-        return None if found is None else found.path
-
-    return resolve
+    return DataFrame(spark._jsparkSession.emptyDataFrame(), spark)  # noqa: SLF001
 
 
 def _format(spark: Any, text: str, kwargs: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The statement with its `{fields}` filled in, as Spark would; DataFrames stay apart, under their own names."""
+    """The statement with its `{fields}` filled in, as Spark would; DataFrames stay apart, under names."""
     if is_connect(spark):
         from pyspark.sql.connect.sql_formatter import SQLStringFormatter
     else:
@@ -227,6 +230,3 @@ def _unformat(text: str, frames: Mapping[str, Any]) -> str:
     for name in sorted(frames, key=len, reverse=True):
         text = re.sub(rf"(?<![\w`]){re.escape(name)}(?![\w`])", "{" + name + "}", text)
     return text
-
-
-__all__ = ["concerns_us", "run_statement", "table_of_view"]

@@ -5,6 +5,8 @@ batch that Spark runs again after a failure finds its number in the log and
 writes nothing.
 """
 
+# ruff: noqa: SLF001
+# because PySpark keeps its JVM objects private
 from __future__ import annotations
 
 import json
@@ -51,6 +53,6 @@ def _query_id(spark: Any, frame: Any, checkpoint: str | None) -> str:
         if text is not None:
             return str(json.loads(text[0])["id"])
     raise TableError(
-        "the id of this streaming query is not known, so its batches could not be told apart after a restart. "
-        "Set the option 'txnAppId' to a name of its own, or give it a checkpointLocation."
+        "the id of this streaming query is not known, so its batches could not be told apart after a "
+        "restart. Set the option 'txnAppId' to a name of its own, or give it a checkpointLocation."
     )

@@ -202,9 +202,9 @@ class TableStreamReader(DataSourceStreamReader):
             if self._options.get("skipChangeCommits", "false").lower() == "true":
                 return []
             raise TableError(
-                f"{log.uri}: version {version} removes {len(removed)} files with their rows, for example {removed[0]}, "
-                "which a stream cannot take back. Set skipChangeCommits=true to pass over such commits, or start a "
-                f"new query with startingVersion={version + 1}.",
+                f"{log.uri}: version {version} removes {len(removed)} files with their rows, for example "
+                f"{removed[0]}, which a stream cannot take back. Set skipChangeCommits=true to pass over such "
+                f"commits, or start a new query with startingVersion={version + 1}.",
                 version=version,
             )
         self._check_schema(log, actions, version)
@@ -219,8 +219,8 @@ class TableStreamReader(DataSourceStreamReader):
                 new = [field["name"] for field in fields if field["name"].lower() not in known]
                 if new:
                     raise TableError(
-                        f"{log.uri}: version {version} adds the columns {', '.join(new)}. Start the query again from its "
-                        "checkpoint to read them.",
+                        f"{log.uri}: version {version} adds the columns {', '.join(new)}. Start the query "
+                        "again from its checkpoint to read them.",
                         version=version,
                     )
 

@@ -55,9 +55,10 @@ def missing_split(text: str) -> Error | None:
         return None
     path = found.group(1).rstrip(".,")
     return MissingSplitError(
-        f"{path} is named by the transaction log but is not there: the version this DataFrame reads is too old "
-        "and its files have been purged, or the file was deleted by hand. Load the table again for the newest "
-        "version; if that fails too, REPAIR INDEXFILES TRANSACTION LOG writes a log without the missing files.",
+        f"{path} is named by the transaction log but is not there: the version this DataFrame reads is "
+        "too old and its files have been purged, or the file was deleted by hand. Load the table again for "
+        "the newest version; if that fails too, REPAIR INDEXFILES TRANSACTION LOG writes a log without the "
+        "missing files.",
         path=path,
     )
 

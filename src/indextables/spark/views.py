@@ -1,5 +1,7 @@
 """Names that stand for tables of ours: temporary views over a loaded table, and ``indextables.`path` ``."""
 
+# ruff: noqa: SLF001
+# because PySpark keeps its JVM objects private
 from __future__ import annotations
 
 import re
@@ -71,6 +73,22 @@ def table_of_view(spark: Any, name: str) -> LoadedTable | None:
     parser = spark._jsparkSession.sessionState().sqlParser()
     parsed = parser.parseMultipartIdentifier(name)
     return table_of_name(spark, [str(parsed.apply(at)) for at in range(parsed.size())])
+
+
+def table_of_frame(frame: Any) -> LoadedTable | None:
+    """The table a DataFrame shows whole; None for every other one."""
+    if is_connect(frame.sparkSession):
+        return None
+    return _table_of_plan(frame._jdf.queryExecution().analyzed())
+
+
+def tables_in_frame(frame: Any) -> list[LoadedTable]:
+    """Every table of ours a DataFrame reads, as far as its plan shows."""
+    if is_connect(frame.sparkSession):
+        return []
+    leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
+    found = [_table_of_plan(leaves.apply(at)) for at in range(leaves.size())]
+    return [table for table in found if table is not None]
 
 
 def _table_of_parts(spark: Any, parts: list[str]) -> LoadedTable | None:

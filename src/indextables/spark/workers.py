@@ -5,6 +5,7 @@ closure of a mapInArrow job, which classic Spark and Spark Connect both have,
 and results come back pickled, so an exception of ours arrives as itself.
 """
 
+# because PySpark keeps its JVM objects private
 from __future__ import annotations
 
 import pickle
@@ -67,7 +68,7 @@ def _runner(function: Callable[[Any], Any], work: list[Any]) -> Callable[[Iterat
 
 
 def _outcome(function: Callable[[Any], Any], item: Any) -> bytes:
-    """What a call gave. Our own errors are answers; anything else fails the task, and Spark tries it again."""
+    """What a call gave. Our own errors are answers; anything else fails the task, which Spark repeats."""
     from pyspark import cloudpickle
 
     try:

@@ -157,8 +157,8 @@ def _insert(cursor: _Cursor, target: tuple[str, ...], prefix: str, *, overwrite:
     while cursor.at < len(cursor.tokens):
         if cursor.word() == "PARTITION":
             raise CommandError(
-                "INSERT ... PARTITION (...) is not supported for IndexTables: select the partition columns with the "
-                "rows, and use INSERT INTO ... REPLACE WHERE to replace some partitions"
+                "INSERT ... PARTITION (...) is not supported for IndexTables: select the partition columns "
+                "with the rows, and use INSERT INTO ... REPLACE WHERE to replace some partitions"
             )
         if cursor.take("BY", "NAME"):
             by_name = True

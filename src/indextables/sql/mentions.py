@@ -17,8 +17,8 @@ from indextables.errors import CommandError
 _OPERATOR = "indexquery"
 _SCHEMA = "indextables"
 _CLAUSES = frozenset(
-    {"SELECT", "FROM", "JOIN", "WHERE", "GROUP", "ORDER", "HAVING", "ON", "USING", "WINDOW", "LATERAL", "QUALIFY",
-     "VALUES", "SET", "LIMIT", "TABLE", "INTO", "CLUSTER", "DISTRIBUTE", "SORT"}
+    {"SELECT", "FROM", "JOIN", "WHERE", "GROUP", "ORDER", "HAVING", "ON", "USING", "WINDOW", "LATERAL",
+     "QUALIFY", "VALUES", "SET", "LIMIT", "TABLE", "INTO", "CLUSTER", "DISTRIBUTE", "SORT"}
 )  # fmt: skip
 _TABLE_CLAUSES = frozenset({"FROM", "JOIN"})
 
@@ -143,10 +143,9 @@ def _column_start(tokens: Sequence[Any], last: int, text: str) -> int | None:
         named = quoted or (token.text.replace("_", "a").isalnum() and not token.text[0].isdigit())
         if text[token.start] in "'\"" or not named or (not quoted and token.text.lower() in _NOT_COLUMNS):
             return None
-        if at >= 2 and tokens[at - 1].text == ".":
-            at -= 2
-            continue
-        return at
+        if at == 0 or tokens[at - 1].text != ".":
+            return at
+        at -= 2
     return None
 
 

@@ -65,6 +65,8 @@ class Rewritten:
     searches: tuple[Search, ...]
     used_arguments: frozenset[int]
     """Positional arguments that were queries and are no longer in the text."""
+    columns: frozenset[str] | None = None
+    """Every column name the statement mentions, in lower case; None where a `*` means all of them."""
 
 
 def mentions_us(text: str) -> bool:
@@ -136,7 +138,11 @@ class _Analysis:
             if at not in self._aliases:
                 self._edits.append((mention.start, mention.end, hidden_view(at)))
         return Rewritten(
-            _edited(self._text, self._edits), tuple(self._references), tuple(searches), frozenset(self._used)
+            _edited(self._text, self._edits),
+            tuple(self._references),
+            tuple(searches),
+            frozenset(self._used),
+            _columns_mentioned(scopes),
         )
 
     def _scopes(self) -> list[Any]:
@@ -195,8 +201,8 @@ class _Analysis:
                 return table, home
             home = home.parent
         raise CommandError(
-            f"indexquery cannot search {column.sql('spark')}: it is not a column of an IndexTables table that this "
-            "query reads directly. Move the search into the sub-query or view that reads the table."
+            f"indexquery cannot search {column.sql('spark')}: it is not a column of an IndexTables table that "
+            "this query reads directly. Move the search into the sub-query or view that reads the table."
         )
 
     def _candidates(self, column: Any, scope: Any) -> list[Any]:
@@ -229,8 +235,8 @@ class _Analysis:
     def _check_not_nullable(self, column: Any, table: Any, home: Any) -> None:
         if _is_nullable(column, table, home):
             raise CommandError(
-                f"indexquery cannot search {column.sql('spark')}: its table is on the optional side of an outer join. "
-                "Search it in a sub-query, and join the result."
+                f"indexquery cannot search {column.sql('spark')}: its table is on the optional side of an "
+                "outer join. Search it in a sub-query, and join the result."
             )
 
     def _reference(self, table: Any) -> Reference:
@@ -270,7 +276,9 @@ class _Analysis:
     def _query(self, call: Any, mention: SearchMention) -> str:
         from sqlglot import exp
 
-        given = call.expressions[1] if len(call.expressions) == 2 else None
+        _, given, *more = (*call.expressions, None, None)
+        if any(more):
+            raise CommandError(NO_QUERY)
         if isinstance(given, exp.Literal) and given.is_string:
             return str(given.this)
         if isinstance(given, (exp.Placeholder, exp.Parameter)):
@@ -315,6 +323,21 @@ class _Analysis:
         if listed:
             return listed.end(), listed.end(), ", ".join(names) + ", "
         return end, end, f" EXCEPT ({', '.join(names)})"
+
+
+def _columns_mentioned(scopes: Sequence[Any]) -> frozenset[str] | None:
+    from sqlglot import exp
+
+    names: set[str] = set()
+    for scope in scopes:
+        query = scope.expression
+        if any(not isinstance(star.parent, exp.Count) for star in query.find_all(exp.Star)):
+            return None
+        if any(join.args.get("method") == "NATURAL" for join in query.find_all(exp.Join)):
+            return None
+        # A struct's field looks like a column of a table: every part of a name counts.
+        names.update(part.name.lower() for part in query.find_all(exp.Identifier))
+    return frozenset(names)
 
 
 def _call_number(call: Any) -> int | None:

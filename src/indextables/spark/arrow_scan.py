@@ -1,0 +1,153 @@
+"""Rows of splits as Spark rows without Spark's Parquet reader: each task opens its splits itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from indextables.model.fields import schema_from_json
+from indextables.options import Options
+from indextables.spark.workers import default_width
+from indextables.split.layout import SplitRef
+from indextables.split.reader import open_split, to_table_schema
+from indextables.storage.store import open_store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from indextables.log.snapshot import Snapshot
+    from indextables.model.actions import AddAction
+
+T = TypeVar("T")
+
+FILE, ROW = "__indextables_file", "__indextables_row"
+_TASKS_PER_CORE = 4
+_TASK_BYTES = 128 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class FileToRead:
+    """One split for a task."""
+
+    ref: SplitRef
+
+    @classmethod
+    def of_add(cls, add: AddAction) -> FileToRead:
+        """The split an add names."""
+        return cls(SplitRef.of(add))
+
+    @property
+    def name(self) -> str:
+        """The last part of its path."""
+        return self.ref.path.rpartition("/")[2]
+
+
+def arrow_frame(
+    spark: Any, snapshot: Snapshot, options: Mapping[str, str], columns: Sequence[str] | None = None,
+    *, numbered: bool = False, only: frozenset[str] | None = None,
+) -> Any:  # fmt: skip
+    """A DataFrame over one version; `numbered` adds the file and the number of each row."""
+    from pyspark.sql.types import LongType, StringType
+
+    adds = [add for add in snapshot.adds() if only is None or add.path in only]
+    files = [FileToRead.of_add(add) for add in adds]
+    whole = spark_schema(snapshot.metadata.schema_string)
+    wanted = list(columns) if columns is not None else whole.names
+    schema = type(whole)([whole[name] for name in wanted])
+    if numbered:
+        schema = schema.add(FILE, StringType(), False).add(ROW, LongType(), False)
+    root, table = snapshot.store.spec(), snapshot.metadata.schema_string
+    tasks = shared_out(files, default_width(spark), lambda file: file.ref.size or 0)
+
+    def run(task: tuple[FileToRead, ...]) -> Iterator[pa.RecordBatch]:
+        return read_files(task, table, options, root, wanted, numbered=numbered)
+
+    return frame_of_tasks(spark, run, tasks, schema)
+
+
+def read_files(
+    files: Iterable[FileToRead], schema_json: str, options: Mapping[str, str], root: Any,
+    columns: Sequence[str] | None = None, *, numbered: bool = False,
+) -> Iterator[pa.RecordBatch]:  # fmt: skip
+    """The rows of some splits, in the table's types; on an executor."""
+    schema = schema_from_json(schema_json)
+    wanted = list(columns) if columns is not None else schema.names
+    store = open_store(root, Options.of(options).storage)
+    for file in files:
+        reader = open_split(store, file.ref)
+        present = [name for name in wanted if name in reader.columns]
+        for start, rows in reader.scan(present):
+            count = rows.num_rows if present else _rows_at(reader, start)
+            table = to_table_schema(_at_least_one(rows, count), schema, wanted, file.ref.partition_values)
+            yield from (numbered_rows(table, file.name, start) if numbered else table).to_batches()
+
+
+def _rows_at(reader: Any, start: int) -> int:
+    """How many rows a piece of a scan has when no column was read of it."""
+    later = [first for first in reader.group_starts[:: _groups_at_once()] if first > start]
+    return int((later[0] if later else reader.rows) - start)
+
+
+def _groups_at_once() -> int:
+    from indextables.split.reader import GROUPS_AT_ONCE
+
+    return GROUPS_AT_ONCE
+
+
+def _at_least_one(rows: pa.Table, count: int) -> pa.Table:
+    import pyarrow as pa
+
+    return rows if rows.column_names else pa.table({"": pa.nulls(count)})
+
+
+def numbered_rows(table: pa.Table, name: str, start: int) -> pa.Table:
+    """Rows with the file they come from and their number in it."""
+    import pyarrow as pa
+
+    count = table.num_rows
+    numbers = pa.array(range(start, start + count), pa.int64())
+    names = pa.array([name], pa.string()).take(pa.array([0] * count, pa.int8()))
+    return table.append_column(pa.field(FILE, pa.string(), nullable=False), names).append_column(
+        pa.field(ROW, pa.int64(), nullable=False), numbers
+    )
+
+
+def frame_of_tasks(
+    spark: Any, run: Callable[[T], Iterator[pa.RecordBatch]], tasks: Sequence[T], schema: Any
+) -> Any:
+    """A DataFrame whose partitions are pieces of work."""
+    if not tasks:
+        return spark.createDataFrame([], schema)
+    work = list(tasks)
+
+    def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for at in batch.column(0).to_pylist():
+                yield from run(work[at])
+
+    return spark.range(0, len(work), 1, len(work)).mapInArrow(of_partition, schema)
+
+
+def shared_out(items: Sequence[T], width: int, size: Callable[[T], int]) -> list[tuple[T, ...]]:
+    """Items in as many groups as keep every core busy, or more where they are large; order is kept."""
+    if not items:
+        return []
+    total = sum(size(item) for item in items)
+    count = min(len(items), max(width * _TASKS_PER_CORE, total // _TASK_BYTES))
+    step, rest = divmod(len(items), count)
+    groups, at = [], 0
+    for number in range(count):
+        end = at + step + (number < rest)
+        groups.append(tuple(items[at:end]))
+        at = end
+    return groups
+
+
+def spark_schema(text: str) -> Any:
+    """A schema as PySpark has it."""
+    import json
+
+    from pyspark.sql.types import StructType
+
+    return StructType.fromJson(json.loads(text))

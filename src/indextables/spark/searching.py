@@ -1,0 +1,253 @@
+"""Full-text search on the executors: each task opens the indexes of its splits where it runs.
+
+`search_frame` returns the rows a query finds. `hidden_frame` is what a table
+becomes in a statement with `indexquery`: its rows, restricted to the matching
+ones where the search has to hold, and with a boolean column where it may or
+may not. Both count first, so that splits without a match are not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from indextables.options import Options
+from indextables.predicate.parse import as_node
+from indextables.spark.arrow_scan import (
+    FILE,
+    ROW,
+    arrow_frame,
+    frame_of_tasks,
+    shared_out,
+    spark_schema,
+)
+from indextables.spark.call_options import READ_KEYS, Settings, session_zone, settings_for
+from indextables.spark.handles import open_log
+from indextables.spark.loading import as_of, check_container, reading_way, restricted_frame
+from indextables.spark.workers import SparkWorkers, default_width
+from indextables.split.index_spec import IndexSpec, from_options
+from indextables.split.layout import SplitRef
+from indextables.split.query import Query, parse_query
+from indextables.split.search import SCORE, count_split, hits_split, search_split
+from indextables.storage.store import StoreSpec, open_store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from indextables.log.snapshot import Snapshot
+    from indextables.predicate.tree import Node
+    from indextables.spark.requests import ReadRequest
+    from indextables.sql.rewrite import Search
+
+_BROADCAST_MOST = 1_000_000
+"""Up to this many matching rows are sent to every executor; above it both sides are shuffled."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchTask:
+    """The splits one task searches, and for what; picklable."""
+
+    store: StoreSpec
+    refs: tuple[SplitRef, ...]
+    query: Query
+    schema: pa.Schema
+    options: Mapping[str, str]
+    columns: tuple[str, ...] = ()
+    where: Node | None = None
+    limit: int | None = None
+    score: bool = False
+
+
+def search_frame(
+    spark: Any, snapshot: Snapshot, query: str, *, where: Any = None, columns: Sequence[str] | None = None,
+    limit: int | None = None, score: bool = False, options: Mapping[str, str] | None = None,
+) -> Any:  # fmt: skip
+    """A DataFrame of the rows a query finds, computed where the splits are opened."""
+    from pyspark.sql import functions
+
+    node = as_node(where, snapshot.schema, session_zone(spark))
+    wanted = _checked(columns, snapshot.schema.names)
+    frame = _found_rows(
+        spark, snapshot, parsed(snapshot, query), wanted, options or {}, where=node, limit=limit, score=score
+    )
+    if score:
+        frame = frame.orderBy(functions.col(SCORE).desc())
+    return frame if limit is None else frame.limit(limit)
+
+
+def _found_rows(
+    spark: Any, snapshot: Snapshot, query: Query, columns: Sequence[str], options: Mapping[str, str], *,
+    where: Node | None = None, limit: int | None = None, score: bool = False,
+) -> Any:  # fmt: skip
+    from pyspark.sql.types import FloatType
+
+    paths = None if where is None else snapshot.plan(where, columns={"path"}).files.column("path").to_pylist()
+    refs = tuple(SplitRef.of(add) for add in snapshot.adds(paths))
+    store = snapshot.store.spec()
+    whole = SearchTask(
+        store, refs, query, snapshot.schema, dict(options), tuple(columns), where, limit, score
+    )
+    table = spark_schema(snapshot.metadata.schema_string)
+    schema = type(table)([table[name] for name in columns])
+    if score:
+        schema = schema.add(SCORE, FloatType(), False)
+    return frame_of_tasks(spark, _rows, _grouped(spark, whole), schema)
+
+
+def parsed(snapshot: Snapshot, query: str, column: str | None = None) -> Query:
+    """A query checked against the table's settings, before any file is opened."""
+    columns = None if column is None else (column,)
+    return parse_query(query, index_spec(snapshot), snapshot.schema, columns)
+
+
+def index_spec(snapshot: Snapshot) -> IndexSpec:
+    """How the table says its columns are indexed."""
+    return from_options(Options.of(None, table=snapshot.metadata.configuration), snapshot.schema)
+
+
+def hidden_frame(
+    spark: Any, request: ReadRequest, searches: Sequence[Search], mentioned: frozenset[str] | None
+) -> Any:
+    """The table a request means, with the searches of a statement in it."""
+    settings = settings_for(spark, request.options, READ_KEYS, request.path)
+    log = open_log(spark, request.path, settings.table)
+    snapshot = log.snapshot(version=settings.number("versionAsOf"), as_of=as_of(spark, settings))
+    check_container(snapshot)
+    if len(searches) == 1 and searches[0].required:
+        # The one search decides which rows there are: they are fetched through the index and nothing is joined.
+        names = snapshot.schema.names
+        columns = [name for name in names if mentioned is None or name.lower() in mentioned] or names[:1]
+        query = parsed(snapshot, searches[0].query, searches[0].column)
+        return _found_rows(spark, snapshot, query, columns, settings.table)
+    found = [_Found.of(spark, snapshot, search, settings.table) for search in searches]
+    return _joined(spark, snapshot, settings, found)
+
+
+def _joined(spark: Any, snapshot: Snapshot, settings: Settings, found: Sequence[_Found]) -> Any:
+    """Rows of Spark's reader, joined with the numbers of the matching ones."""
+    from pyspark.sql import functions as f
+
+    frame = _numbered(
+        spark, snapshot, settings, _live_paths([item for item in found if item.search.required])
+    )
+    columns = [f.col(f"`{name}`") for name in snapshot.schema.names]
+    hidden = []
+    for item in found:
+        hits = item.hits_frame(spark)
+        if item.search.required:
+            frame = frame.join(hits, [FILE, ROW], "left_semi")
+            continue
+        name = item.search.hidden
+        frame = frame.join(hits.withColumn(name, f.lit(True)), [FILE, ROW], "left")
+        texts = [f.col(f"`{column}`").isNull() for column in item.columns]
+        unknown = texts[0]
+        for text in texts[1:]:
+            unknown = unknown & text
+        matched = f.coalesce(f.col(name), f.lit(False))
+        hidden.append(f.when(unknown, f.lit(None).cast("boolean")).otherwise(matched).alias(name))
+    return frame.select(*columns, *hidden)
+
+
+def _live_paths(required: Sequence[_Found]) -> frozenset[str] | None:
+    """The splits in which every required search matches something."""
+    if not required:
+        return None
+    sets = [frozenset(path for path, count in item.counts.items() if count) for item in required]
+    return frozenset.intersection(*sets)
+
+
+def _numbered(spark: Any, snapshot: Snapshot, settings: Settings, only: frozenset[str] | None) -> Any:
+    from pyspark.sql import functions as f
+
+    if reading_way(spark, snapshot) == "arrow":
+        return arrow_frame(spark, snapshot, settings.table, numbered=True, only=only)
+    frame = restricted_frame(spark, snapshot, settings, only)
+    name, row = f.col("_metadata.file_name").alias(FILE), f.col("_metadata.row_index").alias(ROW)
+    return frame.select("*", name, row)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A search, counted in every split."""
+
+    search: Search
+    query: Query
+    columns: tuple[str, ...]
+    base: SearchTask
+    refs: tuple[SplitRef, ...]
+    counts: Mapping[str, int]
+
+    @classmethod
+    def of(cls, spark: Any, snapshot: Snapshot, search: Search, options: Mapping[str, str]) -> _Found:
+        query = parsed(snapshot, search.query, search.column)
+        columns = (search.column,) if search.column is not None else index_spec(snapshot).columns
+        refs = tuple(SplitRef.of(add) for add in snapshot.adds())
+        base = SearchTask(snapshot.store.spec(), (), query, snapshot.schema, dict(options))
+        tasks = _grouped(spark, replace(base, refs=refs))
+        counts: dict[str, int] = {}
+        for counted in SparkWorkers(spark).map(_counts, tasks):
+            counts.update(counted)
+        return cls(search, query, columns, base, refs, counts)
+
+    def hits_frame(self, spark: Any) -> Any:
+        """File and number of every matching row."""
+        from pyspark.sql import functions as f
+
+        refs = [ref for ref in self.refs if self.counts[ref.path]]
+        schema = f"{FILE} string not null, {ROW} bigint not null"
+        frame = frame_of_tasks(spark, _hits, _grouped(spark, replace(self.base, refs=tuple(refs))), schema)
+        return f.broadcast(frame) if sum(self.counts.values()) <= _BROADCAST_MOST else frame
+
+
+def _grouped(spark: Any, whole: SearchTask) -> list[SearchTask]:
+    groups = shared_out(whole.refs, default_width(spark), lambda ref: ref.index_length or 0)
+    return [replace(whole, refs=group) for group in groups]
+
+
+def _checked(columns: Sequence[str] | None, names: Sequence[str]) -> tuple[str, ...]:
+    from indextables.errors import SchemaError
+
+    if columns is None:
+        return tuple(names)
+    spelled = {name.lower(): name for name in names}
+    missing = [name for name in columns if name.lower() not in spelled]
+    if missing:
+        raise SchemaError(f"the table has no column {missing[0]!r}; its columns are {', '.join(names)}")
+    return tuple(spelled[name.lower()] for name in columns)
+
+
+# What runs on the executors.
+
+
+def _counts(task: SearchTask) -> dict[str, int]:
+    store, options = open_store(task.store), Options.of(task.options)
+    return {ref.path: count_split(store, ref, task.query, task.schema, options=options) for ref in task.refs}
+
+
+def _hits(task: SearchTask) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    store, options = open_store(task.store), Options.of(task.options)
+    for ref in task.refs:
+        rows = hits_split(store, ref, task.query, task.schema, options=options)
+        names = pa.array([ref.path.rpartition("/")[2]], pa.string()).take(
+            pa.array([0] * len(rows), pa.int8())
+        )
+        yield pa.RecordBatch.from_arrays([names, rows], names=[FILE, ROW])
+
+
+def _rows(task: SearchTask) -> Iterator[pa.RecordBatch]:
+    store, options = open_store(task.store), Options.of(task.options)
+    left = task.limit
+    for ref in task.refs:
+        if left is not None and left <= 0 and not task.score:
+            return
+        found = search_split(
+            store, ref, task.query, task.schema, list(task.columns), where=task.where,
+            limit=task.limit if task.score else left, score=task.score, options=options,
+        )  # fmt: skip
+        for rows in found:
+            if left is not None:
+                left -= rows.num_rows
+            yield from rows.to_batches()

@@ -1,0 +1,339 @@
+"""`save`: the rows of a DataFrame become splits on the executors, then one commit names them.
+
+Nothing is visible before the commit, and a task that runs twice builds files
+that only one of its attempts reports. What is checked (schema, partitioning,
+index settings, save mode) is checked before the job starts. A new table is
+created after its first splits exist, so a failed job leaves no table behind.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from indextables.errors import OptionError, SchemaError, TableError
+from indextables.log.commit import CommitPlan
+from indextables.log.snapshot import Snapshot
+from indextables.log.transaction_log import TransactionLog
+from indextables.model.actions import TxnAction
+from indextables.model.fields import check_partition_columns, normalise_schema
+from indextables.ops.replace_where import condition
+from indextables.ops.results import WriteResult
+from indextables.ops.rewriting import discard
+from indextables.ops.write import (
+    WritePlan,
+    append_plan,
+    build,
+    commit_or_discard,
+    outcome,
+    overwrite_plan,
+    plan_write,
+)
+from indextables.options import Options
+from indextables.spark.arrow_scan import spark_schema
+from indextables.spark.call_options import WRITE_KEYS, Settings, session_zone, settings_for
+from indextables.spark.handles import open_log
+from indextables.spark.replacing import partitions_plan, schema_plan, where_plan
+from indextables.spark.requests import WriteRequest
+from indextables.spark.views import tables_in_frame
+from indextables.split.build import BuiltSplit
+from indextables.split.index_spec import from_options
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from indextables.spark.loading import LoadedTable
+
+_KEPT = 100
+
+_lock = threading.Lock()
+_written: deque[tuple[str, WriteResult]] = deque(maxlen=_KEPT)
+
+
+def save_frame(spark: Any, frame: Any, request: WriteRequest) -> WriteResult | None:
+    """Write a DataFrame to a table; None when the mode or the transaction says that there is nothing to do."""
+    settings = settings_for(spark, request.options, WRITE_KEYS, request.path)
+    log = open_log(spark, request.path, settings.table)
+    order = _order(spark, request, settings)
+    snapshot = log.snapshot(max_staleness_s=0) if log.exists() else None
+    if snapshot is None:
+        return _save_new(spark, frame, log, settings, order)
+    if order.mode == "error":
+        raise TableError(
+            f"{log.uri} is a table already. Use mode 'append' or 'overwrite', or choose another path.",
+            uri=log.uri,
+        )
+    if order.mode == "ignore" or _is_done(snapshot, order.txn):
+        return None
+    plan = _plan_existing(frame, snapshot, settings, order)
+    job = _Job(plan, log.store.spec(), dict(settings.table), dict(snapshot.metadata.configuration), None)
+    if order.where is not None:
+        condition(order.where, snapshot, job.resolved())
+        job = replace(job, where=order.where)
+    reads = _reads_version(frame, log.uri) if order.mode == "overwrite" else None
+    built = _run(spark, frame, job)
+    commit = _commit_plan(log, snapshot, job, built, replace(order, expected=order.expected or reads))
+    return _finish(log, commit, built)
+
+
+def insert_frame(
+    spark: Any, frame: Any, table: LoadedTable, *, overwrite: bool, columns: Sequence[str] | None = None,
+    by_name: bool = False, replace_where: str | None = None,
+) -> WriteResult | None:  # fmt: skip
+    """INSERT INTO and INSERT OVERWRITE of a view, by position as SQL has it, or by name."""
+    if table.pinned:
+        raise TableError(
+            f"this view shows {table.path} as it was at version {table.version}; rows can only be inserted into the "
+            "newest version. Load the table without versionAsOf and timestampAsOf."
+        )
+    log = open_log(spark, table.path, table.options)
+    wanted = spark_schema(log.snapshot(max_staleness_s=0).metadata.schema_string)
+    if not by_name:
+        names = list(columns) if columns is not None else wanted.names
+        if len(names) != len(frame.columns):
+            raise SchemaError(
+                f"INSERT has {len(frame.columns)} columns ({', '.join(frame.columns)}), but {len(names)} are expected: "
+                f"{', '.join(names)}"
+            )
+        frame = frame.toDF(*names)
+    known = {name.lower() for name in wanted.names}
+    unknown = [name for name in frame.columns if name.lower() not in known]
+    if unknown:
+        raise SchemaError(
+            f"{table.path} has no column {unknown[0]!r}; its columns are {', '.join(wanted.names)}"
+        )
+    options = dict(table.options)
+    if replace_where is not None:
+        options["replaceWhere"] = replace_where
+        overwrite = True
+    mode = "overwrite" if overwrite else "append"
+    # Spark's own rules of store assignment decide what may be cast to what.
+    return save_frame(spark, frame.to(_all_nullable(wanted)), WriteRequest(table.path, mode, options))
+
+
+def last_writes(limit: int = 10) -> list[tuple[str, WriteResult]]:
+    """The tables last written to from this process, and what became of it; newest first."""
+    with _lock:
+        return list(reversed(_written))[:limit]
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """One write, as asked for."""
+
+    mode: str
+    partition_by: tuple[str, ...] | None
+    where: str | None
+    dynamic: bool
+    overwrite_schema: bool
+    merge_schema: bool
+    txn: TxnAction | None
+    user_metadata: str | None
+    expected: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What every task of a write knows; picklable."""
+
+    plan: WritePlan
+    store: Any
+    options: Mapping[str, str]
+    properties: Mapping[str, str | None]
+    where: str | None
+
+    def resolved(self) -> Options:
+        return Options.of(self.options, table=self.properties)
+
+
+def _order(spark: Any, request: WriteRequest, settings: Settings) -> _Order:
+    call = settings.call
+    where = call.get("replaceWhere")
+    if request.mode not in ("error", "ignore", "append", "overwrite"):
+        raise OptionError(f"mode {request.mode!r} is not one of error, ignore, append, overwrite")
+    overwrite_schema = settings.flag("overwriteSchema")
+    if request.mode != "overwrite" and (where is not None or overwrite_schema):
+        name = "replaceWhere" if where is not None else "overwriteSchema"
+        raise OptionError(f"option {name!r} needs mode 'overwrite', not {request.mode!r}", key=name)
+    if where is not None and overwrite_schema:
+        raise OptionError(
+            "options 'replaceWhere' and 'overwriteSchema' exclude each other", key="replaceWhere"
+        )
+    dynamic = call.get("partitionOverwriteMode") or spark.conf.get("spark.sql.sources.partitionOverwriteMode")
+    if dynamic.lower() not in ("static", "dynamic"):
+        raise OptionError(
+            f"option 'partitionOverwriteMode' is {dynamic!r}; expected static or dynamic",
+            key="partitionOverwriteMode",
+        )
+    return _Order(
+        request.mode,
+        request.partition_by,
+        where,
+        request.mode == "overwrite"
+        and dynamic.lower() == "dynamic"
+        and where is None
+        and not overwrite_schema,
+        overwrite_schema,
+        settings.flag("mergeSchema"),
+        _txn(settings),
+        call.get("userMetadata"),
+        settings.number("expectedVersion"),
+    )
+
+
+def _txn(settings: Settings) -> TxnAction | None:
+    app_id, version = settings.call.get("txnAppId"), settings.number("txnVersion")
+    if (app_id is None) != (version is None):
+        raise OptionError(
+            "options 'txnAppId' and 'txnVersion' belong together: set both or none", key="txnAppId"
+        )
+    return None if app_id is None or version is None else TxnAction(app_id=app_id, version=version)
+
+
+def _is_done(snapshot: Snapshot, txn: TxnAction | None) -> bool:
+    known = None if txn is None else snapshot.txns.get(txn.app_id)
+    return known is not None and txn is not None and known.version >= txn.version
+
+
+def _schema_of(frame: Any) -> pa.Schema:
+    return normalise_schema(frame.schema)
+
+
+def _save_new(
+    spark: Any, frame: Any, log: TransactionLog, settings: Settings, order: _Order
+) -> WriteResult | None:
+    """The first write of a table: its splits, then version 0, then the commit."""
+    schema = _schema_of(frame)
+    partitions = tuple(check_partition_columns(schema, order.partition_by or ()))
+    spec = from_options(Options.of(settings.table), schema)
+    plan = WritePlan(schema, partitions, spec, str(uuid.uuid4()), schema)
+    job = _Job(plan, log.store.spec(), dict(settings.table), {}, None)
+    built = _run(spark, frame, job)
+    adds = [split.add for split in built]
+    try:
+        log.initialize(schema, partitions, properties=spec.to_properties(), table_id=plan.table_id)
+    except SchemaError:
+        discard(log.store, adds)
+        raise
+    created = log.snapshot(max_staleness_s=0)
+    if created.table_id != plan.table_id and order.mode in ("error", "ignore"):
+        discard(log.store, adds)
+        if order.mode == "ignore":
+            return None
+        raise TableError(
+            f"{log.uri} was created by another writer meanwhile; nothing was written", uri=log.uri
+        )
+    commit = append_plan(plan, adds, txn=order.txn, user_metadata=order.user_metadata)
+    return _finish(log, commit, built)
+
+
+def _plan_existing(frame: Any, snapshot: Snapshot, settings: Settings, order: _Order) -> WritePlan:
+    schema = _schema_of(frame)
+    given = order.partition_by
+    if order.overwrite_schema:
+        partitions = check_partition_columns(schema, snapshot.partition_columns if given is None else given)
+        spec = from_options(settings.options(), schema)
+        return WritePlan(schema, tuple(partitions), spec, snapshot.table_id, schema)
+    if given is not None and given != snapshot.partition_columns:
+        raise SchemaError(
+            f"{snapshot.store.uri} is partitioned by {', '.join(snapshot.partition_columns) or 'nothing'}, not by "
+            f"{', '.join(given) or 'nothing'}. Leave partitionBy out, or overwrite with overwriteSchema=true.",
+            uri=snapshot.store.uri,
+        )
+    options = settings.options(snapshot.metadata.configuration)
+    return plan_write(snapshot, schema, options, merge_schema=order.merge_schema)
+
+
+def _commit_plan(
+    log: TransactionLog, snapshot: Snapshot, job: _Job, built: Sequence[BuiltSplit], order: _Order
+) -> CommitPlan:
+    plan, adds = job.plan, [split.add for split in built]
+    if order.mode == "append":
+        return append_plan(plan, adds, txn=order.txn, user_metadata=order.user_metadata)
+    if order.overwrite_schema:
+        made = schema_plan(plan, adds, snapshot.version)
+    elif order.where is not None:
+        node = condition(order.where, snapshot, job.resolved())
+        made = where_plan(log, plan, adds, node, order.where, order.expected)
+    elif order.dynamic and snapshot.partition_columns:
+        made = partitions_plan(plan, adds, snapshot, order.expected)
+    else:
+        made = overwrite_plan(plan, adds, expected_version=order.expected)
+    return replace(made, txn=order.txn, user_metadata=order.user_metadata)
+
+
+def _finish(log: TransactionLog, commit: CommitPlan, built: Sequence[BuiltSplit]) -> WriteResult:
+    result = outcome(commit_or_discard(log, commit, [split.add for split in built]), built)
+    with _lock:
+        _written.append((log.uri, result))
+    return result
+
+
+def _run(spark: Any, frame: Any, job: _Job) -> list[BuiltSplit]:
+    """Build the splits on the executors; the reports of the tasks that count come back."""
+    import pickle
+
+    shaped = _spread(frame, job)
+    if _is_surely_empty(shaped):
+        return []
+    rows = shaped.mapInArrow(_task(job, session_zone(spark)), "split binary").collect()
+    return [pickle.loads(bytes(row["split"])) for row in rows]  # noqa: S301  (written by our own executors)
+
+
+def _is_surely_empty(frame: Any) -> bool:
+    return not frame.columns
+
+
+def _spread(frame: Any, job: _Job) -> Any:
+    """With optimizeWrite: rows by partition, in tasks of even size, however uneven the partitions are."""
+    if not job.resolved().write.optimize:
+        return frame
+    return frame.hint("rebalance", *(f"`{name}`" for name in job.plan.partition_columns))
+
+
+def _task(job: _Job, zone: str) -> Any:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pickle
+
+        import pyarrow as pa
+
+        log = TransactionLog.open(job.store.uri, job.options)
+        options = job.resolved()
+        rows: Iterator[Any] = batches
+        if job.where is not None:
+            rows = _inside(rows, job, options, zone)
+        for split in build(log, job.plan, rows, options):
+            yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(split)], pa.binary())], names=["split"])
+
+    return run
+
+
+def _inside(batches: Iterator[pa.RecordBatch], job: _Job, options: Options, zone: str) -> Iterator[Any]:
+    """Rows to write under replaceWhere, refused where the condition is not true for them."""
+    from indextables.ops.replace_where import checked
+    from indextables.predicate.parse import as_node
+
+    node = as_node(job.where, job.plan.schema, zone)
+    assert node is not None
+    return checked(batches, job.plan.schema, node, job.where, options)
+
+
+def _reads_version(frame: Any, uri: str) -> int | None:
+    """The version of this very table that a DataFrame reads: overwriting it must not lose a foreign commit."""
+    versions = [table.version for table in tables_in_frame(frame) if table.path == uri]
+    known = [version for version in versions if version is not None]
+    return min(known) if known else None
+
+
+def _all_nullable(schema: Any) -> Any:
+    from pyspark.sql.types import StructType
+
+    fields = json.loads(schema.json())
+    for field in fields["fields"]:
+        field["nullable"] = True
+    return StructType.fromJson(fields)
