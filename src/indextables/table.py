@@ -25,6 +25,7 @@ from indextables.ops import (
     truncate_history,
     write,
 )
+from indextables.ops.aftercare import after_write
 from indextables.ops.describe import Description
 from indextables.ops.outcomes import (
     CheckpointResult,
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 T = TypeVar("T")
+
+R = TypeVar("R")
 
 
 class Table:
@@ -226,9 +229,10 @@ class Table:
 
         `merge_schema` lets the schema grow by new columns and wider types.
         """
-        return self._moved(
-            write.append(self._writable(), data, options=self._options(options), merge_schema=merge_schema)
-        )
+        log, chosen = self._writable(), self._options(options)
+        done = write.append(log, data, options=chosen, merge_schema=merge_schema)
+        after_write(log, chosen)
+        return self._moved(done)
 
     def overwrite(
         self,
@@ -257,6 +261,7 @@ class Table:
                 merge_schema=merge_schema,
                 expected_version=expected_version,
             )
+        after_write(log, chosen)
         return self._moved(done)
 
     # Keeping

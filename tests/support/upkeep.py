@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
-from indextables.ops.merge import table_spec
 from indextables.ops.rewriting import split_rows
+from indextables.ops.write import settings_of
 from indextables.options import Options
 from indextables.runtime import LOCAL
 from indextables.split.build import write_splits
@@ -138,7 +138,7 @@ class RowTable:
         snapshot = self.handle().snapshot()
         return list(
             write_splits(
-                rows.to_batches(), snapshot.schema, snapshot.partition_columns, table_spec(snapshot),
+                rows.to_batches(), snapshot.schema, snapshot.partition_columns, settings_of(snapshot),
                 Options.of(self.options), self.log.store, table_id=snapshot.table_id,
             )
         )  # fmt: skip
@@ -155,7 +155,7 @@ class RowTable:
     def found(self, query: str) -> list[dict[str, Any]]:
         """Rows that a full-text query finds, by whatever means each split allows."""
         snapshot = self.handle().snapshot()
-        parsed = parse_query(query, table_spec(snapshot), snapshot.schema)
+        parsed = parse_query(query, settings_of(snapshot), snapshot.schema)
         parts = [
             part
             for add in snapshot.adds()

@@ -20,10 +20,18 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction
 from indextables.ops.drop_partitions import removal
 from indextables.ops.existence import portable
-from indextables.ops.merge import table_spec
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, DeleteResult
 from indextables.ops.progress import Progress, silent, watched
-from indextables.ops.rewriting import Piece, RewriteSetting, Rewritten, discard, rewrite, rows_matching
+from indextables.ops.rewriting import (
+    Piece,
+    RewriteSetting,
+    Rewritten,
+    discard,
+    require_parquet,
+    rewrite,
+    rows_matching,
+)
+from indextables.ops.write import settings_of
 from indextables.predicate.parse import as_node
 from indextables.predicate.prune import prune_table
 from indextables.predicate.tree import (
@@ -93,6 +101,7 @@ def _null_by_itself(part: Node) -> bool:
 def run_delete(log: TransactionLog, where: Any, progress: Progress = silent) -> DeleteResult:
     """Delete matching rows; nothing is committed unless everything could be read."""
     snapshot = log.snapshot(max_staleness_s=0)
+    require_parquet(snapshot)
     zone = log.options.search.time_zone
     node = as_node(where, snapshot.schema, zone)
     if node is None:
@@ -131,7 +140,7 @@ def _looked_into(
         store=portable(log.store, workers),
         schema=snapshot.schema,
         partition_columns=snapshot.partition_columns,
-        spec=table_spec(snapshot),
+        spec=settings_of(snapshot),
         options=log.options,
         table_id=snapshot.table_id,
         now_ms=log.runtime.clock.now_ms(),

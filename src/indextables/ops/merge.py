@@ -26,10 +26,10 @@ from indextables.ops.failures import Failure, record_failures
 from indextables.ops.merge_plan import MergePlan, MergeSettings, plan_merge
 from indextables.ops.outcomes import DRY_RUN, NO_ACTION, SUCCESS, MergeResult
 from indextables.ops.progress import Progress, silent, watched
-from indextables.ops.rewriting import Piece, RewriteSetting, Rewritten, discard, rewrite
-from indextables.options import Options
+from indextables.ops.rewriting import Piece, RewriteSetting, Rewritten, discard, require_parquet, rewrite
+from indextables.ops.write import settings_of
 from indextables.split.build import index_tags
-from indextables.split.index_spec import IndexSpec, from_options
+from indextables.split.index_spec import IndexSpec
 
 OPERATION = "MERGE SPLITS"
 _SHOWN = 5
@@ -49,7 +49,7 @@ class MergeRequest:
 def plan_for(snapshot: Snapshot, request: MergeRequest, now_ms: int) -> MergePlan:
     """What a merge of this version would do."""
     options = snapshot.options.merge
-    spec = table_spec(snapshot)
+    spec = settings_of(snapshot)
     paths = None
     if request.where is not None:
         paths = matching_paths(snapshot, require_partition_condition(request.where, snapshot))
@@ -64,11 +64,6 @@ def plan_for(snapshot: Snapshot, request: MergeRequest, now_ms: int) -> MergePla
     return plan_merge(snapshot.adds(paths), settings, cooling=cooling, outdated=partial(is_outdated, spec))
 
 
-def table_spec(snapshot: Snapshot) -> IndexSpec:
-    """The index settings a table has now."""
-    return from_options(Options.of(None, table=snapshot.metadata.configuration), snapshot.schema)
-
-
 def is_outdated(spec: IndexSpec, add: AddAction) -> bool:
     """Whether a split was indexed by other settings than the table has now, as far as its add tells."""
     ours = index_tags(spec)
@@ -81,6 +76,7 @@ def is_outdated(spec: IndexSpec, add: AddAction) -> bool:
 def run_merge(log: TransactionLog, request: MergeRequest, progress: Progress = silent) -> MergeResult:
     """Merge what the plan says, in one commit; failures are recorded in another."""
     snapshot = log.snapshot(max_staleness_s=0)
+    require_parquet(snapshot)
     plan = plan_for(snapshot, request, log.runtime.clock.now_ms())
     if request.dry_run:
         return _result(log, DRY_RUN, plan, len(plan.cooling), _dry_message(plan))
@@ -115,7 +111,7 @@ def _rewritten(
         store=portable(log.store, workers),
         schema=snapshot.schema,
         partition_columns=snapshot.partition_columns,
-        spec=table_spec(snapshot),
+        spec=settings_of(snapshot),
         options=log.options,
         table_id=snapshot.table_id,
         now_ms=log.runtime.clock.now_ms(),

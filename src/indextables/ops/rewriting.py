@@ -12,7 +12,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from indextables.errors import Error, SplitError, StorageError
+from indextables.errors import Error, SplitError, StorageError, TableError
+from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
 from indextables.options import Options
 from indextables.predicate.rows import mask
@@ -74,8 +75,21 @@ class _UnreadableError(Exception):
         self.cause = cause
 
 
+def require_parquet(snapshot: Snapshot) -> None:
+    """Refuse to read rows from splits of another container, which only their own system opens."""
+    described = snapshot.metadata.format or {}
+    options = described.get("options") or {}
+    container = options.get("container") if isinstance(options, dict) else None
+    if described.get("provider") == "indextables" and container != "parquet":
+        raise TableError(
+            f"{snapshot.store.uri} keeps its rows in {container or 'another kind of'} splits, not in Parquet; "
+            "only its log can be read here. DESCRIBE and REPAIR work on it.",
+            uri=snapshot.store.uri,
+        )
+
+
 def rewrite(piece: Piece, *, least: int = 1) -> Rewritten:
-    """Write the rows of the sources anew; with fewer than `least` readable ones nothing is written."""
+    """Write the rows of the sources anew, unless fewer than `least` of them can be read."""
     setting = piece.setting
     store = open_store(setting.store) if isinstance(setting.store, StoreSpec) else setting.store
     left: list[tuple[AddAction, str]] = []

@@ -17,12 +17,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.errors import OptionError, SchemaError, TableError
+from indextables.errors import OptionError, SchemaError
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
 from indextables.model.fields import find_field
 from indextables.ops.delete import plan_delete
 from indextables.ops.results import ScanMetrics
+from indextables.ops.rewriting import require_parquet
 from indextables.ops.streaming import in_order
 from indextables.ops.write import settings_of
 from indextables.predicate.parse import as_node
@@ -113,7 +114,9 @@ def search(
     record = Record(snapshot.version)
     adds = _planned(snapshot, node, record)
     pieces = [
-        partial(_search_split, snapshot, add, parsed, node, wanted, limit, score, record)
+        partial(
+            _search_split, snapshot, add, parsed, record, node=node, columns=wanted, limit=limit, score=score
+        )
         for add in (adds if limit != 0 else ())
     ]
     if score:
@@ -154,19 +157,6 @@ def known_columns(snapshot: Snapshot, columns: Sequence[str] | None) -> tuple[st
     return tuple(found)
 
 
-def require_parquet(snapshot: Snapshot) -> None:
-    """Refuse to read rows from splits of another container, which only their own system opens."""
-    described = snapshot.metadata.format or {}
-    options = described.get("options") or {}
-    container = options.get("container") if isinstance(options, dict) else None
-    if described.get("provider") == "indextables" and container != "parquet":
-        raise TableError(
-            f"{snapshot.store.uri} keeps its rows in {container or 'another kind of'} splits, not in Parquet; "
-            "only its log can be read here. DESCRIBE and REPAIR work on it.",
-            uri=snapshot.store.uri,
-        )
-
-
 def _planned(snapshot: Snapshot, node: Node | None, record: Record) -> list[AddAction]:
     require_parquet(snapshot)
     plan = snapshot.plan(node, columns={"path"})
@@ -205,11 +195,12 @@ def _search_split(
     snapshot: Snapshot,
     add: AddAction,
     query: Query,
+    record: Record,
+    *,
     node: Node | None,
     columns: Sequence[str],
     limit: int | None,
     score: bool,
-    record: Record,
 ) -> Iterator[pa.Table]:
     found = search_split(
         snapshot.store,
@@ -258,10 +249,9 @@ def _reader(
         tables = in_order(pieces, default_parallelism())
         try:
             for table in tables:
-                for batch in table.to_batches():
-                    if left is not None:
-                        batch = batch.slice(0, left)
-                        left -= batch.num_rows
+                for found in table.to_batches():
+                    batch = found if left is None else found.slice(0, left)
+                    left = None if left is None else left - batch.num_rows
                     if batch.num_rows:
                         yield batch
                     if left == 0:
