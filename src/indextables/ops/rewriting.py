@@ -82,8 +82,8 @@ def require_parquet(snapshot: Snapshot) -> None:
     container = options.get("container") if isinstance(options, dict) else None
     if described.get("provider") == "indextables" and container != "parquet":
         raise TableError(
-            f"{snapshot.store.uri} keeps its rows in {container or 'another kind of'} splits, not in Parquet; "
-            "only its log can be read here. DESCRIBE and REPAIR work on it.",
+            f"{snapshot.store.uri} keeps its rows in {container or 'another kind of'} splits, not in "
+            "Parquet; only its log can be read here. DESCRIBE and REPAIR work on it.",
             uri=snapshot.store.uri,
         )
 
