@@ -59,10 +59,8 @@ def evolved(table: pa.Schema, data: pa.Schema, partition_columns: Sequence[str] 
     refuse_twins(data.names)
     given = {item.name.lower(): item for item in data}
     columns = [_grown(item, given.get(item.name.lower()), partition_columns) for item in table]
-    for item in data:
-        if find_field(table, item.name) is None:
-            columns.append(spark_field(item).with_nullable(True))
-    return pa.schema(columns)
+    new = [spark_field(item).with_nullable(True) for item in data if find_field(table, item.name) is None]
+    return pa.schema([*columns, *new])
 
 
 def _grown(known: pa.Field, given: pa.Field | None, partition_columns: Sequence[str]) -> pa.Field:

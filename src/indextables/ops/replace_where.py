@@ -80,13 +80,11 @@ def overwrite_where(
     )
     try:
         done = commit_or_discard(log, commit, adds)
-    finally:
-        named = {
-            action.path
-            for action in (log.last_commit.actions if log.last_commit else ())
-            if isinstance(action, AddAction)
-        }
-        discard(log.store, [add for add in taken.rewritten if add.path not in named])
+    except NEVER_COMMITTED:
+        discard(log.store, taken.rewritten)
+        raise
+    named = {action.path for action in done.actions if isinstance(action, AddAction)}
+    discard(log.store, [add for add in taken.rewritten if add.path not in named])
     return outcome(done, built)
 
 
@@ -139,7 +137,8 @@ class TakenOut:
             drop=self.node,
             time_zone=self.log.options.search.time_zone,
         )
-        gone, kept = list(plan.whole), []
+        gone = list(plan.whole)
+        kept: list[AddAction] = []
         for add in plan.doubtful:
             found = self._done.get(add.path)
             if found is None:
@@ -158,7 +157,8 @@ class TakenOut:
             if found.unreadable:
                 add, reason = found.unreadable[0]
                 raise DamagedSplitError(
-                    f"the overwrite cannot tell which rows of {add.path} match: {reason} Nothing was committed.",
+                    f"the overwrite cannot tell which rows of {add.path} match: {reason} "
+                    "Nothing was committed.",
                     path=add.path,
                 )
         return found

@@ -7,9 +7,10 @@ stop when the caller does.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -24,7 +25,7 @@ class _StoppedError(Exception):
     """The caller wants no more results."""
 
 
-def in_order(pieces: Sequence[Callable[[], Iterator[T]]], width: int) -> Iterator[T]:
+def in_order(pieces: Sequence[Callable[[], Iterator[T]]], width: int) -> Generator[T, None, None]:
     """The results of all pieces, piece by piece, with up to `width` of them running."""
     if len(pieces) <= 1 or width <= 1:
         for piece in pieces:
@@ -51,10 +52,8 @@ def _run(piece: Callable[[], Iterator[Any]], results: queue.Queue[Any], stop: th
     except _StoppedError:
         return
     finally:
-        try:
+        with contextlib.suppress(_StoppedError):
             _put(results, _END, stop)
-        except _StoppedError:
-            pass
 
 
 def _put(results: queue.Queue[Any], item: Any, stop: threading.Event) -> None:

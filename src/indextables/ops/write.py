@@ -94,8 +94,8 @@ def settings_for_write(snapshot: Snapshot, schema: pa.Schema, options: Options) 
         now = asked.get(item.column)
         if now is not None and replace(now, fast=now.fast or item.fast) != item:
             raise OptionError(
-                f"column {item.column!r} of {snapshot.store.uri} is indexed as {_shown(item)}, and this write "
-                f"asks for {_shown(now)}. Leave the setting out, or change it with update_properties "
+                f"column {item.column!r} of {snapshot.store.uri} is indexed as {_shown(item)}, and this "
+                f"write asks for {_shown(now)}. Leave the setting out, or change it with update_properties "
                 "and MERGE SPLITS, which indexes the existing splits anew.",
                 column=item.column,
             )

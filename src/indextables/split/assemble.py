@@ -12,6 +12,15 @@ import pyarrow as pa
 
 from indextables.errors import DamagedSplitError
 from indextables.split.pages import Chunk, PageMap, Span
+from indextables.split.parquet_fields import (
+    ChunkFields,
+    ElementFields,
+    FileFields,
+    GroupFields,
+    MetaFields,
+    items,
+    value,
+)
 from indextables.split.source import Range, Source
 from indextables.split.thrift import BINARY, I32, I64, LIST, STRUCT, Struct, decode, encode
 
@@ -41,38 +50,51 @@ class Skeleton:
     def from_bytes(cls, data: bytes | memoryview) -> Skeleton:
         """Read what `skeleton_bytes` wrote."""
         footer, _ = decode(data)
-        elements: list[Struct] = footer[2][1][1]
+        elements = items(footer, FileFields.SCHEMA)
         columns: dict[str, Column] = {}
         at, leaf = 1, 0
         while at < len(elements):
             end = _subtree_end(elements, at)
             leaves = sum(1 for element in elements[at:end] if not _children(element))
-            name = elements[at][4][1].decode()
+            name = value(elements[at], ElementFields.NAME).decode()
             columns[name] = Column(name, tuple(elements[at:end]), tuple(range(leaf, leaf + leaves)))
             at, leaf = end, leaf + leaves
-        groups = footer[4][1][1]
-        chunks = tuple(chunk[3][1] for chunk in groups[0][1][1][1]) if groups else ()
-        return cls(elements[0], columns, chunks)
+        groups = items(footer, FileFields.GROUPS)
+        chunks = items(groups[0], GroupFields.COLUMNS) if groups else []
+        return cls(elements[0], columns, tuple(value(chunk, ChunkFields.META) for chunk in chunks))
 
 
 def skeleton_bytes(footer: Struct) -> bytes:
     """Keep the schema and the first row group's column descriptions, and drop everything else."""
-    groups = footer[4][1][1][:1]
     kept: list[Struct] = []
-    for group in groups:
-        chunks = [
-            {
-                2: (I64, 0),
-                3: (STRUCT, {key: meta for key, meta in chunk[3][1].items() if key in (1, 2, 3, 4)}),
-            }
-            for chunk in group[1][1][1]
-        ]
-        kept.append({1: (LIST, (STRUCT, chunks)), 2: (I64, 0), 3: (I64, 0)})
-    return encode({1: footer[1], 2: footer[2], 3: (I64, 0), 4: (LIST, (STRUCT, kept))})
+    for group in items(footer, FileFields.GROUPS)[:1]:
+        chunks = [_described(value(chunk, ChunkFields.META)) for chunk in items(group, GroupFields.COLUMNS)]
+        kept.append(_group(chunks, 0, 0))
+    return encode(
+        {
+            FileFields.VERSION: footer[FileFields.VERSION],
+            FileFields.SCHEMA: footer[FileFields.SCHEMA],
+            FileFields.ROWS: (I64, 0),
+            FileFields.GROUPS: (LIST, (STRUCT, kept)),
+        }
+    )
+
+
+def _described(meta: Struct) -> Struct:
+    kept = {key: item for key, item in meta.items() if key in MetaFields.DESCRIPTION}
+    return {ChunkFields.FILE_OFFSET: (I64, 0), ChunkFields.META: (STRUCT, kept)}
+
+
+def _group(chunks: list[Struct], size: int, rows: int) -> Struct:
+    return {
+        GroupFields.COLUMNS: (LIST, (STRUCT, chunks)),
+        GroupFields.BYTES: (I64, size),
+        GroupFields.ROWS: (I64, rows),
+    }
 
 
 def _children(element: Struct) -> int:
-    found: int = element[5][1] if 5 in element else 0
+    found: int = value(element, ElementFields.CHILDREN, 0)
     return found
 
 
@@ -189,43 +211,46 @@ def _lay_out(
             places = [(offset, length) for offset, length, _ in _page_ranges(chunk, spans)]
             values = sum(chunk.values[at] for at in chunk.pages(spans))
             length = sum(place[1] for place in places)
-            chunks.append(
-                _chunk(skeleton.chunks[leaf], position, places, values, chunk.dictionary is not None)
-            )
+            described = skeleton.chunks[leaf]
+            has_dictionary = chunk.dictionary is not None
+            chunks.append(_chunk(described, position, places, values, dictionary=has_dictionary))
             parts.extend(bodies[place] for place in places)
             position += length
             size += length
         rows = sum(end - start for start, end in spans)
-        groups.append({1: (LIST, (STRUCT, chunks)), 2: (I64, size), 3: (I64, rows)})
-    columns = [skeleton.columns[name] for name in names]
-    root = {**skeleton.root, 5: (I32, len(columns))}
-    elements = [dict(sorted(root.items())), *(element for column in columns for element in column.elements)]
-    footer = encode(
-        {
-            1: (I32, 2),
-            2: (LIST, (STRUCT, elements)),
-            3: (I64, sum(group[3][1] for group in groups)),
-            4: (LIST, (STRUCT, groups)),
-            6: (BINARY, b"indextables"),
-        }
-    )
+        groups.append(_group(chunks, size, rows))
+    footer = _small_footer(skeleton, names, groups)
     parts += [footer, packing.pack("<I", len(footer)), MAGIC]
     return pa.py_buffer(b"".join(parts))
 
 
-def _chunk(meta: Struct, position: int, places: Sequence[Range], values: int, dictionary: bool) -> Struct:
+def _small_footer(skeleton: Skeleton, names: Sequence[str], groups: list[Struct]) -> bytes:
+    columns = [skeleton.columns[name] for name in names]
+    root = dict(sorted({**skeleton.root, ElementFields.CHILDREN: (I32, len(columns))}.items()))
+    elements = [root, *(element for column in columns for element in column.elements)]
+    return encode(
+        {
+            FileFields.VERSION: (I32, 2),
+            FileFields.SCHEMA: (LIST, (STRUCT, elements)),
+            FileFields.ROWS: (I64, sum(value(group, GroupFields.ROWS) for group in groups)),
+            FileFields.GROUPS: (LIST, (STRUCT, groups)),
+            FileFields.CREATED_BY: (BINARY, b"indextables"),
+        }
+    )
+
+
+def _chunk(meta: Struct, position: int, places: Sequence[Range], values: int, *, dictionary: bool) -> Struct:
     length = sum(place[1] for place in places)
-    first = position + places[0][1] if dictionary else position
     described = {
         **meta,
-        5: (I64, values),
-        6: (I64, length),
-        7: (I64, length),
-        9: (I64, first),
+        MetaFields.VALUES: (I64, values),
+        MetaFields.UNCOMPRESSED_BYTES: (I64, length),
+        MetaFields.COMPRESSED_BYTES: (I64, length),
+        MetaFields.DATA_PAGE: (I64, position + places[0][1] if dictionary else position),
     }
     if dictionary:
-        described[11] = (I64, position)
-    return {2: (I64, position), 3: (STRUCT, described)}
+        described[MetaFields.DICTIONARY_PAGE] = (I64, position)
+    return {ChunkFields.FILE_OFFSET: (I64, position), ChunkFields.META: (STRUCT, described)}
 
 
 def _decode(buffer: pa.Buffer, name: str) -> pa.Table:

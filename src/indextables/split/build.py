@@ -11,7 +11,7 @@ from __future__ import annotations
 import uuid
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -45,7 +45,7 @@ class BuiltSplit:
     truncated: Truncated
 
 
-def write_splits(
+def write_splits(  # noqa: PLR0917 - what, for which table, and where to
     batches: Iterable[pa.RecordBatch],
     schema: pa.Schema,
     partition_columns: Sequence[str],
@@ -73,7 +73,7 @@ def write_splits(
         yield split.add
 
 
-def build_splits(
+def build_splits(  # noqa: PLR0917 - as write_splits
     batches: Iterable[pa.RecordBatch],
     schema: pa.Schema,
     partition_columns: Sequence[str],
@@ -90,8 +90,18 @@ def build_splits(
 
     `replaces` names the splits whose rows these are, where they are not new rows.
     """
-    build = _Build(schema, tuple(partition_columns), spec, options, store, table_id, data_change, now_ms)
-    build.replaces = tuple(replaces)
+    build = _Build(
+        schema=schema,
+        partition_columns=tuple(partition_columns),
+        spec=spec,
+        options=options,
+        store=store,
+        table_id=table_id,
+        data_change=data_change,
+        now_ms=now_ms,
+        replaces=tuple(replaces),
+        index_share=_FIRST_GUESS if spec.fields else 0.0,
+    )
     try:
         for batch in batches:
             table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
@@ -102,29 +112,19 @@ def build_splits(
         build.close()
 
 
+@dataclass(slots=True, kw_only=True)
 class _Build:
-    def __init__(
-        self,
-        schema: pa.Schema,
-        partition_columns: tuple[str, ...],
-        spec: IndexSpec,
-        options: Options,
-        store: Store,
-        table_id: str,
-        data_change: bool,
-        now_ms: int | None,
-    ) -> None:
-        self.schema = schema
-        self.partition_columns = partition_columns
-        self.spec = spec
-        self.options = options
-        self.store = store
-        self.table_id = table_id
-        self.data_change = data_change
-        self.now_ms = now_ms
-        self.replaces: tuple[str, ...] = ()
-        self.open: dict[Values, SplitWriter] = {}
-        self.index_share = _FIRST_GUESS if spec.fields else 0.0
+    schema: pa.Schema
+    partition_columns: tuple[str, ...]
+    spec: IndexSpec
+    options: Options
+    store: Store
+    table_id: str
+    data_change: bool
+    now_ms: int | None
+    replaces: tuple[str, ...]
+    index_share: float
+    open: dict[Values, SplitWriter] = field(default_factory=dict)
 
     def add(self, rows: pa.Table) -> Iterator[BuiltSplit]:
         for values, part in partitions(rows, self.partition_columns):

@@ -27,7 +27,7 @@ def entries(name: str, item: IndexField, column: pa.Array, unsure: set[str]) -> 
     mark = methodcaller("add_text", MARKS, "n" + name)
     if item.kind == FAST:
         return _numbers(name, column, nulls, mark)
-    return _texts(name, item, _prepared(item, column), nulls, mark, unsure)
+    return _texts(name, item, _prepared(item, column), nulls, mark=mark, unsure=unsure)
 
 
 def _numbers(name: str, column: pa.Array, nulls: Sequence[bool], mark: Put) -> Iterator[Put]:
@@ -57,6 +57,7 @@ def _texts(
     item: IndexField,
     rows: Sequence[Sequence[str]],
     nulls: Sequence[bool],
+    *,
     mark: Put,
     unsure: set[str],
 ) -> Iterator[Put]:

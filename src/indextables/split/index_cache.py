@@ -38,7 +38,7 @@ from indextables.split.layout import (
     read_footer,
 )
 from indextables.split.source import Source
-from indextables.split.tantivy_index import IndexFailure, OpenIndex
+from indextables.split.tantivy_index import IndexUnusableError, OpenIndex
 
 MANIFEST = "manifest.json"
 BOOT = "boot_id"
@@ -76,13 +76,13 @@ class IndexCache:
         self._making: dict[str, threading.Lock] = {}
         self._open: OrderedDict[str, OpenIndex] = OrderedDict()
         self._entries: dict[str, Entry] = {}
-        self._damaged: dict[str, IndexFailure] = {}
+        self._damaged: dict[str, IndexUnusableError] = {}
 
     def entry(self, source: Source, ref: SplitRef) -> Entry:
         """The extracted bundle of a split, extracted now if it is not there yet."""
         key = entry_key(source, ref)
         known = self._entries.get(key)
-        if known is not None and os.path.exists(known.directory):
+        if known is not None and Path(known.directory).exists():
             return known
         with self._alone(key):
             entry = self._load(key, source) or self._extract(key, source, ref)
@@ -90,7 +90,7 @@ class IndexCache:
             return entry
 
     def index(self, source: Source, ref: SplitRef) -> OpenIndex | None:
-        """The open index of a split; None when the split has none. IndexFailure when it is damaged."""
+        """The open index of a split; None when the split has none. IndexUnusableError when it is damaged."""
         key = entry_key(source, ref)
         with self._lock:
             found = self._open.get(key)
@@ -101,7 +101,7 @@ class IndexCache:
             raise self._damaged[key]
         try:
             opened = self._opened(source, ref)
-        except IndexFailure as failed:
+        except IndexUnusableError as failed:
             self._damaged[key] = failed
             raise
         if opened is None:
@@ -120,8 +120,8 @@ class IndexCache:
         unsure = frozenset(entry.manifest.unsure)
         try:
             return OpenIndex(entry.directory, spec, unsure, entry.manifest.rows)
-        except IndexFailure:
-            if os.path.exists(entry.directory):
+        except IndexUnusableError:
+            if Path(entry.directory).exists():
                 raise
         # Another process made room just now: extract once more.
         return OpenIndex(self.entry(source, ref).directory, spec, unsure, entry.manifest.rows)
@@ -145,12 +145,12 @@ class IndexCache:
             self._making.pop(key, None)
 
     def _load(self, key: str, source: Source) -> Entry | None:
-        path = os.path.join(self.directory, key)
+        path = Path(self.directory, key)
         try:
-            manifest = decode_manifest(Path(path, MANIFEST).read_bytes(), source.name)
-            sizes = all(os.path.getsize(os.path.join(path, n)) == f.length for n, f in manifest.files.items())
+            manifest = decode_manifest((path / MANIFEST).read_bytes(), source.name)
+            sizes = all((path / name).stat().st_size == file.length for name, file in manifest.files.items())
             # After a power failure a file may have its size but not its bytes.
-            same_boot = Path(path, BOOT).read_text() == _boot_id() != ""
+            same_boot = (path / BOOT).read_text() == _boot_id() != ""
         except FileNotFoundError:
             return None
         except (OSError, msgspec.MsgspecError, ValueError):
@@ -160,50 +160,49 @@ class IndexCache:
             _remove(path, self.directory)
             return None
         if not same_boot:
-            Path(path, BOOT).write_text(_boot_id())
+            (path / BOOT).write_text(_boot_id())
         with contextlib.suppress(OSError):
-            os.utime(os.path.join(path, MANIFEST))
-        return Entry(path, manifest)
+            os.utime(path / MANIFEST)
+        return Entry(str(path), manifest)
 
     def _extract(self, key: str, source: Source, ref: SplitRef) -> Entry:
         manifest, bundle = _fetch(source, ref)
-        made = os.path.join(self.directory, f"making-{uuid.uuid4().hex}")
-        os.mkdir(made)
+        path = Path(self.directory, key)
+        made = Path(self.directory, f"making-{uuid.uuid4().hex}")
+        made.mkdir()
         try:
             for name, file in manifest.files.items():
                 body = bundle[file.offset : file.offset + file.length]
                 if len(body) != file.length or zlib.crc32(body) != file.crc32 or os.sep in name:
-                    raise IndexFailure(
+                    raise IndexUnusableError(
                         f"the index inside {source.name} is damaged: {name} is not what was written",
                         path=source.name,
                     )
-                Path(made, name).write_bytes(body)
-            Path(made, BOOT).write_text(_boot_id())
-            Path(made, MANIFEST).write_bytes(encode_manifest(manifest))
-            path = os.path.join(self.directory, key)
+                (made / name).write_bytes(body)
+            (made / BOOT).write_text(_boot_id())
+            (made / MANIFEST).write_bytes(encode_manifest(manifest))
             with contextlib.suppress(OSError):
                 # Failure means that another process put the same entry there first.
-                os.rename(made, path)
+                made.rename(path)
         finally:
             shutil.rmtree(made, ignore_errors=True)
         self._trim(key)
-        return Entry(os.path.join(self.directory, key), manifest)
+        return Entry(str(path), manifest)
 
-    def _listed(self) -> list[str]:
-        return [item.path for item in os.scandir(self.directory) if item.is_dir()]
+    def _listed(self) -> list[Path]:
+        return [path for path in Path(self.directory).iterdir() if path.is_dir()]
 
     def _trim(self, newest: str) -> None:
         """Bring the directory below its limit, and take away what dead processes left."""
-        found: list[tuple[float, int, str]] = []
+        found: list[tuple[float, int, Path]] = []
         for path in self._listed():
             try:
-                name = os.path.basename(path)
-                if name.startswith(("making-", "leaving-")):
-                    if time.time() - os.path.getmtime(path) > ABANDONED_S:
+                if path.name.startswith(("making-", "leaving-")):
+                    if time.time() - path.stat().st_mtime > ABANDONED_S:
                         shutil.rmtree(path, ignore_errors=True)
                     continue
-                size = sum(item.stat().st_size for item in os.scandir(path))
-                found.append((os.path.getmtime(os.path.join(path, MANIFEST)), size, path))
+                size = sum(file.stat().st_size for file in path.iterdir())
+                found.append(((path / MANIFEST).stat().st_mtime, size, path))
             except OSError:
                 # Another process is removing it at this moment.
                 continue
@@ -211,7 +210,7 @@ class IndexCache:
         for _, size, path in sorted(found):
             if total <= self.max_bytes:
                 break
-            if os.path.basename(path) != newest:
+            if path.name != newest:
                 _remove(path, self.directory)
                 total -= size
 
@@ -233,18 +232,16 @@ def entry_key(source: Source, ref: SplitRef) -> str:
     return hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:40]
 
 
-def _remove(path: str, directory: str) -> None:
+def _remove(path: Path, directory: str) -> None:
     # Renaming first makes the entry vanish whole for every process.
-    leaving = os.path.join(directory, f"leaving-{uuid.uuid4().hex}")
+    leaving = Path(directory, f"leaving-{uuid.uuid4().hex}")
     with contextlib.suppress(OSError):
-        os.rename(path, leaving)
+        path.rename(leaving)
         shutil.rmtree(leaving, ignore_errors=True)
 
 
-def _intact(path: str, manifest: Manifest) -> bool:
-    return all(
-        zlib.crc32(Path(path, name).read_bytes()) == file.crc32 for name, file in manifest.files.items()
-    )
+def _intact(path: Path, manifest: Manifest) -> bool:
+    return all(zlib.crc32((path / name).read_bytes()) == file.crc32 for name, file in manifest.files.items())
 
 
 def _boot_id() -> str:

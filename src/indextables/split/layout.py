@@ -16,12 +16,14 @@ import struct as packing
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from indextables.errors import DamagedSplitError, NewerSplitError, SplitError
 from indextables.model.actions import AddAction
+from indextables.split.parquet_fields import FileFields, PairFields, items, value
 from indextables.split.source import Source, cut_short
 from indextables.split.thrift import BINARY, LIST, STRUCT, Struct, ThriftError, decode, encode
 
@@ -60,7 +62,7 @@ class Manifest:
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
     table_id: str = ""
     replaces: tuple[str, ...] = ()
-    """Paths of the splits whose rows this one holds, so that a lost log can be rebuilt without doubling them."""
+    """Splits whose rows this one holds, so that a lost log can be rebuilt without doubling them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +136,8 @@ def parse_footer(data: bytes, size: int, name: str) -> Footer:
             f"{CRC_KEY.decode()!r}. Only files written by IndexTables can be part of a table.",
             path=name,
         )
-    value, at = given
-    if b"%08x" % zlib.crc32(body[:at] + _BLANK_CRC + body[at + len(value) :]) != value:
+    stored, at = given
+    if b"%08x" % zlib.crc32(body[:at] + _BLANK_CRC + body[at + len(stored) :]) != stored:
         raise damaged_footer(name, "its checksum does not match")
     try:
         found = dict(_pairs(decode(body)[0]))
@@ -178,7 +180,7 @@ def finish(path: str, footer: Struct, files: Mapping[str, str | bytes], manifest
 
     `files` maps the name of each bundle file to its content or to the local file that holds it.
     """
-    with open(path, "r+b") as out:
+    with Path(path).open("r+b") as out:
         out.seek(-TAIL, os.SEEK_END)
         start = out.tell() - packing.unpack("<I", out.read(4))[0]
         out.seek(start)
@@ -192,18 +194,17 @@ def finish(path: str, footer: Struct, files: Mapping[str, str | bytes], manifest
                 out.write(block)
             placed[name] = BundleFile(offset, out.tell() - start - offset, crc)
         manifest = replace(manifest, offset=start, length=out.tell() - start, files=placed)
-        body = _sealed({**footer, 5: (LIST, (STRUCT, _entries(footer, manifest)))})
+        body = _sealed({**footer, FileFields.PAIRS: (LIST, (STRUCT, _entries(footer, manifest)))})
         begin = out.tell()
         out.write(body + packing.pack("<I", len(body)) + MAGIC)
         return Footer(begin, out.tell(), body, manifest)
 
 
 def _entries(footer: Struct, manifest: Manifest) -> list[Struct]:
-    kept = [
-        item for item in (footer[5][1][1] if 5 in footer else []) if item[1][1] not in (INDEX_KEY, CRC_KEY)
-    ]
+    known = items(footer, FileFields.PAIRS)
+    kept = [pair for pair in known if value(pair, PairFields.KEY) not in (INDEX_KEY, CRC_KEY)]
     ours = ((INDEX_KEY, encode_manifest(manifest)), (CRC_KEY, _BLANK_CRC))
-    return kept + [{1: (BINARY, key), 2: (BINARY, value)} for key, value in ours]
+    return kept + [{PairFields.KEY: (BINARY, key), PairFields.VALUE: (BINARY, text)} for key, text in ours]
 
 
 def _sealed(footer: Struct) -> bytes:
@@ -219,12 +220,13 @@ def _stored_crc(body: bytes) -> tuple[bytes, int] | None:
     at = body.rfind(CRC_KEY)
     # After the key: the header of the value's field, then its length.
     start = at + len(CRC_KEY) + 2
-    value = body[start : start + len(_BLANK_CRC)]
-    return (value, start) if at >= 0 and len(value) == len(_BLANK_CRC) else None
+    stored = body[start : start + len(_BLANK_CRC)]
+    return (stored, start) if at >= 0 and len(stored) == len(_BLANK_CRC) else None
 
 
 def _pairs(footer: Struct) -> list[tuple[bytes, bytes]]:
-    return [(item[1][1], item[2][1]) for item in (footer[5][1][1] if 5 in footer else []) if 2 in item]
+    pairs = items(footer, FileFields.PAIRS)
+    return [(value(pair, PairFields.KEY), value(pair, PairFields.VALUE, b"")) for pair in pairs]
 
 
 def _is_parquet(body: bytes) -> bool:
@@ -232,13 +234,14 @@ def _is_parquet(body: bytes) -> bool:
         footer, _ = decode(body)
     except ThriftError:
         return False
-    return {1, 2, 3, 4} <= set(footer) and INDEX_KEY not in dict(_pairs(footer))
+    needed = {FileFields.VERSION, FileFields.SCHEMA, FileFields.ROWS, FileFields.GROUPS}
+    return needed <= set(footer) and INDEX_KEY not in dict(_pairs(footer))
 
 
 def _blocks(content: str | bytes) -> Any:
     if isinstance(content, bytes):
         yield content
         return
-    with open(content, "rb") as file:
+    with Path(content).open("rb") as file:
         while block := file.read(1 << 20):
             yield block

@@ -113,13 +113,7 @@ class _Matcher:
         return found
 
     def json(self, node: Words | Between, item: IndexField) -> pa.BooleanArray:
-        if isinstance(node, Words):
-            phrase = _phrase_test(node, item)
-
-            def test(_: Any, words: list[str]) -> bool:
-                return phrase(words)
-        else:
-            test = _leaf_test(node)
+        test = _leaf_test(node) if isinstance(node, Between) else _leaf_phrase(_phrase_test(node, item))
         return pa.array(
             [
                 any(test(leaf, words) for path, leaf, words in leaves if not node.path or path == node.path)
@@ -221,6 +215,10 @@ def _leaf_test(node: Between) -> Callable[[Any, list[str]], bool]:
         return isinstance(leaf, str) and any(map(inside, words))
 
     return test
+
+
+def _leaf_phrase(phrase: Callable[[list[str]], bool]) -> Callable[[Any, list[str]], bool]:
+    return lambda _, words: phrase(words)
 
 
 def _phrase_test(node: Words, item: IndexField) -> Callable[[list[str]], bool]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import zlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -18,7 +18,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.split.thrift import LIST, STRUCT, Struct, decode
+from indextables.split.parquet_fields import (
+    ChunkFields,
+    ElementFields,
+    FileFields,
+    GroupFields,
+    MetaFields,
+    PageFields,
+    items,
+    value,
+)
+from indextables.split.thrift import Struct, decode
 
 Span = tuple[int, int]
 """Rows of one row group, from the first to before the last."""
@@ -125,33 +135,36 @@ class PageMap:
 
 def map_pages(footer: Struct, read: Callable[[int, int], Any]) -> pa.Table:
     """List every page of a finished Parquet file with the checksum of its bytes."""
-    repeated = _repeated_leaves(footer[2][1][1])
-    rows: dict[str, list[int]] = {name: [] for name in PAGES_SCHEMA.names}
+    repeated = _repeated_leaves(items(footer, FileFields.SCHEMA))
+    listed: list[tuple[int, ...]] = []
+    for group, item in enumerate(items(footer, FileFields.GROUPS)):
+        total = value(item, GroupFields.ROWS)
+        for leaf, chunk in enumerate(items(item, GroupFields.COLUMNS)):
+            found = _chunk_pages(chunk, total, read, counted=not repeated[leaf])
+            listed.extend((group, leaf, *page) for page in found)
+    columns = list(zip(*listed, strict=True)) or [()] * len(PAGES_SCHEMA)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, PAGES_SCHEMA, strict=True)]
+    return pa.table(arrays, schema=PAGES_SCHEMA)
 
-    def note(*values: int) -> None:
-        for name, value in zip(PAGES_SCHEMA.names, values, strict=True):
-            rows[name].append(value)
 
-    for group, item in enumerate(_items(footer, 4)):
-        total = item[3][1]
-        for leaf, chunk in enumerate(_items(item, 1)):
-            locations = _items(decode(read(chunk[4][1], chunk[5][1]))[0], 1)
-            firsts = [location[3][1] if 3 in location else 0 for location in locations]
-            begin = locations[0][1][1]
-            meta = chunk[3][1]
-            dictionary = meta[11][1] if 11 in meta else None
-            start = begin if dictionary is None else dictionary
-            end = start + meta[7][1]
-            body = memoryview(read(start, end - start))
-            if dictionary is not None:
-                note(group, leaf, DICTIONARY, 0, 0, start, begin - start, zlib.crc32(body[: begin - start]))
-            for at, location in enumerate(locations):
-                offset, length = location[1][1], location[2][1]
-                count = (firsts[at + 1] if at + 1 < len(firsts) else total) - firsts[at]
-                page = body[offset - start : offset - start + length]
-                values = _page_values(page) if repeated[leaf] else count
-                note(group, leaf, firsts[at], count, values, offset, length, zlib.crc32(page))
-    return pa.table([pa.array(rows[field.name], field.type) for field in PAGES_SCHEMA], schema=PAGES_SCHEMA)
+def _chunk_pages(
+    chunk: Struct, total: int, read: Callable[[int, int], Any], *, counted: bool
+) -> Iterator[tuple[int, ...]]:
+    """First row, rows, values, offset, length and checksum of each page; `counted` if values are rows."""
+    index = read(value(chunk, ChunkFields.OFFSET_INDEX), value(chunk, ChunkFields.OFFSET_INDEX_LENGTH))
+    locations = items(decode(index)[0], PageFields.LOCATIONS)
+    firsts = [value(location, PageFields.FIRST_ROW, 0) for location in locations]
+    meta = value(chunk, ChunkFields.META)
+    begin = value(locations[0], PageFields.OFFSET)
+    start = value(meta, MetaFields.DICTIONARY_PAGE, begin)
+    body = memoryview(read(start, value(meta, MetaFields.COMPRESSED_BYTES)))
+    if start < begin:
+        yield DICTIONARY, 0, 0, start, begin - start, zlib.crc32(body[: begin - start])
+    for location, (first, following) in zip(locations, pairwise([*firsts, total]), strict=True):
+        offset, length = value(location, PageFields.OFFSET), value(location, PageFields.LENGTH)
+        page = body[offset - start : offset - start + length]
+        rows = following - first
+        yield first, rows, rows if counted else _page_values(page), offset, length, zlib.crc32(page)
 
 
 def pages_bytes(table: pa.Table) -> bytes:
@@ -162,15 +175,10 @@ def pages_bytes(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _items(struct: Struct, number: int) -> list[Struct]:
-    found: list[Struct] = struct[number][1][1] if number in struct else []
-    return found
-
-
 def _page_values(page: memoryview) -> int:
     header, _ = decode(page)
-    body: Struct = (header[8] if 8 in header else header[5])[1]
-    values: int = body[1][1]
+    number = PageFields.DATA_HEADER_V2 if PageFields.DATA_HEADER_V2 in header else PageFields.DATA_HEADER
+    values: int = value(value(header, number), PageFields.VALUES)
     return values
 
 
@@ -178,21 +186,18 @@ def _repeated_leaves(elements: list[Struct]) -> list[bool]:
     """For every leaf of the schema, whether a row may hold several of its values."""
     found: list[bool] = []
 
-    def walk(at: int, inside: bool) -> int:
+    def walk(at: int, *, inside: bool) -> int:
         element = elements[at]
-        repeated = inside or (3 in element and element[3][1] == 2)  # noqa: PLR2004 -- REPEATED
-        children = element[5][1] if 5 in element else 0
+        repeated = inside or value(element, ElementFields.REPETITION) == ElementFields.REPEATED
+        children = value(element, ElementFields.CHILDREN, 0)
         at += 1
         if not children:
             found.append(repeated)
         for _ in range(children):
-            at = walk(at, repeated)
+            at = walk(at, inside=repeated)
         return at
 
     at = 1
     while at < len(elements):
         at = walk(at, inside=False)
     return found
-
-
-__all__ = ["DICTIONARY", "LIST", "STRUCT", "Chunk", "PageMap", "Span", "map_pages", "pages_bytes"]

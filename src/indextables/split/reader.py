@@ -22,7 +22,7 @@ from indextables.errors import DamagedSplitError, SchemaError
 from indextables.model.fields import decode_partition_array
 from indextables.split.assemble import Skeleton, read_pages
 from indextables.split.index_cache import PAGES, SKELETON, Entry, entry_key
-from indextables.split.layout import Footer, Manifest, SplitRef, read_footer
+from indextables.split.layout import Manifest, SplitRef, read_footer
 from indextables.split.pages import PageMap
 from indextables.split.source import Source
 from indextables.split.thrift import ThriftError
@@ -47,10 +47,7 @@ def open_split(store: Store, ref: SplitRef, entry: Entry | None = None) -> Split
         if found is not None:
             _kept.move_to_end(key)
             return found
-    if entry is not None:
-        opened = _from_entry(source, ref, entry)
-    else:
-        opened = _from_file(source, ref)
+    opened = _from_entry(source, ref, entry) if entry is not None else _from_file(source, ref)
     with _kept_lock:
         _kept[key] = opened
         while len(_kept) > READERS_KEPT:
@@ -72,8 +69,7 @@ def _from_entry(source: Source, ref: SplitRef, entry: Entry) -> SplitReader:
 
 
 def _from_file(source: Source, ref: SplitRef) -> SplitReader:
-    footer = read_footer(source, ref)
-    manifest = footer.manifest
+    manifest = read_footer(source, ref).manifest
     places = [manifest.files.get(name) for name in (PAGES, SKELETON)]
     pages: PageMap | None = None
     skeleton: Skeleton | None = None
@@ -87,7 +83,7 @@ def _from_file(source: Source, ref: SplitRef) -> SplitReader:
         )
         if sound:
             pages, skeleton = _parsed(bodies[ranges[0]], bodies[ranges[1]], manifest)
-    return SplitReader(source, ref, manifest, pages, skeleton, footer)
+    return SplitReader(source, ref, manifest, pages, skeleton)
 
 
 def _parsed(pages: Any, skeleton: Any, manifest: Manifest) -> tuple[PageMap | None, Skeleton | None]:
@@ -107,7 +103,6 @@ class SplitReader:
         manifest: Manifest,
         pages: PageMap | None,
         skeleton: Skeleton | None,
-        footer: Footer | None = None,
     ) -> None:
         self.source = source
         self.ref = ref
@@ -115,7 +110,6 @@ class SplitReader:
         self.rows = manifest.rows
         self._pages = pages
         self._skeleton = skeleton
-        self._footer = footer
         starts = [0]
         for rows in manifest.group_rows:
             starts.append(starts[-1] + rows)
@@ -189,7 +183,8 @@ class SplitReader:
                 yield picked, self._read({group: wanted[group] for group in some}, columns)
                 continue
             table = self.read_groups(some, columns)
-            base, take = 0, []
+            base = 0
+            take: list[int] = []
             for group in some:
                 take.extend(base + row for row in wanted[group] or ())
                 base += self.manifest.group_rows[group]
@@ -301,6 +296,7 @@ def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
         return column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as bad:
         raise SchemaError(
-            f"column {field.name!r} of a split has type {column.type}, which cannot become {field.type}: {bad}",
+            f"column {field.name!r} of a split has type {column.type}, "
+            f"which cannot become {field.type}: {bad}",
             column=field.name,
         ) from bad

@@ -30,7 +30,7 @@ from indextables.split.match import match_rows
 from indextables.split.query import NOTHING, Boolean, Boosted, Everything, Node, Query
 from indextables.split.reader import SplitReader, open_split, to_table_schema
 from indextables.split.source import Source
-from indextables.split.tantivy_index import IndexBuilder, IndexFailure, OpenIndex
+from indextables.split.tantivy_index import IndexBuilder, IndexUnusableError, OpenIndex
 from indextables.storage.store import Store
 
 SCORE = "_score"
@@ -147,7 +147,7 @@ class _Search:
         self._reader: SplitReader | None = None
         try:
             self.index = self.cache.index(source, ref)
-        except IndexFailure as damaged:
+        except IndexUnusableError as damaged:
             _warn_once(str(damaged))
             self.metrics = replace(self.metrics, damaged=1)
         else:

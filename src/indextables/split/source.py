@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 from indextables.errors import DamagedSplitError, Error, MissingSplitError, NotFoundError, StorageError
 from indextables.storage.store import Store, resolve
@@ -41,7 +42,7 @@ class Source:
         """How many bytes the file has."""
         local = self.store.local_path(self.path)
         try:
-            return os.stat(local).st_size if local is not None else self.store.head(self.path).size
+            return Path(local).stat().st_size if local is not None else self.store.head(self.path).size
         except (FileNotFoundError, NotFoundError) as gone:
             raise missing(self.name) from gone
 

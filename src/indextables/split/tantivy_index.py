@@ -2,22 +2,22 @@
 
 Rows are added in order by one thread to one segment, so that a document's number
 is its row; that is checked after the commit. Whatever tantivy throws, panics
-included, leaves this module as an IndexFailure.
+included, leaves this module as an IndexUnusableError.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from indextables.errors import SplitError
-from indextables.split.index_spec import FAST, JSON, IndexField, IndexSpec
 from indextables.split.documents import entries
+from indextables.split.index_spec import FAST, JSON, IndexField, IndexSpec
 from indextables.split.query import Query
 from indextables.split.terms import MARKS, Bounds, Compiler
 from indextables.split.tokens import analyzer
@@ -29,19 +29,19 @@ HEAP_BYTES = 4_000_000_000
 _CHECKED = 64
 
 
-class IndexFailure(SplitError):
+class IndexUnusableError(SplitError):
     """The index cannot be built, opened or asked; the rows are not affected."""
 
 
 @contextmanager
 def guarded(doing: str) -> Iterator[None]:
-    """Turn whatever tantivy throws into an IndexFailure; its panics are not Exceptions."""
+    """Turn whatever tantivy throws into an IndexUnusableError; its panics are not Exceptions."""
     try:
         yield
     except (KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError, SplitError):
         raise
     except BaseException as failed:
-        raise IndexFailure(f"{doing} failed: {type(failed).__name__}: {failed}") from failed
+        raise IndexUnusableError(f"{doing} failed: {type(failed).__name__}: {failed}") from failed
 
 
 def field_names(spec: IndexSpec) -> dict[str, tuple[str, IndexField]]:
@@ -121,15 +121,14 @@ class IndexBuilder:
             self._writer.wait_merging_threads()
             self._index.reload()
             self._check(self._index.searcher())
-        names = sorted(name for name in os.listdir(self.directory) if not name.endswith(".lock"))
-        return [os.path.join(self.directory, name) for name in names]
+        return sorted(str(path) for path in Path(self.directory).iterdir() if path.suffix != ".lock")
 
     def _check(self, searcher: Any) -> None:
         import tantivy
 
         whole = searcher.num_segments == 1 and searcher.num_docs == self.rows
         if not whole and self.rows:
-            raise IndexFailure(
+            raise IndexUnusableError(
                 f"the index in {self.directory} has {searcher.num_segments} segments with "
                 f"{searcher.num_docs} rows, not one with {self.rows}"
             )
@@ -137,7 +136,7 @@ class IndexBuilder:
             every = tantivy.Query.all_query()
             hits = searcher.search(every, limit=_CHECKED, count=False, order_by_field=ROW, order=order).hits
             if any(row != place.doc for row, place in hits):
-                raise IndexFailure(f"the index in {self.directory} numbers its rows in another order")
+                raise IndexUnusableError(f"the index in {self.directory} numbers its rows in another order")
 
 
 class OpenIndex:
@@ -156,8 +155,8 @@ class OpenIndex:
             self._index = index
             self._searcher = index.searcher()
             if self._searcher.num_docs != rows or self._searcher.num_segments > 1:
-                raise IndexFailure(f"the index in {directory} is not the one of {rows} rows")
-            self._compiler = Compiler(index.schema, field_names(spec), unsure)
+                raise IndexUnusableError(f"the index in {directory} is not the one of {rows} rows")
+            self.compiler = Compiler(index.schema, field_names(spec), unsure)
 
     def without(self, columns: frozenset[str]) -> OpenIndex:
         """The same index, not knowing of some columns."""
@@ -165,14 +164,13 @@ class OpenIndex:
             return self
         known = copy(self)
         known.spec = IndexSpec(tuple(item for item in self.spec.fields if item.column not in columns))
-        fields = {name: field for name, field in self._compiler.fields.items() if name not in columns}
-        known._compiler = Compiler(self._compiler.schema, fields, self._compiler.unsure)
+        known.compiler = self.compiler.without(columns)
         return known
 
     def bounds(self, query: Query) -> Bounds:
         """The query as this index can answer it."""
         with guarded(f"preparing the query {query.text!r}"):
-            return self._compiler.compile(query.node)
+            return self.compiler.compile(query.node)
 
     def count(self, query: Any) -> int:
         """How many rows a prepared query finds."""

@@ -49,6 +49,11 @@ class Compiler:
         self.fields = fields
         self.unsure = unsure
 
+    def without(self, columns: frozenset[str]) -> Compiler:
+        """The same, with nothing known about some columns."""
+        fields = {name: field for name, field in self.fields.items() if name not in columns}
+        return Compiler(self.schema, fields, self.unsure)
+
     def compile(self, node: Node) -> Bounds:
         """The queries of a tree."""
         if isinstance(node, Boolean):

@@ -12,6 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -69,7 +70,7 @@ class SplitWriter:
         self.rows = 0
         self.uncompressed_bytes = 0
         self.directory = tempfile.mkdtemp(prefix="indextables-build-")
-        self._path = os.path.join(self.directory, "rows.parquet")
+        self._path = str(Path(self.directory, "rows.parquet"))
         self._stats = StatsCollector(schema, options, partition_columns)
         self._pending: list[pa.Table] = []
         self._pending_rows = 0
@@ -138,9 +139,9 @@ class SplitWriter:
             store_schema=False,
         )
         if self.spec.fields:
-            directory = os.path.join(self.directory, "index")
-            os.mkdir(directory)
-            self._index = IndexBuilder(directory, self.spec, self.schema)
+            directory = Path(self.directory, "index")
+            directory.mkdir()
+            self._index = IndexBuilder(str(directory), self.spec, self.schema)
 
     def finish(self) -> Finished:
         """Write what is left, then the bundle and the footer."""
@@ -152,10 +153,10 @@ class SplitWriter:
         files: dict[str, str | bytes] = {}
         unsure: set[str] = set()
         if self._index is not None:
-            files = {os.path.basename(path): path for path in self._index.finish()}
+            files = {Path(path).name: path for path in self._index.finish()}
             unsure = self._index.unsure
         footer = _footer_of(self._path)
-        with open(self._path, "rb") as file:
+        with Path(self._path).open("rb") as file:
 
             def read(start: int, length: int) -> bytes:
                 file.seek(start)
@@ -190,7 +191,7 @@ class SplitWriter:
 
 
 def _footer_of(path: str) -> Any:
-    with open(path, "rb") as file:
+    with Path(path).open("rb") as file:
         file.seek(-TAIL, os.SEEK_END)
         length = int.from_bytes(file.read(4), "little")
         file.seek(-TAIL - length, os.SEEK_END)
