@@ -217,7 +217,8 @@ class _Search:
         for _, table in self._fetch(rows, columns, where):
             if left <= 0:
                 return
-            piece = table.slice(0, left)
+            # A slice of a table without columns has as many rows as were asked for, not as there are.
+            piece = table if table.num_rows <= left else table.slice(0, left)
             left -= piece.num_rows
             if piece.num_rows:
                 yield piece
