@@ -18,6 +18,7 @@ import msgspec
 
 from indextables.errors import CorruptLogError
 from indextables.model.actions import Action, AddAction, RemoveAction, decode_line, encode_action
+from indextables.model.lines import decode_many
 from indextables.storage.envelope import unpack
 from indextables.storage.store import ObjectMeta
 
@@ -188,7 +189,9 @@ class NativeDialect:
 
     def decode_commit(self, data: bytes, *, name: str, version: int) -> list[Action]:
         """Read the stored bytes of a commit file; raises CorruptLogError naming file, version and line."""
-        return decode_lines(unpack(data, name=name), name=name, version=version)
+        text = unpack(data, name=name)
+        actions = decode_many(text)
+        return decode_lines(text, name=name, version=version) if actions is None else actions
 
     def encode_commit(self, actions: Iterable[Action]) -> bytes:
         """The JSON lines of a commit, before the envelope."""

@@ -285,6 +285,7 @@ def action_from_wire(key: str, body: Any) -> Action | None:
 
 def action_to_wire(action: Action) -> tuple[str, dict[str, Any]]:
     """Return the wire key and fields of an action; absent optional fields are left out."""
+    extra = action.extra  # looked at first: it is what makes an action read lazily a plain one
     kind = type(action)
     body: dict[str, Any] = {}
     for item in _FIELDS[kind]:
@@ -292,7 +293,7 @@ def action_to_wire(action: Action) -> tuple[str, dict[str, Any]]:
         if value is None or (not item.always and value == item.default):
             continue
         body[item.wire] = _plain_json(value)
-    body.update(action.extra)
+    body.update(extra)
     return WIRE_KEYS[kind], body
 
 

@@ -1,0 +1,107 @@
+"""Lines read many at once are the same actions as lines read one by one."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+
+import pytest
+
+from indextables.log.dialect import decode_lines
+from indextables.model.actions import (
+    AddAction,
+    CommitInfo,
+    ProtocolAction,
+    RemoveAction,
+    TxnAction,
+    encode_action,
+)
+from indextables.model.lines import decode_many
+
+ADD = AddAction(
+    path="a=1/x.split",
+    partition_values={"a": "1", "b": None},
+    size=5,
+    stats='{"nullCount":{"a":0}}',
+    min_values={"id": "1"},
+    split_tags=("x", "y"),
+    num_records=3,
+)
+ACTIONS = [
+    ProtocolAction(min_reader_version=2, min_writer_version=2),
+    ADD,
+    RemoveAction(path="old.split", deletion_timestamp=7, partition_values={"a": "2"}),
+    TxnAction(app_id="app", version=3),
+    CommitInfo(timestamp=5, operation="WRITE", operation_parameters={"mode": "Append"}),
+]
+
+
+def text_of(*actions) -> bytes:
+    return b"".join(encode_action(action) + b"\n" for action in actions)
+
+
+def one() -> AddAction:
+    """An add nobody has looked at yet."""
+    found = decode_many(text_of(ADD))
+    assert found is not None
+    return found[0]
+
+
+def test_the_quick_reader_gives_the_actions_that_were_written():
+    """A4: every field comes back equal, in order."""
+    assert decode_many(text_of(*ACTIONS)) == ACTIONS
+    assert decode_many(text_of(*ACTIONS)) == decode_lines(text_of(*ACTIONS), name="x", version=1)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"add":{"path":"a","numRecords":"3"}}',
+        b'{"add":{"path":"a","size":null}}',
+        b'{"add":{"path":"a","newField":1}}',
+        b'{"add":{"path":"a","stats":{"numRecords":1}}}',
+        b'{"add":{"path":"a","minValues":{"id":1}}}',
+        b'{"cdc":{"path":"a"}}',
+        b'{"txn":{"appId":"a","version":1},"commitInfo":{}}',
+        b'{"add":{"path":"a"',
+        b"[]",
+        b'{"add":{}}',
+    ],
+)
+def test_lines_of_another_form_are_left_to_the_careful_reader(line):
+    """A10, A12: the quick reader never guesses."""
+    assert decode_many(line + b"\n") is None
+
+
+def test_blank_lines_and_line_ends_of_other_systems_are_fine():
+    """A10: what the careful reader tolerates is read alike, by whichever of the two."""
+    text = text_of(ADD).replace(b"\n", b"\r\n\n") + text_of(ADD)
+    assert (decode_many(text) or decode_lines(text, name="x", version=1)) == [ADD, ADD]
+
+
+def test_an_add_not_looked_at_yet_behaves_like_any_add():
+    """It is equal, copied, pickled, changed and written as if it had been read at once."""
+    assert one() == ADD
+    assert ADD == one()
+    assert one() != dataclasses.replace(ADD, size=6)
+    assert pickle.loads(pickle.dumps(one())) == ADD
+    assert copy.copy(one()) == ADD
+    assert dataclasses.replace(one(), size=6).size == 6
+    assert encode_action(one()) == encode_action(ADD)
+    assert repr(one()) == repr(ADD)
+    assert one().extra == {}
+    assert isinstance(one(), AddAction)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        one().size = 1
+    with pytest.raises(AttributeError):
+        _ = one().nothing
+
+
+def test_an_add_becomes_a_plain_one_at_the_first_look():
+    """Only the path is there before that."""
+    add = one()
+    assert add.path == ADD.path
+    assert type(add) is not AddAction
+    assert add.size == 5
+    assert type(add) is AddAction
