@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
-from indextables.ops.describe import Description, describe_state
+from indextables.ops.describe import Description, describe_state, metrics_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -154,11 +154,11 @@ def _history(history: Sequence[Mapping[str, Any]]) -> str:
             str(entry["version"]),
             f"{entry['timestamp']:%Y-%m-%d %H:%M:%S}" if entry["timestamp"] else "",
             escape(entry["operation"] or ""),
-            escape(", ".join(f"{key} {value}" for key, value in entry["operation_metrics"] or ())),
+            escape(metrics_text(entry["operation_metrics"] or ())),
         )
         for entry in history
     ]
-    return _table(("Version", "Time (UTC)", "Operation", "Metrics"), rows)
+    return _table(("Version", "Time (UTC)", "Operation", "Change"), rows, "times")
 
 
 def _details(state: Description) -> str:
@@ -175,10 +175,11 @@ def _details(state: Description) -> str:
     return _table(("Fact", "Value"), [(escape(key), escape(value)) for key, value in facts.items()])
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]], kind: str = "") -> str:
     titles = "".join(f"<th>{escape(title)}</th>" for title in head)
     body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<div class=wide><table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table></div>"
+    table = f"<table class='{kind}'><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<div class=wide>{table}</div>"
 
 
 def _bars(bars: Sequence[Bar]) -> str:
@@ -285,11 +286,12 @@ section { margin: 1rem 0; }
 .note { font-size: .85rem; min-height: 1.3em; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; }
-th { text-align: left; color: var(--faint); font-weight: 500; }
+th { text-align: left; color: var(--faint); font-weight: 500; white-space: nowrap; }
 th, td { padding: .35rem .75rem .35rem 0; border-bottom: 1px solid var(--line); vertical-align: top;
   overflow-wrap: anywhere; }
 tr:last-child td { border-bottom: 0; }
 td:first-child { white-space: nowrap; font-variant-numeric: tabular-nums; }
+.times td:nth-child(-n+3) { white-space: nowrap; }
 .mark { background: var(--mark); color: var(--mark-ink); font-weight: 500; font-size: .8rem;
   padding: .1rem .45rem; border-radius: 6px; white-space: nowrap; }
 .bar { display: grid; grid-template-columns: minmax(7rem, 14rem) 1fr 6rem; gap: .75rem;

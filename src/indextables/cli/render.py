@@ -48,6 +48,7 @@ def show(table: pa.Table, form: Form, *, title: str | None = None, empty: str = 
             _show_csv(table)
         case Form.TEXT:
             _show_text(table, title, empty)
+    sys.stdout.flush()
 
 
 def show_facts(facts: Mapping[str, Any], *, title: str | None = None) -> None:
@@ -135,10 +136,15 @@ def plain_value(value: Any) -> Any:
     return str(value)
 
 
+def _rows(table: pa.Table) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = table.to_pylist(maps_as_pydicts="lossy")
+    return rows
+
+
 def _show_json(table: pa.Table) -> None:
     out = sys.stdout
     out.write("[")
-    for number, row in enumerate(table.to_pylist()):
+    for number, row in enumerate(_rows(table)):
         out.write(",\n " if number else "")
         out.write(json.dumps(plain_value(row), ensure_ascii=False))
     out.write("]\n")
@@ -147,7 +153,7 @@ def _show_json(table: pa.Table) -> None:
 def _show_csv(table: pa.Table) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(table.column_names)
-    for row in table.to_pylist():
+    for row in _rows(table):
         values = (plain_value(row[name]) for name in table.column_names)
         writer.writerow(
             json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else value
@@ -160,7 +166,7 @@ def _show_text(table: pa.Table, title: str | None, empty: str) -> None:
     if not table.num_rows:
         console.print(Text(empty, style="dim"))
         return
-    rows = table.to_pylist()
+    rows = _rows(table)
     if len(rows) == 1 and table.num_columns >= _FACTS_FROM:
         show_facts(rows[0], title=title)
         return

@@ -179,6 +179,23 @@ def history_rows(log: TransactionLog, limit: int | None = None) -> pa.Table:
     return log.history(limit)
 
 
+_METRICS = {
+    "numAddedFiles": "+{} files",
+    "numRemovedFiles": "-{} files",
+    "numOutputRows": "{} rows written",
+    "numDeletedRows": "{} rows deleted",
+    "numMergeGroups": "{} groups",
+    "numRestoredFiles": "{} files restored",
+    "numMissingFiles": "{} files missing",
+}
+
+
+def metrics_text(metrics: Iterable[tuple[str, str]]) -> str:
+    """What a version changed, in few words; what is zero is left out."""
+    shown = [_METRICS.get(key, key + " {}").format(value) for key, value in metrics if value not in ("0", "")]
+    return ", ".join(shown)
+
+
 def log_rows(log: TransactionLog, *, include_all: bool = False) -> pa.Table:
     """One row per action: of the newest checkpoint and the commits after it, or of every commit file."""
     import pyarrow as pa

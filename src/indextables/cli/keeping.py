@@ -1,0 +1,159 @@
+"""Verbs that keep a table healthy, or change what it holds, each a maintenance command."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from indextables.cli.flags import Settings, dry_run_flag, run_command, table_argument, verb, where_flag
+from indextables.sql import commands
+from indextables.sql.commands import TableName
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@click.command()
+@click.argument("statement")
+@verb
+def sql(statement: str, settings: Settings) -> None:
+    """Run one maintenance command ("-": from standard input)."""
+    from indextables.sql.grammar import parse_command
+
+    text = sys.stdin.read() if statement == "-" else statement
+    table = run_command(parse_command(text), settings)
+    _fail_on_error_row(table)
+
+
+@click.command()
+@click.argument("source")
+@click.argument("target")
+@click.option("--from-splits", is_flag=True, help="Rebuild the log from the split files themselves.")
+@click.option("--deep", is_flag=True, help="Also check footers, sizes and checksums of every split.")
+@click.option("--fail-on-missing", is_flag=True, help="Write nothing when a split is missing.")
+@verb
+def repair(
+    *, source: str, target: str, from_splits: bool, deep: bool, fail_on_missing: bool, settings: Settings
+) -> None:
+    """Write a clean copy of a damaged log.
+
+    Reads the log directory SOURCE and writes the new one TARGET; SOURCE is never
+    changed. To use the result, move SOURCE away and TARGET in its place.
+    """
+    if deep:
+        settings.options.setdefault("repair.validateSplits", "deep")
+    if fail_on_missing:
+        settings.options.setdefault("repair.failOnMissing", "true")
+    _fail_on_error_row(run_command(commands.RepairLog(source, target, from_splits), settings))
+
+
+@click.command()
+@table_argument
+@where_flag
+@click.option("--target-size", metavar="SIZE", help="Size to aim for, such as 100M or 1G.")
+@click.option("--max-dest-splits", type=click.IntRange(min=1), help="Stop after this many new splits.")
+@click.option("--max-source-splits", type=click.IntRange(min=2), help="Most splits that become one.")
+@dry_run_flag
+@verb
+def merge(
+    *,
+    table: str,
+    where: str | None,
+    target_size: str | None,
+    max_dest_splits: int | None,
+    max_source_splits: int | None,
+    dry_run: bool,
+    settings: Settings,
+) -> None:
+    """Turn small splits into larger ones."""
+    from indextables.options import parse_size
+
+    try:
+        target_bytes = parse_size(target_size) if target_size else None
+    except ValueError as bad:
+        raise click.BadParameter(
+            f"{target_size!r} is not a size such as 100M", param_hint="--target-size"
+        ) from bad
+    command = commands.MergeSplits(
+        TableName(table), where, target_bytes, max_dest_splits, max_source_splits, dry_run
+    )
+    run_command(command, settings)
+
+
+def _hours(_ctx: click.Context, _param: click.Parameter, value: str | None) -> int | None:
+    if value is None:
+        return None
+    number, unit = value[:-1], value[-1:].lower()
+    if not number.isdigit() or unit not in ("d", "h"):
+        raise click.BadParameter(f"{value!r} is not a time such as 7d or 36h")
+    return int(number) * (24 if unit == "d" else 1)
+
+
+@click.command()
+@table_argument
+@click.option("--older-than", metavar="TIME", callback=_hours, help="Only files older than this: 7d, 36h.")
+@click.option("--log-retention", metavar="TIME", callback=_hours, help="Keep the log for this long: 30d.")
+@dry_run_flag
+@verb
+def purge(
+    table: str, older_than: int | None, log_retention: int | None, dry_run: bool, settings: Settings
+) -> None:
+    """Delete split files that no version needs any more."""
+    run_command(commands.Purge(TableName(table), older_than, log_retention, dry_run), settings)
+
+
+@click.command()
+@table_argument
+@verb
+def checkpoint(table: str, settings: Settings) -> None:
+    """Write a checkpoint of the newest version."""
+    run_command(commands.WriteCheckpoint(TableName(table)), settings)
+
+
+@click.command("drop-partitions")
+@table_argument
+@click.option("--where", required=True, metavar="CONDITION", help="A condition on partition columns.")
+@verb
+def drop_partitions(table: str, where: str, settings: Settings) -> None:
+    """Remove whole partitions from a table."""
+    run_command(commands.DropPartitions(TableName(table), where), settings)
+
+
+@click.command("truncate-history")
+@table_argument
+@dry_run_flag
+@verb
+def truncate_history(table: str, dry_run: bool, settings: Settings) -> None:
+    """Delete the log files that only old versions need."""
+    run_command(commands.TruncateHistory(TableName(table), dry_run), settings)
+
+
+@click.command()
+@table_argument
+@click.option("--to", "version", type=click.IntRange(min=0), required=True, help="The version to restore.")
+@verb
+def restore(table: str, version: int, settings: Settings) -> None:
+    """Make an older version the newest again."""
+    run_command(commands.Restore(TableName(table), version), settings)
+
+
+@click.command()
+@table_argument
+@click.option("--where", required=True, metavar="CONDITION", help="Which rows to delete.")
+@verb
+def delete(table: str, where: str, settings: Settings) -> None:
+    """Delete the rows that match a condition."""
+    run_command(commands.DeleteRows(TableName(table), where), settings)
+
+
+def _fail_on_error_row(table: pa.Table) -> None:
+    """A repair that found nothing to repair reports it as a row; a shell wants an exit code."""
+    if "status" in table.column_names and any(
+        str(s).startswith("ERROR") for s in table["status"].to_pylist()
+    ):
+        raise click.exceptions.Exit(1)
+
+
+VERBS = (sql, repair, merge, purge, checkpoint, drop_partitions, truncate_history, restore, delete)

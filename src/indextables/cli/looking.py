@@ -1,0 +1,144 @@
+"""Verbs that look at a table: inspect, history, files, search, describe, report, bench."""
+
+from __future__ import annotations
+
+import click
+
+from indextables.cli import render
+from indextables.cli.flags import (
+    Settings,
+    limit_flag,
+    open_table,
+    run_command,
+    table_argument,
+    verb,
+    version_flag,
+    where_flag,
+)
+from indextables.cli.render import Form
+from indextables.sql import commands
+from indextables.sql.commands import TableName
+
+
+@click.command()
+@table_argument
+@version_flag
+@verb
+def inspect(table: str, version: int | None, settings: Settings) -> None:
+    """Show version, columns, files and sizes of a table."""
+    described = open_table(table, settings, version).describe()
+    facts = described.to_arrow()
+    if settings.form is not Form.TEXT:
+        render.show(facts, settings.form)
+        return
+    render.show(facts.drop_columns(["schema", "properties"]), settings.form)
+    render.show(described.columns_to_arrow(), settings.form, title="\nColumns")
+
+
+@click.command()
+@table_argument
+@limit_flag
+@verb
+def history(table: str, limit: int, settings: Settings) -> None:
+    """Show the newest versions and what made them."""
+    found = open_table(table, settings).history(limit)
+    if settings.form is Form.TEXT:
+        from indextables.ops.describe import metrics_text
+
+        change = [metrics_text(pairs or ()) for pairs in found["operation_metrics"].to_pylist()]
+        found = found.select(["version", "timestamp", "operation"]).append_column("change", [change])
+    render.show(found, settings.form)
+
+
+@click.command()
+@table_argument
+@where_flag
+@version_flag
+@limit_flag
+@verb
+def files(table: str, where: str | None, version: int | None, limit: int, settings: Settings) -> None:
+    """List the files of a table, or those that may match."""
+    found = open_table(table, settings, version).files(where=where)
+    if settings.form is not Form.TEXT:
+        render.show(found, settings.form)
+        return
+    render.show(found.slice(0, limit).select(["path", "size", "num_records"]), settings.form)
+    if found.num_rows > limit:
+        click.echo(f"... and {found.num_rows - limit:,} more (--limit shows more, --json all)")
+
+
+@click.command()
+@table_argument
+@click.argument("query")
+@where_flag
+@click.option("--columns", metavar="A,B", help="Columns to show, separated by commas.")
+@click.option("--score", is_flag=True, help="Best matches first, with their score.")
+@version_flag
+@limit_flag
+@verb
+def search(
+    *,
+    table: str,
+    query: str,
+    where: str | None,
+    columns: str | None,
+    score: bool,
+    version: int | None,
+    limit: int,
+    settings: Settings,
+) -> None:
+    """Find rows by a full-text query.
+
+    For example: indextables search /data/logs "message:timeout AND level:error"
+    """
+    names = [name.strip() for name in columns.split(",")] if columns else None
+    opened = open_table(table, settings, version)
+    rows = opened.search(query, where=where, columns=names, limit=limit, score=score).read_all()
+    render.show(rows, settings.form, empty="No row matches.")
+
+
+_SUBJECTS = {subject.value.lower().replace(" ", "-"): subject for subject in commands.Subject}
+
+
+@click.command()
+@click.argument("subject", type=click.Choice(sorted(_SUBJECTS)))
+@click.argument("table", required=False)
+@click.option("--include-all", is_flag=True, help="With transaction-log: every version file, not the state.")
+@verb
+def describe(subject: str, table: str | None, include_all: bool, settings: Settings) -> None:
+    """Show facts about the log of a table."""
+    chosen = _SUBJECTS[subject]
+    if table is None and chosen is not commands.Subject.DATA_SKIPPING_STATS:
+        raise click.UsageError(f"describe {subject} needs a table")
+    run_command(commands.Describe(chosen, TableName(table) if table else None, include_all), settings)
+
+
+@click.command()
+@table_argument
+@click.option("-O", "--output", default="report.html", show_default=True, type=click.Path(dir_okay=False))
+@verb
+def report(table: str, output: str, settings: Settings) -> None:
+    """Write one HTML page about a table."""
+    from pathlib import Path
+
+    from indextables.log.transaction_log import TransactionLog
+    from indextables.report import gather_facts, render_report
+
+    facts = gather_facts(TransactionLog.open(table, settings.options))
+    Path(output).write_text(render_report(facts), encoding="utf-8")
+    click.echo(f"Wrote {output}")
+
+
+@click.command()
+@table_argument
+@where_flag
+@click.option("--query", help="A full-text query to time as well.")
+@verb
+def bench(table: str, where: str | None, query: str | None, settings: Settings) -> None:
+    """Time opening, listing, counting and searching."""
+    from indextables.cli.timing import time_table
+
+    render.show(time_table(table, settings.options, where, query), settings.form)
+
+
+VERBS = (inspect, history, files, search, describe, report, bench)
