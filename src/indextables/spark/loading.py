@@ -17,7 +17,7 @@ import logging
 import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -80,14 +80,29 @@ def load_table(spark: Any, request: ReadRequest, way: str = "auto") -> Any:
 
         query, wanted = settings.call["query"], _columns(settings)
         return search_frame(spark, snapshot, query, columns=wanted, options=settings.table)
-    columns = _columns(settings)
     chosen = reading_way(spark, snapshot) if way == "auto" else way
-    if chosen == "arrow":
+    return _frame(spark, snapshot, settings, chosen, _columns(settings))
+
+
+def frame_of_snapshot(
+    spark: Any, snapshot: Snapshot, where: Any = None, columns: Sequence[str] | None = None
+) -> Any:
+    """A DataFrame over a version that is open already."""
+    from indextables.spark.filters import filtered
+
+    settings = Settings({}, dict(snapshot.options.explicit))
+    frame = _frame(spark, snapshot, settings, reading_way(spark, snapshot), None)
+    rows = filtered(frame, where, snapshot.schema, session_zone(spark))
+    return rows if columns is None else rows.select(*(f"`{name}`" for name in columns))
+
+
+def _frame(spark: Any, snapshot: Snapshot, settings: Settings, way: str, columns: Sequence[str] | None) -> Any:
+    if way == "arrow":
         from indextables.spark.arrow_scan import arrow_frame
 
         _warn_slow(snapshot.store.uri)
         return arrow_frame(spark, snapshot, settings.table, columns)
-    frame = _planned(spark, snapshot) if chosen == "planned" else _native(spark, snapshot, settings)
+    frame = _planned(spark, snapshot) if way == "planned" else _native(spark, snapshot, settings)
     return frame if columns is None else frame.select(*(f"`{name}`" for name in columns))
 
 

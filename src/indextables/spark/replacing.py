@@ -77,7 +77,7 @@ def schema_plan(plan: WritePlan, adds: Sequence[AddAction], version: int) -> Com
             partition_columns=plan.partition_columns,
             configuration={**kept, **plan.spec.to_properties()},
         )
-        return [metadata, *removals(base, base.stream_adds()), *adds]
+        return [metadata, *removals(base, base.adds()), *adds]
 
     return CommitPlan(
         "OVERWRITE", Rule.EXCLUSIVE, actions, read_version=version,

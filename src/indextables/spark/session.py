@@ -41,7 +41,9 @@ def connect(spark: Any) -> Any:
     """Teach a session `format("indextables")` and our SQL; returns the session."""
     _check_version(str(spark.version))
     with _lock:
-        if not is_connect(spark):
+        if is_connect(spark):
+            translation.install_for_connect()
+        else:
             from indextables.spark.relation import index_class
 
             translation.install()

@@ -15,11 +15,15 @@ import threading
 from collections import OrderedDict
 from typing import Any
 
+from indextables import errors
 from indextables.errors import Error, MissingSplitError
 
 _MARK = re.compile(r"\[indextables#(\d+)\]")
 _GONE = re.compile(r"(\S+\.split)")
+_RAISED = re.compile(r"^indextables\.errors\.(\w+): (.*)", re.MULTILINE | re.DOTALL)
+_TRAILER = re.compile(r"\n?\s*SQLSTATE: \w+.*", re.DOTALL)
 _KEPT = 256
+_MADE_BY_US = "_indextables"
 _MAX_CAUSES = 12
 
 _lock = threading.Lock()
@@ -46,6 +50,15 @@ def recall(text: str) -> BaseException | None:
         return _errors.get(int(found.group(1)))
 
 
+def raised_in_task(text: str) -> Error | None:
+    """Our error that a Python worker raised: Spark passes on its traceback as text."""
+    found = _RAISED.search(text)
+    kind = getattr(errors, found.group(1), None) if found else None
+    if found is None or not (isinstance(kind, type) and issubclass(kind, Error)):
+        return None
+    return kind(_TRAILER.sub("", found.group(2)).rstrip())
+
+
 def missing_split(text: str) -> Error | None:
     """Our error for Spark's report that a file of ours is gone."""
     if "FILE_NOT_EXIST" not in text and "FileNotFoundException" not in text:
@@ -63,20 +76,40 @@ def missing_split(text: str) -> Error | None:
     )
 
 
+def known_error(text: str) -> BaseException | None:
+    """Our exception behind a message of Spark's."""
+    return recall(text) or raised_in_task(text) or missing_split(text)
+
+
 def install() -> None:
     """Put our translation before PySpark's, once."""
     from pyspark.errors.exceptions import captured
 
     original = captured.convert_exception
-    if getattr(original, "_indextables", False):
+    if getattr(original, _MADE_BY_US, False):
         return
 
     def convert_exception(java_exception: Any) -> Any:
-        ours = _ours(java_exception)
-        return ours if ours is not None else original(java_exception)
+        return _ours(java_exception) or original(java_exception)
 
-    convert_exception._indextables = True  # type: ignore[attr-defined]
+    setattr(convert_exception, _MADE_BY_US, True)
     captured.convert_exception = convert_exception
+
+
+def install_for_connect() -> None:
+    """The same for errors that a Spark Connect server reports."""
+    from pyspark.sql.connect.client import core
+
+    original = core.convert_exception
+    if getattr(original, _MADE_BY_US, False):
+        return
+
+    def convert_exception(*args: Any, **kwargs: Any) -> Any:
+        converted = original(*args, **kwargs)
+        return known_error(str(converted)) or converted
+
+    setattr(convert_exception, _MADE_BY_US, True)
+    core.convert_exception = convert_exception
 
 
 def _ours(java_exception: Any) -> BaseException | None:
@@ -85,7 +118,7 @@ def _ours(java_exception: Any) -> BaseException | None:
         if cause is None:
             return None
         text = str(cause.getMessage() or "")
-        found = recall(text) or missing_split(text)
+        found = known_error(text)
         if found is not None:
             return found
         cause = cause.getCause()

@@ -9,13 +9,15 @@ and results come back pickled, so an exception of ours arrives as itself.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from indextables.errors import Error
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from indextables.log.snapshot import Snapshot
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -95,3 +97,21 @@ class SparkFrames:
     def from_arrow(self, table: pa.Table) -> Any:
         """A DataFrame with the same rows."""
         return self._spark.createDataFrame(table)
+
+    def scan(self, snapshot: Snapshot, *, where: Any = None, columns: Sequence[str] | None = None) -> Any:
+        """A DataFrame over a version, or over its rows for which a filter is true."""
+        from indextables.spark.loading import frame_of_snapshot
+
+        return frame_of_snapshot(self._spark, snapshot, where, columns)
+
+    def search(
+        self, snapshot: Snapshot, query: str, *, where: Any = None, columns: Sequence[str] | None = None,
+        limit: int | None = None, score: bool = False,
+    ) -> Any:  # fmt: skip
+        """A DataFrame of the rows a full-text query finds, computed on the executors."""
+        from indextables.spark.searching import search_frame
+
+        return search_frame(
+            self._spark, snapshot, query, where=where, columns=columns, limit=limit, score=score,
+            options=dict(snapshot.options.explicit),
+        )  # fmt: skip

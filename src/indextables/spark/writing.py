@@ -25,6 +25,7 @@ from indextables.model.fields import check_partition_columns, normalise_schema
 from indextables.ops.replace_where import condition
 from indextables.ops.results import WriteResult
 from indextables.ops.rewriting import discard
+from indextables.ops.aftercare import after_write
 from indextables.ops.write import (
     WritePlan,
     append_plan,
@@ -70,6 +71,7 @@ def save_frame(spark: Any, frame: Any, request: WriteRequest) -> WriteResult | N
         )
     if order.mode == "ignore" or _is_done(snapshot, order.txn):
         return None
+    frame = _without_void(frame, snapshot)
     plan = _plan_existing(frame, snapshot, settings, order)
     job = _Job(plan, log.store.spec(), dict(settings.table), dict(snapshot.metadata.configuration), None)
     if order.where is not None:
@@ -204,6 +206,18 @@ def _schema_of(frame: Any) -> pa.Schema:
     return normalise_schema(frame.schema)
 
 
+def _without_void(frame: Any, snapshot: Snapshot) -> Any:
+    """Columns of NULL without a type take the type of the table's column."""
+    from pyspark.sql import functions
+
+    table = {field.name.lower(): field.dataType for field in spark_schema(snapshot.metadata.schema_string)}
+    for field in frame.schema:
+        if field.dataType.typeName() == "void" and field.name.lower() in table:
+            typed = functions.lit(None).cast(table[field.name.lower()])
+            frame = frame.withColumn(field.name, typed)
+    return frame
+
+
 def _save_new(
     spark: Any, frame: Any, log: TransactionLog, settings: Settings, order: _Order
 ) -> WriteResult | None:
@@ -269,6 +283,7 @@ def _commit_plan(
 
 def _finish(log: TransactionLog, commit: CommitPlan, built: Sequence[BuiltSplit]) -> WriteResult:
     result = outcome(commit_or_discard(log, commit, [split.add for split in built]), built)
+    after_write(log)
     with _lock:
         _written.append((log.uri, result))
     return result

@@ -1,0 +1,80 @@
+"""A filter of ours as a condition on a DataFrame's rows."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import and_, or_
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+from indextables.errors import PredicateError
+from indextables.model.types import type_to_sql
+from indextables.predicate import tree
+from indextables.predicate.parse import as_node
+from indextables.spark.skipping import literal
+
+
+def filtered(frame: Any, where: Any, schema: Any, zone: str) -> Any:
+    """The rows of a DataFrame for which a filter is true: SQL text as Spark reads it, or a `col(...)` tree."""
+    if where is None:
+        return frame
+    if isinstance(where, str):
+        return frame.filter(where)
+    node = as_node(where, schema, zone)
+    return frame if node is None else frame.filter(condition(node))
+
+
+def condition(node: tree.Node) -> Column:
+    """The same condition on Spark's rows."""
+    match node:
+        case tree.And(children):
+            return reduce(and_, [condition(child) for child in children])
+        case tree.Or(children):
+            return reduce(or_, [condition(child) for child in children])
+        case tree.Not(child):
+            return ~condition(child)
+        case tree.IsTrue(child):
+            return F.coalesce(condition(child), F.lit(False))
+        case tree.Constant(value):
+            return F.lit(value).cast("boolean")
+        case tree.IsNull(column):
+            return _operand(column).isNull()
+        case tree.Compare():
+            return _comparison(node)
+        case tree.In():
+            values: list[Any] = [literal(item.value, item.type) for item in node.values]
+            return _operand(node.column).isin(*values, *([F.lit(None)] if node.has_null else []))
+        case tree.Match(kind, column, text):
+            test = {"startswith": F.startswith, "endswith": F.endswith, "contains": F.contains}[kind]
+            return test(_operand(column), F.lit(text))
+        case tree.Like():
+            return _like(node)
+    raise PredicateError(f"this part of the filter is not understood: {node}", part=str(node))
+
+
+def _comparison(node: tree.Compare) -> Column:
+    left, right = _operand(node.column), literal(node.literal.value, node.literal.type)
+    match node.op:
+        case "=":
+            return left == right
+        case "<=>":
+            return left.eqNullSafe(right)
+        case "<":
+            return left < right
+        case "<=":
+            return left <= right
+        case ">":
+            return left > right
+    return left >= right
+
+
+def _like(node: tree.Like) -> Column:
+    return F.like(_operand(node.column), F.lit(node.pattern))
+
+
+def _operand(operand: tree.Operand) -> Column:
+    if isinstance(operand, tree.Cast):
+        return _operand(operand.column).cast(type_to_sql(operand.type))
+    return F.col(".".join(f"`{part.replace('`', '``')}`" for part in operand.path))
