@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any, overload
 
 import numpy as np
@@ -25,6 +26,8 @@ from indextables.log.dialect import Checkpoint
 from indextables.storage.store import Store
 
 Rows = npt.NDArray[np.int64]
+_BISECTED = 500
+"""So many paths are looked for one by one; more are compared by the piece."""
 PATH = Leaf("path", None, pa.string())
 KEPT_BYTES = 256 << 20
 """Columns beyond this are read again rather than kept."""
@@ -156,14 +159,38 @@ class BaseFiles:
                 total -= sizes[leaf]
                 del self._pieces[leaf]
 
-    def places(self, paths: Iterable[str]) -> Iterator[tuple[int, bool]]:
+    def places(self, paths: Sequence[str]) -> tuple[Rows, npt.NDArray[np.bool_]]:
         """Where each path stands or would be put in, and whether it is there."""
         known = self._places
-        for path in paths:
-            found = known.get(path)
-            if found is None:
-                found = known[path] = self._find(path.encode())
-            yield found
+        with self._lock:
+            unknown = [path for path in paths if path not in known]
+            if len(unknown) > _BISECTED:
+                self._find_many(unknown)
+            else:
+                known.update((path, self._find(path.encode())) for path in unknown)
+        found = [known[path] for path in paths]
+        rows = np.fromiter((at for at, _ in found), np.int64, len(found))
+        return rows, np.fromiter((present for _, present in found), np.bool_, len(found))
+
+    def _find_many(self, unknown: Sequence[str]) -> None:
+        """Find many paths piece by piece, comparing all of them with a piece's paths at once."""
+        keys = sorted((path.encode(), path) for path in unknown)
+        encoded = [key for key, _ in keys]
+        # Up to and including the first path of the next piece a key can only stand in this one.
+        cuts = [0, *(bisect_left(encoded, first) for first in self._firsts[1:]), len(encoded)]
+        for at, (low, high) in enumerate(pairwise(cuts)):
+            if low == high or at >= len(self._paths):
+                continue
+            paths, wanted = _padded(self.piece(PATH, at)), np.array(encoded[low:high])
+            places = np.searchsorted(paths, wanted)
+            present = paths[np.minimum(places, len(paths) - 1)] == wanted
+            begin = int(self.starts[at])
+            for (_, path), place, there in zip(
+                keys[low:high], places.tolist(), present.tolist(), strict=True
+            ):
+                self._places[path] = begin + place, there
+        if not self._paths:
+            self._places.update((path, (0, False)) for path in unknown)
 
     def _find(self, path: bytes) -> tuple[int, bool]:
         at = max(bisect_left(self._firsts, path) - 1, 0)
@@ -174,6 +201,19 @@ class BaseFiles:
         paths = self._paths[at]
         place = bisect_left(paths, path)
         return int(self.starts[at]) + place, place < len(paths) and paths[place] == path
+
+
+def _padded(paths: pa.StringArray) -> npt.NDArray[np.bytes_]:
+    """The paths as byte strings of one width, which numpy compares as bytes."""
+    lengths = pc.binary_length(paths).to_numpy()
+    _, offsets, text = paths.buffers()
+    begins = np.frombuffer(offsets, dtype=np.int32)[paths.offset : paths.offset + len(paths)]
+    width = max(int(lengths.max()), 1)
+    places = np.arange(width)
+    inside = places < lengths[:, None]
+    grid = np.zeros((len(paths), width), dtype=np.uint8)
+    grid[inside] = np.frombuffer(text, dtype=np.uint8)[begins[0] : begins[0] + int(lengths.sum())]
+    return grid.view(f"S{width}").ravel()
 
 
 def _is_increasing(pieces: Sequence[pa.Array]) -> bool:

@@ -66,7 +66,7 @@ class ColumnarEngine:
             base.load(request.store, checkpoint, leaves, question.form)
         loaded = time.perf_counter()
         adds = sorted(request.tail.adds.values(), key=lambda add: add.path.encode())
-        places = np.fromiter((at for at, _ in base.places(add.path for add in adds)), np.int64, len(adds))
+        places, _ = base.places([add.path for add in adds])
         live, gone = _live(base, request)
         recent: Mask = np.ones(len(adds), dtype=np.bool_)
         metrics = PruneMetrics(int(live.sum()) + len(adds), 0, 0, int(live.sum()) + len(adds))
@@ -75,7 +75,7 @@ class ColumnarEngine:
         if checkpoint is not None and request.where is not None:
             base.load(request.store, checkpoint, question.wanted, question.form)
         stay = [add for add, keep in zip(adds, recent, strict=True) if keep]
-        tail = kept.recent.rows(stay, question.wanted, question.form)
+        tail = kept.recent.rows(stay, question.wanted)
         files = _finish(question, list(_answer(question.wanted, base, live, tail, places[recent])))
         base.shed()
         counts = ReplayMetrics(
@@ -115,8 +115,8 @@ def _question(request: ReplayRequest) -> _Question:
 def _live(base: BaseFiles, request: ReplayRequest) -> tuple[Mask, Rows]:
     """Which rows of the base still count, and which do not."""
     touched = [str(key) for key in request.tail.removed] + [str(key) for key in request.tail.adds]
-    rows = [at for at, present in base.places(touched) if present]
-    gone = np.array(sorted(rows), dtype=np.int64)
+    rows, present = base.places(touched)
+    gone = np.sort(rows[present])
     live: Mask = np.ones(len(base), dtype=np.bool_)
     live[gone] = False
     return live, gone
@@ -127,7 +127,7 @@ def _prune(
 ) -> tuple[Mask, Mask, PruneMetrics]:
     """The live rows and the tail's rows that the predicate cannot exclude, and the counts."""
     base, request, leaves = kept.base, question.request, question.pruning
-    tail = pa.Table.from_batches([build(leaves, kept.recent.rows(adds, leaves, question.form), len(adds))])
+    tail = pa.Table.from_batches([build(leaves, kept.recent.rows(adds, leaves), len(adds))])
     found = prune_table(
         request.where, tail, request.schema, request.partition_columns, explain=request.explain
     )

@@ -1,0 +1,1 @@
+"""Measurements of IndexTables against named rivals on the same data; see README.md here."""

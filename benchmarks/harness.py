@@ -1,0 +1,195 @@
+"""How a measurement is made: one operation, in a process of its own, with its wall time and peak memory.
+
+A target is a module `benchmarks.<name>` with a `TARGET`. Its cases are functions
+that take the work directory, do their imports and set-up, and return the
+operation to be timed; what the operation returns (a mapping) is kept as facts.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+Operation = Callable[[], Mapping[str, Any] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One thing to measure: what (`name`), by whom (`system`), with which function of the target's module."""
+
+    name: str
+    system: str
+    function: str
+    sizes: tuple[str, ...] | None = None
+    """Only these sizes; None is all."""
+    repeat: int | None = None
+    """So many runs instead of the number asked for; 1 for operations that change the data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A set of cases over one workload."""
+
+    name: str
+    prepare: Callable[[Path, str], None]
+    """Make the data of a size in a directory; called once, the data is kept."""
+    cases: Sequence[Case]
+    rival: str
+    """The system others are compared with."""
+    packages: Sequence[str] = ()
+    """Packages whose versions belong in the results."""
+    goals: Callable[[Sequence[Mapping[str, Any]]], list[str]] | None = None
+    """Turns the rows into lines that say which goals are met."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The outcome of one case at one size: the median of its runs."""
+
+    case: str
+    system: str
+    size: str
+    seconds: float
+    best_seconds: float
+    import_seconds: float
+    cpu_seconds: float
+    peak_mb: float
+    runs: int
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def load(name: str) -> Target:
+    """The target of a module `benchmarks.<name>`."""
+    target: Target = importlib.import_module(f"benchmarks.{name}").TARGET
+    return target
+
+
+def measure(target: str, case: Case, size: str, directory: Path, repeat: int, timeout_s: float) -> Row:
+    """Run a case in fresh processes and take the median."""
+    runs = [_run(target, case, directory, timeout_s) for _ in range(case.repeat or repeat)]
+    seconds = [run["seconds"] for run in runs]
+    return Row(
+        case.name, case.system, size, round(median(seconds), 4), round(min(seconds), 4),
+        round(median(run["import_seconds"] for run in runs), 4),
+        round(median(run["cpu_seconds"] for run in runs), 4),
+        round(max(run["peak_mb"] for run in runs), 1), len(runs), runs[-1]["facts"],
+    )  # fmt: skip
+
+
+def _run(target: str, case: Case, directory: Path, timeout_s: float) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks.harness", target, case.function, str(directory)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
+    except subprocess.TimeoutExpired:
+        return {
+            "seconds": timeout_s,
+            "import_seconds": 0.0,
+            "cpu_seconds": 0.0,
+            "peak_mb": 0.0,
+            "facts": {"timed_out": True},
+        }
+    if done.returncode:
+        raise RuntimeError(f"{target} {case.name} by {case.system} failed:\n{done.stderr[-4000:]}")
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def child(target: str, function: str, directory: str) -> dict[str, Any]:
+    """What the process of one run does."""
+    began = time.perf_counter()
+    operation: Operation = getattr(importlib.import_module(f"benchmarks.{target}"), function)(Path(directory))
+    ready = time.perf_counter()
+    cpu = time.process_time()
+    facts = operation() or {}
+    spent = time.process_time() - cpu
+    seconds = facts.pop("seconds", None) if isinstance(facts, dict) else None
+    done = time.perf_counter()
+    return {
+        "seconds": done - ready if seconds is None else seconds,
+        "import_seconds": ready - began,
+        "cpu_seconds": spent,
+        "peak_mb": _peak_mb(),
+        "facts": dict(facts),
+    }
+
+
+def _peak_mb() -> float:
+    """The most memory this process has had resident; ru_maxrss would begin with that of the parent."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def machine(packages: Sequence[str]) -> dict[str, Any]:
+    """Where the numbers come from."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
+    return {
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gib": round(memory, 1),
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in packages},
+        "load_before": round(os.getloadavg()[0], 2),
+    }
+
+
+def save(
+    target: Target, rows: Sequence[Row], results: Path, facts: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Put rows into the results of a target; rows of other cases and sizes stay as they were measured."""
+    file = results / f"{target.name}.json"
+    old = json.loads(file.read_text())["rows"] if file.exists() else []
+    fresh = {(row.case, row.system, row.size): asdict(row) for row in rows}
+    known = {(row["case"], row["system"], row["size"]) for row in old}
+    merged = [fresh.get((row["case"], row["system"], row["size"]), row) for row in old]
+    merged += [row for key, row in fresh.items() if key not in known]
+    results.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"machine": facts, "rows": merged}, indent=1) + "\n")
+    goals = target.goals(merged) if target.goals else []
+    text = [f"# {target.name}", "", *render(target, merged), "", *(f"- {line}" for line in goals)]
+    (results / f"{target.name}.md").write_text("\n".join(text).rstrip() + "\n")
+    return merged
+
+
+def render(target: Target, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The rows as a Markdown table with the ratio to the rival."""
+    rivals = {(row["case"], row["size"]): row for row in rows if row["system"] == target.rival}
+    lines = [
+        "| case | size | system | seconds | cpu s | import s | peak MB | faster | memory |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in sorted(rows, key=lambda row: (row["case"], count_of(row["size"]), row["system"])):
+        rival = rivals.get((row["case"], row["size"]))
+        times = memory = ""
+        if rival is not None and rival is not row and row["seconds"]:
+            times = f"{rival['seconds'] / row['seconds']:.1f}x"
+            memory = f"{row['peak_mb'] / rival['peak_mb']:.2f}" if rival["peak_mb"] else ""
+        lines.append(
+            f"| {row['case']} | {row['size']} | {row['system']} | {row['seconds']:.3f} | "
+            f"{row['cpu_seconds']:.3f} | {row['import_seconds']:.2f} | {row['peak_mb']:.0f} | {times} | {memory} |"
+        )
+    return lines
+
+
+def count_of(size: str) -> int:
+    """`100k` -> 100000."""
+    units = {"k": 1000, "M": 1_000_000}
+    return int(size[:-1]) * units[size[-1]] if size[-1] in units else int(size)
+
+
+if __name__ == "__main__":
+    print(json.dumps(child(*sys.argv[1:4])))

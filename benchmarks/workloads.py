@@ -1,0 +1,259 @@
+"""The workloads as data, and the generators that write them.
+
+A replay workload is a table of so many live files in a checkpoint, and twenty
+commits after it. Every file is a pure function of its number, so the native log
+and the Delta log hold the same state.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+COLUMNS = (
+    ("date", "date"), ("id", "long"), ("ts", "timestamp"), ("level", "string"), ("host", "string"), ("price", "double"),
+)  # fmt: skip
+SCHEMA_JSON = json.dumps(
+    {
+        "type": "struct",
+        "fields": [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in COLUMNS],
+    }
+)
+ROWS_PER_FILE = 1000
+CHECKPOINT_VERSION = 11
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayWorkload:
+    """A checkpoint of `files` adds and the commits after it."""
+
+    files: int
+    commits: int = 20
+    adds: int = 500
+    removes: int = 200
+    readds: int = 20
+    """Of the adds of a commit, those that bring back a file removed before."""
+
+    @property
+    def prune(self) -> str:
+        """A predicate that one file in a hundred can match."""
+        first = self.files // 3
+        last = first + max(self.files // 100, 1) - 1
+        return f"id >= {first * ROWS_PER_FILE} AND id <= {last * ROWS_PER_FILE + ROWS_PER_FILE - 1}"
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """The facts of one file."""
+
+    number: int
+
+    @property
+    def day(self) -> str:
+        return (date(2024, 1, 1) + timedelta(days=self.number % 365)).isoformat()
+
+    @property
+    def path(self) -> str:
+        name = hashlib.md5(str(self.number).encode(), usedforsecurity=False).hexdigest()
+        return f"date={self.day}/{name[:8]}-{name[8:12]}-{name[12:16]}-{name[16:20]}-{name[20:]}.split"
+
+    @property
+    def size(self) -> int:
+        return 100_000_000 + self.number * 7919 % 9_999_991
+
+    @property
+    def modified(self) -> int:
+        return 1_704_067_200_000 + self.number
+
+    def native(self) -> dict[str, Any]:
+        """The add of the native log, with the field names it has there."""
+        n = self.number
+        micros = 1_704_067_200_000_000 + n * 1_000_000
+        counts = {"id": 0, "ts": 0, "level": n % 7, "host": 0, "price": n % 3}
+        return {
+            "path": self.path,
+            "partitionValues": {"date": self.day},
+            "size": self.size,
+            "modificationTime": self.modified,
+            "dataChange": True,
+            "stats": json.dumps({"nullCount": counts}, separators=(",", ":")),
+            "minValues": {
+                "id": str(n * ROWS_PER_FILE), "ts": str(micros), "level": "DEBUG",
+                "host": f"host-{n % 1000:05d}", "price": str(n % 100 / 4),
+            },
+            "maxValues": {
+                "id": str(n * ROWS_PER_FILE + ROWS_PER_FILE - 1), "ts": str(micros + 999_000), "level": "WARN",
+                "host": f"host-{n % 1000 + 500:05d}", "price": str(n % 100 / 4 + 1000),
+            },
+            "numRecords": ROWS_PER_FILE,
+            "footerStartOffset": self.size - 4000,
+            "footerEndOffset": self.size,
+            "hotcacheStartOffset": self.size - 20_000,
+            "hotcacheLength": 16_000,
+            "hasFooterOffsets": True,
+        }  # fmt: skip
+
+    def delta(self) -> dict[str, Any]:
+        """The add of the Delta log."""
+        n = self.number
+        begin = datetime(2024, 1, 1, tzinfo=UTC) + timedelta(seconds=n)
+        stats = {
+            "numRecords": ROWS_PER_FILE,
+            "minValues": {
+                "id": n * ROWS_PER_FILE, "ts": _instant(begin), "level": "DEBUG",
+                "host": f"host-{n % 1000:05d}", "price": n % 100 / 4,
+            },
+            "maxValues": {
+                "id": n * ROWS_PER_FILE + ROWS_PER_FILE - 1, "ts": _instant(begin + timedelta(milliseconds=999)),
+                "level": "WARN", "host": f"host-{n % 1000 + 500:05d}", "price": n % 100 / 4 + 1000,
+            },
+            "nullCount": {"id": 0, "ts": 0, "level": n % 7, "host": 0, "price": n % 3},
+        }  # fmt: skip
+        return {
+            "path": self.path,
+            "partitionValues": {"date": self.day},
+            "size": self.size,
+            "modificationTime": self.modified,
+            "dataChange": True,
+            "stats": json.dumps(stats, separators=(",", ":")),
+        }
+
+
+def _instant(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+
+
+def commits(workload: ReplayWorkload) -> Iterator[tuple[list[File], list[File]]]:
+    """The added and the removed files of each commit after the checkpoint."""
+    chance = random.Random(workload.files)
+    live = list(range(workload.files))
+    gone: list[int] = []
+    fresh = workload.files
+    for _ in range(workload.commits):
+        back = [gone.pop(chance.randrange(len(gone))) for _ in range(min(workload.readds, len(gone)))]
+        new = [*back, *range(fresh, fresh + workload.adds - len(back))]
+        fresh += workload.adds - len(back)
+        removed = []
+        for _ in range(workload.removes):
+            at = chance.randrange(len(live))
+            live[at], live[-1] = live[-1], live[at]
+            removed.append(live.pop())
+        live += new
+        gone += removed
+        yield [File(number) for number in new], [File(number) for number in removed]
+
+
+def write_native(directory: Path, workload: ReplayWorkload, form: str) -> None:
+    """A native table: its checkpoint is written by the library itself from a document made here."""
+    import indextables as it
+    from indextables.log.add_lines import CHUNK_LINES, join_lines
+    from indextables.log.checkpoint_json import document_chunks, encode_head
+    from indextables.options import CompressionOptions
+    from indextables.storage.envelope import pack, pack_members
+
+    log_dir = directory / "_transaction_log"
+    log = it.TransactionLog.open(str(directory), {"checkpoint.enabled": "false", "checkpoint.format": form})
+    log.initialize(SCHEMA_JSON, ["date"])
+    snapshot = log.snapshot()
+    head = {"protocol": _fields(snapshot.protocol), "metaData": _fields(snapshot.metadata)}
+    files = sorted((File(number) for number in range(workload.files)), key=lambda file: file.path)
+    chunks = (
+        join_lines([_line(file.native()) for file in files[begin : begin + CHUNK_LINES]])
+        for begin in range(0, len(files), CHUNK_LINES)
+    )
+    seed = CHECKPOINT_VERSION - 1
+    document = log_dir / f"{seed:020d}.checkpoint.json"
+    with document.open("wb") as sink:
+        sink.writelines(pack_members(document_chunks(encode_head(head), chunks), CompressionOptions()))
+    (log_dir / f"{0:020d}.json").rename(log_dir / f"{seed:020d}.json")
+    log = it.TransactionLog.open(str(directory), {"checkpoint.enabled": "false", "checkpoint.format": form})
+    log.update_properties({"note": "checkpoint follows"})
+    base = log.checkpoint()
+    document.unlink()
+    (log_dir / f"{seed:020d}.json").unlink()
+    for version, (added, removed) in enumerate(commits(workload), start=base + 1):
+        lines = [_line({"remove": _removal(file)}) for file in removed]
+        lines += [_line({"add": file.native()}) for file in added]
+        lines.append(_line({"commitInfo": {"timestamp": 1_800_000_000_000 + version, "operation": "WRITE"}}))
+        text = b"\n".join(lines) + b"\n"
+        (log_dir / f"{version:020d}.json").write_bytes(pack(text, CompressionOptions()))
+
+
+def next_native_commit(directory: Path, workload: ReplayWorkload) -> None:
+    """One more commit of the same kind as a writer elsewhere would make it."""
+    from indextables.options import CompressionOptions
+    from indextables.storage.envelope import pack
+
+    version = CHECKPOINT_VERSION + workload.commits + 1
+    fresh = workload.files + 10_000_000
+    lines = [_line({"add": File(fresh + number).native()}) for number in range(workload.adds)]
+    lines += [_line({"remove": _removal(File(number))}) for number in range(0, workload.removes * 3, 3)]
+    text = b"\n".join(lines) + b"\n"
+    path = directory / "_transaction_log" / f"{version:020d}.json"
+    path.write_bytes(pack(text, CompressionOptions()))
+
+
+def _removal(file: File) -> dict[str, Any]:
+    return {"path": file.path, "deletionTimestamp": 1_800_000_000_000, "dataChange": True}
+
+
+def _line(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _fields(action: Any) -> dict[str, Any]:
+    from indextables.model.actions import action_to_wire
+
+    return action_to_wire(action)[1]
+
+
+def write_delta(directory: Path, workload: ReplayWorkload) -> None:
+    """The same state as a Delta table: a Parquet checkpoint and the same commits."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    text, whole = pa.string(), pa.int64()
+    texts = pa.map_(text, text)
+    add = pa.struct([
+        ("path", text), ("partitionValues", texts), ("size", whole), ("modificationTime", whole),
+        ("dataChange", pa.bool_()), ("stats", text),
+    ])  # fmt: skip
+    metadata = pa.struct([
+        ("id", text), ("format", pa.struct([("provider", text), ("options", texts)])), ("schemaString", text),
+        ("partitionColumns", pa.list_(text)), ("configuration", texts), ("createdTime", whole),
+    ])  # fmt: skip
+    protocol = pa.struct([("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())])
+    schema = pa.schema([("protocol", protocol), ("metaData", metadata), ("add", add)])
+    head = [
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+        {"metaData": {
+            "id": "00000000-0000-4000-8000-000000000001", "format": {"provider": "parquet", "options": []},
+            "schemaString": SCHEMA_JSON, "partitionColumns": ["date"], "configuration": [],
+            "createdTime": 1_704_067_200_000,
+        }},
+    ]  # fmt: skip
+    log_dir = directory / "_delta_log"
+    log_dir.mkdir(parents=True, exist_ok=True)
+    files = sorted((File(number) for number in range(workload.files)), key=lambda file: file.path)
+    with pq.ParquetWriter(log_dir / f"{CHECKPOINT_VERSION:020d}.checkpoint.parquet", schema) as writer:
+        writer.write_table(pa.Table.from_pylist(head, schema=schema))
+        for begin in range(0, len(files), 50_000):
+            rows = [{"add": _listed(file.delta())} for file in files[begin : begin + 50_000]]
+            writer.write_table(pa.Table.from_pylist(rows, schema=schema))
+    hint = {"version": CHECKPOINT_VERSION, "size": workload.files + 2}
+    (log_dir / "_last_checkpoint").write_text(json.dumps(hint))
+    for version, (added, removed) in enumerate(commits(workload), start=CHECKPOINT_VERSION + 1):
+        lines = [_line({"remove": _removal(file)}) for file in removed]
+        lines += [_line({"add": file.delta()}) for file in added]
+        lines.append(_line({"commitInfo": {"timestamp": 1_800_000_000_000 + version, "operation": "WRITE"}}))
+        (log_dir / f"{version:020d}.json").write_bytes(b"\n".join(lines) + b"\n")
+
+
+def _listed(add: dict[str, Any]) -> dict[str, Any]:
+    return {**add, "partitionValues": list(add["partitionValues"].items())}
