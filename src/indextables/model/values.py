@@ -286,6 +286,13 @@ def _fast_stat(texts: pa.Array, kind: pa.DataType) -> pa.Array | None:
     if is_.is_integer(through) and pc.any(pc.match_substring(texts, "x", ignore_case=True)).as_py():
         return None  # Arrow reads hexadecimal numbers, the log has none
     try:
-        return pc.cast(pc.cast(texts, through), kind)
+        read = pc.cast(pc.cast(texts, through), kind)
     except pa.ArrowInvalid:
         return None
+    if is_.is_floating(kind):
+        infinite = pc.is_inf(read)
+        if pc.any(infinite).as_py():
+            # Digits beyond the type's range are not infinity; they say nothing.
+            named = pc.match_substring(texts, "inf", ignore_case=True)
+            return pc.if_else(pc.and_not(infinite, named), pa.scalar(None, kind), read)
+    return read

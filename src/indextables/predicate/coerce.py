@@ -237,13 +237,17 @@ def _date_against_time(op: str, column: Column, literal: Literal, zone: str) -> 
 def _time_as_date(op: str, column: Column, days: int, zone: str) -> Node:
     """Compare the date of an instant with a date: the instant with the first of that date and of the next."""
     place = zone_of(zone) if column.type.tz else 0
-    first = Literal(start_of_day(days, place), column.type)
-    after = Literal(start_of_day(days + 1, place), column.type)
+    first, after = (_instant(start_of_day(day, place), column.type) for day in (days, days + 1))
     if op in {"=", "<=>"}:
         within = all_of([Compare(">=", column, first), Compare("<", column, after)])
         return within if op == "=" else all_of([Not(IsNull(column)), within])
     bound = {"<": ("<", first), "<=": ("<", after), ">": (">=", after), ">=": (">=", first)}[op]
     return Compare(bound[0], column, bound[1])
+
+
+def _instant(value: int, kind: pa.DataType) -> Literal:
+    """Return a timestamp literal; dates reach further than timestamps, whose range it stays in."""
+    return Literal(max(-(1 << 63), min(value, (1 << 63) - 1)), kind)
 
 
 def in_list(operand: Operand, literals: list[Literal], zone: str) -> Node:

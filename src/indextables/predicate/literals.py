@@ -95,7 +95,7 @@ def date_of_text(text: str) -> int:
     if match is None:
         raise ValueError(f"{text!r} is not a date")
     year, month, day = match.groups()
-    return days_of(int(year), int(month or 1), int(day or 1))
+    return _fitting(days_of(int(year), int(month or 1), int(day or 1)), 32, text)
 
 
 def timestamp_of_text(text: str, zone: str | None) -> int:
@@ -115,9 +115,13 @@ def timestamp_of_text(text: str, zone: str | None) -> int:
     local += (clock[0] * 3600 + clock[1] * 60 + clock[2]) * US_PER_SECOND
     local += int((fraction or "0").ljust(6, "0")[:6])
     named = (tail or "").strip()
-    if zone is None:
-        return local
-    return to_instant(local, zone_of(named or zone))
+    return _fitting(local if zone is None else to_instant(local, zone_of(named or zone)), 64, text)
+
+
+def _fitting(value: int, bits: int, text: Any) -> int:
+    if not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
+        raise ValueError(f"{text!r} is beyond the range of its type")
+    return value
 
 
 def names_zone(text: str) -> bool:
@@ -165,7 +169,7 @@ def _from_time(value: int, given: pa.DataType, wanted: pa.DataType, zone: Zone) 
     is_ = pa.types
     if is_.is_date(given):
         if is_.is_timestamp(wanted):
-            return start_of_day(value, zone) if wanted.tz else value * US_PER_DAY
+            return _fitting(start_of_day(value, zone) if wanted.tz else value * US_PER_DAY, 64, value)
         if is_.is_string(wanted):
             return format_date(value)
     else:

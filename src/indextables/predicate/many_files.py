@@ -91,7 +91,7 @@ class ManyFiles:
             present = pc.not_equal(nulls, _flat(self._files.column("num_records")))
         for bound in (least, greatest):
             if bound is not None:
-                present = pc.or_kleene(present, pc.if_else(pc.is_valid(bound), True, _UNKNOWN))
+                present = pc.if_else(pc.is_valid(bound), True, present)
         null = _UNKNOWN if nulls is None else pc.not_equal(nulls, 0)
         lower, _ = _uncut(_numbers(least), keep_prefix=True)
         upper, cut = _uncut(_numbers(greatest), keep_prefix=False)

@@ -131,12 +131,12 @@ def prune_table(
     parts = node.children if isinstance(node, And) else () if node is None else (node,)
     facts = ManyFiles(files, columns)
     alone = ManyFiles(files, columns, partitions_only=True)
-    everything: Any = pa.scalar(True)
-    by_partition = everything
+    always: Any = pa.scalar(True)
+    everything = by_partition = always
     reasons = pa.nulls(rows, pa.string()) if explain else None
     for part in parts:
         needs = columns_needed(part, columns)
-        first = _mask(possible(part, True, alone), rows) if needs.partitions else everything
+        first = _mask(possible(part, True, alone), rows) if needs.partitions else always
         found = (
             _mask(possible(part, True, facts), rows) if needs.statistics or not needs.partitions else first
         )

@@ -1,0 +1,77 @@
+"""Columns seen as another type, for whole arrays: the casts that stay in a tree.
+
+Texts are read by Arrow where its grammar and Spark's agree, and otherwise each
+distinct text once. A value that cannot be cast is marked, not raised: whether
+it matters depends on the rest of the predicate.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.errors import PredicateError
+from indextables.model.types import type_to_sql
+from indextables.predicate.literals import from_text
+from indextables.predicate.ordering import as_double
+from indextables.predicate.zones import to_instant, zone_of
+
+
+def cast_values(values: Any, kind: pa.DataType, zone: str) -> tuple[Any, Any]:
+    """Return the array as another type, and the rows whose value cannot be cast (None: there are none)."""
+    is_ = pa.types
+    if is_.is_string(values.type):
+        return _from_text(values, kind, zone)
+    if is_.is_timestamp(values.type) and is_.is_timestamp(kind):
+        return (_to_instants(values, zone) if kind.tz else _to_local(values, zone)), None
+    if is_.is_float64(kind):
+        return as_double(values), None
+    raise PredicateError(
+        f"a {type_to_sql(values.type)} column cannot be cast to {type_to_sql(kind)} row by row"
+    )
+
+
+def _from_text(values: Any, kind: pa.DataType, zone: str) -> tuple[Any, Any]:
+    is_ = pa.types
+    if is_.is_binary(kind):
+        return values.cast(kind), None
+    if is_.is_integer(kind) or is_.is_floating(kind):
+        hexadecimal = pc.any(pc.match_substring(values, "x", ignore_case=True)).as_py()
+        try:
+            if not hexadecimal:
+                return pc.cast(values, kind), None
+        except pa.ArrowInvalid:
+            pass
+    distinct = values.dictionary_encode()
+    read: list[Any] = []
+    for text in distinct.dictionary.to_pylist():
+        try:
+            read.append(from_text(text, kind, zone))
+        except (ValueError, PredicateError):
+            read.append(None)
+    cast = pa.array(read, kind).take(distinct.indices)
+    return cast, pc.and_(pc.is_null(cast), pc.is_valid(values))
+
+
+def _to_instants(values: Any, zone: str) -> Any:
+    """Local times to instants; a time that a change of clocks skipped moves on by the length of the gap."""
+    place = zone_of(zone)
+    kind = pa.timestamp("us", "UTC")
+    if isinstance(place, int):
+        return pc.subtract(values.cast(pa.int64()), place).cast(kind)
+    named = pc.assume_timezone(values, place.key, ambiguous="earliest", nonexistent="latest")
+    skipped = pc.not_equal(pc.local_timestamp(named), values)
+    instants = named.cast(kind)
+    if pc.any(skipped).as_py():
+        moved = [to_instant(local, place) for local in values.filter(skipped).cast(pa.int64()).to_pylist()]
+        instants = pc.replace_with_mask(instants, pc.fill_null(skipped, False), pa.array(moved, kind))
+    return instants
+
+
+def _to_local(values: Any, zone: str) -> Any:
+    place = zone_of(zone)
+    if isinstance(place, int):
+        return pc.add(values.cast(pa.int64()), place).cast(pa.timestamp("us"))
+    return pc.local_timestamp(values.cast(pa.timestamp("us", place.key)))

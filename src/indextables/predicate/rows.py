@@ -1,0 +1,203 @@
+"""Which rows match, exactly as Spark would say.
+
+Every node gives each row true, false or null; a row matches where the whole is
+true. NaN equals NaN and is above every number, -0.0 equals 0.0, strings compare
+by bytes, char(n) as if padded. A cast of a text that is no number or date fails
+as ANSI casts do, but only for rows whose answer needs it: `a AND b` does not
+look at b where a is false.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.errors import PredicateError
+from indextables.model.casting import cast_column
+from indextables.model.fields import find_field, struct_leaf
+from indextables.predicate.coerce import like_pieces
+from indextables.predicate.column_casts import cast_values
+from indextables.predicate.ordering import compare_array
+from indextables.predicate.tree import (
+    And,
+    Cast,
+    Column,
+    Compare,
+    Constant,
+    In,
+    IsNull,
+    IsTrue,
+    Like,
+    Match,
+    Node,
+    Not,
+    Operand,
+    Or,
+    Unknown,
+    walk,
+)
+
+_CHAR = re.compile(r"char\((\d+)\)\Z")
+_NULL = pa.scalar(None, pa.bool_())
+_MATCHES = {"startswith": pc.starts_with, "endswith": pc.ends_with, "contains": pc.match_substring}
+
+
+def require_exact(node: Node) -> None:
+    """Refuse a predicate with a part that cannot be decided row by row, before anything is read."""
+    for item in walk(node):
+        if isinstance(item, Unknown):
+            raise PredicateError(
+                f"the filter cannot be applied exactly: {item.text} is not supported here; "
+                "use comparisons of a column with literals, IN, BETWEEN, LIKE, IS NULL, AND, OR and NOT",
+                part=item.text,
+            )
+
+
+def mask(
+    node: Node | None, batch: pa.RecordBatch | pa.Table, schema: pa.Schema, time_zone: str | None = None
+) -> pa.BooleanArray:
+    """Return True for each row of the batch that matches.
+
+    `time_zone` overrides the zone in which the predicate was read, for casts of columns.
+    """
+    if node is None:
+        return pa.repeat(pa.scalar(True), batch.num_rows)
+    require_exact(node)
+    answer = _Rows(batch, schema, time_zone).answer(node)
+    if answer.failed is not None and pc.any(answer.failed).as_py():
+        first = pc.index(answer.failed, True).as_py()
+        raise PredicateError(
+            f"{answer.cause} fails for row {first} of the batch; ANSI casts refuse such values"
+        )
+    truth = answer.truth
+    if isinstance(truth, pa.Scalar):
+        truth = pa.repeat(truth, batch.num_rows)
+    return pc.fill_null(truth, False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """Truth by row, and the rows for which finding it failed."""
+
+    truth: Any
+    failed: Any = None
+    cause: str = ""
+
+
+class _Rows:
+    def __init__(self, batch: Any, schema: pa.Schema, zone: str | None) -> None:
+        self._batch = batch
+        self._schema = schema
+        self._zone = zone
+        self._columns: dict[Column, Any] = {}
+
+    def answer(self, node: Node) -> _Answer:
+        if isinstance(node, (And, Or)):
+            return self._junction(node)
+        if isinstance(node, Not):
+            inner = self.answer(node.child)
+            return _Answer(pc.invert(inner.truth), inner.failed, inner.cause)
+        if isinstance(node, IsTrue):
+            inner = self.answer(node.child)
+            return _Answer(pc.fill_null(inner.truth, False), inner.failed, inner.cause)
+        if isinstance(node, Constant):
+            return _Answer(pa.repeat(pa.scalar(node.value, pa.bool_()), self._batch.num_rows))
+        if isinstance(node, IsNull):
+            return _Answer(pc.is_null(self._column(node.column)))
+        if isinstance(node, Unknown):
+            raise PredicateError(f"{node.text} cannot be decided row by row", part=node.text)
+        if isinstance(node, (Match, Like)):
+            return _Answer(self._text(node))
+        values, failed = self._values(node.column, _width(node))
+        truth = self._compare(node, values) if isinstance(node, Compare) else self._in(node, values)
+        return _Answer(truth, failed, str(node.column))
+
+    def _junction(self, node: And | Or) -> _Answer:
+        """Combine left to right; once a row is decided, later failures in it do not count."""
+        combine = pc.and_kleene if isinstance(node, And) else pc.or_kleene
+        decided = isinstance(node, Or)
+        total = self.answer(node.children[0])
+        for child in node.children[1:]:
+            part = self.answer(child)
+            failed, cause = total.failed, total.cause
+            if part.failed is not None:
+                is_open = pc.fill_null(pc.not_equal(total.truth, decided), True)
+                counted = pc.and_(part.failed, is_open)
+                failed = counted if failed is None else pc.or_(failed, counted)
+                cause = cause or part.cause
+            total = _Answer(combine(total.truth, part.truth), failed, cause)
+        return total
+
+    def _column(self, column: Column) -> Any:
+        if column not in self._columns:
+            self._columns[column] = self._read(column)
+        return self._columns[column]
+
+    def _read(self, column: Column) -> Any:
+        top = find_field(self._batch.schema, column.path[0])
+        if top is None:
+            return pa.nulls(self._batch.num_rows, column.type)
+        values = self._batch.column(self._batch.schema.get_field_index(top.name))
+        if isinstance(values, pa.ChunkedArray):
+            values = values.combine_chunks()
+        if len(column.path) == 1 and values.type == column.type:
+            return values
+        values = cast_column(values, self._schema.field(column.path[0]).with_nullable(True))
+        return struct_leaf(values, column.path[1:])
+
+    def _values(self, operand: Operand, width: int) -> tuple[Any, Any]:
+        if isinstance(operand, Cast):
+            return cast_values(self._column(operand.column), operand.type, self._zone or operand.zone)
+        return self._padded(operand, width), None
+
+    def _padded(self, column: Column, width: int = 0) -> Any:
+        values = self._column(column)
+        sized = _CHAR.match(column.order)
+        return values if sized is None else pc.utf8_rpad(values, max(int(sized.group(1)), width), " ")
+
+    def _compare(self, node: Compare, values: Any) -> Any:
+        value = _pad(node.literal.value, node.column, _width(node))
+        if node.op == "<=>":
+            return pc.fill_null(compare_array("=", values, value), False)
+        return compare_array(node.op, values, value)
+
+    def _in(self, node: In, values: Any) -> Any:
+        chosen = [_pad(literal.value, node.column, _width(node)) for literal in node.values]
+        held = values
+        if pa.types.is_floating(values.type):
+            held, chosen = pc.add(values, pa.scalar(0.0, values.type)), [value + 0.0 for value in chosen]
+        found = pc.is_in(held, value_set=pa.array(chosen, values.type))
+        if node.has_null:
+            return pc.if_else(found, True, _NULL)
+        return pc.if_else(pc.is_valid(values), found, _NULL)
+
+    def _text(self, node: Match | Like) -> Any:
+        values = self._padded(node.column)
+        if isinstance(node, Match):
+            return _MATCHES[node.kind](values, node.text)
+        return pc.match_substring_regex(values, _regex(node))
+
+
+def _width(node: Compare | In) -> int:
+    """Return the length of the longest literal, to which a char(n) column is padded."""
+    literals = (node.literal,) if isinstance(node, Compare) else node.values
+    return max((len(item.value) for item in literals if isinstance(item.value, str)), default=0)
+
+
+def _pad(value: Any, operand: Operand, width: int) -> Any:
+    sized = _CHAR.match(operand.order) if isinstance(operand, Column) else None
+    return value if sized is None else value.ljust(max(int(sized.group(1)), width))
+
+
+def _regex(node: Like) -> str:
+    wildcards = {"%": ".*", "_": "."}
+    pieces = [wildcards.get(piece) or _quoted(piece[1:]) for piece in like_pieces(node.pattern, node.escape)]
+    return r"(?s)\A" + "".join(pieces) + r"\z"
+
+
+def _quoted(text: str) -> str:
+    return "".join(char if char.isalnum() or char > "\x7f" else f"\\x{{{ord(char):x}}}" for char in text)
