@@ -174,7 +174,7 @@ def _vectors(vectors: pa.Array) -> pa.Array:
 
 
 def _partition_values(raw: pa.Table, columns: DeltaColumns) -> pa.Array:
-    """Typed values; a row with one that cannot be read has no struct at all, so nothing is concluded from it."""
+    """Typed values; a row with one that cannot be read has no struct, so nothing is concluded from it."""
     if not columns.partition_columns:
         return pa.array([{}] * min(raw.num_rows, 1), pa.struct([])).take(pa.repeat(0, raw.num_rows))
     values = _column(raw, "partitionValues", _STRINGS)

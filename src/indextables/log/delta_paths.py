@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 LOG_DIR = "_delta_log"
 
+_NOT_AN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("commit", re.compile(r"(?P<version>[0-9]{20})\.json")),
@@ -66,8 +67,8 @@ def parse_log_name(name: str) -> DeltaName | None:
 
 
 def decode_path(path: str) -> str:
-    """Undo the percent-encoding of a path of the log, exactly once; bytes that are not UTF-8 stay escaped."""
-    if "%" not in path:
+    """Undo the percent-encoding of a path of the log, exactly once; a path that was never encoded stays."""
+    if "%" not in path or _NOT_AN_ESCAPE.search(path):
         return path
     try:
         return unquote(path, errors="strict")

@@ -107,6 +107,17 @@ class DeltaReferenceEngine:
         return LiveFiles(found.files, found.metrics, metrics)
 
 
+def tail_files(request: DeltaRequest) -> tuple[pa.Table, PruneMetrics]:
+    """The files the commits after the checkpoint add, pruned and typed."""
+    found = _Work(request).given(raw_table(list(request.tail.adds.values())), base=False)()
+    return found.files, found.metrics
+
+
+def checkpoint_pieces(request: DeltaRequest) -> tuple[list[AddRows], pa.Table]:
+    """Row groups of the checkpoint's files, and the adds its top-level file holds itself."""
+    return _Work(request).pieces()
+
+
 def wanted_columns(request: DeltaRequest) -> tuple[Wanted, Wanted | None]:
     """What the answer shows, and what the predicate has to look at (None without one)."""
     shown = DEFAULT_COLUMNS if request.columns is None else tuple(request.columns)

@@ -70,6 +70,10 @@ class DeltaSnapshot(Snapshot):
         """The table's columns, by logical name."""
         return self.columns.schema
 
+    def request(self, where: Node | None = None, columns: frozenset[str] | None = None) -> DeltaRequest:
+        """What an engine is asked for this version."""
+        return self._request(self.state, where, columns, explain=False)
+
     def _request(
         self, state: State, where: Node | None, columns: frozenset[str] | None, *, explain: bool
     ) -> DeltaRequest:

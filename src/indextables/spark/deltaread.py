@@ -1,0 +1,34 @@
+"""Delta tables on a Spark session: their live files, and their rows, as DataFrames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from indextables.log.delta_snapshot import DeltaSnapshot
+from indextables.model.fields import normalise_schema
+from indextables.options import Options
+from indextables.predicate.parse import as_node
+from indextables.runtime import Runtime
+from indextables.spark import engine
+from indextables.spark.call_options import settings_for
+from indextables.spark.session import runtime_of
+
+
+def surroundings(spark: Any, options: Mapping[str, str] | None) -> tuple[Options, Runtime]:
+    """Options with what the session says beneath them, and the runtime of the session."""
+    settings = settings_for(spark, options or {}, (), None)
+    return settings.options(), runtime_of(spark)
+
+
+def replay(spark: Any, snapshot: DeltaSnapshot) -> Any:
+    """The live files in the files() form, left on the cluster."""
+    return engine.replay_frame(spark, snapshot.request())
+
+
+def apply_skipping(frame: Any, schema: Any, where: Any) -> Any:
+    """Leave out the files that cannot hold a row matching `where`."""
+    known = normalise_schema(schema)
+    partitions = frame.schema["partition_values"].dataType if "partition_values" in frame.columns else None
+    names = frozenset(getattr(partitions, "names", ()))
+    return engine.skip(frame, as_node(where, known, "UTC"), names)

@@ -1,0 +1,107 @@
+"""The adds of a native checkpoint as a DataFrame, decoded on the executors.
+
+Parts are compressed JSON behind magic bytes, which Spark's readers cannot open,
+so each task inflates and types its own parts. A part that cannot be read fails
+the task and with it the query.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T  # noqa: N812 - its usual name
+
+from indextables.log.add_columns import Leaf, TableForm, Unusual, leaves_of
+from indextables.log.base_files import build
+from indextables.log.checkpoint import OpenCheckpoint, Part, open_checkpoint
+from indextables.log.dialect import Checkpoint
+from indextables.log.files_table import files_schema
+from indextables.log.replay import ReplayRequest
+from indextables.model.fields import schema_from_json, schema_to_json
+from indextables.spark.arrow_scan import frame_of_tasks
+from indextables.storage.store import StoreSpec, open_store
+
+_DERIVED = {"uri"}
+
+
+def checkpoint_frame(
+    spark: Any, request: ReplayRequest, checkpoint: Checkpoint, columns: Sequence[str], tasks: int
+) -> DataFrame:
+    """Every add of a checkpoint with some columns of the files() form."""
+    opened = open_checkpoint(request.store, checkpoint)
+    work: list[tuple[Part, ...] | None] = [None]
+    if opened.parts is not None:
+        width = max(1, min(tasks, len(opened.parts)))
+        work = [opened.parts[at::width] for at in range(width)]
+    wanted = [name for name in columns if name not in _DERIVED]
+    form = files_schema(request.schema, request.partition_columns, wanted)
+    leaves = leaves_of(request.schema, request.partition_columns, wanted)
+    run = _Decoder(
+        spec=request.store.spec(),
+        checkpoint=checkpoint,
+        size_bytes=opened.size_bytes,
+        schema_json=schema_to_json(request.schema),
+        partition_columns=request.partition_columns,
+        leaves=leaves,
+    )
+    return frame_of_tasks(spark, run, work, spark_schema(form))
+
+
+def spark_schema(form: pa.Schema) -> T.StructType:
+    """The Spark schema of a files() form; times are microseconds there."""
+    fields = []
+    for field in form:
+        kind = pa.timestamp("us", tz="UTC") if pa.types.is_timestamp(field.type) else field.type
+        if pa.types.is_struct(kind) and kind.num_fields == 0:
+            fields.append(T.StructField(field.name, T.StructType([])))
+            continue
+        document = json.loads(schema_to_json(pa.schema([pa.field(field.name, kind)])))
+        fields.append(T.StructType.fromJson(document)[field.name])
+    return T.StructType(fields)
+
+
+@dataclass(frozen=True, slots=True)
+class _Decoder:
+    """What a task runs: picklable, and opening everything itself."""
+
+    spec: StoreSpec
+    checkpoint: Checkpoint
+    size_bytes: int
+    schema_json: str
+    partition_columns: tuple[str, ...]
+    leaves: tuple[Leaf, ...]
+
+    def __call__(self, parts: tuple[Part, ...] | None) -> Iterator[pa.RecordBatch]:
+        for group in [None] if parts is None else [(part,) for part in parts]:
+            for arrays in self._pieces(group):
+                yield _micros(build(self.leaves, arrays, len(arrays[0])))
+
+    def _pieces(self, parts: tuple[Part, ...] | None) -> Iterable[list[pa.Array]]:
+        try:
+            # All of a part before any of it: what turns out to be unusual is read again from its start.
+            return list(self._open(parts).leaves(self.leaves))
+        except Unusual:
+            schema = schema_from_json(self.schema_json)
+            table = TableForm(schema, self.partition_columns, open_store(self.spec))
+            return self._open(parts).leaves_as_actions(self.leaves, table)
+
+    def _open(self, parts: tuple[Part, ...] | None) -> OpenCheckpoint:
+        store = open_store(self.spec)
+        if parts is None:
+            return open_checkpoint(store, self.checkpoint)
+        file, form = self.checkpoint.files[0].name, self.checkpoint.format
+        return OpenCheckpoint(store, file, form, {}, b"", self.size_bytes, parts)
+
+
+def _micros(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Spark's times are microseconds."""
+    fields = [
+        pa.field(field.name, pa.timestamp("us", tz="UTC")) if pa.types.is_timestamp(field.type) else field
+        for field in batch.schema
+    ]
+    return batch.cast(pa.schema(fields))
