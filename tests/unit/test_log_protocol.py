@@ -56,7 +56,7 @@ def test_a_table_for_newer_writers_is_read_but_never_written(builder):
 def test_the_check_can_be_lifted_for_reading_only(builder):
     """B2."""
     with_protocol(builder, 999, 999)
-    log = builder.log(**{"spark__indextables__protocol__checkEnabled": "false"})
+    log = builder.log(spark__indextables__protocol__checkEnabled="false")
     assert [item.path for item in log.list_files()] == ["a"]
     with pytest.raises(ProtocolError, match="cannot be written"):
         log.add_files([add("b")])

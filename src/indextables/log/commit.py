@@ -96,7 +96,7 @@ def run_commit(plan: CommitPlan, look: Callable[[], Snapshot]) -> tuple[Committe
             return Committed(base.version, attempts, conflicts, written=False), base
         check_schema(plan, first, base, actions)
         lines = _finish(plan, base, actions, commit_id)
-        data = pack(NATIVE.encode_commit(lines), base.options.compression)
+        data = pack(NATIVE.encode_commit(lines), base.settings.compression)
         if put_version(base.source, base.version + 1, data, commit_id) is Outcome.LANDED:
             done = Committed(base.version + 1, attempts, conflicts, written=True, actions=lines)
             return done, _after(base, lines, len(data))
@@ -106,7 +106,7 @@ def run_commit(plan: CommitPlan, look: Callable[[], Snapshot]) -> tuple[Committe
         # One foreign version explains the conflict; more of them show a busy log, not a stuck one.
         if (
             newer.version > base.version + 1
-            and attempts < BUSY_FACTOR * base.options.transaction.max_attempts
+            and attempts < BUSY_FACTOR * base.settings.transaction.max_attempts
         ):
             stuck = 0
         base = newer
@@ -201,7 +201,7 @@ def _is_ours(source: LogSource, version: int, data: bytes, commit_id: str) -> bo
 
 
 def _pause(base: Snapshot, plan: CommitPlan, stuck: int, attempts: int) -> None:
-    transaction = base.options.transaction
+    transaction = base.settings.transaction
     if stuck >= transaction.max_attempts:
         raise AttemptsExhaustedError(
             f"{base.store.uri}: {plan.operation} lost the race for version {base.version + 1} and gave up "

@@ -31,6 +31,7 @@ def create_table(
     schema: Any,
     partition_columns: Sequence[str],
     configuration: Mapping[str, str],
+    *,
     table_id: str | None = None,
 ) -> int:
     """Write version 0 and return 0; where a table is, check that it agrees and return its version.

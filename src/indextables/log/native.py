@@ -8,6 +8,7 @@ from indextables.log.columnar import ColumnarEngine
 from indextables.log.dialect import NATIVE, Checkpoint
 from indextables.log.reading import LogSource, VersionCache
 from indextables.log.reference import ReferenceEngine
+from indextables.log.replay import ReplayEngine
 from indextables.log.snapshot import Snapshot
 from indextables.options import Options
 from indextables.runtime import Runtime
@@ -18,10 +19,10 @@ def native_source(
     store: Store, options: Options, runtime: Runtime, versions: VersionCache | None = None
 ) -> LogSource:
     """How a native log in a store is read."""
-    engines = {"reference": ReferenceEngine(), "columnar": ColumnarEngine()}
+    engines: dict[str, ReplayEngine] = {"reference": ReferenceEngine(), "columnar": ColumnarEngine()}
     return LogSource(store, NATIVE, NativeCheckpointReader(), engines, options, runtime, versions)
 
 
 def write_native_checkpoint(snapshot: Snapshot) -> Checkpoint:
     """Write a checkpoint of a snapshot and point to it."""
-    return write_checkpoint(snapshot, snapshot.options, snapshot.runtime.clock)
+    return write_checkpoint(snapshot, snapshot.settings, snapshot.runtime.clock)

@@ -19,6 +19,7 @@ from indextables.log.dialect import Checkpoint, Dialect
 from indextables.log.protocol import LEGACY, check_readable
 from indextables.log.reading import LogSource, State, load_state
 from indextables.log.replay import LiveFiles, ReplayEngine, ReplayMetrics, ReplayRequest, choose
+from indextables.log.table_options import with_table
 from indextables.log.tally import TALLY
 from indextables.model.actions import (
     AddAction,
@@ -111,6 +112,13 @@ class Snapshot:
     def options(self) -> Options:
         """The options it was opened with."""
         return self.source.options
+
+    @property
+    def settings(self) -> Options:
+        """The options with the table's own properties in the place of defaults; what writers follow."""
+        return self._once(
+            "settings", lambda: with_table(self.options, self.metadata.configuration, self.store.uri)
+        )
 
     @property
     def runtime(self) -> Runtime:

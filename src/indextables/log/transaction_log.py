@@ -44,7 +44,12 @@ class TransactionLog(LogHandle):
     ) -> int:
         """Create the table; where it exists with the same schema and partitioning nothing happens."""
         version = create_table(
-            self._source, lambda: self._newest(0), schema, partition_columns, properties or {}, table_id
+            self._source,
+            lambda: self._newest(0),
+            schema,
+            partition_columns,
+            properties or {},
+            table_id=table_id,
         )
         NEWS.announce(self.uri)
         return version
@@ -117,10 +122,10 @@ class TransactionLog(LogHandle):
 
     def cleanup(self, retention: RetentionOptions | None = None) -> CleanupResult:
         """Delete log files that have outlived their use."""
-        rules = retention or self.options.retention
+        snapshot = self._newest(0)
+        rules = retention or snapshot.settings.retention
         if not rules.cleanup_enabled:
             return CleanupResult()
-        snapshot = self._newest(0)
         result = run_cleanup(self._source, snapshot.version, self.runtime.clock.now_ms(), rules)
         if self._caches is not None:
             self._caches.version_list.invalidate()
@@ -168,7 +173,7 @@ class TransactionLog(LogHandle):
         return eligible(adds, self.snapshot().skips, self.runtime.clock.now_ms())
 
     def _write_checkpoint(self, snapshot: Snapshot) -> int:
-        if self.options.checkpoint.format == "parquet":
+        if snapshot.settings.checkpoint.format == "parquet":
             plan = _upgrade(READER_VERSION, WRITER_VERSION, (PARQUET_CHECKPOINT,))
             done, snapshot = run_commit(plan, lambda: self._newest(0))
             if done.written:
@@ -179,8 +184,7 @@ class TransactionLog(LogHandle):
 
     def _tidy(self, snapshot: Snapshot) -> None:
         """Checkpoint and clean up when due; the commit stands, so no failure here is the caller's."""
-        checkpoint = self.options.checkpoint
-        segment = snapshot.segment
+        checkpoint, segment = snapshot.settings.checkpoint, snapshot.segment
         if not checkpoint.enabled or not is_due(
             segment.version, segment.newest_checkpoint, checkpoint.interval
         ):
