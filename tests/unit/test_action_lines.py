@@ -8,6 +8,7 @@ import pickle
 
 import pytest
 
+from indextables.errors import CorruptLogError
 from indextables.log.dialect import decode_lines
 from indextables.model.actions import (
     AddAction,
@@ -43,15 +44,32 @@ def text_of(*actions) -> bytes:
 
 def one() -> AddAction:
     """An add nobody has looked at yet."""
-    found = decode_many(text_of(ADD))
+    found = decode_many(text_of(ADD), name="x", version=1)
     assert found is not None
     return found[0]
 
 
 def test_the_quick_reader_gives_the_actions_that_were_written():
     """A4: every field comes back equal, in order."""
-    assert decode_many(text_of(*ACTIONS)) == ACTIONS
-    assert decode_many(text_of(*ACTIONS)) == decode_lines(text_of(*ACTIONS), name="x", version=1)
+    assert decode_many(text_of(*ACTIONS), name="x", version=1) == ACTIONS
+    assert decode_many(text_of(*ACTIONS), name="x", version=1) == decode_lines(
+        text_of(*ACTIONS), name="x", version=1
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"cdc":{"path":"a"}}',
+        b'{"txn":{"appId":"a","version":1},"commitInfo":{}}',
+        b'{"add":{"path":"a"',
+        b"[]",
+        b'{"add":{}}',
+    ],
+)
+def test_lines_of_another_form_are_left_to_the_careful_reader(line):
+    """A10, A12: the quick reader never guesses."""
+    assert decode_many(line + b"\n", name="x", version=1) is None
 
 
 @pytest.mark.parametrize(
@@ -62,22 +80,27 @@ def test_the_quick_reader_gives_the_actions_that_were_written():
         b'{"add":{"path":"a","newField":1}}',
         b'{"add":{"path":"a","stats":{"numRecords":1}}}',
         b'{"add":{"path":"a","minValues":{"id":1}}}',
-        b'{"cdc":{"path":"a"}}',
-        b'{"txn":{"appId":"a","version":1},"commitInfo":{}}',
-        b'{"add":{"path":"a"',
-        b"[]",
-        b'{"add":{}}',
     ],
 )
-def test_lines_of_another_form_are_left_to_the_careful_reader(line):
-    """A10, A12: the quick reader never guesses."""
-    assert decode_many(line + b"\n") is None
+def test_fields_in_unusual_forms_are_read_as_the_careful_reader_reads_them(line):
+    """A12: the same reader reads them, later."""
+    text = line + b"\n"
+    assert decode_many(text, name="x", version=1) == decode_lines(text, name="x", version=1)
+
+
+def test_a_field_that_cannot_be_read_is_an_error_that_names_file_version_and_line():
+    """A10: at the first look at it."""
+    text = text_of(ADD) + b'{"add":{"path":"a","size":"big"}}\n'
+    found = decode_many(text, name="7.json", version=7)
+    assert found is not None
+    with pytest.raises(CorruptLogError, match=r"line 2 of 7\.json \(version 7\).*'size'"):
+        _ = found[1].size
 
 
 def test_blank_lines_and_line_ends_of_other_systems_are_fine():
     """A10: what the careful reader tolerates is read alike, by whichever of the two."""
     text = text_of(ADD).replace(b"\n", b"\r\n\n") + text_of(ADD)
-    assert (decode_many(text) or decode_lines(text, name="x", version=1)) == [ADD, ADD]
+    assert (decode_many(text, name="x", version=1) or decode_lines(text, name="x", version=1)) == [ADD, ADD]
 
 
 def test_an_add_not_looked_at_yet_behaves_like_any_add():

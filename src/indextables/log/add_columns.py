@@ -28,12 +28,12 @@ from indextables.storage.store import Store
 
 _PIECE_ROWS = 1 << 14
 STRUCTS = ("partition_values", "min", "max", "null_count")
-_WIRE = {
+WIRE = {
     "path": "path", "size": "size", "modification_time": "modificationTime", "num_records": "numRecords",
     "data_change": "dataChange", "index_offset": "hotcacheStartOffset", "index_length": "hotcacheLength",
     "tags": "tags", "partition_values": "partitionValues", "min": "minValues", "max": "maxValues",
 }  # fmt: skip
-_IN_STATS = {"num_records": "numRecords", "min": "minValues", "max": "maxValues", "null_count": "nullCount"}
+IN_STATS = {"num_records": "numRecords", "min": "minValues", "max": "maxValues", "null_count": "nullCount"}
 _ABSENT = {"size": 0, "modification_time": 0}
 _TAGS = pa.map_(pa.string(), pa.string())
 
@@ -135,7 +135,7 @@ def _wanted(leaves: Sequence[Leaf]) -> tuple[dict[str, list[str] | None], dict[s
     fields: dict[str, list[str] | None] = {}
     stats: dict[str, list[str] | None] = {}
     for leaf in leaves:
-        for names, home in ((_WIRE, fields), (_IN_STATS, stats)):
+        for names, home in ((WIRE, fields), (IN_STATS, stats)):
             name = names.get(leaf.column)
             if name is None:
                 continue
@@ -261,12 +261,12 @@ def _typed(leaf: Leaf, wire: Wire) -> pa.Array:
     if leaf.column == "null_count":
         return _number(_child(wire["stats.nullCount"], leaf.child))
     if leaf.column in {"min", "max"}:
-        name = _WIRE[leaf.column]
+        name = WIRE[leaf.column]
         text = _child(wire[name], leaf.child)
         if wire[name].null_count:
             text = pc.if_else(pc.is_null(wire[name]), _child(wire[f"stats.{name}"], leaf.child), text)
         return decode_stat_array(text, leaf.type)
-    found = _number(wire[_WIRE[leaf.column]])
+    found = _number(wire[WIRE[leaf.column]])
     if leaf.column == "num_records" and found.null_count:
         found = pc.coalesce(found, _number(wire["stats.numRecords"]))
     default = _ABSENT.get(leaf.column)

@@ -66,8 +66,8 @@ class ColumnarEngine:
             base.load(request.store, checkpoint, leaves, question.form)
         loaded = time.perf_counter()
         adds = sorted(request.tail.adds.values(), key=lambda add: add.path.encode())
-        places, _ = base.places([add.path for add in adds])
         live, gone = _live(base, request)
+        places, _ = base.places([add.path for add in adds])
         recent: Mask = np.ones(len(adds), dtype=np.bool_)
         metrics = PruneMetrics(int(live.sum()) + len(adds), 0, 0, int(live.sum()) + len(adds))
         if request.where is not None:

@@ -190,7 +190,7 @@ class NativeDialect:
     def decode_commit(self, data: bytes, *, name: str, version: int) -> list[Action]:
         """Read the stored bytes of a commit file; raises CorruptLogError naming file, version and line."""
         text = unpack(data, name=name)
-        actions = decode_many(text)
+        actions = decode_many(text, name=name, version=version)
         return decode_lines(text, name=name, version=version) if actions is None else actions
 
     def encode_commit(self, actions: Iterable[Action]) -> bytes:

@@ -10,6 +10,7 @@ import msgspec
 import pyarrow as pa
 
 from indextables.log.add_columns import Leaf
+from indextables.log.add_glimpse import glimpse
 from indextables.model.actions import AddAction
 from indextables.model.fields import decode_partition_array, decode_stat_array
 from indextables.model.stats import of_add
@@ -60,24 +61,33 @@ class _Shape:
         return [array.take(order) for array in self._arrays]
 
 
-def lay_out(adds: Sequence[AddAction], leaves: Sequence[Leaf]) -> list[pa.Array]:
+def lay_out(adds: Sequence[AddAction], leaves: tuple[Leaf, ...]) -> list[pa.Array]:
     """Adds in the files() form, one array per leaf, in the order given."""
+    columns = glimpse(adds, leaves)
+    if columns is None:
+        columns = _columns(adds, leaves)
+    return [_typed(leaf, values) for leaf, values in zip(leaves, columns, strict=True)]
+
+
+def _typed(leaf: Leaf, values: list[Any]) -> pa.Array:
+    if leaf.column == "partition_values":
+        return decode_partition_array(pa.array(values, pa.string()), leaf.type)
+    if leaf.column in {"min", "max"}:
+        return decode_stat_array(pa.array(values, pa.string()), leaf.type)
+    return pa.array(values, leaf.type)
+
+
+def _columns(adds: Sequence[AddAction], leaves: Sequence[Leaf]) -> list[list[Any]]:
     maps: dict[str, list[Mapping[str, Any]]] = {}
-    arrays = []
+    columns = []
     for leaf in leaves:
         if leaf.child is None:
-            arrays.append(pa.array([_PLAIN[leaf.column](add) for add in adds], leaf.type))
+            columns.append([_PLAIN[leaf.column](add) for add in adds])
             continue
         if leaf.column not in maps:
             maps[leaf.column] = [_MAPS[leaf.column](add) for add in adds]
-        values = [item.get(leaf.child) for item in maps[leaf.column]]
-        if leaf.column == "null_count":
-            arrays.append(pa.array(values, leaf.type))
-        elif leaf.column == "partition_values":
-            arrays.append(decode_partition_array(pa.array(values, pa.string()), leaf.type))
-        else:
-            arrays.append(decode_stat_array(pa.array(values, pa.string()), leaf.type))
-    return arrays
+        columns.append([item.get(leaf.child) for item in maps[leaf.column]])
+    return columns
 
 
 class _Counts(msgspec.Struct):

@@ -1,50 +1,34 @@
 """Many lines of a log file at once: the quick way from JSON to actions.
 
-A commit may hold thousands of adds of which a reader looks at the paths only.
-So lines are decoded by types taken from the actions themselves, and the fields
-of an add are moved into it at the first look at any of them. Lines that do not
-have exactly the expected form (an unknown field, a number written as text) are
-left to the reader of `actions`, which knows what to do with them or how to
-complain.
+A commit may hold thousands of adds and removes of which a reader looks at the
+paths only. So a line is checked to be JSON with one action and a path, and its
+other fields are read at the first look at any of them, by the same reader that
+reads lines one by one. What is not of that form is left to that reader at once.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, get_type_hints
+from typing import Any, TypeAlias
 
 import msgspec
 
+from indextables.errors import CorruptLogError
 from indextables.model.actions import KINDS, Action, AddAction, RemoveAction, action_from_wire
 
-
-def _typed(kind: type[Action]) -> Any:
-    """A struct with the wire names and types of an action, and nothing beside them."""
-    hints = get_type_hints(kind)
-    fields: list[Any] = []
-    for item in dataclasses.fields(kind):
-        if item.name == "extra":
-            continue
-        if item.default is not dataclasses.MISSING:
-            fields.append((item.name, hints[item.name], item.default))
-        elif item.default_factory is not dataclasses.MISSING:
-            default = msgspec.field(default_factory=item.default_factory)
-            fields.append((item.name, hints[item.name], default))
-        else:
-            fields.append((item.name, hints[item.name]))
-    return msgspec.defstruct(
-        f"{kind.__name__}Line", fields, rename="camel", forbid_unknown_fields=True, gc=False
-    )
+Source: TypeAlias = tuple[msgspec.Raw, str, int, int]
+"""The text of an action, the file and version it stands in, and the number of its line."""
 
 
-_ADD, _REMOVE = _typed(AddAction), _typed(RemoveAction)
+class _Keyed(msgspec.Struct, gc=False):
+    path: str
+
+
+_KEYED = msgspec.json.Decoder(_Keyed)
 _LINE = msgspec.defstruct(
     "Line",
-    [
-        (key, {"add": _ADD, "remove": _REMOVE}.get(key, msgspec.Raw) | msgspec.UnsetType, msgspec.UNSET)
-        for key in KINDS
-    ],
+    [(key, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for key in KINDS],
     forbid_unknown_fields=True,
     gc=False,
 )
@@ -52,95 +36,101 @@ _DECODER: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_LINE)
 _OTHERS = tuple(key for key in KINDS if key not in {"add", "remove"})
 
 
-def decode_many(text: bytes) -> list[Action] | None:
+def decode_many(text: bytes, *, name: str, version: int) -> list[Action] | None:
     """The actions of JSON lines in order; None when a line needs the careful reader."""
     try:
         lines = _DECODER.decode_lines(text)
+        return _actions(lines, name, version) if len(lines) == text.count(b"\n") else None
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    unset = msgspec.UNSET
+
+
+def _actions(lines: list[Any], name: str, version: int) -> list[Action] | None:
+    unset, path_of, add, remove = msgspec.UNSET, _KEYED.decode, _UNREAD_ADD, _UNREAD_REMOVE
     actions: list[Action] = []
-    for line in lines:
+    for number, line in enumerate(lines, start=1):
         if line.add is not unset:
-            actions.append(_unread(line.add))
+            actions.append(add(path_of(line.add).path, (line.add, name, version, number)))
         elif line.remove is not unset:
-            actions.append(RemoveAction(**{name: getattr(line.remove, name) for name in _REMOVE_FIELDS}))
+            actions.append(remove(path_of(line.remove).path, (line.remove, name, version, number)))
         else:
-            other = _other(line)
-            if other is None:
+            found = [key for key in _OTHERS if getattr(line, key) is not unset]
+            body = msgspec.json.decode(getattr(line, found[0])) if len(found) == 1 else None
+            action = None if body is None else action_from_wire(found[0], body)
+            if action is None:
                 return None
-            actions.append(other)
+            actions.append(action)
     return actions
 
 
-_REMOVE_FIELDS: tuple[str, ...] = _REMOVE.__struct_fields__
-_ADD_FIELDS: tuple[str, ...] = _ADD.__struct_fields__
+def source_of(action: Action) -> Source | None:
+    """The text of an action that has not been looked at yet; None for any other."""
+    known = _SOURCES.get(type(action))
+    return None if known is None else known(action)
 
 
-def _other(line: Any) -> Action | None:
-    found = [key for key in _OTHERS if getattr(line, key) is not msgspec.UNSET]
-    if len(found) != 1:
-        return None
-    body = msgspec.json.decode(getattr(line, found[0]))
-    return None if body is None else action_from_wire(found[0], body)
+def _unread(kind: type[Any], key: str) -> Callable[[str, Source], Any]:
+    """Make the class of actions of a kind that nobody has looked into, and the function that builds one.
 
-
-def _setter(name: str) -> Callable[[Any, Any], None]:
-    set_slot: Callable[[Any, Any], None] = getattr(AddAction, name).__set__
-    return set_slot
-
-
-_SETTERS = tuple((name, _setter(name)) for name in _ADD_FIELDS if name != "path")
-_SET_PATH, _SET_EXTRA, _LINE_OF = _setter("path"), _setter("extra"), AddAction.__dict__["extra"].__get__
-
-
-class _UnreadAdd(AddAction):
-    """An add of which only the path has been looked at; the decoded line waits in the slot of `extra`.
-
-    Any other attribute finds its slot empty and comes here, and from then on it is a plain AddAction.
+    The text waits in the slot of `extra`. Every other attribute but the path finds its slot empty and comes
+    to `__getattr__`, which reads the text; from then on the action is a plain one.
     """
+    slots = {item.name: getattr(kind, item.name) for item in dataclasses.fields(kind)}
+    set_path, set_source, source = slots["path"].__set__, slots["extra"].__set__, slots["extra"].__get__
 
-    __slots__ = ()
+    def read(action: Any) -> None:
+        raw, name, version, number = source(action)
+        try:
+            whole = action_from_wire(key, msgspec.json.decode(raw))
+        except CorruptLogError as bad:
+            raise CorruptLogError(
+                f"line {number} of {name} (version {version}) cannot be read: {bad.message}. "
+                "Restore the file from a backup, or rebuild the log with REPAIR.",
+                file=name, version=version, line=number,
+            ) from bad  # fmt: skip
+        for slot, descriptor in slots.items():
+            descriptor.__set__(action, getattr(whole, slot))
+        object.__setattr__(action, "__class__", kind)
 
-    def __getattr__(self, name: str) -> Any:
-        _read(self)
-        return getattr(self, name)
+    class Unread(kind):  # type: ignore[misc]
+        __slots__ = ()
+        __hash__ = kind.__hash__
 
-    @property
-    def extra(self) -> Any:
-        """No line decoded here has fields beyond the known ones."""
-        _read(self)
-        return self.extra
+        def __getattr__(self, name: str) -> Any:
+            read(self)
+            return getattr(self, name)
 
-    def __eq__(self, other: object) -> bool:
-        _read(self)
-        return self == other
+        @property
+        def extra(self) -> Any:
+            read(self)
+            return self.extra
 
-    __hash__ = AddAction.__hash__
+        def __eq__(self, other: object) -> bool:
+            read(self)
+            return bool(self == other)
 
-    def __repr__(self) -> str:
-        _read(self)
-        return repr(self)
+        def __repr__(self) -> str:
+            read(self)
+            return repr(self)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        _read(self)
-        return dataclasses.replace, (self,)
+        def __reduce__(self) -> tuple[Any, ...]:
+            read(self)
+            return dataclasses.replace, (self,)
+
+    # Whoever asks for its name learns what it is about to be.
+    Unread.__name__ = Unread.__qualname__ = kind.__name__
+    _SOURCES[Unread] = source
+    new = object.__new__
+
+    def build(path: str, text: Source) -> Any:
+        action = new(Unread)
+        set_path(action, path)
+        set_source(action, text)
+        return action
+
+    return build
 
 
-# Whoever asks for its name learns what it is about to be.
-_UnreadAdd.__name__ = _UnreadAdd.__qualname__ = AddAction.__name__
-
-
-def _unread(line: Any) -> AddAction:
-    add = object.__new__(_UnreadAdd)
-    _SET_PATH(add, line.path)
-    _SET_EXTRA(add, line)
-    return add
-
-
-def _read(add: AddAction) -> None:
-    line = _LINE_OF(add)
-    for name, set_slot in _SETTERS:
-        set_slot(add, getattr(line, name))
-    _SET_EXTRA(add, {})
-    object.__setattr__(add, "__class__", AddAction)
+_SOURCES: dict[type[Any], Callable[[Any], Source]] = {}
+_UNREAD_ADD = _unread(AddAction, "add")
+_UNREAD_REMOVE = _unread(RemoveAction, "remove")
