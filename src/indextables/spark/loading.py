@@ -96,7 +96,9 @@ def frame_of_snapshot(
     return rows if columns is None else rows.select(*(f"`{name}`" for name in columns))
 
 
-def _frame(spark: Any, snapshot: Snapshot, settings: Settings, way: str, columns: Sequence[str] | None) -> Any:
+def _frame(
+    spark: Any, snapshot: Snapshot, settings: Settings, way: str, columns: Sequence[str] | None
+) -> Any:
     if way == "arrow":
         from indextables.spark.arrow_scan import arrow_frame
 

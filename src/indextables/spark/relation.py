@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
@@ -61,6 +61,8 @@ class RelationSpec:
     """What explain shows."""
     schema_json: str
     partition_columns: tuple[str, ...]
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Options of the Parquet reader beyond those every read has."""
 
 
 class PlannerCallback:
@@ -133,7 +135,7 @@ def native_frame(spark: SparkSession, spec: RelationSpec, planner: FilePlanner) 
         schema,
         getattr(getattr(jvm.scala, "None$"), "MODULE$"),
         datasources.parquet.ParquetFileFormat(),
-        jvm.PythonUtils.toScalaMap(_READ_OPTIONS),
+        jvm.PythonUtils.toScalaMap({**_READ_OPTIONS, **spec.options}),
         session,
     )
     return DataFrame(session.baseRelationToDataFrame(relation), spark)
