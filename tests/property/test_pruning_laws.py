@@ -12,8 +12,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.file_tables import files_table
-from support.spark_meaning import truth
 
 from indextables.model.fields import encode_partition
 from indextables.model.stats import MARKER, collect, truncate_statistics
@@ -22,6 +20,8 @@ from indextables.predicate import coerce
 from indextables.predicate.prune import Verdict, prune_file, prune_table
 from indextables.predicate.rows import mask
 from indextables.predicate.tree import And, Column, Constant, IsNull, IsTrue, Literal, Not, Or, Unknown
+from support.file_tables import files_table
+from support.spark_meaning import truth
 
 NAN, INF = math.nan, math.inf
 CHARS = ["a", "b", " ", "?", "é", "\ud7ff", "\ue000", "\ufffd", "\U0001f600", "\U0010ffff"]

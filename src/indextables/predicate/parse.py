@@ -41,6 +41,26 @@ from indextables.predicate.tree import (
 _COMPARISONS = {"EQ": "=", "NullSafeEQ": "<=>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
 _NEGATED = {"NEQ": "=", "NullSafeNEQ": "<=>"}
 _MATCHES = {"StartsWith": "startswith", "EndsWith": "endswith", "Contains": "contains"}
+_UNDERSTOOD = frozenset(
+    {"this", "expression", "expressions", "low", "high", "to", "is_string", "safe", "query", "unnest",
+     "quoted", "table", "db", "catalog"}
+)  # fmt: skip
+"""The fields of sqlglot's nodes that are read here; any other that is set changes the meaning."""
+_BINARY = ("this", "expression")
+# What a node of the syntax tree may carry. Anything more changes its meaning in a way not known here.
+_ARGUMENTS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys([*_COMPARISONS, *_NEGATED, *_MATCHES, "And", "Or", "Is", "Escape", "Dot"], _BINARY),
+    **dict.fromkeys(["Paren", "Not", "Neg", "Boolean", "HexString", "RawString"], ("this",)),
+    **dict.fromkeys(["Cast", "TryCast"], ("this", "to")),
+    "Like": ("this", "expression", "negate"),
+    "Between": ("this", "low", "high"),
+    "In": ("this", "expressions"),
+    "Null": (),
+    "Anonymous": ("this", "expressions"),
+    "Concat": ("expressions",),
+    "Literal": ("this", "is_string"),
+    "Column": ("this", "table", "db", "catalog"),
+}
 
 
 def as_node(where: str | Expr | Node | None, schema: pa.Schema, time_zone: str = "UTC") -> Node | None:
@@ -107,6 +127,15 @@ def _joined(tokens: list[Any], text: str) -> list[Any]:
     return kept
 
 
+def _kind(item: Any) -> str:
+    """Return the name of a node's class; Unsupported when it carries more than is understood."""
+    name = type(item).__name__
+    known = _ARGUMENTS.get(name, ())
+    if any(value and key not in known for key, value in item.args.items()):
+        raise Unsupported
+    return name
+
+
 class _Reader:
     """Walks sqlglot's tree."""
 
@@ -122,7 +151,7 @@ class _Reader:
             return Unknown(item.sql(dialect="spark"))
 
     def _predicate(self, item: Any) -> Node:
-        name = type(item).__name__
+        name = _kind(item)
         if name == "Paren":
             return self.predicate(item.this)
         if name in {"And", "Or"}:
@@ -151,13 +180,13 @@ class _Reader:
     def _function(self, name: str, item: Any) -> Node:
         if name in _MATCHES:
             return coerce.match(_MATCHES[name], self._operand(item.this), self._literal(item.expression))
-        if name == "Like" and type(item.expression).__name__ not in {"Any", "All"}:
-            return coerce.like(self._operand(item.this), self._literal(item.expression))
-        if name == "Escape" and type(item.this).__name__ == "Like":
+        if name == "Like":
+            return self._like(item, "\\")
+        if name == "Escape" and _kind(item.this) == "Like":
             escape = self._literal(item.expression).value
             if not isinstance(escape, str) or len(escape) != 1:
                 raise PredicateError("ESCAPE takes one character", part=item.sql(dialect="spark"))
-            return coerce.like(self._operand(item.this.this), self._literal(item.this.expression), escape)
+            return self._like(item.this, escape)
         if (
             name == "Anonymous"
             and str(item.this).lower() in {"isnull", "isnotnull"}
@@ -173,6 +202,23 @@ class _Reader:
             )
         return coerce.compare("=", operand, Literal(True, pa.bool_()), self._zone)
 
+    def _like(self, item: Any, escape: str) -> Node:
+        found = coerce.like(self._operand(item.this), self._literal(item.expression), escape)
+        return Not(found) if item.args.get("negate") else found
+
+    def _like(self, item: Any) -> Node:
+        """Read LIKE and NOT LIKE; sqlglot keeps the NOT inside."""
+        like, escape = item, "\\"
+        if type(item).__name__ == "Escape":
+            like, escape = item.this, self._literal(item.expression).value
+            if not isinstance(escape, str) or len(escape) != 1:
+                raise PredicateError("ESCAPE takes one character", part=item.sql(dialect="spark"))
+        if type(like).__name__ != "Like" or type(like.expression).__name__ in {"Any", "All"}:
+            raise Unsupported
+        _require_understood(like, "negate")
+        found = coerce.like(self._operand(like.this), self._literal(like.expression), escape)
+        return Not(found) if like.args.get("negate") else found
+
     def _comparison(self, op: str, left: Any, right: Any) -> Node:
         if self._is_value(left):
             op, left, right = FLIPPED[op], right, left
@@ -180,7 +226,7 @@ class _Reader:
             raise Unsupported
         if self._is_value(left):
             return self._fold(op, left, right)
-        if type(right).__name__ in {"Boolean", "Null"} and self._is_condition(left):
+        if _kind(right) in {"Boolean", "Null"} and self._is_condition(left):
             return self._condition_is(op, left, right)
         return coerce.compare(op, self._operand(left), self._literal(right), self._zone)
 
@@ -196,7 +242,7 @@ class _Reader:
         return Constant(value=bool(truth))
 
     def _is_condition(self, item: Any) -> bool:
-        name = type(item).__name__
+        name = _kind(item)
         if name == "Paren":
             return self._is_condition(item.this)
         return (
@@ -209,14 +255,14 @@ class _Reader:
 
     def _condition_is(self, op: str, left: Any, right: Any) -> Node:
         condition = self.predicate(left)
-        wanted = None if type(right).__name__ == "Null" else bool(right.this)
+        wanted = None if _kind(right) == "Null" else bool(right.this)
         if wanted is None or op not in {"=", "<=>"}:
             raise Unsupported
         meant = condition if wanted else Not(condition)
         return meant if op == "=" else IsTrue(meant)
 
     def _is(self, item: Any) -> Node:
-        kind = type(item.expression).__name__
+        kind = _kind(item.expression)
         if kind == "Null":
             return self._is_null(item.this)
         if kind == "Boolean":
@@ -232,37 +278,35 @@ class _Reader:
         return IsNull(operand)
 
     def _in(self, item: Any) -> Node:
-        if item.args.get("query") or item.args.get("unnest") or not item.expressions:
-            raise Unsupported
-        if not all(self._is_value(value) for value in item.expressions):
+        if not item.expressions or not all(self._is_value(value) for value in item.expressions):
             raise Unsupported
         literals = [self._literal(value) for value in item.expressions]
         return coerce.in_list(self._operand(item.this), literals, self._zone)
 
     def _is_value(self, item: Any) -> bool:
-        name = type(item).__name__
+        name = _kind(item)
         if name in {"Paren", "Neg", "Cast", "TryCast"}:
             return self._is_value(item.this)
         if name == "Concat":
-            return all(type(piece).__name__ == "Literal" for piece in item.expressions)
+            return all(_kind(piece) == "Literal" for piece in item.expressions)
         return name in {"Literal", "Boolean", "Null", "HexString", "RawString"}
 
     def _operand(self, item: Any) -> Operand:
-        name = type(item).__name__
+        name = _kind(item)
         if name == "Paren":
             return self._operand(item.this)
         if name in {"Column", "Dot"}:
             return self._column(item)
-        if name in {"Cast", "TryCast"} and not item.args.get("safe"):
+        if name in {"Cast", "TryCast"}:
             return coerce.cast_operand(self._operand(item.this), self._type(item), self._zone)
         raise Unsupported
 
     def _column(self, item: Any) -> Column:
         names: list[str] = []
-        while type(item).__name__ == "Dot":
+        while _kind(item) == "Dot":
             names.insert(0, item.expression.name)
             item = item.this
-        if type(item).__name__ != "Column":
+        if _kind(item) != "Column":
             raise Unsupported
         return resolve([part.name for part in item.parts] + names, self._schema)
 
@@ -274,7 +318,7 @@ class _Reader:
         return found
 
     def _literal(self, item: Any) -> Literal:
-        name = type(item).__name__
+        name = _kind(item)
         if name == "Paren":
             return self._literal(item.this)
         if name == "Null":
@@ -292,13 +336,13 @@ class _Reader:
             return self._negated(item.this)
         if name == "Literal":
             return Literal(item.this, pa.string()) if item.is_string else _number(item.this)
-        if name in {"Cast", "TryCast"} and not item.args.get("safe"):
+        if name in {"Cast", "TryCast"}:
             return self._cast(item)
         raise Unsupported
 
     def _negated(self, item: Any) -> Literal:
         """Read `-128Y`, whose digits alone would not fit its type, as one literal."""
-        suffixed = type(item).__name__ == "TryCast" and type(item.this).__name__ == "Literal"
+        suffixed = _kind(item) == "TryCast" and _kind(item.this) == "Literal"
         if suffixed and not item.this.is_string:
             return self._cast(item, _negative(_number(item.this.this)))
         return _negative(self._literal(item))
@@ -307,12 +351,18 @@ class _Reader:
         kind = self._type(item)
         inner = inner or self._literal(item.this)
         words = item.sql(dialect="spark")
-        if type(item).__name__ == "Cast" and kind == TIMESTAMP_NTZ and names_zone(str(inner.value)):
+        if _kind(item) == "Cast" and kind == TIMESTAMP_NTZ and names_zone(str(inner.value)):
             raise PredicateError(f"{words}: a TIMESTAMP_NTZ has no zone", part=words)
         try:
             return Literal(cast_value(inner.value, inner.type, kind, self._zone), kind)
         except ValueError as bad:
             raise PredicateError(f"{words}: {bad}", part=words) from bad
+
+
+def _require_understood(item: Any, *more: str) -> None:
+    """Refuse a node with something in it that nobody here would look at."""
+    if any(value and key not in _UNDERSTOOD and key not in more for key, value in item.args.items()):
+        raise Unsupported
 
 
 def _number(text: str) -> Literal:
