@@ -7,7 +7,7 @@ one snapshot share what was read of the checkpoint.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,7 +22,7 @@ from indextables.log.delta_paths import LOG_DIR
 from indextables.log.delta_replay import DeltaColumnarEngine, DeltaReferenceEngine, DeltaRequest
 from indextables.log.delta_times import version_at
 from indextables.log.reading import LogSource, State, load_state
-from indextables.log.replay import ReplayEngine
+from indextables.log.replay import LiveFiles, ReplayEngine, choose
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import MetadataAction, ProtocolAction
 from indextables.options import Options
@@ -73,6 +73,24 @@ class DeltaSnapshot(Snapshot):
     def request(self, where: Node | None = None, columns: frozenset[str] | None = None) -> DeltaRequest:
         """What an engine is asked for this version."""
         return self._request(self.state, where, columns, explain=False)
+
+    def replay_by(self, columns: DeltaColumns, where: Node | None, names: frozenset[str]) -> LiveFiles:
+        """Replay with other names for the table's columns, in the predicate and in the answer."""
+        engines = {**self.source.engines, **self.runtime.engines}
+        engine: ReplayEngine = engines[choose(self.options, self.num_files_hint, engines.keys())]
+
+        def ask(state: State) -> LiveFiles:
+            request = self._request(state, where, names, explain=False)
+            return engine.replay(
+                replace(
+                    request,
+                    schema=columns.schema,
+                    partition_columns=columns.partition_columns,
+                    delta=columns,
+                )
+            )
+
+        return self._sound(ask)
 
     def _request(
         self, state: State, where: Node | None, columns: frozenset[str] | None, *, explain: bool

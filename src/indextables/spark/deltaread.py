@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from indextables.errors import TableError
 from indextables.log.delta_snapshot import DeltaSnapshot
 from indextables.model.fields import normalise_schema
 from indextables.options import Options
 from indextables.predicate.parse import as_node
 from indextables.runtime import Runtime
 from indextables.spark import engine
-from indextables.spark.call_options import settings_for
+from indextables.spark.call_options import session_zone, settings_for
+from indextables.spark.delta_scan import scan
+from indextables.spark.filters import filtered
 from indextables.spark.session import runtime_of
 
 
@@ -32,3 +35,15 @@ def apply_skipping(frame: Any, schema: Any, where: Any) -> Any:
     partitions = frame.schema["partition_values"].dataType if "partition_values" in frame.columns else None
     names = frozenset(getattr(partitions, "names", ()))
     return engine.skip(frame, as_node(where, known, "UTC"), names)
+
+
+def read(spark: Any, snapshot: DeltaSnapshot, where: Any) -> Any:
+    """The live rows, filtered exactly."""
+    if not snapshot.metadata.schema_string:
+        raise TableError(
+            f"{snapshot.store.uri} has no schema at version {snapshot.version}, so it has no rows to read",
+            uri=snapshot.store.uri,
+        )
+    zone = session_zone(spark)
+    node = as_node(where, snapshot.schema, zone)
+    return filtered(scan(spark, snapshot, node), where, snapshot.schema, zone)

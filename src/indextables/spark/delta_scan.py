@@ -1,0 +1,256 @@
+"""The rows of a Delta table through Spark's own Parquet reader.
+
+Files are chosen per query by the log, as for our own tables. Inside, columns
+go by their physical names; the outermost projection gives them their logical
+ones. Files with a deletion vector are read apart: each carries its number, and
+an anti-join with the deleted (file, row) pairs, which executors decode from
+the vectors, leaves the live rows.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql import types as T  # noqa: N812 - its usual name
+
+from indextables.log.delta_columns import (
+    FIELD_ID,
+    PHYSICAL_NAME,
+    DeltaColumns,
+    columns_of,
+    physical_name,
+)
+from indextables.log.delta_snapshot import DeltaSnapshot
+from indextables.log.delta_vectors import DeletionVector, deleted_rows
+from indextables.log.replay import LiveFiles
+from indextables.predicate.tree import Node, all_of
+from indextables.predicate.typed import from_typed
+from indextables.spark.answer import Answer
+from indextables.spark.arrow_scan import frame_of_tasks, shared_out
+from indextables.spark.planning import hadoop_paths
+from indextables.spark.relation import RelationSpec, native_frame
+from indextables.spark.workers import default_width
+from indextables.storage.store import StoreSpec, open_store
+
+FILE, ROW = "__indextables_file", "__indextables_row"
+_PARQUET_ID = "parquet.field.id"
+_BY_ID = {"spark.sql.parquet.fieldId.read.enabled": "true"}
+_KEPT_METADATA = ("__CHAR_VARCHAR_TYPE_STRING", "__COLLATIONS")
+
+
+def scan(spark: Any, snapshot: DeltaSnapshot, where: Node | None) -> DataFrame:
+    """The live rows, by logical names; `where` decides which deletion vectors are worth decoding."""
+    document = json.loads(snapshot.metadata.schema_string)
+    table = T.StructType.fromJson({**document, "fields": _without_void(document["fields"])})
+    physical = _physical(document["fields"], snapshot.columns.mode)
+    columns = _physical_columns(snapshot, physical)
+    vectors = _vectors(snapshot, where)
+    common = _Planner(snapshot, columns, frozenset())
+    frames = []
+    if len(vectors) < common.count_files(where):
+        clean = replace(common, hidden=frozenset((file.path, file.id) for file in vectors))
+        frames.append(_relation(spark, snapshot, physical, columns, clean))
+    if vectors or not frames:
+        frames.append(_without_deleted(spark, snapshot, physical, columns, vectors))
+    frame = frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
+    return frame.select(*(_logical(field, physical[at]) for at, field in enumerate(table.fields)))
+
+
+@dataclass(frozen=True, slots=True)
+class VectorOfFile:
+    """A data file some of whose rows are deleted."""
+
+    path: str
+    id: str
+    vector: DeletionVector
+
+
+@dataclass(frozen=True, slots=True)
+class _Planner:
+    """Chooses the files of one query by physical names; `hidden` or `only` restrict them."""
+
+    snapshot: DeltaSnapshot
+    columns: DeltaColumns
+    hidden: frozenset[tuple[str, str | None]]
+    only: Mapping[tuple[str, str | None], int] | None = None
+
+    def plan(self, filters: Sequence[Mapping[str, Any]]) -> Answer:
+        """The files that may hold rows for all these typed filters."""
+        nodes = [from_typed(tree, self.columns.schema) for tree in filters]
+        names = {"path", "dv", "size", "modification_time", "partition_values"}
+        found = self._replay(all_of(nodes) if nodes else None, names)
+        files = found.files
+        numbers: list[int] = []
+        if self.only is not None:
+            keys = _keys(files)
+            numbers = [self.only[key] for key in keys if key in self.only]
+            files = files.filter(pa.array([key in self.only for key in keys], pa.bool_()))
+        elif self.hidden:
+            files = files.filter(pa.array([key not in self.hidden for key in _keys(files)], pa.bool_()))
+        values = files.column("partition_values").combine_chunks()
+        partitions = [pc.struct_field(values, [at]) for at in range(len(self.columns.partition_columns))]
+        if self.only is not None:
+            partitions.append(pa.array(numbers, pa.int32()))
+        return Answer(
+            considered=found.metrics.considered,
+            paths=hadoop_paths(self.snapshot.store, files.column("path")),
+            sizes=files.column("size"),
+            modified_ms=files.column("modification_time").cast(pa.int64()),
+            partitions=tuple(partitions),
+        )
+
+    def size_bytes(self) -> int:
+        """Bytes of the whole version."""
+        sizes = self._replay(None, {"size"}).files.column("size")
+        return max(1, pc.sum(sizes, min_count=0).as_py())
+
+    def count_files(self, where: Node | None) -> int:
+        """How many files a predicate leaves."""
+        return self.snapshot.plan(where, columns=("path",)).files.num_rows
+
+    def _replay(self, node: Node | None, names: set[str]) -> LiveFiles:
+        return self.snapshot.replay_by(self.columns, node, frozenset(names))
+
+
+def _keys(files: pa.Table) -> list[tuple[str, str | None]]:
+    return list(zip(files.column("path").to_pylist(), files.column("dv").to_pylist(), strict=True))
+
+
+def _vectors(snapshot: DeltaSnapshot, where: Node | None) -> list[VectorOfFile]:
+    if "deletionVectors" not in (snapshot.protocol.reader_features or ()):
+        return []
+    files = snapshot.plan(where, columns=("dv", "deletion_vector")).files
+    marked = files.filter(files.column("dv").is_valid()).to_pylist()
+    return [VectorOfFile(row["path"], row["dv"], DeletionVector(**row["deletion_vector"])) for row in marked]
+
+
+def _without_deleted(
+    spark: Any,
+    snapshot: DeltaSnapshot,
+    physical: Sequence[Mapping[str, Any]],
+    columns: DeltaColumns,
+    vectors: Sequence[VectorOfFile],
+) -> DataFrame:
+    """Rows of the files with deletion vectors, the deleted ones left out."""
+    only = {(file.path, file.id): number for number, file in enumerate(vectors)}
+    number = {"name": FILE, "type": "integer", "nullable": False, "metadata": {}}
+    planner = _Planner(snapshot, columns, frozenset(), only)
+    rows = _relation(spark, snapshot, [*physical, number], columns, planner, (FILE,))
+    rows = rows.select("*", F.col("_metadata.row_index").alias(ROW))
+    numbered = list(enumerate(file.vector for file in vectors))
+    tasks = shared_out(numbered, default_width(spark), lambda item: item[1].size_bytes)
+    deleted = frame_of_tasks(spark, _Decoder(snapshot.store.spec()), tasks, "file int, row long")
+    same = (rows[FILE] == deleted["file"]) & (rows[ROW] == deleted["row"])
+    return rows.join(deleted, same, "left_anti").drop(FILE, ROW)
+
+
+@dataclass(frozen=True, slots=True)
+class _Decoder:
+    """What a task runs to decode deletion vectors."""
+
+    spec: StoreSpec
+
+    def __call__(self, vectors: Sequence[tuple[int, DeletionVector]]) -> Iterator[pa.RecordBatch]:
+        store = open_store(self.spec)
+        for number, vector in vectors:
+            rows = deleted_rows(store, vector).cast(pa.int64())
+            yield pa.record_batch({"file": pa.repeat(pa.scalar(number, pa.int32()), len(rows)), "row": rows})
+
+
+def _relation(
+    spark: Any,
+    snapshot: DeltaSnapshot,
+    fields: Sequence[Mapping[str, Any]],
+    columns: DeltaColumns,
+    planner: _Planner,
+    extra: tuple[str, ...] = (),
+) -> DataFrame:
+    spec = RelationSpec(
+        root=snapshot.store.spark_uri("").rstrip("/"),
+        identity=f"delta {snapshot.metadata.id}@{snapshot.version} {snapshot.store.uri} {uuid.uuid4()}",
+        label=f"{snapshot.store.uri} version {snapshot.version}",
+        schema_json=json.dumps({"type": "struct", "fields": list(fields)}),
+        partition_columns=(*columns.partition_columns, *extra),
+        options=_BY_ID if snapshot.columns.mode == "id" else {},
+    )
+    return native_frame(spark, spec, planner)
+
+
+def _without_void(fields: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [field for field in fields if field["type"] != "void"]
+
+
+def _physical(fields: Sequence[Mapping[str, Any]], mode: str) -> list[dict[str, Any]]:
+    """Fields of a schema document as the files have them: physical names, ids where they decide, nullable."""
+    return [
+        {
+            "name": physical_name(field, mode),
+            "type": _physical_type(field["type"], mode),
+            "nullable": True,
+            "metadata": _metadata(field, mode),
+        }
+        for field in _without_void(fields)
+    ]
+
+
+def _physical_type(kind: Any, mode: str) -> Any:
+    if not isinstance(kind, dict):
+        return kind
+    if kind["type"] == "struct":
+        return {"type": "struct", "fields": _physical(kind["fields"], mode)}
+    if kind["type"] == "array":
+        return {**kind, "elementType": _physical_type(kind["elementType"], mode), "containsNull": True}
+    value = _physical_type(kind["valueType"], mode)
+    return {
+        **kind,
+        "keyType": _physical_type(kind["keyType"], mode),
+        "valueType": value,
+        "valueContainsNull": True,
+    }
+
+
+def _metadata(field: Mapping[str, Any], mode: str) -> dict[str, Any]:
+    given = field.get("metadata") or {}
+    kept = {name: given[name] for name in _KEPT_METADATA if name in given}
+    return {**kept, _PARQUET_ID: given[FIELD_ID]} if mode == "id" and FIELD_ID in given else kept
+
+
+def _physical_columns(snapshot: DeltaSnapshot, fields: Sequence[Mapping[str, Any]]) -> DeltaColumns:
+    """The table's columns with physical names for logical ones."""
+    names = snapshot.columns.physical_partitions()
+    metadata = replace(
+        snapshot.metadata,
+        schema_string=json.dumps({"type": "struct", "fields": list(fields)}),
+        partition_columns=tuple(names[name] for name in snapshot.columns.partition_columns),
+        configuration={},
+    )
+    return columns_of(snapshot.protocol, metadata)
+
+
+def _logical(field: T.StructField, physical: Mapping[str, Any]) -> Any:
+    """A column under its logical name, fields inside it included; casting a struct renames by position."""
+    metadata = {
+        key: value for key, value in (field.metadata or {}).items() if key not in {FIELD_ID, PHYSICAL_NAME}
+    }
+    column = F.col("`" + physical["name"].replace("`", "``") + "`")
+    if isinstance(field.dataType, (T.StructType, T.ArrayType, T.MapType)):
+        column = column.cast(_nullable(field.dataType))
+    return column.alias(field.name, metadata=metadata)
+
+
+def _nullable(kind: T.DataType) -> T.DataType:
+    if isinstance(kind, T.StructType):
+        return T.StructType([T.StructField(field.name, _nullable(field.dataType)) for field in kind.fields])
+    if isinstance(kind, T.ArrayType):
+        return T.ArrayType(_nullable(kind.elementType))
+    if isinstance(kind, T.MapType):
+        return T.MapType(_nullable(kind.keyType), _nullable(kind.valueType))
+    return kind
