@@ -45,6 +45,7 @@ PAGES_SCHEMA = pa.schema(
         ("crc", pa.uint32()),
     ]
 )
+ROWS_PER_PAGE = 1024
 DICTIONARY = -1
 """The `first_row` of a dictionary page, which holds no rows."""
 

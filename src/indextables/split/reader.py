@@ -23,7 +23,7 @@ from indextables.model.fields import decode_partition_array
 from indextables.split.assemble import Skeleton, read_pages
 from indextables.split.index_cache import PAGES, SKELETON, Entry, entry_key
 from indextables.split.layout import Manifest, SplitRef, read_footer
-from indextables.split.pages import PageMap
+from indextables.split.pages import ROWS_PER_PAGE, PageMap
 from indextables.split.source import Source
 from indextables.split.thrift import ThriftError
 from indextables.storage.store import Store
@@ -154,8 +154,6 @@ class SplitReader:
 
     def plan(self, rows: Sequence[int]) -> str:
         """How wanted rows are fetched: single `pages`, whole `row_groups`, or a `scan` of everything."""
-        from indextables.split.writer import ROWS_PER_PAGE
-
         wanted = {group for group, _ in groupby(self._group_of(rows))}
         total = sum(self.manifest.group_rows[group] for group in wanted)
         if len(rows) * ROWS_PER_PAGE <= PAGE_SHARE * total:

@@ -1,15 +1,30 @@
 """Ranges and prefixes of words as regular expressions, which is how the index is asked for them.
 
 Words are ordered by code point. Every character is written as a number, so that
-none has a meaning of its own.
+none has a meaning of its own. The automaton behind an expression may only have so
+many states, so the caller keeps bounds short.
 """
 
 from __future__ import annotations
 
 REST = "(?s:.)*"
-NEVER = "[^\\x{0}-\\x{10ffff}]"
 _LAST = 0x10FFFF
 _BEFORE_SURROGATES, _AFTER_SURROGATES = 0xD7FF, 0xE000
+
+
+class _Choices:
+    """Alternatives: words given whole, and beginnings after which anything may follow."""
+
+    def __init__(self) -> None:
+        self.whole: list[str] = []
+        self.begun: list[str] = []
+
+    def pattern(self, head: str = "") -> str | None:
+        """All alternatives after a common beginning; None when there are none."""
+        parts = [*self.whole]
+        if self.begun:
+            parts.append(f"(?:{'|'.join(self.begun)}){REST}")
+        return f"{_plain(head)}(?:{'|'.join(parts)})" if parts else None
 
 
 def starting(prefix: str) -> str:
@@ -19,57 +34,47 @@ def starting(prefix: str) -> str:
 
 def between(lower: str | None, upper: str | None, *, include_lower: bool, include_upper: bool) -> str | None:
     """Words within bounds, of which None is open; None when there can be none."""
-    if lower is None and upper is None:
-        return REST
+    choices = _Choices()
     if upper is None:
-        return _at_least(lower or "", include_lower)
+        _at_least(choices, "", lower or "", include=include_lower or lower is None)
+        return choices.pattern()
     if lower is None:
-        return _either(_at_most(upper, include_upper))
+        _at_most(choices, "", upper, include=include_upper)
+        return choices.pattern()
     shared = 0
     while shared < min(len(lower), len(upper)) and lower[shared] == upper[shared]:
         shared += 1
     head, low, high = lower[:shared], lower[shared:], upper[shared:]
     if not low:
-        choices = _at_most(high, include_upper)
-        if high and not include_lower:
-            choices = choices[1:]
-        elif not high and not (include_lower and include_upper):
-            choices = []
-        return _plain(head) + _either(choices) if choices else None
-    if not high or low[0] > high[0]:
-        return None
-    choices = [_plain(low[0]) + _at_least(low[1:], include_lower)]
-    inner = _class(_next(low[0]), _previous(high[0]))
-    if inner is not None:
-        choices.append(inner + REST)
-    tail = _at_most(high[1:], include_upper)
-    if tail:
-        choices.append(_plain(high[0]) + _either(tail))
-    return _plain(head) + _either(choices)
+        _at_most(choices, "", high, include=include_upper)
+        if not include_lower:
+            choices.whole = [word for word in choices.whole if word]
+    elif high and low[0] <= high[0]:
+        _at_least(choices, low[0], low[1:], include=include_lower)
+        inner = _class(_next(low[0]), _previous(high[0]))
+        if inner is not None:
+            choices.begun.append(inner)
+        _at_most(choices, high[0], high[1:], include=include_upper)
+    return choices.pattern(head)
 
 
-def _at_least(bound: str, include: bool) -> str:
-    choices = [_plain(bound) + (REST if include else "(?s:.)+")]
+def _at_least(choices: _Choices, head: str, bound: str, *, include: bool) -> None:
+    whole = _plain(head + bound)
+    choices.begun.append(whole if include else f"{whole}(?s:.)")
     for at, char in enumerate(bound):
         above = _class(_next(char), _LAST)
         if above is not None:
-            choices.append(_plain(bound[:at]) + above + REST)
-    return _either(choices)
+            choices.begun.append(_plain(head + bound[:at]) + above)
 
 
-def _at_most(bound: str, include: bool) -> list[str]:
-    """The choices for words up to a bound, the empty word first."""
-    choices: list[str] = []
+def _at_most(choices: _Choices, head: str, bound: str, *, include: bool) -> None:
     for at, char in enumerate(bound):
-        choices.append(_plain(bound[:at]))
+        choices.whole.append(_plain(head + bound[:at]))
         below = _class(0, _previous(char))
         if below is not None:
-            choices.append(_plain(bound[:at]) + below + REST)
-    return [*choices, _plain(bound)] if include else choices
-
-
-def _either(choices: list[str]) -> str:
-    return f"(?:{'|'.join(choices)})" if choices else NEVER
+            choices.begun.append(_plain(head + bound[:at]) + below)
+    if include:
+        choices.whole.append(_plain(head + bound))
 
 
 def _plain(text: str) -> str:

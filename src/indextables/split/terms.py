@@ -19,8 +19,9 @@ from indextables.split.tokens import ID_MARK, bucket, is_id, json_mark, json_wor
 
 LONGEST_TERM = 65_530
 """Bytes of the longest word the index can hold."""
-LONGEST_PATTERN = 200
-"""Characters of the longest range bound or prefix that is worth turning into an automaton."""
+LONGEST_PREFIX = 200
+LONGEST_BOUND = 24
+"""Longer prefixes and range bounds would make automata that the index refuses."""
 MARKS = "marks"
 """The hidden field that marks rows: `n<i>` where field i is null, `v<i>` where it must be checked."""
 _LARGEST = (1 << 63) - 1
@@ -149,16 +150,15 @@ class Compiler:
 
     def _prefixed(self, node: Words, name: str, item: IndexField, terms: Sequence[Bounds]) -> Bounds:
         start = json_word(node.path or "", node.prefix or "") if item.kind == JSON else node.prefix or ""
-        if len(start) > LONGEST_PATTERN:
-            return self._maybe(self.make.all_query())
-        choices = [self.make.regex_query(self.schema, name, starting(start))]
+        choices = [self.make.regex_query(self.schema, name, starting(start[:LONGEST_PREFIX]))]
         if node.whole is not None:
             whole = json_word(node.path or "", node.whole) if item.kind == JSON else node.whole
             choices.append(self.make.term_query(self.schema, name, whole, item.record))
         last = self._either(choices)
         if terms:
             return self._maybe(self._combine([*(term.upper for term in terms), last], [], []))
-        return self._maybe(last) if item.tokenizer == "compact_ids" else self._exact(last)
+        doubtful = item.tokenizer == "compact_ids" or len(start) > LONGEST_PREFIX
+        return self._maybe(last) if doubtful else self._exact(last)
 
     def _between(self, node: Between, name: str, item: IndexField) -> Bounds:
         if item.kind == FAST:
@@ -166,15 +166,13 @@ class Compiler:
         if item.kind == JSON:
             # Leaves of one path may hold numbers and text; the path narrows the rows, their values decide.
             return self._maybe(self._exists(Exists(node.column, node.path), name))
-        if max(len(node.lower or ""), len(node.upper or "")) > LONGEST_PATTERN:
-            return self._maybe(self.make.all_query())
-        pattern = between(
-            node.lower, node.upper, include_lower=node.include_lower, include_upper=node.include_upper
-        )
+        lower, upper = (None if len(end or "") > LONGEST_BOUND else end for end in (node.lower, node.upper))
+        pattern = between(lower, upper, include_lower=node.include_lower, include_upper=node.include_upper)
         if pattern is None:
             return self._exact(self.make.empty_query())
         found = self.make.regex_query(self.schema, name, pattern)
-        return self._maybe(found) if item.tokenizer == "compact_ids" else self._exact(found)
+        doubtful = item.tokenizer == "compact_ids" or (lower, upper) != (node.lower, node.upper)
+        return self._maybe(found) if doubtful else self._exact(found)
 
     def _typed_range(self, node: Between, name: str) -> Any:
         lower, upper = node.lower, node.upper

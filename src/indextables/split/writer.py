@@ -24,13 +24,12 @@ from indextables.split.assemble import skeleton_bytes
 from indextables.split.index_cache import PAGES, SKELETON
 from indextables.split.index_spec import JSON, TEXT, IndexSpec
 from indextables.split.layout import TAIL, Footer, Manifest, finish
-from indextables.split.pages import map_pages, pages_bytes
+from indextables.split.pages import ROWS_PER_PAGE, map_pages, pages_bytes
 from indextables.split.tantivy_index import IndexBuilder
 from indextables.split.thrift import decode
 
 ROWS_PER_GROUP = 32_768
 BYTES_PER_GROUP = 32 << 20
-ROWS_PER_PAGE = 1024
 BYTES_PER_PAGE = 1 << 20
 DICTIONARY_BYTES = 64 << 10
 """A dictionary is read along with any page of its column, so it stays small."""

@@ -1,0 +1,144 @@
+"""Splits for tests: built through the real write path, searched, and damaged on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from indextables.model.actions import AddAction
+from indextables.options import Options
+from indextables.split.build import write_splits
+from indextables.split.index_spec import IndexSpec, from_options
+from indextables.split.layout import Manifest, SplitRef, read_footer
+from indextables.split.query import parse_query
+from indextables.split.search import SearchMetrics, count_split, hits_split, search_split
+from indextables.split.source import Source
+from indextables.storage.store import Store, open_store
+
+
+@dataclass(frozen=True)
+class Built:
+    """One split in a directory of its own, with the settings it was built with."""
+
+    store: Store
+    add: AddAction
+    schema: pa.Schema
+    spec: IndexSpec
+    options: Options
+
+    @property
+    def path(self) -> Path:
+        local = self.store.local_path(self.add.path)
+        assert local is not None
+        return Path(local)
+
+    @property
+    def ref(self) -> SplitRef:
+        return SplitRef.of(self.add)
+
+    @property
+    def manifest(self) -> Manifest:
+        return read_footer(Source(self.store, self.add.path), self.ref).manifest
+
+    def seen_with(self, options: Mapping[str, Any]) -> Built:
+        """The same split in a table with other index settings."""
+        other = Options.of({**options, "indexCache.dir": self.options.search.cache_dir})
+        return replace(self, options=other, spec=from_options(other, self.schema))
+
+    def copy(self, directory: Path) -> Built:
+        """The same bytes under another root, so that nothing remembered applies."""
+        other = open_store(directory)
+        local = other.local_path(self.add.path)
+        assert local is not None
+        Path(local).parent.mkdir(parents=True, exist_ok=True)
+        Path(local).write_bytes(self.path.read_bytes())
+        return replace(self, store=other)
+
+    def hits(
+        self, query: str, note: list[SearchMetrics] | None = None, columns: Sequence[str] | None = None
+    ) -> list[int]:
+        parsed = parse_query(query, self.spec, self.schema, columns)
+        noted = [] if note is None else note
+        return hits_split(
+            self.store, self.ref, parsed, self.schema, options=self.options, note=noted.append
+        ).to_pylist()
+
+    def count(self, query: str, note: list[SearchMetrics] | None = None, **more: Any) -> int:
+        parsed = parse_query(query, self.spec, self.schema)
+        noted = [] if note is None else note
+        return count_split(
+            self.store, self.ref, parsed, self.schema, options=self.options, note=noted.append, **more
+        )
+
+    def search(
+        self,
+        query: str,
+        columns: Sequence[str] | None = None,
+        note: list[SearchMetrics] | None = None,
+        **more: Any,
+    ) -> pa.Table:
+        parsed = parse_query(query, self.spec, self.schema)
+        wanted = self.schema.names if columns is None else columns
+        noted = [] if note is None else note
+        parts = list(
+            search_split(
+                self.store,
+                self.ref,
+                parsed,
+                self.schema,
+                wanted,
+                options=self.options,
+                note=noted.append,
+                **more,
+            )
+        )
+        empty = pa.schema([self.schema.field(name) for name in wanted]).empty_table()
+        return pa.concat_tables(parts) if parts else empty
+
+
+def build_split(
+    directory: Path,
+    rows: pa.Table,
+    options: Mapping[str, Any] | None = None,
+    partition_columns: Sequence[str] = (),
+) -> Built:
+    """Write rows as one split."""
+    (built,) = build_all(directory, rows, options, partition_columns)
+    return built
+
+
+def build_all(
+    directory: Path,
+    rows: pa.Table,
+    options: Mapping[str, Any] | None = None,
+    partition_columns: Sequence[str] = (),
+) -> list[Built]:
+    """Write rows as splits."""
+    resolved = Options.of({"indexCache.dir": str(directory / "cache"), **(options or {})})
+    spec = from_options(resolved, rows.schema)
+    store = open_store(directory / "table")
+    adds = list(
+        write_splits(rows.to_batches(), rows.schema, partition_columns, spec, resolved, store, table_id="t")
+    )
+    return [Built(store, add, rows.schema, spec, resolved) for add in adds]
+
+
+def flip(path: Path, offset: int, bit: int = 0) -> None:
+    """Turn over one bit of a file."""
+    data = bytearray(path.read_bytes())
+    data[offset] ^= 1 << bit
+    path.write_bytes(bytes(data))
+
+
+def index_bytes(built: Built) -> list[tuple[int, int]]:
+    """Where the files of the tantivy index lie in a split: offset and length."""
+    manifest = built.manifest
+    return [
+        (manifest.offset + file.offset, file.length)
+        for name, file in manifest.files.items()
+        if name not in ("pages.arrow", "skeleton.thrift") and file.length
+    ]
