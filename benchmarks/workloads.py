@@ -161,7 +161,7 @@ def write_native(directory: Path, workload: ReplayWorkload, form: str) -> None:
     log = it.TransactionLog.open(str(directory), {"checkpoint.enabled": "false", "checkpoint.format": form})
     log.initialize(SCHEMA_JSON, ["date"])
     snapshot = log.snapshot()
-    head = {"protocol": _fields(snapshot.protocol), "metaData": _fields(snapshot.metadata)}
+    head = {"protocol": _fields(snapshot.protocol), "metaData": _fields(snapshot.metadata), "order": "path"}
     files = sorted((File(number) for number in range(workload.files)), key=lambda file: file.path)
     chunks = (
         join_lines([_line(file.native()) for file in files[begin : begin + CHUNK_LINES]])

@@ -303,6 +303,6 @@ def check_increasing(paths: pa.Array, previous: str | None) -> bool:
     return bool(pc.all(pc.less(paths[:-1], paths[1:]), min_count=0).as_py())
 
 
-def corrupt(name: str, bad: Exception) -> CorruptLogError:
-    """The error for a checkpoint whose adds cannot be read."""
-    return CorruptLogError(f"{name} cannot be read: {bad}. The checkpoint is damaged.", file=name)
+def disordered(name: str) -> CorruptLogError:
+    """The error for a checkpoint whose adds are not in the order it promises."""
+    return CorruptLogError(f"{name} is damaged: its paths are not in ascending order", file=name)

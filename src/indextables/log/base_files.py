@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError
-from indextables.log.add_columns import Leaf, TableForm, Unusual, check_increasing
+from indextables.log.add_columns import Leaf, TableForm, Unusual, check_increasing, disordered
 from indextables.log.checkpoint import OpenCheckpoint, open_checkpoint
 from indextables.log.dialect import Checkpoint
 from indextables.storage.store import Store
@@ -65,7 +65,6 @@ class BaseFiles:
         """Row at which each piece begins, and the number of rows."""
         self.bytes_read = 0
         self._pieces: dict[Leaf, list[pa.Array]] = {}
-        self._order: Rows | None = None
         self._firsts: list[bytes] = []
         self._paths: list[PathSequence] = []
         self._places: dict[str, tuple[int, bool]] = {}
@@ -110,38 +109,26 @@ class BaseFiles:
                 home.append(array)
         found = dict(zip(leaves, pieces, strict=True))
         if PATH in found:
-            self._set_paths(found.pop(PATH))
+            self._set_paths(found.pop(PATH), opened.name)
         self.bytes_read += opened.size_bytes + sum(part.size_in_bytes for part in opened.parts or ())
         for leaf in list(found):
             self._pieces[leaf] = self._fitted(found.pop(leaf), leaf)
 
-    def _set_paths(self, pieces: list[pa.Array]) -> None:
+    def _set_paths(self, pieces: list[pa.Array], name: str) -> None:
         pieces = [piece for piece in pieces if len(piece)]
         if not _is_increasing(pieces):
-            pieces = self._sort(pieces)
+            raise disordered(name)
         self._pieces[PATH] = pieces
         self.starts = np.cumsum([0, *map(len, pieces)], dtype=np.int64)
         self._paths = [PathSequence(piece) for piece in pieces]
         self._firsts = [paths[0] for paths in self._paths]
 
-    def _sort(self, pieces: list[pa.Array]) -> list[pa.Array]:
-        """Bring a checkpoint of another writer into path order; of two adds of a path the later counts."""
-        paths = pa.concat_arrays(pieces)
-        order = pc.sort_indices(paths).to_numpy()
-        ordered = paths.take(pa.array(order))
-        # The sort is stable, so the last of equal paths is the one that came last.
-        last = pc.not_equal(ordered[:-1], ordered[1:]).to_numpy(zero_copy_only=False)
-        self._order = order[np.append(last, True)]
-        return [paths.take(pa.array(self._order))]
-
     def _fitted(self, pieces: list[pa.Array], leaf: Leaf) -> list[pa.Array]:
-        """A column in the pieces and the order that the paths have."""
+        """A column in the pieces that the paths have."""
         sizes = [len(piece) for piece in pieces if len(piece)]
-        if self._order is None and sizes == list(np.diff(self.starts)):
+        if sizes == list(np.diff(self.starts)):
             return [piece for piece in pieces if len(piece)]
         whole = pa.concat_arrays(pieces) if pieces else pa.nulls(0, leaf.type)
-        if self._order is not None:
-            whole = whole.take(pa.array(self._order))
         if len(whole) != len(self):
             raise CorruptLogError(
                 f"a checkpoint gave {len(self)} paths and {len(whole)} values of {leaf.column}"

@@ -20,6 +20,8 @@ from indextables.storage.envelope import unpack_members
 
 OPENING = b'"add":[\n'
 CLOSING = b"]}\n"
+ORDER = "path"
+"""What `order` says in the head of a document whose adds are sorted, which other writers need not know."""
 PART_OPENING = b"{" + OPENING
 _HEAD_BYTES = 64 << 10
 
@@ -70,7 +72,7 @@ def read_document(data: bytes, name: str, *, workers: int = 1) -> Document:
     first = next(members, b"")
     if first.endswith(OPENING):
         head = _decode_head(first, name)
-        if head is not None:
+        if head is not None and _is_ours(first, head):
             return Document(head, _checked_end(members, name))
     text = first + b"".join(members)
     laid_out = _split_plain(text, name)
@@ -94,6 +96,11 @@ def _decode_head(opening: bytes, name: str) -> Mapping[str, Any] | None:
     if not isinstance(head, dict) or head.pop("add", None) != []:
         raise CorruptLogError(f"{name} is no checkpoint document", file=name)
     return head
+
+
+def _is_ours(opening: bytes, head: Mapping[str, Any]) -> bool:
+    """Whether the adds stand in path order, each path once: only then can they be read as they come."""
+    return opening == PART_OPENING or head.get("order") == ORDER
 
 
 def _checked_end(members: Iterator[bytes], name: str) -> Iterator[bytes]:
@@ -123,7 +130,7 @@ def _split_plain(text: bytes, name: str) -> Document | None:
     if not text.endswith(CLOSING):
         return None
     head = _decode_head(text[:begin], name)
-    if head is None:
+    if head is None or not _is_ours(text[:begin], head):
         return None
     lines = text[begin : len(text) - len(CLOSING)]
     return Document(head, cut_text(_ended(lines)) if lines else iter(()))

@@ -26,9 +26,10 @@ from indextables.errors import CorruptLogError, NotFoundError
 from indextables.log.add_columns import TableForm
 from indextables.log.add_lines import line_paths
 from indextables.log.checkpoint import NativeCheckpointReader, Part, open_checkpoint
+from indextables.log.checkpoint_json import ORDER
 from indextables.log.checkpoint_parts import JsonParts, ParquetParts, Parts
 from indextables.log.dialect import NATIVE, Checkpoint, Hint, LogFile
-from indextables.log.live_lines import Unsorted, live_lines, sorted_live_lines
+from indextables.log.live_lines import live_lines
 from indextables.log.protocol import PARQUET_CHECKPOINT
 from indextables.log.segment import HINT_NAME, read_hint
 from indextables.log.snapshot import Snapshot
@@ -86,6 +87,7 @@ def _head(snapshot: Snapshot, options: Options, now_ms: int) -> dict[str, Any]:
         "metaData": _wire(snapshot.metadata),
         "mergeskip": [_wire(skip) for skip in skips],
         "txn": [_wire(txn) for txn in txns],
+        "order": ORDER,
     }
 
 
@@ -96,12 +98,8 @@ def _wire(action: Action) -> dict[str, Any]:
 def _create(snapshot: Snapshot, options: Options, clock: Clock, form: str) -> Written:
     head = _head(snapshot, options, clock.now_ms())
     with tempfile.TemporaryDirectory(prefix="indextables-checkpoint-") as directory:
-        try:
-            parts = _new_parts(snapshot, options, form, head, Path(directory))
-            parts.write_all(live_lines(snapshot, options))
-        except Unsorted:
-            parts = _new_parts(snapshot, options, form, head, Path(directory))
-            parts.write_all(sorted_live_lines(snapshot, options))
+        parts = _new_parts(snapshot, options, form, head, Path(directory))
+        parts.write_all(live_lines(snapshot, options))
         return _publish(snapshot, form, head, parts)
 
 

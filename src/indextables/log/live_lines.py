@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.log.add_columns import check_increasing
+from indextables.log.add_columns import check_increasing, disordered
 from indextables.log.add_lines import (
     CHUNK_LINES,
-    LINE_END,
     encode_add,
     join_lines,
     line_array,
@@ -26,10 +25,6 @@ from indextables.model.stats import truncate_add
 from indextables.options import Options
 
 
-class Unsorted(Exception):  # noqa: N818 - not an error, a reason to sort first
-    """The checkpoint was not written in path order, or names a path twice."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Recent:
     """The tail: lines of its adds in path order, and every path it touched."""
@@ -40,7 +35,7 @@ class _Recent:
 
 
 def live_lines(snapshot: Snapshot, options: Options) -> Iterator[pa.BinaryArray]:
-    """Chunks of lines, each path once, ascending; `Unsorted` when the checkpoint does not allow that."""
+    """Chunks of lines, each path once, ascending."""
     state = snapshot.state
     recent = _recent(snapshot)
     done = 0
@@ -52,7 +47,7 @@ def live_lines(snapshot: Snapshot, options: Options) -> Iterator[pa.BinaryArray]
                 continue
             paths = line_paths(lines, name)
             if not check_increasing(paths, previous):
-                raise Unsorted
+                raise disordered(name)
             previous = paths[-1].as_py()
             upto = bisect_left(recent.paths, previous.encode(), lo=done)
             yield _shortened(_merge(lines, paths, recent, done, upto), snapshot, options, name)
@@ -60,24 +55,6 @@ def live_lines(snapshot: Snapshot, options: Options) -> Iterator[pa.BinaryArray]
     for begin in range(done, len(recent.paths), CHUNK_LINES):
         lines = recent.lines[begin : min(begin + CHUNK_LINES, len(recent.paths))]
         yield _shortened(lines, snapshot, options, "the log's tail")
-
-
-def sorted_live_lines(snapshot: Snapshot, options: Options) -> Iterator[pa.BinaryArray]:
-    """The same from a checkpoint in any order, which takes memory for all its lines."""
-    checkpoint = snapshot.segment.checkpoint
-    assert checkpoint is not None
-    name = checkpoint.files[0].name
-    live: dict[str, bytes] = {}
-    for lines in open_checkpoint(snapshot.store, checkpoint).lines():
-        live.update(zip(line_paths(lines, name).to_pylist(), lines.to_pylist(), strict=True))
-    for path in snapshot.state.tail.removed:
-        live.pop(str(path), None)
-    for add in snapshot.state.tail.adds.values():
-        live[add.path] = encode_add(add) + LINE_END
-    paths = sorted(live, key=str.encode)
-    for begin in range(0, len(paths), CHUNK_LINES):
-        chunk = b"".join(live[path] for path in paths[begin : begin + CHUNK_LINES])
-        yield _shortened(line_array(chunk, name), snapshot, options, name)
 
 
 def _recent(snapshot: Snapshot) -> _Recent:
