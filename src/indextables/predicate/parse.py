@@ -41,11 +41,6 @@ from indextables.predicate.tree import (
 _COMPARISONS = {"EQ": "=", "NullSafeEQ": "<=>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
 _NEGATED = {"NEQ": "=", "NullSafeNEQ": "<=>"}
 _MATCHES = {"StartsWith": "startswith", "EndsWith": "endswith", "Contains": "contains"}
-_UNDERSTOOD = frozenset(
-    {"this", "expression", "expressions", "low", "high", "to", "is_string", "safe", "query", "unnest",
-     "quoted", "table", "db", "catalog"}
-)  # fmt: skip
-"""The fields of sqlglot's nodes that are read here; any other that is set changes the meaning."""
 _BINARY = ("this", "expression")
 # What a node of the syntax tree may carry. Anything more changes its meaning in a way not known here.
 _ARGUMENTS: dict[str, tuple[str, ...]] = {
@@ -206,19 +201,6 @@ class _Reader:
         found = coerce.like(self._operand(item.this), self._literal(item.expression), escape)
         return Not(found) if item.args.get("negate") else found
 
-    def _like(self, item: Any) -> Node:
-        """Read LIKE and NOT LIKE; sqlglot keeps the NOT inside."""
-        like, escape = item, "\\"
-        if type(item).__name__ == "Escape":
-            like, escape = item.this, self._literal(item.expression).value
-            if not isinstance(escape, str) or len(escape) != 1:
-                raise PredicateError("ESCAPE takes one character", part=item.sql(dialect="spark"))
-        if type(like).__name__ != "Like" or type(like.expression).__name__ in {"Any", "All"}:
-            raise Unsupported
-        _require_understood(like, "negate")
-        found = coerce.like(self._operand(like.this), self._literal(like.expression), escape)
-        return Not(found) if like.args.get("negate") else found
-
     def _comparison(self, op: str, left: Any, right: Any) -> Node:
         if self._is_value(left):
             op, left, right = FLIPPED[op], right, left
@@ -357,12 +339,6 @@ class _Reader:
             return Literal(cast_value(inner.value, inner.type, kind, self._zone), kind)
         except ValueError as bad:
             raise PredicateError(f"{words}: {bad}", part=words) from bad
-
-
-def _require_understood(item: Any, *more: str) -> None:
-    """Refuse a node with something in it that nobody here would look at."""
-    if any(value and key not in _UNDERSTOOD and key not in more for key, value in item.args.items()):
-        raise Unsupported
 
 
 def _number(text: str) -> Literal:
