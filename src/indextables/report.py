@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
@@ -75,7 +76,7 @@ def gather_facts(log: TransactionLog, snapshot: Snapshot | None = None) -> Facts
 def render_report(facts: Facts) -> str:
     """The page."""
     state = facts.state
-    name = state.table_path.rstrip("/").rpartition("/")[2] or state.table_path
+    name = unquote(state.table_path.rstrip("/").rpartition("/")[2]) or state.table_path
     sections = [
         _section("What to do", _advice_list(facts.advice)),
         _section("Columns", _columns(state)),

@@ -27,9 +27,7 @@ def cli() -> None:
 def main() -> None:
     """Run the command line; the only place where an error becomes an exit code."""
     try:
-        cli(standalone_mode=False)
-    except click.exceptions.Exit as wanted:
-        sys.exit(wanted.exit_code)
+        code = cli(standalone_mode=False)
     except click.ClickException as wrong:
         wrong.show()
         sys.exit(2)
@@ -43,10 +41,11 @@ def main() -> None:
     except Error as error:
         render.complain(error.message)
         sys.exit(2 if isinstance(error, _TYPED_WRONG) else 1)
+    sys.exit(code or 0)
 
 
 @cli.command()
-@click.option("--rows", type=click.IntRange(min=1000), default=300_000, show_default=True)
+@click.option("--rows", type=click.IntRange(min=1000), default=200_000, show_default=True)
 @click.option(
     "--dir", "directory", type=click.Path(file_okay=False), help="Keep the table in this directory."
 )

@@ -1,0 +1,46 @@
+"""The part of the tour that runs in Spark: SQL with a search inside, and a maintenance command."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import sys
+from typing import Any
+
+from indextables import connect
+from indextables.cli.demo import Tour
+
+
+def tour_spark(tour: Tour) -> None:
+    """Open a local session and ask the same table there."""
+    tour.title("The same table in Spark")
+    spark, seconds = tour.timed(_session)
+    tour.say(f"A local session took {seconds:.0f} s to start.")
+    try:
+        _ask(tour, spark)
+    finally:
+        spark.stop()
+
+
+def _session() -> Any:
+    # The executors must be this Python, with the packages it has.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    logging.getLogger("py4j").setLevel(logging.ERROR)
+    module = importlib.import_module("pyspark.sql")
+    builder = module.SparkSession.builder.master("local[2]").appName("indextables demo")
+    builder = builder.config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
+    return connect(builder.config("spark.driver.host", "127.0.0.1").getOrCreate())
+
+
+def _ask(tour: Tour, spark: Any) -> None:
+    spark.read.format("indextables").load(tour.uri).createOrReplaceTempView("events")
+    text = "SELECT service, count(*) AS n FROM events WHERE message indexquery 'timeout' GROUP BY service"
+    rows, seconds = tour.timed(lambda: sorted(spark.sql(text).collect()))
+    tour.say(text)
+    tour.say(f"{', '.join(f'{row.service} {row.n:,}' for row in rows)} in {seconds:.1f} s.")
+    statement = f"DESCRIBE INDEXTABLES HISTORY '{tour.uri}'"
+    history = spark.sql(statement).collect()
+    tour.say(statement)
+    tour.say(f"{len(history)} versions, the newest by {history[0].operation}.")
