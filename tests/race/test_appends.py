@@ -10,7 +10,7 @@ import pytest
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
 from support.builder import SCHEMA
-from support.servers import s3_server  # noqa: F401 - a fixture
+from support.servers import azure_server, s3_server  # noqa: F401 - fixtures
 
 PROCESSES = 8
 APPENDS = 50
@@ -85,3 +85,11 @@ def test_processes_append_to_one_table_on_s3(s3_server):  # noqa: F811 - a fixtu
     TransactionLog.open(uri, options).initialize(SCHEMA)
     reported = run(uri, options, 4, 10)
     check(uri, options, reported, 4, 10)
+
+
+def test_processes_append_to_one_table_on_azure(azure_server):  # noqa: F811 - a fixture
+    """E2: the same on Azure, where its emulator can run."""
+    uri, options = f"{azure_server.root}/appends", dict(azure_server.options)
+    TransactionLog.open(uri, options).initialize(SCHEMA)
+    reported = run(uri, options, 3, 5)
+    check(uri, options, reported, 3, 5)

@@ -115,13 +115,14 @@ def run_commit(plan: CommitPlan, look: Callable[[], Snapshot]) -> tuple[Committe
 def put_version(source: LogSource, version: int, data: bytes, commit_id: str) -> Outcome:
     """Create a version file, and find out what happened when the store cannot say."""
     path = source.path(NATIVE.commit_name(version))
+    failed: StorageError | None = None
     try:
         if source.store.put_if_absent(path, data):
             return Outcome.LANDED
-    except StorageError as failed:
-        return _settle(source, version, data, commit_id, failed)
-    # A store that repeats a request whose reply got lost finds its own file in the way.
-    return Outcome.LANDED if _is_ours(source, version, data, commit_id) else Outcome.TAKEN
+    except StorageError as error:
+        failed = error
+    # Also where the store says "exists": one that repeats a request whose reply got lost finds its own file.
+    return _settle(source, version, data, commit_id, failed)
 
 
 def delay_ms(transaction: TransactionOptions, failures: int, jitter: float) -> float:
@@ -173,11 +174,16 @@ def _finish(
     return (*actions, *txn, info)
 
 
-def _settle(source: LogSource, version: int, data: bytes, commit_id: str, failed: StorageError) -> Outcome:
-    """After a failed put: ours landed, somebody else's did, or none did and the failure stands."""
+def _settle(
+    source: LogSource, version: int, data: bytes, commit_id: str, failed: StorageError | None
+) -> Outcome:
+    """After a put that did not say yes: ours landed, another did, or none did and the failure stands."""
     try:
         ours = _is_ours(source, version, data, commit_id)
     except NotFoundError:
+        if failed is None:
+            # Two writers got in each other's way and neither won; the next attempt will tell.
+            return Outcome.TAKEN
         raise CommitError(
             f"{source.store.uri}: version {version} could not be written and nothing was committed: {failed}",
             version=version, outcome="absent", uri=source.store.uri,
@@ -187,7 +193,7 @@ def _settle(source: LogSource, version: int, data: bytes, commit_id: str, failed
             f"{source.store.uri}: whether version {version} was written is unknown, the store cannot be "
             f"reached: {unreachable}. Look for commitId {commit_id} in the history before writing again.",
             version=version, outcome="unknown", commit_id=commit_id, uri=source.store.uri,
-        ) from failed  # fmt: skip
+        ) from failed or unreachable  # fmt: skip
     return Outcome.LANDED if ours else Outcome.TAKEN
 
 
