@@ -1,0 +1,168 @@
+"""Every maintenance statement through `spark.sql`, and plain SQL that only looks like one."""
+
+import pyarrow as pa
+import pytest
+
+import indextables as it
+from indextables.errors import CommandError
+from support.statements import DRY_RUNS, STATEMENTS, make_table
+from support.upkeep import fingerprint
+
+pytestmark = pytest.mark.spark
+
+SPARK_NAMES = {
+    pa.string(): "string",
+    pa.int64(): "bigint",
+    pa.int32(): "int",
+    pa.bool_(): "boolean",
+    pa.float64(): "double",
+    pa.timestamp("ms", tz="UTC"): "timestamp",
+    pa.map_(pa.string(), pa.string()): "map<string,string>",
+    pa.list_(pa.string()): "array<string>",
+}
+
+
+@pytest.fixture
+def path(tmp_path):
+    make_table(str(tmp_path / "t"))
+    return str(tmp_path / "t")
+
+
+@pytest.fixture
+def view(spark, path):
+    spark.read.format("indextables").load(path).createOrReplaceTempView("kept_events")
+    yield "kept_events"
+    spark.catalog.dropTempView("kept_events")
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_a_statement_returns_a_dataframe_with_exactly_its_columns(spark, path, statement):
+    frame = spark.sql(statement.format(t=path))
+    assert frame.dtypes == [(name, SPARK_NAMES[kind]) for name, kind in STATEMENTS[statement]]
+    rows = frame.collect()
+    if "status" in frame.columns:
+        assert {row.status for row in rows} <= {"SUCCESS", "NO ACTION"}
+
+
+@pytest.mark.parametrize("statement", DRY_RUNS)
+def test_a_dry_run_leaves_the_directory_byte_identical(spark, path, tmp_path, statement):
+    before = fingerprint(tmp_path)
+    spark.conf.set("spark.indextables.purge.retentionCheckEnabled", "false")
+    try:
+        (row,) = spark.sql(statement.format(t=path)).collect()
+    finally:
+        spark.conf.unset("spark.indextables.purge.retentionCheckEnabled")
+    assert row.status == "DRY RUN"
+    assert fingerprint(tmp_path) == before
+
+
+def test_a_view_of_a_table_can_be_named(spark, path, view):
+    (row,) = spark.sql(f"MERGE SPLITS {view} DRY RUN").collect()
+    assert (row.table_path, row.merged_files) == (it.Table.open(path).uri, 4)
+    assert spark.sql(f"DESCRIBE INDEXTABLES STATE `{view}`").first().num_rows == 20
+
+
+def test_a_view_of_something_else_is_refused(spark):
+    spark.range(3).createOrReplaceTempView("plain_numbers")
+    with pytest.raises(CommandError, match="not a view of an IndexTables table"):
+        spark.sql("CHECKPOINT INDEXTABLES plain_numbers")
+
+
+def test_a_syntax_error_is_ours_and_shows_where(spark):
+    """J8: a syntax error shows line, column and what was expected."""
+    with pytest.raises(CommandError, match=r"Line 2, column 4.*LOCATION"):
+        spark.sql("REPAIR INDEXFILES TRANSACTION LOG '/a'\nAT LOCATON '/b'")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "REPAIR TABLE kept",
+        "DESCRIBE kept",
+        "DROP TABLE kept",
+        "TRUNCATE TABLE kept",
+        "DELETE FROM kept WHERE id = 1",
+    ],
+)
+def test_plain_sql_with_the_same_words_goes_to_spark(spark, statement):
+    with pytest.raises(Exception) as caught:
+        spark.sql(statement)
+    assert not isinstance(caught.value, it.Error), "Spark itself answered"
+
+
+def test_describe_and_drop_of_sparks_own_tables_still_work(spark, tmp_path):
+    spark.sql(f"CREATE TABLE indextables (id INT, state STRING) USING parquet LOCATION '{tmp_path}/p'")
+    try:
+        assert [row.col_name for row in spark.sql("DESCRIBE indextables").collect()] == ["id", "state"]
+        spark.sql("TRUNCATE TABLE indextables")
+    finally:
+        spark.sql("DROP TABLE indextables")
+
+
+def test_it_sql_with_a_session_knows_views_and_session_settings(spark, path, view):
+    spark.conf.set("spark.indextables.merge.targetBytes", "1")
+    try:
+        assert it.sql(f"MERGE SPLITS {view} DRY RUN", spark=spark)["merge_groups"].to_pylist() == [0]
+    finally:
+        spark.conf.unset("spark.indextables.merge.targetBytes")
+    assert it.sql(f"MERGE SPLITS {view} DRY RUN", spark=spark)["merge_groups"].to_pylist() == [2]
+
+
+def test_merge_on_the_executors_keeps_rows_and_searches(spark, path):
+    frame = spark.read.format("indextables").load(path)
+    before = sorted(map(tuple, frame.collect()))
+    found = it.Table.open(path).count(query="message:happened")
+    (row,) = spark.sql(f"MERGE SPLITS '{path}'").collect()
+    assert (row.status, row.merged_files, row.merge_groups) == ("SUCCESS", 4, 2)
+    after = spark.read.format("indextables").load(path)
+    assert sorted(map(tuple, after.collect())) == before
+    assert it.Table.open(path).count(query="message:happened") == found
+    assert len(after.inputFiles()) == 2
+
+
+def test_delete_on_the_executors_is_exact(spark, path):
+    (row,) = spark.sql(f"DELETE FROM INDEXTABLES '{path}' WHERE id IN (2, 4) OR id > 17").collect()
+    assert row.rows_deleted == 4
+    ids = [r.id for r in spark.read.format("indextables").load(path).select("id").collect()]
+    assert sorted(ids) == [i for i in range(18) if i not in (2, 4)]
+
+
+def test_the_whole_manual_recovery_in_spark(spark, tmp_path, path):
+    """The specification's workflow: repair, back up, swap, verify."""
+    from pathlib import Path
+
+    root = Path(path)
+    spark.sql(f"CHECKPOINT INDEXTABLES '{path}'")
+    before = spark.read.format("indextables").load(path).count()
+    (checkpoint,) = (root / "_transaction_log").glob("*.checkpoint.json")
+    checkpoint.write_bytes(b"broken")
+    damaged = fingerprint(root / "_transaction_log")
+    (row,) = spark.sql(
+        f"""REPAIR INDEXFILES TRANSACTION LOG '{path}/_transaction_log'
+            AT LOCATION '{path}/_transaction_log_repaired'"""
+    ).collect()
+    assert (row.status, row.valid_splits, row.missing_splits) == ("SUCCESS", 4, 0)
+    assert fingerprint(root / "_transaction_log") == damaged
+    (root / "_transaction_log").rename(root / "_transaction_log_backup")
+    (root / "_transaction_log_repaired").rename(root / "_transaction_log")
+    spark.sql("INVALIDATE INDEXTABLES TRANSACTION LOG CACHE")
+    assert spark.sql(f"SELECT count(*) AS n FROM indextables.`{path}`").first().n == before
+
+
+def test_a_large_check_runs_on_the_executors(spark, path, monkeypatch):
+    """REPAIR validates on Spark workers above a threshold."""
+    import indextables.ops.existence as existence
+    from indextables.spark.workers import SparkWorkers
+
+    monkeypatch.setattr(existence, "DISTRIBUTE_FROM", 1)
+    used = []
+    original = SparkWorkers.map
+
+    def watched(self, function, items, *, parallelism=None):
+        used.append(parallelism)
+        return original(self, function, items, parallelism=parallelism)
+
+    monkeypatch.setattr(SparkWorkers, "map", watched)
+    result = it.repair_log(f"{path}/_transaction_log", f"{path}/_new", spark=spark)
+    assert (result.status, result.valid_splits) == ("SUCCESS", 4)
+    assert used == [4]

@@ -1,0 +1,130 @@
+"""Every statement from Python and from the command line: its exact columns, and dry runs that change nothing."""
+
+import json
+import sys
+
+import pytest
+
+import indextables as it
+from indextables.cli.main import main
+from indextables.errors import CommandError
+from support.statements import DRY_RUNS, STATEMENTS, UNCHECKED, make_table
+from support.upkeep import fingerprint
+
+
+@pytest.fixture
+def path(tmp_path):
+    make_table(str(tmp_path / "t"))
+    return str(tmp_path / "t")
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_a_statement_returns_exactly_its_columns(path, statement):
+    result = it.sql(statement.format(t=path))
+    assert list(zip(result.schema.names, result.schema.types)) == STATEMENTS[statement]
+    if "status" in result.schema.names:
+        assert set(result["status"].to_pylist()) <= {"SUCCESS", "NO ACTION"}
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_the_command_line_prints_the_same_columns(path, statement, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["indextables", "sql", statement.format(t=path), "--json"])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 0
+    for row in json.loads(capsys.readouterr().out):
+        assert list(row) == [name for name, _ in STATEMENTS[statement]]
+
+
+@pytest.mark.parametrize("statement", DRY_RUNS)
+def test_a_dry_run_leaves_the_directory_byte_identical(path, tmp_path, statement):
+    before = fingerprint(tmp_path)
+    (row,) = it.sql(statement.format(t=path), options=UNCHECKED).to_pylist()
+    assert row["status"] == "DRY RUN"
+    assert fingerprint(tmp_path) == before
+
+
+def test_a_view_cannot_be_named_without_a_session():
+    with pytest.raises(CommandError, match="there is no Spark session"):
+        it.sql("CHECKPOINT INDEXTABLES events")
+
+
+def test_plain_sql_is_refused_with_what_was_expected():
+    with pytest.raises(CommandError, match="expected"):
+        it.sql("SELECT 1")
+
+
+def test_sql_stays_callable_after_its_package_was_imported(path):
+    import indextables.sql.grammar  # noqa: F401
+
+    assert it.sql(f"DESCRIBE INDEXTABLES STATE '{path}'").num_rows == 1
+
+
+def test_invalidate_makes_other_handles_look_again(path):
+    """F3: another process's commit is seen after INVALIDATE."""
+    import shutil
+
+    table = it.TransactionLog.open(path, {"transaction.maxStalenessSeconds": "3600"})
+    assert table.latest_version() == 4
+    log = f"{path}/_transaction_log"
+    # A foreign commit: a file that appears without this process knowing.
+    shutil.copy(f"{log}/{4:020}.json", f"{log}/{5:020}.json")
+    assert table.latest_version() == 4
+    it.sql("INVALIDATE INDEXTABLES TRANSACTION LOG CACHE")
+    assert table.latest_version() == 5
+    shutil.copy(f"{log}/{4:020}.json", f"{log}/{6:020}.json")
+    it.sql(f"INVALIDATE INDEXTABLES TRANSACTION LOG CACHE FOR '{path}'")
+    assert table.latest_version() == 6
+
+
+def test_data_skipping_is_counted_per_table(path):
+    """H9: files considered, pruned by partition, skipped by statistics, read."""
+    from indextables.log.tally import TALLY
+
+    TALLY.clear()
+    it.Table.open(path).count("day = '0' AND id < 3")
+    (row,) = it.sql(f"DESCRIBE INDEXTABLES DATA SKIPPING STATS '{path}'").to_pylist()
+    assert row["files_pruned_by_partition"] > 0
+    assert row["files_skipped_by_statistics"] > 0
+    considered, kept = row["files_considered"], row["files_kept"]
+    assert row["skip_rate"] == (considered - kept) / considered
+
+
+def test_component_sizes_add_up_to_the_split(path):
+    rows = it.sql(f"DESCRIBE INDEXTABLES COMPONENT SIZES '{path}'").to_pylist()
+    sizes = {add.path: add.size for add in it.TransactionLog.open(path).list_files()}
+    for name, size in sizes.items():
+        mine = [row for row in rows if row["path"] == name]
+        assert {row["component"] for row in mine} == {"column", "index", "footer"}
+        assert {row["name"] for row in mine if row["component"] == "column"} == {"id", "day", "message"}
+        assert 0.5 * size < sum(row["size_bytes"] for row in mine) <= size
+
+
+def test_writes_can_be_followed_by_a_merge_and_a_purge(tmp_path):
+    options = {"mergeOnWrite.enabled": "true", "purgeOnWrite.enabled": "true"}
+    import pyarrow as pa
+
+    from support.statements import SCHEMA
+
+    table = it.Table.create(tmp_path / "t", SCHEMA, options=options)
+    for n in range(3):
+        result = table.append(pa.table({"id": [n], "day": ["1"], "message": ["x"]}, SCHEMA))
+        assert result.rows == 1
+    assert table.files().num_rows == 1
+    assert table.count() == 3
+
+
+def test_a_failing_merge_never_fails_the_write(tmp_path, monkeypatch, caplog):
+    import pyarrow as pa
+
+    import indextables.ops.aftercare as aftercare
+    from indextables.errors import ConflictError
+    from support.statements import SCHEMA
+
+    def fail(*_):
+        raise ConflictError("somebody was faster")
+
+    monkeypatch.setattr(aftercare, "run_merge", fail)
+    table = it.Table.create(tmp_path / "t", SCHEMA, options={"mergeOnWrite.enabled": "true"})
+    assert table.append(pa.table({"id": [1], "day": ["1"], "message": ["x"]}, SCHEMA)).rows == 1
+    assert "somebody was faster" in caplog.text
