@@ -77,10 +77,16 @@ def test_a_version_that_is_no_log_file_is_a_clear_error(builder, content, messag
 
 def test_a_decompression_bomb_is_refused(builder):
     """G2: within bounded memory."""
-    bomb = gzip.compress(b"\n" * (240 << 20), 1)
+    bomb = gzip.compress(b"\n" * (240 << 20), 6)
     builder.store.put(commit_path(2), b"\x01\x01" + bomb)
     tracemalloc.start()
     with pytest.raises(CorruptLogError, match="bomb"):
         builder.log().list_files()
     assert tracemalloc.get_traced_memory()[1] < 200 << 20
     tracemalloc.stop()
+
+
+def test_a_file_of_line_ends_alone_is_read_as_one_with_nothing_in_it(builder):
+    """A10: many blank lines cost neither time nor memory."""
+    builder.store.put(commit_path(2), b"\x01\x01" + gzip.compress(b"\n" * (40 << 20), 1))
+    assert paths_of(builder.log()) == ["a"]

@@ -146,7 +146,7 @@ _CHECKPOINT = re.compile(r"([0-9]{20})\.checkpoint\.(json|parquet)", re.ASCII)
 _PART = re.compile(
     r"([0-9]{20})\.checkpoint\.([0-9A-Za-z-]+)\.([0-9]{5,})of([0-9]{5,})\.(json|parquet)", re.ASCII
 )
-_OTHER_WIDTH = re.compile(r"[0-9]+\.json", re.ASCII)
+_LINE = re.compile(rb"[^\n]+")
 
 
 class NativeDialect:
@@ -182,10 +182,6 @@ class NativeDialect:
                 format=found[5], part=int(found[3]), parts=int(found[4]), uuid=found[2],
             )  # fmt: skip
         return None
-
-    def is_other_width(self, name: str) -> bool:
-        """Whether the name looks like a commit of a writer with another number width."""
-        return _COMMIT.fullmatch(name) is None and _OTHER_WIDTH.fullmatch(name) is not None
 
     def decode_commit(self, data: bytes, *, name: str, version: int) -> list[Action]:
         """Read the stored bytes of a commit file; raises CorruptLogError naming file, version and line."""
@@ -225,20 +221,22 @@ class NativeDialect:
 def decode_lines(text: bytes, *, name: str, version: int) -> list[Action]:
     """Read JSON lines; blank lines, CRLF and a byte-order mark are fine, unknown kinds are left out."""
     actions: list[Action] = []
-    for number, line in enumerate(text.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
-        stripped = line.strip()
+    # Found one by one: a file of nothing but line ends must not become a list of them.
+    for found in _LINE.finditer(text.removeprefix(b"\xef\xbb\xbf")):
+        stripped = found[0].strip()
         if not stripped:
             continue
         try:
             action = decode_line(stripped)
         except CorruptLogError as bad:
+            number = found.string.count(b"\n", 0, found.start()) + 1
             raise CorruptLogError(
                 f"line {number} of {name} (version {version}) cannot be read: {bad.message}. "
                 "Restore the file from a backup, or rebuild the log with REPAIR.",
                 file=name, version=version, line=number,
             ) from bad  # fmt: skip
         if action is None:
-            logger.debug("%s line %d holds an action of a kind this version does not know", name, number)
+            logger.debug("%s holds an action of a kind this version does not know: %.80s", name, stripped)
         else:
             actions.append(action)
     return actions
