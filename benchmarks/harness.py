@@ -88,6 +88,13 @@ def measure(target: str, case: Case, size: str, directory: Path, repeat: int, ti
     )  # fmt: skip
 
 
+def prepare(target: str, size: str, directory: Path) -> None:
+    """Make the data in a process of its own, so that this one stays small."""
+    subprocess.run(
+        [sys.executable, "-m", "benchmarks.harness", "--prepare", target, size, str(directory)], check=True
+    )
+
+
 def _run(target: str, case: Case, directory: Path, timeout_s: float) -> dict[str, Any]:
     command = [sys.executable, "-m", "benchmarks.harness", target, case.function, str(directory)]
     try:
@@ -192,4 +199,7 @@ def count_of(size: str) -> int:
 
 
 if __name__ == "__main__":
-    print(json.dumps(child(*sys.argv[1:4])))
+    if sys.argv[1] == "--prepare":
+        load(sys.argv[2]).prepare(Path(sys.argv[4]), sys.argv[3])
+    else:
+        print(json.dumps(child(*sys.argv[1:4])))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
 import time
@@ -10,7 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import Case, Operation, Target, count_of
-from benchmarks.workloads import ReplayWorkload, next_native_commit, write_delta, write_native
+from benchmarks.workloads import (
+    ReplayWorkload,
+    next_native_commit,
+    write_delta,
+    write_native,
+    write_seed,
+)
 
 PLANNING = ("size", "num_records", "index_offset", "index_length")
 
@@ -21,13 +28,28 @@ def prepare(directory: Path, size: str) -> None:
     for name in ("json", "parquet", "delta"):
         shutil.rmtree(directory / name, ignore_errors=True)
         (directory / name).mkdir(parents=True)
-    write_native(directory / "json", workload, "json")
-    write_native(directory / "parquet", workload, "parquet")
+    seed = directory / "seed"
+    write_seed(seed, workload)
+    write_native(directory / "json", seed, workload, "json")
+    write_native(directory / "parquet", seed, workload, "parquet")
+    seed.unlink()
     write_delta(directory / "delta", workload)
 
 
 def _workload(directory: Path) -> ReplayWorkload:
     return ReplayWorkload(count_of(directory.name))
+
+
+def _load() -> None:
+    """Import what the operations use: imports are not part of the time, for nobody."""
+    for name in (
+        "indextables.log.transaction_log",
+        "indextables.log.columnar",
+        "sqlglot",
+        "pyarrow.json",
+        "duckdb",
+    ):
+        importlib.import_module(name)
 
 
 def _open(directory: Path, form: str) -> Any:
@@ -38,9 +60,7 @@ def _open(directory: Path, form: str) -> Any:
 
 def _listing(form: str, columns: Sequence[str] | None) -> Any:
     def case(directory: Path) -> Operation:
-        import indextables.log.columnar
-        import indextables.log.transaction_log
-        import sqlglot  # noqa: F401 - imports are not part of the time
+        _load()
 
         def operation() -> Mapping[str, Any]:
             files = _open(directory, form).snapshot().plan(columns=columns).files
@@ -53,9 +73,7 @@ def _listing(form: str, columns: Sequence[str] | None) -> Any:
 
 def _pruning(form: str) -> Any:
     def case(directory: Path) -> Operation:
-        import indextables.log.columnar
-        import indextables.log.transaction_log
-        import sqlglot  # noqa: F401 - imports are not part of the time
+        _load()
 
         where = _workload(directory).prune
 

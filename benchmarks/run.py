@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.harness import Row, count_of, load, machine, measure, render, save
+from benchmarks.harness import Row, count_of, load, machine, measure, prepare, render, save
 
 HERE = Path(__file__).parent
 TARGETS = ("replay", "search", "spark", "maintenance")
@@ -34,7 +34,7 @@ def _run(name: str, options: argparse.Namespace) -> None:
         if not (directory / "ready").exists():
             print(f"{name} {size}: preparing", flush=True)
             directory.mkdir(parents=True, exist_ok=True)
-            target.prepare(directory, size)
+            prepare(name, size, directory)
             (directory / "ready").touch()
         for case in target.cases:
             label = f"{case.name} {case.system}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -60,6 +61,7 @@ class File:
 
     @property
     def path(self) -> str:
+        """Random names, as writers make them, below the directory of the day."""
         name = hashlib.md5(str(self.number).encode(), usedforsecurity=False).hexdigest()
         return f"date={self.day}/{name[:8]}-{name[8:12]}-{name[12:16]}-{name[16:20]}-{name[20:]}.split"
 
@@ -149,40 +151,60 @@ def commits(workload: ReplayWorkload) -> Iterator[tuple[list[File], list[File]]]
         yield [File(number) for number in new], [File(number) for number in removed]
 
 
-def write_native(directory: Path, workload: ReplayWorkload, form: str) -> None:
-    """A native table: its checkpoint is written by the library itself from a document made here."""
-    import indextables as it
+def write_seed(path: Path, workload: ReplayWorkload) -> None:
+    """The adds of the checkpoint as a document of the JSON form, without its head."""
     from indextables.log.add_lines import CHUNK_LINES, join_lines
-    from indextables.log.checkpoint_json import document_chunks, encode_head
+    from indextables.log.checkpoint_json import PART_OPENING, document_chunks
     from indextables.options import CompressionOptions
-    from indextables.storage.envelope import pack, pack_members
+    from indextables.storage.envelope import pack_members
+
+    numbered = sorted((File(number).path, number) for number in range(workload.files))
+    chunks = (
+        join_lines([_line(File(number).native()) for _, number in numbered[begin : begin + CHUNK_LINES]])
+        for begin in range(0, len(numbered), CHUNK_LINES)
+    )
+    with path.open("wb") as sink:
+        sink.writelines(pack_members(document_chunks(PART_OPENING, chunks), CompressionOptions()))
+
+
+def write_native(directory: Path, seed: Path, workload: ReplayWorkload, form: str) -> None:
+    """A native table: its checkpoint is written by the library itself, from one that has the seed as its part."""
+    import indextables as it
+    from indextables.log.checkpoint_json import encode_manifest
+    from indextables.options import CompressionOptions
+    from indextables.storage.envelope import pack
 
     log_dir = directory / "_transaction_log"
-    log = it.TransactionLog.open(str(directory), {"checkpoint.enabled": "false", "checkpoint.format": form})
+    options = {"checkpoint.enabled": "false", "checkpoint.format": form}
+    log = it.TransactionLog.open(str(directory), options)
     log.initialize(SCHEMA_JSON, ["date"])
-    snapshot = log.snapshot()
-    head = {"protocol": _fields(snapshot.protocol), "metaData": _fields(snapshot.metadata), "order": "path"}
-    files = sorted((File(number) for number in range(workload.files)), key=lambda file: file.path)
-    chunks = (
-        join_lines([_line(file.native()) for file in files[begin : begin + CHUNK_LINES]])
-        for begin in range(0, len(files), CHUNK_LINES)
-    )
-    seed = CHECKPOINT_VERSION - 1
-    document = log_dir / f"{seed:020d}.checkpoint.json"
-    with document.open("wb") as sink:
-        sink.writelines(pack_members(document_chunks(encode_head(head), chunks), CompressionOptions()))
-    (log_dir / f"{0:020d}.json").rename(log_dir / f"{seed:020d}.json")
-    log = it.TransactionLog.open(str(directory), {"checkpoint.enabled": "false", "checkpoint.format": form})
+    first, version = f"{0:020d}.json", CHECKPOINT_VERSION - 1
+    part = {
+        "path": f"{version:020d}.checkpoint.seed.00001of00001.json", "sha256": _sha256(seed),
+        "actions": workload.files, "sizeInBytes": seed.stat().st_size,
+    }  # fmt: skip
+    head = {"manifest": 1, "version": version, "parts": [part]}
+    head |= {"protocol": _fields(log.protocol()), "metaData": _fields(log.metadata())}
+    manifest = log_dir / f"{version:020d}.checkpoint.json"
+    shutil.copy(seed, log_dir / part["path"])
+    manifest.write_bytes(encode_manifest(head))
+    (log_dir / first).rename(log_dir / f"{version:020d}.json")
+    log = it.TransactionLog.open(str(directory), options)
     log.update_properties({"note": "checkpoint follows"})
     base = log.checkpoint()
-    document.unlink()
-    (log_dir / f"{seed:020d}.json").unlink()
-    for version, (added, removed) in enumerate(commits(workload), start=base + 1):
+    for name in (manifest.name, part["path"], f"{version:020d}.json"):
+        (log_dir / name).unlink()
+    for number, (added, removed) in enumerate(commits(workload), start=base + 1):
         lines = [_line({"remove": _removal(file)}) for file in removed]
         lines += [_line({"add": file.native()}) for file in added]
-        lines.append(_line({"commitInfo": {"timestamp": 1_800_000_000_000 + version, "operation": "WRITE"}}))
+        lines.append(_line({"commitInfo": {"timestamp": 1_800_000_000_000 + number, "operation": "WRITE"}}))
         text = b"\n".join(lines) + b"\n"
-        (log_dir / f"{version:020d}.json").write_bytes(pack(text, CompressionOptions()))
+        (log_dir / f"{number:020d}.json").write_bytes(pack(text, CompressionOptions()))
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def next_native_commit(directory: Path, workload: ReplayWorkload) -> None:

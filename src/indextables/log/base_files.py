@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby, pairwise
 from typing import Any, overload
 
 import numpy as np
@@ -23,8 +23,8 @@ from indextables.errors import CorruptLogError
 from indextables.log.add_columns import Leaf, TableForm, Unusual, check_increasing, disordered
 from indextables.log.checkpoint import OpenCheckpoint, open_checkpoint
 from indextables.log.dialect import Checkpoint
-from indextables.storage.store import Store
 
+Columns = Mapping[Leaf, list[pa.Array]]
 Rows = npt.NDArray[np.int64]
 _BISECTED = 500
 """So many paths are looked for one by one; more are compared by the piece."""
@@ -78,28 +78,46 @@ class BaseFiles:
         """How many pieces every column has."""
         return len(self.starts) - 1
 
-    def piece(self, leaf: Leaf, at: int) -> pa.Array:
-        """One piece of a column that was loaded."""
-        return self._pieces[leaf][at]
-
-    def column(self, leaf: Leaf) -> pa.ChunkedArray:
-        """A column that was loaded."""
-        return pa.chunked_array(self._pieces[leaf], leaf.type)
-
-    def has(self, leaf: Leaf) -> bool:
-        """Whether a column was loaded."""
-        return leaf in self._pieces
-
-    def load(self, store: Store, checkpoint: Checkpoint, leaves: Iterable[Leaf], form: TableForm) -> None:
-        """Read the columns that are not there yet."""
+    def load(self, checkpoint: Checkpoint | None, leaves: Iterable[Leaf], form: TableForm) -> Columns:
+        """The pieces of columns, path included; those that are not there yet are read."""
+        wanted = dict.fromkeys((PATH, *leaves))
+        if checkpoint is None:
+            return {leaf: [] for leaf in wanted}
         with self._lock:
-            missing = [leaf for leaf in dict.fromkeys((PATH, *leaves)) if leaf not in self._pieces]
-            if not missing:
-                return
-            try:
-                self._load(open_checkpoint(store, checkpoint), missing, form, quick=True)
-            except Unusual:
-                self._load(open_checkpoint(store, checkpoint), missing, form, quick=False)
+            missing = [leaf for leaf in wanted if leaf not in self._pieces]
+            if missing:
+                try:
+                    self._load(open_checkpoint(form.store, checkpoint), missing, form, quick=True)
+                except Unusual:
+                    self._load(open_checkpoint(form.store, checkpoint), missing, form, quick=False)
+            found = {leaf: self._pieces[leaf] for leaf in wanted}
+            self._shed()
+        return found
+
+    def fetch(
+        self, checkpoint: Checkpoint, leaves: Sequence[Leaf], rows: Rows, form: TableForm
+    ) -> dict[Leaf, pa.Array]:
+        """Columns of some rows only, in ascending order, read from the checkpoint and not kept."""
+        try:
+            pieces = list(open_checkpoint(form.store, checkpoint).leaves(leaves, rows))
+        except Unusual:
+            pieces = list(open_checkpoint(form.store, checkpoint).leaves_as_actions(leaves, form, rows))
+        if not pieces:
+            return {leaf: pa.nulls(0, leaf.type) for leaf in leaves}
+        return {
+            leaf: pa.concat_arrays(arrays)
+            for leaf, arrays in zip(leaves, zip(*pieces, strict=True), strict=True)
+        }
+
+    def gather(self, pieces: Sequence[pa.Array], rows: Rows, leaf: Leaf) -> pa.Array:
+        """Some rows of a column, in ascending order."""
+        cuts = np.searchsorted(rows, self.starts)
+        found = [
+            pieces[at].take(pa.array(rows[low:high] - self.starts[at]))
+            for at, (low, high) in enumerate(pairwise(cuts.tolist()))
+            if low < high
+        ]
+        return pa.concat_arrays(found) if found else pa.nulls(0, leaf.type)
 
     def _load(self, opened: OpenCheckpoint, leaves: Sequence[Leaf], form: TableForm, *, quick: bool) -> None:
         source = opened.leaves(leaves) if quick else opened.leaves_as_actions(leaves, form)
@@ -135,16 +153,15 @@ class BaseFiles:
             )
         return [whole[begin:end] for begin, end in zip(self.starts, self.starts[1:], strict=False)]
 
-    def shed(self) -> None:
+    def _shed(self) -> None:
         """Forget the largest columns when they are more than is worth keeping."""
-        with self._lock:
-            sizes = {leaf: sum(piece.nbytes for piece in pieces) for leaf, pieces in self._pieces.items()}
-            total = sum(sizes.values())
-            for leaf in sorted(sizes, key=lambda item: sizes[item], reverse=True):
-                if total <= KEPT_BYTES or leaf == PATH:
-                    continue
-                total -= sizes[leaf]
-                del self._pieces[leaf]
+        sizes = {leaf: sum(piece.nbytes for piece in pieces) for leaf, pieces in self._pieces.items()}
+        total = sum(sizes.values())
+        for leaf in sorted(sizes, key=lambda item: sizes[item], reverse=True):
+            if total <= KEPT_BYTES or leaf == PATH:
+                continue
+            total -= sizes[leaf]
+            del self._pieces[leaf]
 
     def places(self, paths: Sequence[str]) -> tuple[Rows, npt.NDArray[np.bool_]]:
         """Where each path stands or would be put in, and whether it is there."""
@@ -168,7 +185,7 @@ class BaseFiles:
         for at, (low, high) in enumerate(pairwise(cuts)):
             if low == high or at >= len(self._paths):
                 continue
-            paths, wanted = _padded(self.piece(PATH, at)), np.array(encoded[low:high])
+            paths, wanted = _padded(self._pieces[PATH][at]), np.array(encoded[low:high])
             places = np.searchsorted(paths, wanted)
             present = paths[np.minimum(places, len(paths) - 1)] == wanted
             begin = int(self.starts[at])
@@ -212,27 +229,16 @@ def _is_increasing(pieces: Sequence[pa.Array]) -> bool:
     return True
 
 
-def build(leaves: Sequence[Leaf], arrays: Sequence[Any], rows: int) -> pa.RecordBatch:
+def build(leaves: Sequence[Leaf], arrays: Sequence[Any]) -> pa.RecordBatch:
     """A batch in the files() form from its leaves; children of one struct must stand together."""
     names: list[str] = []
     columns: list[pa.Array] = []
-    at = 0
-    while at < len(leaves):
-        leaf = leaves[at]
-        if leaf.child is None:
-            names.append(leaf.column)
-            columns.append(arrays[at])
-            at += 1
-            continue
-        end = at
-        while end < len(leaves) and leaves[end].column == leaf.column:
-            end += 1
-        fields = [pa.field(str(item.child), item.type) for item in leaves[at:end]]
-        names.append(leaf.column)
-        columns.append(pa.StructArray.from_arrays(list(arrays[at:end]), fields=fields))
-        at = end
-    return (
-        pa.RecordBatch.from_arrays(columns, names=names)
-        if columns
-        else pa.record_batch([pa.nulls(rows)], ["_"])
-    )
+    for column, group in groupby(zip(leaves, arrays, strict=True), key=lambda item: item[0].column):
+        members = list(group)
+        names.append(column)
+        if members[0][0].child is None:
+            columns.append(members[0][1])
+        else:
+            fields = [pa.field(str(leaf.child), leaf.type) for leaf, _ in members]
+            columns.append(pa.StructArray.from_arrays([array for _, array in members], fields=fields))
+    return pa.RecordBatch.from_arrays(columns, names=names)

@@ -17,12 +17,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from indextables.log.add_columns import Leaf, TableForm
-from indextables.log.base_files import BaseFiles, Rows, build
+from indextables.log.base_files import BaseFiles, Columns, Rows, build
 from indextables.log.files_table import file_uris, files_schema
 from indextables.log.recent_files import RecentFiles
 from indextables.log.replay import LiveFiles, ReplayMetrics, ReplayRequest
 from indextables.model.actions import AddAction
-from indextables.predicate.prune import PruneMetrics, columns_needed, prune_table
+from indextables.predicate.prune import Pruned, PruneMetrics, columns_needed, prune_table
+
+_FEW = 8
+"""Columns are read of some rows only while those are fewer than one in so many."""
 
 Mask = npt.NDArray[np.bool_]
 
@@ -48,6 +51,32 @@ class _Question:
     pruning: tuple[Leaf, ...]
     """The leaves the predicate looks at."""
 
+    @property
+    def first(self) -> tuple[Leaf, ...]:
+        """What is read of every file: with a predicate, statistics of the answer wait until few are left."""
+        if self.request.where is None:
+            return self.wanted
+        return (
+            *self.pruning,
+            *(leaf for leaf in self.wanted if leaf.child is None and leaf.column != "tags"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Alive:
+    """Which rows of the base count, and which do not any more."""
+
+    mask: Mask
+    gone: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Tail:
+    """Rows of the tail that belong into the answer, in path order, and where in the base each would stand."""
+
+    arrays: Sequence[pa.Array]
+    places: Rows
+
 
 class ColumnarEngine:
     """Finds live files with Arrow, on this machine."""
@@ -59,25 +88,23 @@ class ColumnarEngine:
         began = time.perf_counter()
         question = _question(request)
         kept = self._kept(request)
-        base = kept.base
-        checkpoint = request.segment.checkpoint
-        if checkpoint is not None:
-            leaves = question.pruning if request.where is not None else question.wanted
-            base.load(request.store, checkpoint, leaves, question.form)
+        base, checkpoint = kept.base, request.segment.checkpoint
+        columns = base.load(checkpoint, question.first, question.form)
         loaded = time.perf_counter()
         adds = sorted(request.tail.adds.values(), key=lambda add: add.path.encode())
         live, gone = _live(base, request)
-        places, _ = base.places([add.path for add in adds])
         recent: Mask = np.ones(len(adds), dtype=np.bool_)
         metrics = PruneMetrics(int(live.sum()) + len(adds), 0, 0, int(live.sum()) + len(adds))
         if request.where is not None:
-            live, recent, metrics = _prune(question, kept, live, gone, adds)
-        if checkpoint is not None and request.where is not None:
-            base.load(request.store, checkpoint, question.wanted, question.form)
+            live, recent, metrics = _prune(question, kept, columns, _Alive(live, gone), adds)
         stay = [add for add, keep in zip(adds, recent, strict=True) if keep]
-        tail = kept.recent.rows(stay, question.wanted)
-        files = _finish(question, list(_answer(question.wanted, base, live, tail, places[recent])))
-        base.shed()
+        places, _ = base.places([add.path for add in stay])
+        tail = _Tail(kept.recent.rows(stay, question.wanted), places)
+        if request.where is not None and checkpoint is not None:
+            batches = _chosen(question, base, columns, np.flatnonzero(live), tail)
+        else:
+            batches = list(_merged(question.wanted, base, columns, live, tail))
+        files = _finish(question, batches)
         counts = ReplayMetrics(
             self.name, len(base), len(request.tail.adds), len(request.tail.removed),
             bytes_read=base.bytes_read, rows_collected=len(files),
@@ -123,75 +150,87 @@ def _live(base: BaseFiles, request: ReplayRequest) -> tuple[Mask, Rows]:
 
 
 def _prune(
-    question: _Question, kept: _Kept, live: Mask, gone: Rows, adds: Sequence[AddAction]
+    question: _Question, kept: _Kept, columns: Columns, alive: _Alive, adds: Sequence[AddAction]
 ) -> tuple[Mask, Mask, PruneMetrics]:
     """The live rows and the tail's rows that the predicate cannot exclude, and the counts."""
-    base, request, leaves = kept.base, question.request, question.pruning
-    tail = pa.Table.from_batches([build(leaves, kept.recent.rows(adds, leaves), len(adds))])
-    found = prune_table(
-        request.where, tail, request.schema, request.partition_columns, explain=request.explain
-    )
-    recent = found.mask.to_numpy(zero_copy_only=False)
-    metrics = found.metrics
-    if not len(base):
-        return live, recent, metrics
-    batches = [
-        build(leaves, [base.piece(leaf, at) for leaf in leaves], int(base.starts[at + 1] - base.starts[at]))
-        for at in range(base.num_pieces)
-    ]
-    table = pa.Table.from_batches(batches)
+    request, leaves = question.request, question.pruning
+
+    def prune(table: pa.Table) -> Pruned:
+        return prune_table(
+            request.where, table, request.schema, request.partition_columns, explain=request.explain
+        )
+
+    found = prune(pa.Table.from_batches([build(leaves, kept.recent.rows(adds, leaves))]))
+    recent, metrics = found.mask.to_numpy(zero_copy_only=False), found.metrics
+    if not len(kept.base):
+        return alive.mask, recent, metrics
+    pieces = [columns[leaf] for leaf in leaves]
+    table = pa.Table.from_batches([build(leaves, arrays) for arrays in zip(*pieces, strict=True)])
     if request.explain:
-        table = table.filter(pa.array(live))
-        found = prune_table(request.where, table, request.schema, request.partition_columns, explain=True)
-        kept_rows = np.flatnonzero(live)[found.mask.to_numpy(zero_copy_only=False)]
-        mask = np.zeros(len(base), dtype=np.bool_)
-        mask[kept_rows] = True
+        found = prune(table.filter(pa.array(alive.mask)))
+        mask = np.zeros(len(kept.base), dtype=np.bool_)
+        mask[np.flatnonzero(alive.mask)[found.mask.to_numpy(zero_copy_only=False)]] = True
         return mask, recent, found.metrics.plus(metrics)
-    whole = prune_table(request.where, table, request.schema, request.partition_columns)
-    dead = prune_table(
-        request.where, table.take(pa.array(gone)), request.schema, request.partition_columns
-    ).metrics
-    # Rows that no longer count were pruned along: taking them out before would copy the columns.
-    metrics = PruneMetrics(
-        whole.metrics.considered - dead.considered + metrics.considered,
-        whole.metrics.pruned_by_partition - dead.pruned_by_partition + metrics.pruned_by_partition,
-        whole.metrics.skipped_by_statistics - dead.skipped_by_statistics + metrics.skipped_by_statistics,
-        whole.metrics.kept - dead.kept + metrics.kept,
+    # Rows that no longer count are pruned along: taking them out before would copy the columns.
+    whole, dead = prune(table), prune(table.take(pa.array(alive.gone))).metrics
+    counts = (
+        getattr(whole.metrics, name) - getattr(dead, name) + getattr(metrics, name)
+        for name in ("considered", "pruned_by_partition", "skipped_by_statistics", "kept")
     )
-    return live & whole.mask.to_numpy(zero_copy_only=False), recent, metrics
+    return alive.mask & whole.mask.to_numpy(zero_copy_only=False), recent, PruneMetrics(*counts)
 
 
-def _answer(
-    leaves: Sequence[Leaf], base: BaseFiles, live: Mask, tail: Sequence[pa.Array], places: Rows
+def _chosen(
+    question: _Question, base: BaseFiles, columns: Columns, rows: Rows, tail: _Tail
+) -> list[pa.RecordBatch]:
+    """The rows that a predicate left, in path order; what was not read of every file is read of these."""
+    checkpoint = question.request.segment.checkpoint
+    assert checkpoint is not None
+    missing = [leaf for leaf in question.wanted if leaf not in columns]
+    if missing and len(rows) * _FEW > len(base):
+        columns = {**columns, **base.load(checkpoint, missing, question.form)}
+        missing = []
+    fetched = base.fetch(checkpoint, missing, rows, question.form) if missing and len(rows) else {}
+    slots = np.searchsorted(rows, tail.places, side="left")
+    order = pa.array(np.insert(np.arange(len(rows)), slots, len(rows) + np.arange(len(tail.places))))
+    arrays = []
+    for leaf, new in zip(question.wanted, tail.arrays, strict=True):
+        old = fetched[leaf] if leaf in fetched else base.gather(columns.get(leaf, []), rows, leaf)
+        arrays.append(pa.concat_arrays([old, new]).take(order) if len(new) else old)
+    return [build(question.wanted, arrays)] if len(order) else []
+
+
+def _merged(
+    leaves: Sequence[Leaf],
+    base: BaseFiles,
+    columns: Columns,
+    live: Mask,
+    tail: _Tail,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows that stay, in path order, piece by piece; a piece nothing happened to is not copied."""
+    """All live rows, in path order, piece by piece; a piece nothing happened to is not copied."""
+    places = tail.places
     for at in range(base.num_pieces):
         begin, end = int(base.starts[at]), int(base.starts[at + 1])
         mask = live[begin:end]
         # The last piece also takes what comes after every path of the base.
         low = np.searchsorted(places, begin if at else -1, side="left")
         high = np.searchsorted(places, end if at + 1 < base.num_pieces else end + 1, side="left")
-        rows = int(mask.sum()) + int(high - low)
-        if not rows:
-            continue
-        pieces = [base.piece(leaf, at) for leaf in leaves]
-        if low == high and rows == end - begin:
-            yield build(leaves, pieces, rows)
+        pieces = [columns[leaf][at] for leaf in leaves]
+        if low == high and mask.all():
+            yield build(leaves, pieces)
             continue
         kept = np.flatnonzero(mask)
-        if low == high:
-            order = pa.array(kept)
-            yield build(leaves, [piece.take(order) for piece in pieces], rows)
-            continue
         slots = np.searchsorted(kept, places[low:high] - begin, side="left")
-        merged = pa.array(np.insert(kept, slots, (end - begin) + np.arange(high - low)))
-        columns = [
-            pa.concat_arrays([piece, new[low:high]]).take(merged)
-            for piece, new in zip(pieces, tail, strict=True)
-        ]
-        yield build(leaves, columns, rows)
+        order = pa.array(np.insert(kept, slots, (end - begin) + np.arange(high - low)))
+        yield build(
+            leaves,
+            [
+                (pa.concat_arrays([piece, new[low:high]]) if low < high else piece).take(order)
+                for piece, new in zip(pieces, tail.arrays, strict=True)
+            ],
+        )
     if not base.num_pieces and len(places):
-        yield build(leaves, tail, len(places))
+        yield build(leaves, tail.arrays)
 
 
 def _finish(question: _Question, batches: Sequence[pa.RecordBatch]) -> pa.Table:
