@@ -44,6 +44,9 @@ def _cast(array: pa.Array, field: pa.Field, where: str, timestamps: str) -> pa.A
     if pa.types.is_timestamp(given) and given.unit == "ns" and timestamps == "truncate":
         array = pc.floor_temporal(array, unit="microsecond")
     try:
+        if pa.types.is_integer(given) and pa.types.is_decimal(wanted):
+            # Arrow asks for room for any integer of the type; the second cast looks at those that are there.
+            array = array.cast(pa.decimal256(20 + wanted.scale, wanted.scale))
         return array.cast(wanted)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as bad:
         advice = (
