@@ -130,4 +130,4 @@ def _texts(values: pa.Array) -> bytes:
     if len(binary) == 0 or binary.buffers()[2] is None:
         return lengths
     start, stop = offsets[0].as_py(), offsets[len(binary)].as_py()
-    return lengths + binary.buffers()[2][start:stop].to_pybytes()
+    return lengths + bytes(binary.buffers()[2][start:stop].to_pybytes())

@@ -37,11 +37,6 @@ class FileToRead:
         """The split an add names."""
         return cls(SplitRef.of(add))
 
-    @property
-    def name(self) -> str:
-        """The last part of its path."""
-        return self.ref.path.rpartition("/")[2]
-
 
 def arrow_frame(
     spark: Any, snapshot: Snapshot, options: Mapping[str, str], columns: Sequence[str] | None = None,
@@ -80,7 +75,7 @@ def read_files(
         for start, rows in reader.scan(present):
             count = rows.num_rows if present else _rows_at(reader, start)
             table = to_table_schema(_at_least_one(rows, count), schema, wanted, file.ref.partition_values)
-            yield from (numbered_rows(table, file.name, start) if numbered else table).to_batches()
+            yield from (numbered_rows(table, file.ref.path, start) if numbered else table).to_batches()
 
 
 def _rows_at(reader: Any, start: int) -> int:

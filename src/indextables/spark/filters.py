@@ -17,7 +17,7 @@ from indextables.spark.skipping import literal
 
 
 def filtered(frame: Any, where: Any, schema: Any, zone: str) -> Any:
-    """The rows of a DataFrame for which a filter is true: SQL text as Spark reads it, or a `col(...)` tree."""
+    """The rows for which a filter is true: SQL text as Spark reads it, or a `col(...)` tree."""
     if where is None:
         return frame
     if isinstance(where, str):

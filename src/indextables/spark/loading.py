@@ -190,8 +190,9 @@ def _planned(spark: Any, snapshot: Snapshot, only: frozenset[str] | None = None)
     if len(paths) == 1:
         paths.append(snapshot.store.spark_uri("_transaction_log"))
     reader = spark.read.schema(schema).options(
-        ignoreMissingFiles="false", ignoreCorruptFiles="false", recursiveFileLookup="true", mergeSchema="false",
-        pathGlobFilter="*.split", datetimeRebaseMode="CORRECTED", int96RebaseMode="CORRECTED",
+        ignoreMissingFiles="false", ignoreCorruptFiles="false", recursiveFileLookup="true",
+        mergeSchema="false", pathGlobFilter="*.split", datetimeRebaseMode="CORRECTED",
+        int96RebaseMode="CORRECTED",
     )  # fmt: skip
     return reader.option("__globPaths__", "false").parquet(*paths)
 

@@ -1,4 +1,4 @@
-"""The commits that replace part of a table: rows under a condition, whole partitions, or everything and the schema."""
+"""Commits that replace part of a table: rows under a condition, partitions, or everything and the schema."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Values = tuple[str | None, ...]
 
 
-def where_plan(
+def where_plan(  # noqa: PLR0917
     log: TransactionLog,
     plan: WritePlan,
     adds: Sequence[AddAction],

@@ -57,6 +57,8 @@ class SearchTask:
     where: Node | None = None
     limit: int | None = None
     score: bool = False
+    by_name: bool = True
+    """Whether hits name their file by the last part of its path."""
 
 
 def search_frame(
@@ -115,22 +117,32 @@ def hidden_frame(
     snapshot = log.snapshot(version=settings.number("versionAsOf"), as_of=as_of(spark, settings))
     check_container(snapshot)
     if len(searches) == 1 and searches[0].required:
-        # The one search decides which rows there are: they are fetched through the index and nothing is joined.
+        # The one search decides which rows there are: fetched through the index, nothing is joined.
         names = snapshot.schema.names
         columns = [name for name in names if mentioned is None or name.lower() in mentioned] or names[:1]
         query = parsed(snapshot, searches[0].query, searches[0].column)
         return _found_rows(spark, snapshot, query, columns, settings.table)
     found = [_Found.of(spark, snapshot, search, settings.table) for search in searches]
-    return _joined(spark, snapshot, settings, found)
+    names = {ref.path.rpartition("/")[2] for ref in found[0].refs}
+    native = reading_way(spark, snapshot) != "arrow" and len(names) == len(found[0].refs)
+    return _joined(spark, snapshot, settings, [item.named(by_name=native) for item in found], native=native)
 
 
-def _joined(spark: Any, snapshot: Snapshot, settings: Settings, found: Sequence[_Found]) -> Any:
-    """Rows of Spark's reader, joined with the numbers of the matching ones."""
+def _joined(
+    spark: Any, snapshot: Snapshot, settings: Settings, found: Sequence[_Found], *, native: bool
+) -> Any:
+    """All rows with their numbers, joined with the numbers of the matching ones.
+
+    Spark's reader tells a file's name but encodes its path; where two files share a name it is not used.
+    """
     from pyspark.sql import functions as f
 
-    frame = _numbered(
-        spark, snapshot, settings, _live_paths([item for item in found if item.search.required])
-    )
+    only = _live_paths([item for item in found if item.search.required])
+    if native:
+        name, row = f.col("_metadata.file_name").alias(FILE), f.col("_metadata.row_index").alias(ROW)
+        frame = restricted_frame(spark, snapshot, settings, only).select("*", name, row)
+    else:
+        frame = arrow_frame(spark, snapshot, settings.table, numbered=True, only=only)
     columns = [f.col(f"`{name}`") for name in snapshot.schema.names]
     hidden = []
     for item in found:
@@ -157,16 +169,6 @@ def _live_paths(required: Sequence[_Found]) -> frozenset[str] | None:
     return frozenset.intersection(*sets)
 
 
-def _numbered(spark: Any, snapshot: Snapshot, settings: Settings, only: frozenset[str] | None) -> Any:
-    from pyspark.sql import functions as f
-
-    if reading_way(spark, snapshot) == "arrow":
-        return arrow_frame(spark, snapshot, settings.table, numbered=True, only=only)
-    frame = restricted_frame(spark, snapshot, settings, only)
-    name, row = f.col("_metadata.file_name").alias(FILE), f.col("_metadata.row_index").alias(ROW)
-    return frame.select("*", name, row)
-
-
 @dataclass(frozen=True, slots=True)
 class _Found:
     """A search, counted in every split."""
@@ -189,6 +191,9 @@ class _Found:
         for counted in SparkWorkers(spark).map(_counts, tasks):
             counts.update(counted)
         return cls(search, query, columns, base, refs, counts)
+
+    def named(self, *, by_name: bool) -> _Found:
+        return replace(self, base=replace(self.base, by_name=by_name))
 
     def hits_frame(self, spark: Any) -> Any:
         """File and number of every matching row."""

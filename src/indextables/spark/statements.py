@@ -158,8 +158,9 @@ def _create_view(spark: Any, created: CreateView) -> Any:
     if not created.temporary:
         raise CommandError(
             f"CREATE {created.kind} ... USING indextables is not supported: an IndexTables table is a "
-            "directory, not an entry in a catalog. Write it with df.write.format('indextables').save('/path'), "
-            "and name it with CREATE TEMPORARY VIEW ... USING indextables OPTIONS (path '/path')."
+            "directory, not an entry in a catalog. Write it with "
+            "df.write.format('indextables').save('/path'), and name it with "
+            "CREATE TEMPORARY VIEW ... USING indextables OPTIONS (path '/path')."
         )
     path = next((value for key, value in created.options.items() if key.lower() == "path"), None)
     if path is None:
@@ -179,8 +180,8 @@ def _insert(spark: Any, inserted: Insert, target: Any, args: Any, frames: Mappin
 
     frame = spark.sql(_unformat(inserted.query, frames), args, **frames)
     insert_frame(
-        spark, frame, target, overwrite=inserted.overwrite, columns=inserted.columns, by_name=inserted.by_name,
-        replace_where=inserted.replace_where,
+        spark, frame, target, overwrite=inserted.overwrite, columns=inserted.columns,
+        by_name=inserted.by_name, replace_where=inserted.replace_where,
     )  # fmt: skip
     return _nothing(spark)
 

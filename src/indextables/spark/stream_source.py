@@ -57,7 +57,7 @@ def _starting_version(text: str | None) -> int | None:
     return int(text)
 
 
-class TableStream(DataSource):
+class TableStream(DataSource):  # type: ignore[misc]
     """The registration of table streams with Spark."""
 
     @classmethod
@@ -77,7 +77,7 @@ class TableStream(DataSource):
 
 
 @dataclass
-class FilesOfTask(InputPartition):
+class FilesOfTask(InputPartition):  # type: ignore[misc]
     """Files one task reads."""
 
     files: tuple[FileToRead, ...]
@@ -101,7 +101,7 @@ class Place:
         return {"version": self.version, "index": self.index, "whole": self.whole}
 
 
-class TableStreamReader(DataSourceStreamReader):
+class TableStreamReader(DataSourceStreamReader):  # type: ignore[misc]
     """Offsets and files of one streaming query; lives on the driver, reads on the executors."""
 
     def __init__(self, options: Mapping[str, str], schema_json: str) -> None:
@@ -142,7 +142,7 @@ class TableStreamReader(DataSourceStreamReader):
         """The files between two offsets, a few per task."""
         files = list(self._between(Place.of(start), Place.of(end)))
         return [
-            FilesOfTask(None, tuple(files[at : at + _FILES_PER_TASK]))  # type: ignore[call-arg]
+            FilesOfTask(None, tuple(files[at : at + _FILES_PER_TASK]))
             for at in range(0, len(files), _FILES_PER_TASK)
         ]
 
@@ -203,8 +203,8 @@ class TableStreamReader(DataSourceStreamReader):
                 return []
             raise TableError(
                 f"{log.uri}: version {version} removes {len(removed)} files with their rows, for example "
-                f"{removed[0]}, which a stream cannot take back. Set skipChangeCommits=true to pass over such "
-                f"commits, or start a new query with startingVersion={version + 1}.",
+                f"{removed[0]}, which a stream cannot take back. Set skipChangeCommits=true to pass over "
+                f"such commits, or start a new query with startingVersion={version + 1}.",
                 version=version,
             )
         self._check_schema(log, actions, version)

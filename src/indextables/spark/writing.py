@@ -22,10 +22,10 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import TxnAction
 from indextables.model.fields import check_partition_columns, normalise_schema
+from indextables.ops.aftercare import after_write
 from indextables.ops.replace_where import condition
 from indextables.ops.results import WriteResult
 from indextables.ops.rewriting import discard
-from indextables.ops.aftercare import after_write
 from indextables.ops.write import (
     WritePlan,
     append_plan,
@@ -57,7 +57,7 @@ _written: deque[tuple[str, WriteResult]] = deque(maxlen=_KEPT)
 
 
 def save_frame(spark: Any, frame: Any, request: WriteRequest) -> WriteResult | None:
-    """Write a DataFrame to a table; None when the mode or the transaction says that there is nothing to do."""
+    """Write a DataFrame to a table; None when the mode or the transaction says there is nothing to do."""
     settings = settings_for(spark, request.options, WRITE_KEYS, request.path)
     log = open_log(spark, request.path, settings.table)
     order = _order(spark, request, settings)
@@ -90,8 +90,8 @@ def insert_frame(
     """INSERT INTO and INSERT OVERWRITE of a view, by position as SQL has it, or by name."""
     if table.pinned:
         raise TableError(
-            f"this view shows {table.path} as it was at version {table.version}; rows can only be inserted into the "
-            "newest version. Load the table without versionAsOf and timestampAsOf."
+            f"this view shows {table.path} as it was at version {table.version}; rows can only be inserted "
+            "into the newest version. Load the table without versionAsOf and timestampAsOf."
         )
     log = open_log(spark, table.path, table.options)
     wanted = spark_schema(log.snapshot(max_staleness_s=0).metadata.schema_string)
@@ -99,8 +99,8 @@ def insert_frame(
         names = list(columns) if columns is not None else wanted.names
         if len(names) != len(frame.columns):
             raise SchemaError(
-                f"INSERT has {len(frame.columns)} columns ({', '.join(frame.columns)}), but {len(names)} are expected: "
-                f"{', '.join(names)}"
+                f"INSERT has {len(frame.columns)} columns ({', '.join(frame.columns)}), but {len(names)} are "
+                f"expected: {', '.join(names)}"
             )
         frame = frame.toDF(*names)
     known = {name.lower() for name in wanted.names}
@@ -255,8 +255,9 @@ def _plan_existing(frame: Any, snapshot: Snapshot, settings: Settings, order: _O
         return WritePlan(schema, tuple(partitions), spec, snapshot.table_id, schema)
     if given is not None and given != snapshot.partition_columns:
         raise SchemaError(
-            f"{snapshot.store.uri} is partitioned by {', '.join(snapshot.partition_columns) or 'nothing'}, not by "
-            f"{', '.join(given) or 'nothing'}. Leave partitionBy out, or overwrite with overwriteSchema=true.",
+            f"{snapshot.store.uri} is partitioned by {', '.join(snapshot.partition_columns) or 'nothing'}, "
+            f"not by {', '.join(given) or 'nothing'}. Leave partitionBy out, or overwrite with "
+            "overwriteSchema=true.",
             uri=snapshot.store.uri,
         )
     options = settings.options(snapshot.metadata.configuration)
@@ -339,7 +340,7 @@ def _inside(batches: Iterator[pa.RecordBatch], job: _Job, options: Options, zone
 
 
 def _reads_version(frame: Any, uri: str) -> int | None:
-    """The version of this very table that a DataFrame reads: overwriting it must not lose a foreign commit."""
+    """The version of this very table that a DataFrame reads: overwriting may not lose a foreign commit."""
     versions = [table.version for table in tables_in_frame(frame) if table.path == uri]
     known = [version for version in versions if version is not None]
     return min(known) if known else None

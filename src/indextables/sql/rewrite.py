@@ -117,6 +117,7 @@ class _Analysis:
         self._numbers: dict[int, int] = {}
         self._known: dict[int, Collection[str] | None] = {}
         self._aliases: dict[int, str] = {}
+        self._hidden: dict[tuple[int, str | None, str], str] = {}
 
     def run(self) -> Rewritten:
         from sqlglot import exp
@@ -124,14 +125,17 @@ class _Analysis:
         scopes = self._scopes()
         searches: list[Search] = []
         homes: dict[int, Any] = {}
+        found = 0
         for scope in scopes:
             for call in scope.find_all(exp.Anonymous):
                 number = _call_number(call)
                 if number is not None:
                     search, home = self._search(call, scope, self._mentions[number])
-                    searches.append(search)
+                    found += 1
                     homes[search.reference] = home
-        if len(searches) != len(self._mentions):
+                    if search not in searches:
+                        searches.append(search)
+        if found != len(self._mentions):
             raise CommandError("indexquery stands where no row of a table is in reach; use it inside a query")
         self._hide_columns(searches, homes)
         for at, mention in enumerate(self._paths):
@@ -168,18 +172,18 @@ class _Analysis:
         return [scope for query in queries for scope in traverse_scope(query)]
 
     def _search(self, call: Any, scope: Any, mention: SearchMention) -> tuple[Search, Any]:
-        column = call.expressions[0] if call.expressions else None
+        column: Any = call.expressions[0] if call.expressions else None
         table, home = self._owner(column, scope)
         number = self._number(table)
         name = column.name
         required = _is_required(call, table, home)
         alias = self._alias(table, number)
-        at = mention.number
-        hidden = "" if required else f"__indextables_hit_{at}"
-        self._edits.append((mention.start, mention.end, "true" if required else f"`{alias}`.{hidden}"))
         query = self._query(call, mention)
         wanted = None if name.lower() == ALL_COLUMNS else self._spelled(number, name)
-        return Search(number, wanted, query, required, hidden), home
+        # The same search twice is one column: Spark must see that GROUP BY and SELECT mean the same.
+        hidden = self._hidden.setdefault((number, wanted, query), f"__indextables_hit_{len(self._hidden)}")
+        self._edits.append((mention.start, mention.end, "true" if required else f"`{alias}`.{hidden}"))
+        return Search(number, wanted, query, required, "" if required else hidden), home
 
     def _owner(self, column: Any, scope: Any) -> tuple[Any, Any]:
         """The table node a column belongs to, and the scope that reads it."""
@@ -201,8 +205,8 @@ class _Analysis:
                 return table, home
             home = home.parent
         raise CommandError(
-            f"indexquery cannot search {column.sql('spark')}: it is not a column of an IndexTables table that "
-            "this query reads directly. Move the search into the sub-query or view that reads the table."
+            f"indexquery cannot search {column.sql('spark')}: it is not a column of an IndexTables table "
+            "that this query reads directly. Move the search into the sub-query or view that reads the table."
         )
 
     def _candidates(self, column: Any, scope: Any) -> list[Any]:
@@ -276,9 +280,8 @@ class _Analysis:
     def _query(self, call: Any, mention: SearchMention) -> str:
         from sqlglot import exp
 
-        _, given, *more = (*call.expressions, None, None)
-        if any(more):
-            raise CommandError(NO_QUERY)
+        operands: list[Any] = list(call.expressions)
+        given = operands[-1] if operands[1:] and not operands[2:] else None
         if isinstance(given, exp.Literal) and given.is_string:
             return str(given.this)
         if isinstance(given, (exp.Placeholder, exp.Parameter)):
