@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -48,8 +50,15 @@ def connect(spark: Any) -> Any:
 
             translation.install()
             index_class(spark)
+            _same_interpreter(spark.sparkContext)
         doors.install(spark)
     return spark
+
+
+def _same_interpreter(context: Any) -> None:
+    """Let the workers of a session on this machine run the Python that has this package installed."""
+    if context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+        context.pythonExec = sys.executable
 
 
 def _check_version(version: str) -> None:
