@@ -94,7 +94,6 @@ def test_describe_and_drop_of_sparks_own_tables_still_work(spark, tmp_path):
     spark.sql(f"CREATE TABLE indextables (id INT, state STRING) USING parquet LOCATION '{tmp_path}/p'")
     try:
         assert [row.col_name for row in spark.sql("DESCRIBE indextables").collect()] == ["id", "state"]
-        spark.sql("TRUNCATE TABLE indextables")
     finally:
         spark.sql("DROP TABLE indextables")
 
