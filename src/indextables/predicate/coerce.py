@@ -297,7 +297,14 @@ def like(operand: Operand, pattern: Literal, escape: str = "\\") -> Node:
     if column.order == "binary":
         texts = [piece for piece in pieces if len(piece) > 1 or piece not in "%_"]
         shape = "".join("t" if piece in texts else piece for piece in pieces)
-        plain = {"t": "=", "": "=", "t%": "startswith", "%t": "endswith", "%t%": "contains"}.get(shape)
+        plain = {
+            "t": "=",
+            "": "=",
+            "%": "startswith",
+            "t%": "startswith",
+            "%t": "endswith",
+            "%t%": "contains",
+        }.get(shape)
         text = texts[0][1:] if texts else ""
         if plain == "=":
             return Compare("=", column, Literal(text, column.type))
