@@ -17,7 +17,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from indextables.errors import CorruptLogError
-from indextables.model.actions import Action, AddAction, RemoveAction, decode_line, encode_action
+from indextables.model.actions import Action, AddAction, CommitInfo, RemoveAction, decode_line, encode_action
 from indextables.model.lines import decode_many
 from indextables.storage.envelope import unpack
 from indextables.storage.store import ObjectMeta
@@ -188,6 +188,14 @@ class NativeDialect:
         text = unpack(data, name=name)
         actions = decode_many(text, name=name, version=version)
         return decode_lines(text, name=name, version=version) if actions is None else actions
+
+    def decode_info(self, data: bytes, *, name: str) -> CommitInfo | None:
+        """The commitInfo of a commit file, which is its last line; None when it is not."""
+        last = unpack(data, name=name).rstrip().rpartition(b"\n")[2]
+        if not last.startswith(b'{"commitInfo"'):
+            return None
+        found = decode_lines(last, name=name, version=int(name[:20]))
+        return found[0] if found and isinstance(found[0], CommitInfo) else None
 
     def encode_commit(self, actions: Iterable[Action]) -> bytes:
         """The JSON lines of a commit, before the envelope."""

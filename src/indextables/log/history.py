@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from indextables.errors import OptionError, VersionNotFoundError
-from indextables.log.dialect import LogFile
+from indextables.log.dialect import NATIVE, LogFile
 from indextables.log.reading import LogSource
 from indextables.model.actions import CommitInfo
 
@@ -37,9 +37,7 @@ class Timeline:
     def info(self, at: int) -> CommitInfo | None:
         """The commitInfo of the file at an index."""
         if at not in self._infos:
-            actions = self.source.read_commit(self.files[at])
-            found = [action for action in actions if isinstance(action, CommitInfo)]
-            self._infos[at] = found[-1] if found else None
+            self._infos[at] = read_info(self.source, self.files[at])
         return self._infos[at]
 
     def time_ms(self, at: int) -> int:
@@ -75,6 +73,18 @@ class Timeline:
     def _stamp(self, at: int) -> int | None:
         info = self.info(at)
         return None if info is None else info.timestamp
+
+
+def read_info(source: LogSource, file: LogFile) -> CommitInfo | None:
+    """The commitInfo of a native commit file; of one we wrote only the last line is decoded."""
+    actions = None if source.versions is None else source.versions.get(file.identity)
+    if actions is None:
+        data = source.store.get(source.path(file.name))
+        info = NATIVE.decode_info(data, name=file.name)
+        if info is not None:
+            return info
+        actions = tuple(NATIVE.decode_commit(data, name=file.name, version=file.version))
+    return next((action for action in reversed(actions) if isinstance(action, CommitInfo)), None)
 
 
 def version_at(timeline: Timeline, moment: Moment, time_zone: str, uri: str) -> int:

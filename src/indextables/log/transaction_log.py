@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from indextables.log import changes
@@ -107,7 +108,7 @@ class TransactionLog(LogHandle):
     def commit(self, plan: CommitPlan) -> Committed:
         """Carry a plan out, then write a checkpoint and clean up where that is due."""
         done, after = run_commit(plan, lambda: self._newest(0))
-        self.last_commit = done
+        self.last_commit = replace(done, actions=())
         if done.written:
             NEWS.announce(self.uri)
             self._adopt(after)
