@@ -45,6 +45,8 @@ class Leaf:
     column: str
     child: str | None
     type: pa.DataType
+    spare: bool = False
+    """Of null counts: wanted only where the column has neither a minimum nor a maximum in the add."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +144,20 @@ def _wanted(leaves: Sequence[Leaf]) -> tuple[dict[str, list[str] | None], dict[s
             if leaf.child is None:
                 home[name] = None
             else:
-                children = home.setdefault(name, [])
-                assert children is not None
-                children.append(leaf.child)
+                _add_child(home, name, leaf.child)
+        if leaf.spare:
+            for column in ("min", "max"):
+                _add_child(fields, WIRE[column], str(leaf.child))
     if stats:
         fields["stats"] = None
     return fields, stats
+
+
+def _add_child(home: dict[str, list[str] | None], name: str, child: str) -> None:
+    children = home.setdefault(name, [])
+    assert children is not None
+    if child not in children:
+        children.append(child)
 
 
 Wire = Mapping[str, pa.Array]
@@ -165,7 +175,7 @@ def _parse_with_arrow(batches: Iterable[pa.BinaryArray], leaves: Sequence[Leaf])
             wire["tags"] = pa.nulls(len(text), pa.string())
         if stats:
             # Three rows in a million may need their `stats`: hand on an empty document for the rest.
-            needed = _needs_stats(wire, stats)
+            needed = _needs_stats(wire, leaves)
             documents = pc.fill_null(pc.if_else(needed, wire["stats"], "{}"), "{}")
             joined = pc.binary_join(pa.ListArray.from_arrays([0, len(documents)], documents), "\n")
             inner = _arrow_fields(joined.buffers()[2], len(text), stats)
@@ -199,13 +209,33 @@ def _arrow_type(name: str, children: list[str] | None) -> pa.DataType:
     return pa.bool_() if name == "dataChange" else pa.int64()
 
 
-def _needs_stats(wire: Wire, stats: Mapping[str, Any]) -> pa.Array:
-    if "nullCount" in stats:
-        return pa.scalar(True)
+def _needs_stats(wire: Wire, leaves: Sequence[Leaf]) -> pa.Array:
+    """For which adds the `stats` document has something that the add itself has not."""
     needed = pa.scalar(False)
-    for name in stats:
-        needed = pc.or_(needed, pc.is_null(wire[name]))
+    for leaf in leaves:
+        if leaf.column == "null_count":
+            if not leaf.spare:
+                return pa.scalar(True)
+            bounds = [_child(wire[WIRE[name]], leaf.child) for name in ("min", "max")]
+            needed = pc.or_(needed, pc.and_(*map(pc.is_null, bounds)))
+        elif leaf.column in IN_STATS:
+            needed = pc.or_(needed, pc.is_null(wire[WIRE[leaf.column]]))
     return needed
+
+
+def _sql_needs_stats(leaves: Sequence[Leaf]) -> str:
+    """The same as a SQL condition."""
+    needed = {"false": None}
+    for leaf in leaves:
+        if leaf.column == "null_count":
+            if not leaf.spare:
+                return "true"
+            child = _literal(str(leaf.child))
+            bounds = (f"struct_extract(a.{WIRE[name]}, {child}) IS NULL" for name in ("min", "max"))
+            needed[f"({' AND '.join(bounds)})"] = None
+        elif leaf.column in IN_STATS:
+            needed[f"a.{WIRE[leaf.column]} IS NULL"] = None
+    return " OR ".join(needed)
 
 
 def _parse_with_duckdb(batches: Iterable[pa.BinaryArray], leaves: Sequence[Leaf]) -> Iterator[Wire]:
@@ -217,7 +247,7 @@ def _parse_with_duckdb(batches: Iterable[pa.BinaryArray], leaves: Sequence[Leaf]
     lines = pa.RecordBatchReader.from_batches(pa.schema([("line", pa.string())]), texts)
     add = ", ".join(f'a."{name}" AS "{name}"' for name in fields if name != "stats")
     inner = "".join(f', s."{name}" AS "stats.{name}"' for name in stats)
-    needed = "true" if "nullCount" in stats else " OR ".join(f'a."{name}" IS NULL' for name in stats)
+    needed = _sql_needs_stats(leaves)
     document = f", from_json(CASE WHEN {needed} THEN a.stats END, {_structure(stats)}) AS s" if stats else ""
     query = (
         f"SELECT {add}{inner} FROM (SELECT a{document} FROM "
@@ -241,7 +271,11 @@ def _structure(fields: Mapping[str, list[str] | None]) -> str:
         name: "VARCHAR" if children is None else dict.fromkeys(children, "VARCHAR")
         for name, children in fields.items()
     }
-    return "'" + json.dumps(shape).replace("'", "''") + "'"
+    return _literal(json.dumps(shape))
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 # --- from wire fields to the files() form --------------------------------------------------------

@@ -33,6 +33,8 @@ def glimpse(adds: Sequence[AddAction], leaves: tuple[Leaf, ...]) -> list[list[An
     lens = _lens(leaves)
     if lens is None:
         return None
+    if lens.only_paths:
+        return [[add.path for add in adds]]
     decode = lens.decoder.decode
     try:
         lines = [decode(source[0]) for add in adds if (source := source_of(add)) is not None]
@@ -71,6 +73,7 @@ class _Lens:
         self._stats: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
             msgspec.defstruct("StatsGlimpse", [inner])
         )
+        self.only_paths = [leaf.column for leaf in leaves] == ["path"]
         self.looks = [self._look(leaf, shapes) for leaf in leaves]
 
     def suffices(self, line: Any) -> bool:
@@ -82,10 +85,18 @@ class _Lens:
             plain = attrgetter(leaf.column)
             return lambda lines: [plain(line) for line in lines]
         child = attrgetter(shapes[leaf.column][leaf.child])
+        if leaf.column == "null_count" and leaf.spare:
+            bounds = [attrgetter(name) for name in ("min", "max")], attrgetter(shapes["min"][leaf.child])
+            return lambda lines: [_of(child, self._spare(line, *bounds)) for line in lines]
         if leaf.column == "null_count":
             return lambda lines: [_of(child, self._counts(line)) for line in lines]
         parent = attrgetter(leaf.column)
         return lambda lines: [_of(child, parent(line)) for line in lines]
+
+    def _spare(self, line: Any, parents: Sequence[attrgetter[Any]], child: attrgetter[Any]) -> Any:
+        """The null counts of an add without bounds; of any other nobody asks."""
+        bounded = any(_of(child, parent(line)) is not None for parent in parents)
+        return None if bounded else self._counts(line)
 
     def _counts(self, line: Any) -> Any:
         return None if not line.stats else getattr(self._stats.decode(line.stats), IN_STATS["null_count"])

@@ -67,7 +67,8 @@ class BaseFiles:
         self._pieces: dict[Leaf, list[pa.Array]] = {}
         self._firsts: list[bytes] = []
         self._paths: list[PathSequence] = []
-        self._places: dict[str, tuple[int, bool]] = {}
+        self._known: dict[str, int] = {}
+        self._found: tuple[Rows, npt.NDArray[np.bool_]] = np.zeros(0, np.int64), np.zeros(0, np.bool_)
         self._lock = threading.RLock()
 
     def __len__(self) -> int:
@@ -165,36 +166,41 @@ class BaseFiles:
 
     def places(self, paths: Sequence[str]) -> tuple[Rows, npt.NDArray[np.bool_]]:
         """Where each path stands or would be put in, and whether it is there."""
-        known = self._places
+        known = self._known
         with self._lock:
             unknown = [path for path in paths if path not in known]
-            if len(unknown) > _BISECTED:
-                self._find_many(unknown)
-            else:
-                known.update((path, self._find(path.encode())) for path in unknown)
-        found = [known[path] for path in paths]
-        rows = np.fromiter((at for at, _ in found), np.int64, len(found))
-        return rows, np.fromiter((present for _, present in found), np.bool_, len(found))
+            if unknown:
+                find = self._find_many if len(unknown) > _BISECTED else self._find_each
+                rows, present = find([path.encode() for path in unknown])
+                known.update(
+                    zip(unknown, range(len(self._found[0]), len(self._found[0]) + len(unknown)), strict=True)
+                )
+                self._found = np.append(self._found[0], rows), np.append(self._found[1], present)
+            found = np.fromiter(map(known.__getitem__, paths), np.int64, len(paths))
+            return self._found[0][found], self._found[1][found]
 
-    def _find_many(self, unknown: Sequence[str]) -> None:
+    def _find_many(self, unknown: list[bytes]) -> tuple[Rows, npt.NDArray[np.bool_]]:
         """Find many paths piece by piece, comparing all of them with a piece's paths at once."""
-        keys = sorted((path.encode(), path) for path in unknown)
-        encoded = [key for key, _ in keys]
-        # Up to and including the first path of the next piece a key can only stand in this one.
-        cuts = [0, *(bisect_left(encoded, first) for first in self._firsts[1:]), len(encoded)]
-        for at, (low, high) in enumerate(pairwise(cuts)):
-            if low == high or at >= len(self._paths):
+        wanted = np.array(unknown)
+        rows, present = np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
+        if not self._firsts:
+            return rows, present
+        homes = np.maximum(np.searchsorted(np.array(self._firsts), wanted, side="right") - 1, 0)
+        by_home = np.argsort(homes, kind="stable")
+        cuts = np.searchsorted(homes[by_home], np.arange(len(self._firsts) + 1))
+        for at, (low, high) in enumerate(pairwise(cuts.tolist())):
+            if low == high:
                 continue
-            paths, wanted = _padded(self._pieces[PATH][at]), np.array(encoded[low:high])
-            places = np.searchsorted(paths, wanted)
-            present = paths[np.minimum(places, len(paths) - 1)] == wanted
-            begin = int(self.starts[at])
-            for (_, path), place, there in zip(
-                keys[low:high], places.tolist(), present.tolist(), strict=True
-            ):
-                self._places[path] = begin + place, there
-        if not self._paths:
-            self._places.update((path, (0, False)) for path in unknown)
+            chosen = by_home[low:high]
+            paths = _padded(self._pieces[PATH][at])
+            places = np.searchsorted(paths, wanted[chosen])
+            present[chosen] = paths[np.minimum(places, len(paths) - 1)] == wanted[chosen]
+            rows[chosen] = self.starts[at] + places
+        return rows, present
+
+    def _find_each(self, unknown: list[bytes]) -> tuple[Rows, npt.NDArray[np.bool_]]:
+        found = [self._find(path) for path in unknown]
+        return np.array([at for at, _ in found], np.int64), np.array([there for _, there in found], np.bool_)
 
     def _find(self, path: bytes) -> tuple[int, bool]:
         at = max(bisect_left(self._firsts, path) - 1, 0)

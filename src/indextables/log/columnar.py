@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from indextables.log.recent_files import RecentFiles
 from indextables.log.replay import LiveFiles, ReplayMetrics, ReplayRequest
 from indextables.model.actions import AddAction
 from indextables.predicate.prune import Pruned, PruneMetrics, columns_needed, prune_table
+from indextables.predicate.tree import Compare, IsNull, Node, Unknown, walk
 
 _FEW = 8
 """Columns are read of some rows only while those are fewer than one in so many."""
@@ -91,7 +93,7 @@ class ColumnarEngine:
         base, checkpoint = kept.base, request.segment.checkpoint
         columns = base.load(checkpoint, question.first, question.form)
         loaded = time.perf_counter()
-        adds = sorted(request.tail.adds.values(), key=lambda add: add.path.encode())
+        adds = sorted(request.tail.adds.values(), key=attrgetter("path"))
         live, gone = _live(base, request)
         recent: Mask = np.ones(len(adds), dtype=np.bool_)
         metrics = PruneMetrics(int(live.sum()) + len(adds), 0, 0, int(live.sum()) + len(adds))
@@ -130,13 +132,24 @@ def _question(request: ReplayRequest) -> _Question:
     everything = form.leaves()
     wanted = tuple(leaf for leaf in everything if leaf.column in target.names)
     needs = columns_needed(request.where, request.partition_columns)
+    bounded = {leaf.child for leaf in everything if leaf.column == "min"}
+    if request.where is not None and asks_for_nulls(request.where):
+        bounded = set()
     pruning = tuple(
-        leaf for leaf in everything
+        replace(leaf, spare=leaf.column == "null_count" and leaf.child in bounded) for leaf in everything
         if leaf.column in {"path", "num_records"}
         or (leaf.column == "partition_values" and leaf.child in needs.partitions)
         or (leaf.column in {"min", "max", "null_count"} and leaf.child in needs.statistics)
     )  # fmt: skip
     return _Question(request, form, target, wanted, pruning)
+
+
+def asks_for_nulls(node: Node) -> bool:
+    """Whether a predicate can be true of a null; no other looks at the null counts of bounded columns."""
+    return any(
+        isinstance(part, IsNull | Unknown) or (isinstance(part, Compare) and part.op == "<=>")
+        for part in walk(node)
+    )
 
 
 def _live(base: BaseFiles, request: ReplayRequest) -> tuple[Mask, Rows]:
