@@ -32,7 +32,7 @@ def same(printed, shown):
     ]
 
 
-@pytest.mark.parametrize("path", pages())
+@pytest.mark.parametrize("path", list(pages()))
 def test_the_examples_of_a_page_run_in_order_and_print_what_it_shows(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__page__"}
@@ -56,6 +56,6 @@ def links():
                 yield pytest.param(path, target, id=f"{path.name}:{target}")
 
 
-@pytest.mark.parametrize(("path", "target"), links())
+@pytest.mark.parametrize(("path", "target"), list(links()))
 def test_a_link_between_pages_leads_somewhere(path, target):
     assert (path.parent / target).exists()

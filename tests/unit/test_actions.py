@@ -124,6 +124,7 @@ def test_an_unknown_kind_of_action_is_none():
         (b"{}", "no action"),
         (b'{"add":null}', "no action"),
         (b'{"add":[1]}', "not an object"),
+        (b'{"add":{"path":"a"},"remove":{"path":"b"}}', "holds 2 actions"),
         (b'{"add":{"size":1}}', "lacks path"),
         (b'{"add":{"path":"a","size":1.5}}', "size"),
         (b'{"add":{"path":"a","dataChange":3}}', "dataChange"),

@@ -322,11 +322,11 @@ def decode_line(line: bytes | str) -> Action | None:
         raise CorruptLogError(f"not a JSON object: {bad}") from bad
     if not isinstance(document, dict):
         raise CorruptLogError(f"holds {type(document).__name__}, not an object with one action")
-    unknown = True
-    for key, body in document.items():
-        if key in KINDS and body is not None:
-            return action_from_wire(key, body)
-        unknown = unknown and key not in KINDS
-    if not unknown or not document:
+    found = [key for key, body in document.items() if key in KINDS and body is not None]
+    if len(found) > 1:
+        raise CorruptLogError(f"holds {len(found)} actions ({', '.join(found)}) where one belongs")
+    if found:
+        return action_from_wire(found[0], document[found[0]])
+    if not document or any(key in KINDS for key in document):
         raise CorruptLogError("holds no action")
     return None
