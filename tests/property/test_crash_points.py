@@ -61,7 +61,9 @@ AFTER = [
 ]
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "form", [pytest.param(form, marks=[] if form == "document" else pytest.mark.slow) for form in FORMS]
+)
 @pytest.mark.parametrize("mode", ["error", "lost_reply", "crash", "crash_after"])
 def test_every_acknowledged_commit_is_there_once_and_none_half(mode, form):
     """C8, C9, E5."""

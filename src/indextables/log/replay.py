@@ -218,3 +218,17 @@ def choose(options: Options, num_files: int | None, available: AbstractSet[str],
     if distributed.file_threshold is not None:
         return "spark" if num_files > distributed.file_threshold else local
     return "spark" if num_files * BYTES_PER_FILE > distributed.local_memory else local
+
+
+def explain_choice(options: Options, num_files: int | None, engine: str) -> str:
+    """Say in words what `choose` went by."""
+    if engine != "auto":
+        return f"engine={engine} was asked for"
+    distributed = options.replay
+    if not distributed.enabled:
+        return "distributed replay is switched off"
+    if num_files is None:
+        return "nothing says how many files there are"
+    if distributed.file_threshold is not None:
+        return f"{num_files} files, threshold {distributed.file_threshold}"
+    return f"{num_files} files, about {num_files * BYTES_PER_FILE} of {distributed.local_memory} bytes"

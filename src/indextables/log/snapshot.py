@@ -8,17 +8,25 @@ asks for whole adds.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from indextables.errors import CorruptLogError, NotFoundError
+from indextables.errors import CorruptLogError, NotFoundError, VersionNotFoundError
 from indextables.log.dialect import Checkpoint, Dialect
 from indextables.log.protocol import LEGACY, check_readable
 from indextables.log.reading import LogSource, State, load_state
-from indextables.log.replay import LiveFiles, ReplayEngine, ReplayMetrics, ReplayRequest, choose
+from indextables.log.replay import (
+    LiveFiles,
+    ReplayEngine,
+    ReplayMetrics,
+    ReplayRequest,
+    choose,
+    explain_choice,
+)
 from indextables.log.table_options import with_table
 from indextables.log.tally import TALLY
 from indextables.model.actions import (
@@ -46,6 +54,7 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_ABSENT = object()
 _BASE = "adds"
 _KEPT_ADDS = 100_000
 
@@ -237,7 +246,8 @@ class Snapshot:
         found = self._sound(replay)
         if node is not None:
             TALLY.note(self.store.uri, found.metrics)
-        return FilePlan(found.files, found.metrics, found.replay)
+        why = explain_choice(self.options, self.num_files_hint, engine)
+        return FilePlan(found.files, found.metrics, dataclasses.replace(found.replay, why=why))
 
     def files(self, where: Any = None, engine: str = "auto") -> pa.Table:
         """The live files, one row each, sorted by path."""
@@ -325,6 +335,12 @@ class Snapshot:
                     sound = load_state(self.source, self.version, rejected)
                 except CorruptLogError as lost:
                     raise lost from bad
+                if _table_id(sound) != _table_id(state):
+                    raise VersionNotFoundError(
+                        f"{self.store.uri}: version {self.version} is gone, the table was made anew; "
+                        "open it again.",
+                        version=self.version, uri=self.store.uri,
+                    ) from bad  # fmt: skip
             with self._lock:
                 self._state = sound
                 self._kept.clear()
@@ -354,8 +370,16 @@ class Snapshot:
         return next((action for action in actions if isinstance(action, CommitInfo)), None)
 
     def _once(self, name: str, make: Callable[[], T]) -> T:
-        with self._lock:
-            if name not in self._kept:
-                self._kept[name] = make()
-            kept: T = self._kept[name]
-            return kept
+        kept: Any = self._kept.get(name, _ABSENT)
+        if kept is _ABSENT:
+            # Made outside the lock: whoever asks for the schema must not wait for a sum over all files.
+            kept = make()
+            with self._lock:
+                self._kept[name] = kept
+        found: T = kept
+        return found
+
+
+def _table_id(state: State) -> str | None:
+    metadata = state.tail.metadata or (None if state.head is None else state.head.metadata)
+    return None if metadata is None else metadata.id
