@@ -222,11 +222,11 @@ def decode_head(
         raise CorruptLogError(
             f"{name} has no metaData. The checkpoint is damaged.", file=name, version=version
         )
-    parts = head.get("parts")
+    parts = tuple(part.path for part in _parts(head, name) or ())
     return CheckpointHead(
         version, protocol, metadata,
         tuple(skip for skip in skips if skip), tuple(txn for txn in txns if txn),
-        num_files, len(parts) if isinstance(parts, list) else 1,
+        num_files, len(parts) or 1, parts,
     )  # fmt: skip
 
 
