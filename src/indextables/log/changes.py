@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from indextables.errors import ProtocolError
 from indextables.log.protocol import describe, merged
@@ -31,11 +32,16 @@ def removals(base: Snapshot, adds: Iterable[AddAction], *, data_change: bool = T
 def properties(base: Snapshot, changes: Mapping[str, str | None]) -> list[Action]:
     """The metadata with some properties set, and those given as None removed; nothing when it is the same."""
     known: Mapping[str, str | None] = base.metadata.configuration
-    result = {key: value for key, value in {**known, **changes}.items() if value is not None}
+    result = {key: text(value) for key, value in {**known, **changes}.items() if value is not None}
     if result == dict(known):
         return []
     changed: MetadataAction = replace(base.metadata, configuration=result)
     return [changed]
+
+
+def text(value: Any) -> str:
+    """A property's value as the log keeps it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def upgrade(base: Snapshot, reader: int, writer: int, features: Collection[str]) -> list[Action]:

@@ -12,16 +12,16 @@ from __future__ import annotations
 import logging
 import random
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import Any
 
 from indextables.errors import AttemptsExhaustedError, CommitError, NotFoundError, StorageError
 from indextables.log.conflicts import CommitPlan, Rule, check_conflicts, check_schema
 from indextables.log.dialect import NATIVE, LogFile
 from indextables.log.protocol import check_upgrade, check_writable
 from indextables.log.reading import LogSource, advance_state
+from indextables.log.redaction import redacted, without_secrets
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import (
     Action,
@@ -35,25 +35,13 @@ from indextables.storage.envelope import pack
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["CommitPlan", "Committed", "Outcome", "Rule", "delay_ms", "put_version", "redacted", "run_commit"]
+__all__ = ["CommitPlan", "Committed", "Outcome", "Rule", "delay_ms", "put_version", "run_commit"]
 
 ENGINE = "IndexTables"
 BUSY_FACTOR = 10
 """While others get through, this many times maxAttempts may be made before giving up."""
 
 _JITTER = 0.1
-_SECRETS = (
-    "secret",
-    "token",
-    "password",
-    "credential",
-    "accesskey",
-    "access_key",
-    "account_key",
-    "sas",
-    "signature",
-)
-_HIDDEN = "***"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,16 +119,6 @@ def delay_ms(transaction: TransactionOptions, failures: int, jitter: float) -> f
     return float(plain) * (1 + _JITTER * jitter)
 
 
-def redacted(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Operation parameters without the value of anything that looks like a credential."""
-    return {key: _HIDDEN if _is_secret(key) else value for key, value in parameters.items()}
-
-
-def _is_secret(key: str) -> bool:
-    lowered = key.lower().replace("-", "_").replace(".", "_")
-    return any(word in lowered for word in _SECRETS)
-
-
 def _already_done(plan: CommitPlan, base: Snapshot) -> bool:
     if plan.txn is None:
         return False
@@ -167,7 +145,7 @@ def _finish(
         operation=plan.operation,
         operation_parameters=redacted(plan.parameters),
         operation_metrics=metrics,
-        user_metadata=plan.user_metadata,
+        user_metadata=without_secrets(plan.user_metadata),
         engine_info=ENGINE,
         commit_id=commit_id,
     )

@@ -95,6 +95,9 @@ def run_cleanup(source: LogSource, current: int, now_ms: int, retention: Retenti
                     break
             else:
                 done[kind] += 1
+        if failures and kind == "versions":
+            # The versions that are left may need the older checkpoints.
+            break
     if plan.files:
         logger.info("%s: deleted %d expired log files", source.store.uri, sum(done.values()))
     return CleanupResult(done["versions"], done["checkpoints"], failures)
