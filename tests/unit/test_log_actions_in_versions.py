@@ -137,7 +137,8 @@ def test_names_that_are_no_versions_are_ignored_with_one_warning_for_other_width
     for name in odd:
         builder.store.put(f"{LOG_DIR}/{name}", b"not a version")
     with caplog.at_level(logging.WARNING):
-        assert builder.log().latest_version() == 1
+        for _ in range(3):
+            assert builder.log().latest_version() == 1
     assert len([record for record in caplog.records if "20 digits" in record.message]) == 1
     assert builder.log().versions() == [0, 1]
     builder.append("b")

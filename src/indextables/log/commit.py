@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
+from indextables import __version__
 from indextables.errors import AttemptsExhaustedError, CommitError, NotFoundError, StorageError
 from indextables.log.conflicts import CommitPlan, Rule, check_conflicts, check_schema
 from indextables.log.dialect import NATIVE, LogFile
@@ -37,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 __all__ = ["CommitPlan", "Committed", "Outcome", "Rule", "delay_ms", "put_version", "run_commit"]
 
-ENGINE = "IndexTables"
+ENGINE = f"IndexTables/{__version__}"
 BUSY_FACTOR = 10
 """While others get through, this many times maxAttempts may be made before giving up."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 
 from indextables.errors import (
@@ -78,11 +79,17 @@ def list_log(store: Store, dialect: Dialect, start: int | None = None) -> Listin
         elif name.endswith(".json") and name[:-5].isascii() and name[:-5].isdigit():
             odd.append(name)
     if odd:
-        logger.warning(
-            "%s/%s: %d file(s) such as %s are no versions (the number has not 20 digits) and are ignored",
-            store.uri, dialect.log_dir, len(odd), odd[0],
-        )  # fmt: skip
+        _warn_of_strangers(f"{store.uri}/{dialect.log_dir}", odd[0], len(odd))
     return Listing(tuple(files), start)
+
+
+@lru_cache(maxsize=1000)
+def _warn_of_strangers(directory: str, first: str, count: int) -> None:
+    """Say it once: a handle lists the same directory again and again."""
+    logger.warning(
+        "%s: %d file(s) such as %s are no versions (the number has not 20 digits) and are ignored",
+        directory, count, first,
+    )  # fmt: skip
 
 
 def find_segment(
