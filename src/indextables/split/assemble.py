@@ -37,6 +37,12 @@ class Column:
     elements: tuple[Struct, ...]
     leaves: tuple[int, ...]
 
+    @property
+    def is_text(self) -> bool:
+        """Whether it is a plain column of text."""
+        kind = value(self.elements[0], ElementFields.CONVERTED)
+        return len(self.elements) == 1 and kind == ElementFields.UTF8
+
 
 @dataclass(frozen=True, slots=True)
 class Skeleton:
@@ -111,8 +117,13 @@ def read_pages(
     pages: PageMap,
     columns: Sequence[str],
     wanted: Mapping[int, Sequence[int] | None],
+    *,
+    coded: bool = False,
 ) -> pa.Table:
-    """Read rows of some row groups: `wanted` maps a group to its rows in order, or None for all of them."""
+    """Read rows of some row groups: `wanted` maps a group to its rows in order, or None for all of them.
+
+    With `coded`, text that repeats stays a dictionary: cheaper where only some rows are kept.
+    """
     plans: dict[tuple[Any, ...], list[str]] = {}
     for name in columns:
         cover = tuple(
@@ -133,11 +144,22 @@ def read_pages(
             raise damaged_page(source.name, place[0])
     read: dict[str, Any] = {}
     for cover, names in plans.items():
-        part = _decode(_lay_out(skeleton, pages, names, cover, bodies), source.name)
         picks = _picks(cover, wanted)
-        table = part if picks is None else part.take(pa.array(picks, pa.int64()))
+        kept = _coded(skeleton, pages, names, cover) if coded or picks is not None else []
+        table = _decode(_lay_out(skeleton, pages, names, cover, bodies), source.name, kept)
+        if picks is not None:
+            table = table.take(picks)
         read.update({name: table[name] for name in names})
-    return pa.table({name: read[name] for name in columns})
+    found = pa.table({name: read[name] for name in columns})
+    return found if coded else decoded(found)
+
+
+def decoded(table: pa.Table) -> pa.Table:
+    """The table with dictionaries written out."""
+    for at, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type):
+            table = table.set_column(at, field.name, table.column(at).cast(field.type.value_type))
+    return table
 
 
 def damaged_page(name: str, offset: int) -> DamagedSplitError:
@@ -171,7 +193,7 @@ def _page_ranges(chunk: Chunk, spans: Sequence[Span]) -> list[tuple[int, int, in
 
 def _picks(
     cover: Sequence[tuple[int, Sequence[Span]]], wanted: Mapping[int, Sequence[int] | None]
-) -> list[int] | None:
+) -> pa.Array | None:
     """Where the wanted rows stand among the covered ones; None when every covered row is wanted."""
     if all(wanted[group] is None for group, _ in cover):
         return None
@@ -190,7 +212,21 @@ def _picks(
                     at += 1
                 picks.append(base + before + row - spans[at][0])
         base += covered
-    return picks
+    return pa.array(picks, pa.int64())
+
+
+def _coded(
+    skeleton: Skeleton, pages: PageMap, names: Sequence[str], cover: Sequence[tuple[int, Sequence[Span]]]
+) -> list[str]:
+    """Text columns that have a dictionary in every row group."""
+    return [
+        name
+        for name in names
+        if skeleton.columns[name].is_text
+        and all(
+            pages.chunk(group, skeleton.columns[name].leaves[0]).dictionary is not None for group, _ in cover
+        )
+    ]
 
 
 def _lay_out(
@@ -253,11 +289,11 @@ def _chunk(meta: Struct, position: int, places: Sequence[Range], values: int, *,
     return {ChunkFields.FILE_OFFSET: (I64, position), ChunkFields.META: (STRUCT, described)}
 
 
-def _decode(buffer: pa.Buffer, name: str) -> pa.Table:
+def _decode(buffer: pa.Buffer, name: str, coded: Sequence[str] = ()) -> pa.Table:
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(pa.BufferReader(buffer), pre_buffer=False) as file:
+        with pq.ParquetFile(pa.BufferReader(buffer), pre_buffer=False, read_dictionary=list(coded)) as file:
             return file.read(use_threads=buffer.size > SMALL_READ)
     except (pa.ArrowException, OSError, ValueError) as bad:
         raise DamagedSplitError(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from operator import methodcaller
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from indextables.split.index_spec import FAST, IP, JSON, IndexField
+from indextables.split.index_spec import FAST, IP, JSON, STRING, TEXT, IndexField
 from indextables.split.match import texts_of, typed_numbers
 from indextables.split.terms import LONGEST_TERM, MARKS
 from indextables.split.tokens import address, json_text, without_ids, words_of
@@ -21,13 +22,27 @@ _SHORT = LONGEST_TERM // 4
 """Characters that surely fit the longest term, whatever they are."""
 
 
-def entries(name: str, item: IndexField, column: pa.Array, unsure: set[str]) -> Iterator[Put]:
+def entries(name: str, item: IndexField, column: pa.Array, unsure: set[str]) -> Iterable[Put]:
     """One Put per row; `unsure` gathers columns with words that the index cannot hold."""
-    nulls = column.is_null().to_pylist()
     mark = methodcaller("add_text", MARKS, "n" + name)
     if item.kind == FAST:
-        return _numbers(name, column, nulls, mark)
+        return _numbers(name, column, column.is_null().to_pylist(), mark)
+    if _is_plain(item, column):
+        return [mark if text is None else methodcaller("add_text", name, text) for text in column.to_pylist()]
+    nulls = column.is_null().to_pylist()
     return _texts(name, item, _prepared(item, column), nulls, mark=mark, unsure=unsure)
+
+
+def _is_plain(item: IndexField, column: pa.Array) -> bool:
+    """Whether every text goes into the index as it is, and no word of it can be too long."""
+    if (
+        item.kind not in (TEXT, STRING)
+        or item.tokenizer == "compact_ids"
+        or not pa.types.is_string(column.type)
+    ):
+        return False
+    longest = pc.max(pc.binary_length(column)).as_py()
+    return longest is None or longest <= LONGEST_TERM
 
 
 def _numbers(name: str, column: pa.Array, nulls: Sequence[bool], mark: Put) -> Iterator[Put]:
@@ -88,6 +103,6 @@ def _put_unsure(document: Any, *, name: str, texts: Sequence[str]) -> None:
 
 
 def _too_long(item: IndexField, texts: Sequence[str]) -> bool:
-    tokenizer = "whitespace" if item.kind == JSON else item.tokenizer if item.kind == "text" else "raw"
+    tokenizer = "whitespace" if item.kind == JSON else item.tokenizer if item.kind == TEXT else "raw"
     tokenize = words_of(tokenizer)
     return any(len(word.encode()) > LONGEST_TERM for text in texts for word in tokenize(text))

@@ -24,8 +24,11 @@ class ElementFields:
     REPETITION: Final = 3
     NAME: Final = 4
     CHILDREN: Final = 5
+    CONVERTED: Final = 6
     REPEATED: Final = 2
     """A value of REPETITION."""
+    UTF8: Final = 0
+    """A value of CONVERTED."""
 
 
 class GroupFields:

@@ -11,16 +11,19 @@ from __future__ import annotations
 import io
 import threading
 import zlib
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from indextables.errors import DamagedSplitError, SchemaError
 from indextables.model.fields import decode_partition_array
-from indextables.split.assemble import Skeleton, read_pages
+from indextables.split.ahead import Ahead
+from indextables.split.assemble import Skeleton, decoded, read_pages
 from indextables.split.index_cache import PAGES, SKELETON, Entry, entry_key
 from indextables.split.layout import Manifest, SplitRef, read_footer
 from indextables.split.pages import ROWS_PER_PAGE, PageMap
@@ -31,6 +34,8 @@ from indextables.storage.store import Store
 READERS_KEPT = 256
 GROUPS_AT_ONCE = 4
 """Row groups that a scan reads together."""
+DENSE_SHARE = 0.05
+"""From this share of all rows on, hits are taken to be spread over the whole split."""
 PAGE_SHARE = 0.5
 """Up to this share of a row group's pages are fetched one by one; above it the whole group is."""
 
@@ -135,74 +140,102 @@ class SplitReader:
 
     def read_rows(self, rows: Sequence[int], columns: Sequence[str]) -> pa.Table:
         """Some rows, which are given in order."""
-        return self._read(self.by_group(rows), columns)
+        wanted = {
+            group: [rows[at] - self.group_starts[group] for at in places]
+            for group, places in self.by_group(rows).items()
+        }
+        return self._read(wanted, columns)
 
-    def by_group(self, rows: Sequence[int]) -> dict[int, list[int] | None]:
-        """Rows of the file as rows of its row groups."""
-        wanted: dict[int, list[int] | None] = {}
-        starts, group, first, last = self.group_starts, -1, 0, 0
-        mine: list[int] = []
-        for row in rows:
-            while row >= last:
-                group += 1
-                first, last = starts[group], starts[group + 1]
-                mine = []
-            if not mine:
-                wanted[group] = mine
-            mine.append(row - first)
-        return wanted
+    def by_group(self, rows: Sequence[int]) -> dict[int, range]:
+        """Which of the given rows, which are in order, lie in which row group: positions in `rows`."""
+        found: dict[int, range] = {}
+        at = 0
+        while at < len(rows):
+            group = bisect_right(self.group_starts, rows[at]) - 1
+            end = bisect_left(rows, self.group_starts[group + 1], at)
+            found[group] = range(at, end)
+            at = end
+        return found
 
     def plan(self, rows: Sequence[int]) -> str:
         """How wanted rows are fetched: single `pages`, whole `row_groups`, or a `scan` of everything."""
-        wanted = {group for group, _ in groupby(self._group_of(rows))}
+        wanted = self.by_group(rows)
         total = sum(self.manifest.group_rows[group] for group in wanted)
         if len(rows) * ROWS_PER_PAGE <= PAGE_SHARE * total:
             return "pages"
         return "scan" if len(wanted) == len(self.manifest.group_rows) else "row_groups"
 
-    def _group_of(self, rows: Sequence[int]) -> Iterator[int]:
-        group = 0
-        for row in rows:
-            while row >= self.group_starts[group + 1]:
-                group += 1
-            yield group
+    def is_dense(self, count: int) -> bool:
+        """Whether so many rows are surely spread over the whole split."""
+        return count >= DENSE_SHARE * self.rows and count * ROWS_PER_PAGE > self.rows
 
     def fetch(self, rows: Sequence[int], columns: Sequence[str]) -> Iterator[tuple[Sequence[int], pa.Table]]:
         """Wanted rows with their numbers, in pieces of bounded size, read by the cheapest plan."""
         if not rows:
             return
-        wanted = self.by_group(rows)
-        by_page = self.plan(rows) == "pages"
-        groups = list(wanted)
-        for at in range(0, len(groups), GROUPS_AT_ONCE if not by_page else len(groups)):
-            some = groups[at : at + (len(groups) if by_page else GROUPS_AT_ONCE)]
-            picked = [self.group_starts[group] + row for group in some for row in wanted[group] or ()]
-            if by_page:
-                yield picked, self._read({group: wanted[group] for group in some}, columns)
-                continue
-            table = self.read_groups(some, columns)
-            base = 0
-            take: list[int] = []
-            for group in some:
-                take.extend(base + row for row in wanted[group] or ())
-                base += self.manifest.group_rows[group]
-            yield picked, table if len(take) == base else table.take(pa.array(take, pa.int64()))
+        if self.plan(rows) == "pages":
+            yield rows, self.read_rows(rows, columns)
+            return
+        yield from self._picked(list(self.by_group(rows)), columns, lambda: rows)
+
+    def fetch_dense(
+        self, find: Callable[[], Sequence[int]], columns: Sequence[str]
+    ) -> Iterator[tuple[Sequence[int], pa.Table]]:
+        """As `fetch` for rows that are all over the split: reading begins while they are being found."""
+        return self._picked(list(self.groups), columns, find)
+
+    def _picked(
+        self, groups: Sequence[int], columns: Sequence[str], find: Callable[[], Sequence[int]]
+    ) -> Iterator[tuple[Sequence[int], pa.Table]]:
+        batches = _batched(groups)
+        with Ahead(partial(self._read_groups_coded, columns=columns), batches) as reading:
+            rows = find()
+            at = 0
+            for some, table in zip(batches, reading, strict=True):
+                end = bisect_left(rows, self.group_starts[some[-1] + 1], at)
+                picked = rows[at:end]
+                at = end
+                if picked:
+                    places = self._among(some, picked)
+                    yield picked, decoded(table if places is None else table.take(places))
+
+    def _read_groups_coded(self, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
+        return self._read(dict.fromkeys(groups), columns, coded=True)
+
+    def _among(self, groups: Sequence[int], rows: Sequence[int]) -> pa.Array | None:
+        """Where rows stand in the rows of some row groups; None when they are all of them."""
+        total = sum(self.manifest.group_rows[group] for group in groups)
+        if len(rows) == total:
+            return None
+        places = pa.array(rows, pa.int64())
+        if groups[-1] - groups[0] + 1 == len(groups):
+            return pc.subtract(places, self.group_starts[groups[0]])
+        inside = self.by_group(rows)
+        parts, base = [], 0
+        for group in groups:
+            mine = places.slice(inside[group].start, len(inside[group]))
+            parts.append(pc.add(mine, base - self.group_starts[group]))
+            base += self.manifest.group_rows[group]
+        return pa.concat_arrays(parts)
 
     def scan(self, columns: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
         """All rows, in pieces; each with the number of its first row."""
-        for at in range(0, len(self.groups), GROUPS_AT_ONCE):
-            some = self.groups[at : at + GROUPS_AT_ONCE]
-            yield self.group_starts[at], self.read_groups(some, columns)
+        batches = _batched(self.groups)
+        with Ahead(partial(self.read_groups, columns=columns), batches) as reading:
+            for some, table in zip(batches, reading, strict=True):
+                yield self.group_starts[some[0]], table
 
-    def _read(self, wanted: Mapping[int, Sequence[int] | None], columns: Sequence[str]) -> pa.Table:
+    def _read(
+        self, wanted: Mapping[int, Sequence[int] | None], columns: Sequence[str], *, coded: bool = False
+    ) -> pa.Table:
         if not columns:
-            rows = sum(
-                self.manifest.group_rows[group] if some is None else len(some)
-                for group, some in wanted.items()
+            sizes = (
+                self.manifest.group_rows[group] if rows is None else len(rows)
+                for group, rows in wanted.items()
             )
-            return pa.table({"": pa.nulls(rows)}).select([])
+            return pa.table({"": pa.nulls(sum(sizes))}).select([])
         if self._pages is not None and self._skeleton is not None:
-            return read_pages(self.source, self._skeleton, self._pages, columns, wanted)
+            return read_pages(self.source, self._skeleton, self._pages, columns, wanted, coded=coded)
         return self._read_plain(wanted, columns)
 
     def _read_plain(self, wanted: Mapping[int, Sequence[int] | None], columns: Sequence[str]) -> pa.Table:
@@ -226,6 +259,10 @@ class SplitReader:
         size = self.ref.size if self.ref.size is not None else self.source.size()
         file = pa.PythonFile(io.BufferedReader(_Ranges(self.source, size)), "r")
         return pq.ParquetFile(file, page_checksum_verification=True)
+
+
+def _batched(groups: Sequence[int]) -> list[Sequence[int]]:
+    return [groups[at : at + GROUPS_AT_ONCE] for at in range(0, len(groups), GROUPS_AT_ONCE)]
 
 
 class _Ranges(io.RawIOBase):

@@ -13,7 +13,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import pyarrow as pa
@@ -60,6 +60,8 @@ class SearchMetrics:
 
 
 Note = Callable[[SearchMetrics], None]
+Fetch = Callable[[Sequence[str]], Iterator[tuple[Sequence[int], pa.Table]]]
+"""Reads stored columns of rows that are settled already."""
 
 
 def _ignore(_: SearchMetrics) -> None:
@@ -210,18 +212,26 @@ class _Search:
         self, columns: Sequence[str], where: Predicate | None, limit: int | None
     ) -> Iterator[pa.Table]:
         """The rows the query and the filter find, with the wanted columns."""
+        if self.exact and self.index is not None and limit is None:
+            count = self.index.count(self.bounds.upper)
+            self._refuse_too_many(count)
+            if self.reader.is_dense(count):
+                self.metrics = replace(self.metrics, hits=count, by_scan=1)
+                fetch = partial(self.reader.fetch_dense, self.rows)
+                for _, table in self._filtered(fetch, columns, where):
+                    yield table
+                return
         rows = self.rows(limit if where is None else None)
-        self._refuse_too_many(len(rows) if where is None else 0)
+        self._refuse_too_many(len(rows) if limit is None else 0)
         self.metrics = replace(self.metrics, hits=len(rows), **self._planned(rows))
         left = limit if limit is not None else len(rows)
-        for _, table in self._fetch(rows, columns, where):
-            if left <= 0:
-                return
-            # A slice of a table without columns has as many rows as were asked for, not as there are.
-            piece = table if table.num_rows <= left else table.slice(0, left)
+        for _, table in self._filtered(partial(self.reader.fetch, rows), columns, where):
+            piece = table.slice(0, left)
             left -= piece.num_rows
             if piece.num_rows:
                 yield piece
+            if left <= 0:
+                return
 
     def _planned(self, rows: Sequence[int]) -> dict[str, int]:
         return {f"by_{self.reader.plan(rows).removeprefix('by_')}": 1} if rows else {}
@@ -235,14 +245,14 @@ class _Search:
                 hits=hits,
             )
 
-    def _fetch(
-        self, rows: Sequence[int], columns: Sequence[str], where: Predicate | None
+    def _filtered(
+        self, fetch: Fetch, columns: Sequence[str], where: Predicate | None
     ) -> Iterator[tuple[list[int], pa.Table]]:
+        """Fetched rows as rows of the table, those that the filter keeps."""
         needed = list(columns)
         if where is not None:
             needed += sorted({column.path[0] for column in predicate_columns(where)} - set(needed))
-        stored = [name for name in needed if name in self.reader.columns]
-        for numbers, raw in self.reader.fetch(rows, stored):
+        for numbers, raw in fetch([name for name in needed if name in self.reader.columns]):
             table = _shaped(raw, len(numbers), self.schema, needed, self.ref)
             kept = list(numbers)
             if where is not None:
@@ -259,7 +269,7 @@ class _Search:
         self.metrics = replace(self.metrics, hits=len(rows), **self._planned(rows))
         kept: list[int] = []
         parts: list[pa.Table] = []
-        for numbers, table in self._fetch(rows, columns, where):
+        for numbers, table in self._filtered(partial(self.reader.fetch, rows), columns, where):
             kept += numbers
             parts.append(table)
         empty = pa.schema([self.schema.field(name) for name in columns]).empty_table()

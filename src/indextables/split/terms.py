@@ -23,7 +23,7 @@ LONGEST_PREFIX = 200
 LONGEST_BOUND = 24
 """Longer prefixes and range bounds would make automata that the index refuses."""
 MARKS = "marks"
-"""The hidden field that marks rows: `n<i>` where field i is null, `v<i>` where it must be checked."""
+"""Hidden marks on rows: `n<field>` for a null, `v<field>` for one to be checked, `r<row>` on some rows."""
 _LARGEST = (1 << 63) - 1
 
 
