@@ -34,6 +34,10 @@ WIRE = {
     "tags": "tags", "partition_values": "partitionValues", "min": "minValues", "max": "maxValues",
 }  # fmt: skip
 IN_STATS = {"num_records": "numRecords", "min": "minValues", "max": "maxValues", "null_count": "nullCount"}
+_NUMBERS = dict.fromkeys(
+    (WIRE[name] for name in ("size", "modification_time", "num_records", "index_offset", "index_length")),
+    "BIGINT",
+)
 _ABSENT = {"size": 0, "modification_time": 0}
 _TAGS = pa.map_(pa.string(), pa.string())
 
@@ -47,6 +51,9 @@ class Leaf:
     type: pa.DataType
     spare: bool = False
     """Of null counts: wanted only where the column has neither a minimum nor a maximum in the add."""
+
+
+PATH = Leaf("path", None, pa.string())
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,15 +250,17 @@ def _parse_with_duckdb(batches: Iterable[pa.BinaryArray], leaves: Sequence[Leaf]
     import duckdb
 
     fields, stats = _wanted(leaves)
+    fields.pop("stats", None)
     texts = (pa.record_batch([bare_lines(lines)], names=["line"]) for lines in batches)
     lines = pa.RecordBatchReader.from_batches(pa.schema([("line", pa.string())]), texts)
-    add = ", ".join(f'a."{name}" AS "{name}"' for name in fields if name != "stats")
+    add = ", ".join(f'a."{name}" AS "{name}"' for name in fields) or "NULL"
     inner = "".join(f', s."{name}" AS "stats.{name}"' for name in stats)
-    needed = _sql_needs_stats(leaves)
-    document = f", from_json(CASE WHEN {needed} THEN a.stats END, {_structure(stats)}) AS s" if stats else ""
+    # Few adds need their statistics document, so it is looked for only where one does.
+    document = f"CASE WHEN {_sql_needs_stats(leaves)} THEN json_extract_string(line, '$.stats') END"
+    further = f", from_json({document}, {_structure(stats)}) AS s" if stats else ""
     query = (
-        f"SELECT {add}{inner} FROM (SELECT a{document} FROM "
-        f"(SELECT from_json(line, {_structure(fields)}) AS a FROM lines))"
+        f"SELECT {add}{inner}, odd FROM (SELECT a{further}, {_sql_odd_numbers(fields)} AS odd FROM "
+        f"(SELECT line, from_json(line, {_structure(fields)}) AS a FROM lines))"
     )
     with duckdb.connect() as connection:
         connection.register("lines", lines)
@@ -260,18 +269,32 @@ def _parse_with_duckdb(batches: Iterable[pa.BinaryArray], leaves: Sequence[Leaf]
             # DuckDB 2 renamed the method.
             stream = getattr(found, "to_arrow_reader", None) or found.fetch_arrow_reader
             for batch in stream(_PIECE_ROWS):
+                if pc.any(batch.column("odd")).as_py():
+                    raise Unusual("a number that is none")
                 yield dict(zip(batch.schema.names, batch.columns, strict=True))
         except duckdb.Error as bad:
             raise Unusual(str(bad)) from bad
 
 
 def _structure(fields: Mapping[str, list[str] | None]) -> str:
-    """What from_json is to extract, as a SQL literal: all of it as text, so that nothing is coerced."""
+    """What from_json is to extract, as a SQL literal; bounds are text there, so that nothing is coerced."""
     shape = {
-        name: "VARCHAR" if children is None else dict.fromkeys(children, "VARCHAR")
+        name: _NUMBERS.get(name, "VARCHAR") if children is None else dict.fromkeys(children, "VARCHAR")
         for name, children in fields.items()
     }
     return _literal(json.dumps(shape))
+
+
+def _sql_odd_numbers(fields: Iterable[str]) -> str:
+    """A SQL condition: some number is null although the add has a value there."""
+    numbers = [name for name in fields if name in _NUMBERS]
+    if not numbers:
+        return "false"
+    absent = " OR ".join(f"a.{name} IS NULL" for name in numbers)
+    odd = " OR ".join(
+        f"(a.{name} IS NULL AND coalesce(json_type(line, '$.{name}'), 'NULL') <> 'NULL')" for name in numbers
+    )
+    return f"CASE WHEN {absent} THEN {odd} ELSE false END"
 
 
 def _literal(text: str) -> str:

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError
-from indextables.log.add_columns import Leaf, TableForm, Unusual, check_increasing, disordered
+from indextables.log.add_columns import PATH, Leaf, TableForm, Unusual, check_increasing, disordered
 from indextables.log.checkpoint import OpenCheckpoint, open_checkpoint
 from indextables.log.dialect import Checkpoint
 
@@ -28,7 +28,6 @@ Columns = Mapping[Leaf, list[pa.Array]]
 Rows = npt.NDArray[np.int64]
 _BISECTED = 500
 """So many paths are looked for one by one; more are compared by the piece."""
-PATH = Leaf("path", None, pa.string())
 KEPT_BYTES = 256 << 20
 """Columns beyond this are read again rather than kept."""
 
@@ -100,9 +99,9 @@ class BaseFiles:
     ) -> dict[Leaf, pa.Array]:
         """Columns of some rows only, in ascending order, read from the checkpoint and not kept."""
         try:
-            pieces = list(open_checkpoint(form.store, checkpoint).leaves(leaves, rows))
+            pieces = list(open_checkpoint(form.store, checkpoint).leaves(leaves, rows=rows))
         except Unusual:
-            pieces = list(open_checkpoint(form.store, checkpoint).leaves_as_actions(leaves, form, rows))
+            pieces = list(open_checkpoint(form.store, checkpoint).leaves_as_actions(leaves, form, rows=rows))
         if not pieces:
             return {leaf: pa.nulls(0, leaf.type) for leaf in leaves}
         return {
@@ -121,16 +120,19 @@ class BaseFiles:
         return pa.concat_arrays(found) if found else pa.nulls(0, leaf.type)
 
     def _load(self, opened: OpenCheckpoint, leaves: Sequence[Leaf], form: TableForm, *, quick: bool) -> None:
-        source = opened.leaves(leaves) if quick else opened.leaves_as_actions(leaves, form)
-        pieces: list[list[pa.Array]] = [[] for _ in leaves]
+        paths: list[pa.Array] = []
+        others = [leaf for leaf in leaves if leaf != PATH]
+        note = paths if PATH in leaves else None
+        source = opened.leaves(others, note) if quick else opened.leaves_as_actions(others, form, note)
+        pieces: list[list[pa.Array]] = [[] for _ in others]
         for arrays in source:
             for home, array in zip(pieces, arrays, strict=True):
                 home.append(array)
-        found = dict(zip(leaves, pieces, strict=True))
-        if PATH in found:
-            self._set_paths(found.pop(PATH), opened.name)
+        if note is not None:
+            self._set_paths(paths, opened.name)
         self.bytes_read += opened.size_bytes + sum(part.size_in_bytes for part in opened.parts or ())
-        for leaf in list(found):
+        found = dict(zip(others, pieces, strict=True))
+        for leaf in others:
             self._pieces[leaf] = self._fitted(found.pop(leaf), leaf)
 
     def _set_paths(self, pieces: list[pa.Array], name: str) -> None:

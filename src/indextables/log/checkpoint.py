@@ -10,6 +10,7 @@ older; a shorter list of files is never the answer.
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +25,7 @@ import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError, NotFoundError
 from indextables.log import checkpoint_parquet
-from indextables.log.add_columns import Leaf, TableForm, read_leaves, read_leaves_as_actions
+from indextables.log.add_columns import PATH, Leaf, TableForm, read_leaves, read_leaves_as_actions
 from indextables.log.add_lines import line_array, line_paths, lines_adds
 from indextables.log.checkpoint_json import Document, read_document, read_head
 from indextables.log.dialect import NATIVE, Checkpoint
@@ -103,11 +104,21 @@ class OpenCheckpoint:
                 content = data if self.format == "parquet" else _document(data, part.path)
                 yield part.path, content, part.actions
 
-    def lines(self, rows: Rows | None = None) -> Iterator[pa.BinaryArray]:
-        """The adds as arrays of JSON lines with their ends, chunk by chunk; all, or those of some rows."""
-        if rows is None:
-            return self._lines()
-        return (lines for (lines,) in choose_rows(([lines] for lines in self._lines()), rows))
+    def lines(
+        self, rows: Rows | None = None, paths: list[pa.Array] | None = None
+    ) -> Iterator[pa.BinaryArray]:
+        """The adds as arrays of JSON lines with their ends, chunk by chunk; all, or those of some rows.
+
+        The paths are noted along the way in `paths`: they are cut out of the lines much faster than a
+        parser finds them.
+        """
+        found = self._lines()
+        if rows is not None:
+            found = (lines for (lines,) in choose_rows(([lines] for lines in found), rows))
+        for lines in found:
+            if paths is not None:
+                paths.append(line_paths(lines, self.name))
+            yield lines
 
     def _lines(self) -> Iterator[pa.BinaryArray]:
         for name, content, actions in self.files():
@@ -125,29 +136,46 @@ class OpenCheckpoint:
                     file=name,
                 )
 
-    def leaves(self, leaves: Sequence[Leaf], rows: Rows | None = None) -> Iterator[list[pa.Array]]:
+    def leaves(
+        self, leaves: Sequence[Leaf], paths: list[pa.Array] | None = None, *, rows: Rows | None = None
+    ) -> Iterator[list[pa.Array]]:
         """One array per leaf, chunk by chunk: the columns asked for, of all rows or of some, ascending.
 
-        Raises `Unusual` when the quick way turns out not to be trusted; then `leaves_as_actions` of a
-        checkpoint opened again has the answer.
+        Paths are noted in `paths`. Raises `Unusual` when the quick way turns out not to be trusted; then
+        `leaves_as_actions` of a checkpoint opened again has the answer.
         """
         if self.format == "parquet":
-            found = self._parquet_leaves(leaves)
+            found = self._parquet_leaves(leaves, paths)
             yield from found if rows is None else choose_rows(found, rows)
-        else:
-            many = self.is_large and (rows is None or len(rows) > _MANY_ROWS)
-            yield from read_leaves(self.lines(rows), leaves, many=many)
+            return
+        lines = self.lines(rows, paths)
+        if not leaves:
+            deque(lines, maxlen=0)
+            return
+        many = self.is_large and (rows is None or len(rows) > _MANY_ROWS)
+        yield from read_leaves(lines, leaves, many=many)
 
-    def _parquet_leaves(self, leaves: Sequence[Leaf]) -> Iterator[list[pa.Array]]:
+    def _parquet_leaves(
+        self, leaves: Sequence[Leaf], paths: list[pa.Array] | None
+    ) -> Iterator[list[pa.Array]]:
+        wanted = leaves if paths is None else (PATH, *leaves)
         for name, content, actions in self.files():
             assert isinstance(content, bytes)
-            yield from checkpoint_parquet.read_leaves(content, name, leaves, actions)
+            for arrays in checkpoint_parquet.read_leaves(content, name, wanted, actions):
+                if paths is not None:
+                    paths.append(arrays.pop(0))
+                yield arrays
 
     def leaves_as_actions(
-        self, leaves: Sequence[Leaf], table: TableForm, rows: Rows | None = None
+        self,
+        leaves: Sequence[Leaf],
+        table: TableForm,
+        paths: list[pa.Array] | None = None,
+        *,
+        rows: Rows | None = None,
     ) -> Iterator[list[pa.Array]]:
         """The same by way of whole actions."""
-        return read_leaves_as_actions(self.lines(rows), leaves, table, self.name)
+        return read_leaves_as_actions(self.lines(rows, paths), leaves, table, self.name)
 
 
 def open_checkpoint(store: Store, checkpoint: Checkpoint) -> OpenCheckpoint:
