@@ -23,6 +23,7 @@ from indextables.spark.requests import (
     session_of,
     stream_write_request,
     stream_writer_source,
+    without_partitioning,
     write_request,
     writer_source,
     written_frame,
@@ -169,6 +170,7 @@ def _start_stream(original: Method) -> Method:
         if partitionBy is not None:
             self.partitionBy(partitionBy)
         write_batch = sink(session_of(self), stream_write_request(self, path))
+        without_partitioning(self)
         return original(self.foreachBatch(write_batch), queryName=queryName)
 
     return start

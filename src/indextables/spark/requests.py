@@ -118,6 +118,15 @@ def stream_write_request(writer: Any, path: Any) -> WriteRequest:
     return WriteRequest(_one_path(path, options), mode, options, partition_by)
 
 
+def without_partitioning(writer: Any) -> None:
+    """Take the partition columns out of a stream writer: Spark refuses them beside foreachBatch."""
+    if not hasattr(writer, "_jwrite"):
+        del writer._write_proto.partitioning_column_names[:]
+        return
+    nothing = getattr(getattr(writer._spark.sparkContext._jvm.scala, "None$"), "MODULE$")
+    _field(writer._jwrite, "partitioningColumns").set(writer._jwrite, nothing)
+
+
 def written_frame(writer: Any) -> Any:
     """The DataFrame a batch writer is about to write."""
     if hasattr(writer, "_jwrite"):
@@ -148,14 +157,17 @@ def _one_path(path: Any, options: Mapping[str, str]) -> str:
 
 
 def _state(builder: Any, name: str) -> Any:
+    return _field(builder, name).get(builder)
+
+
+def _field(builder: Any, name: str) -> Any:
     """A field of a JVM builder; the streaming ones keep theirs private."""
     kind = builder.getClass()
     while kind is not None:
-        names = [item.getName() for item in kind.getDeclaredFields()]
-        if name in names:
+        if name in [item.getName() for item in kind.getDeclaredFields()]:
             found = kind.getDeclaredField(name)
             found.setAccessible(True)
-            return found.get(builder)
+            return found
         kind = kind.getSuperclass()
     raise AttributeError(f"{builder} has no {name}: this Spark version is not known to IndexTables")
 
@@ -182,6 +194,7 @@ __all__ = [
     "session_of",
     "stream_write_request",
     "stream_writer_source",
+    "without_partitioning",
     "write_request",
     "writer_source",
     "written_frame",

@@ -28,6 +28,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+try:
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+except ImportError:  # Spark 4.1 has neither read limits nor this trait for Python sources.
+
+    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
+        """Stands in where Spark does not know the trait."""
+
+
 NAME = "indextables_stream"
 _FILES_PER_TASK = 4
 
@@ -73,7 +81,7 @@ class TableStream(DataSource):  # type: ignore[misc]
 
     def streamReader(self, schema: StructType) -> TableStreamReader:  # noqa: N802
         """The reader of one query."""
-        return TableStreamReader(dict(self.options.items()), schema.json())
+        return TableStreamReader({key.lower(): value for key, value in self.options.items()}, schema.json())
 
 
 @dataclass
@@ -101,7 +109,7 @@ class Place:
         return {"version": self.version, "index": self.index, "whole": self.whole}
 
 
-class TableStreamReader(DataSourceStreamReader):  # type: ignore[misc]
+class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """Offsets and files of one streaming query; lives on the driver, reads on the executors."""
 
     def __init__(self, options: Mapping[str, str], schema_json: str) -> None:
@@ -112,7 +120,7 @@ class TableStreamReader(DataSourceStreamReader):  # type: ignore[misc]
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Where a new query begins."""
-        start = _starting_version(self._options.get("startingVersion"))
+        start = _starting_version(self._options.get("startingversion"))
         log = _log(self._options)
         if start is None:
             place = Place(log.latest_version(), whole=True)
@@ -124,7 +132,7 @@ class TableStreamReader(DataSourceStreamReader):  # type: ignore[misc]
         """The limit of `maxFilesPerTrigger`."""
         from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
 
-        limit = self._options.get("maxFilesPerTrigger")
+        limit = self._options.get("maxfilespertrigger")
         return ReadAllAvailable() if limit is None else ReadMaxFiles(int(limit))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
@@ -142,7 +150,7 @@ class TableStreamReader(DataSourceStreamReader):  # type: ignore[misc]
         """The files between two offsets, a few per task."""
         files = list(self._between(Place.of(start), Place.of(end)))
         return [
-            FilesOfTask(None, tuple(files[at : at + _FILES_PER_TASK]))
+            FilesOfTask(tuple(files[at : at + _FILES_PER_TASK]))
             for at in range(0, len(files), _FILES_PER_TASK)
         ]
 
@@ -160,7 +168,7 @@ class TableStreamReader(DataSourceStreamReader):  # type: ignore[misc]
         """Nothing is open between batches."""
 
     def _configured_limit(self) -> int | None:
-        limit = self._options.get("maxFilesPerTrigger")
+        limit = self._options.get("maxfilespertrigger")
         return None if limit is None else int(limit)
 
     def _advance(self, place: Place, most: int | None) -> Place:
@@ -199,7 +207,7 @@ class TableStreamReader(DataSourceStreamReader):  # type: ignore[misc]
         actions = log.read_version(version)
         removed = [a.path for a in actions if isinstance(a, RemoveAction) and a.data_change]
         if removed:
-            if self._options.get("skipChangeCommits", "false").lower() == "true":
+            if self._options.get("skipchangecommits", "false").lower() == "true":
                 return []
             raise TableError(
                 f"{log.uri}: version {version} removes {len(removed)} files with their rows, for example "
