@@ -89,7 +89,7 @@ def _cast_nested(array: pa.Array, wanted: pa.DataType, where: str, timestamps: s
         items = _cast(array.items, wanted.item_field, where + ".value", timestamps)
         return pa.MapArray.from_arrays(array.offsets, keys, items, type=wanted, mask=_mask(array))
     if pa.types.is_list(wanted) and pa.types.is_list(spark_type(given, where)):
-        array = _whole(array.cast(pa.list_(given.value_field)))
+        array = _whole(_plain_list(array))
         values = _cast(array.values, wanted.value_field, where + ".element", timestamps)
         return pa.ListArray.from_arrays(array.offsets, values, type=wanted, mask=_mask(array))
     raise SchemaError(f"column {where!r} is {wanted} in the table and {given} in the data", column=where)
@@ -130,6 +130,16 @@ def _has_required(kind: pa.DataType) -> bool:
 def _whole(array: pa.Array) -> pa.Array:
     """Return the array starting at its buffers' beginning and without values that no list refers to."""
     return array.take(pa.array(range(len(array)), pa.int64()))
+
+
+def _plain_list(array: pa.Array) -> pa.Array:
+    """Return a list in any encoding as a plain one, its values as they are."""
+    if not (pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type)):
+        return array.cast(pa.list_(array.type.value_field))
+    # Arrow's cast from views leaves out the last offset, and the last list with it.
+    ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(array), 0))
+    offsets = pa.concat_arrays([pa.array([0], ends.type), ends]).cast(pa.int32())
+    return pa.ListArray.from_arrays(offsets, array.flatten(), mask=_mask(array))
 
 
 def _mask(array: pa.Array) -> pa.Array | None:
