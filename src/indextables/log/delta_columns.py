@@ -16,7 +16,6 @@ import msgspec
 import pyarrow as pa
 
 from indextables.errors import CorruptLogError, SchemaError
-from indextables.log.delta_features import maps_columns
 from indextables.model.actions import MetadataAction, ProtocolAction
 from indextables.model.fields import schema_from_json
 
@@ -89,7 +88,10 @@ def columns_of(protocol: ProtocolAction, metadata: MetadataAction) -> DeltaColum
         )
     except (msgspec.DecodeError, KeyError, TypeError) as error:
         raise CorruptLogError(f"the schema of the table is not a Delta schema: {error}") from error
-    mode = (metadata.configuration.get(MODE_PROPERTY) or "none") if maps_columns(protocol) else "none"
+    # The property decides: writers of reader version 3 are known to leave the feature out of the list.
+    mode = metadata.configuration.get(MODE_PROPERTY) or "none"
+    if protocol.min_reader_version == 1:
+        mode = "none"
     if mode not in {"none", "name", "id"}:
         raise SchemaError(f"column mapping mode {mode!r} is not known (none, name or id)", mode=mode)
     kept = [field for field in fields if field["type"] != "void"]

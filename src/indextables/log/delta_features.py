@@ -12,13 +12,11 @@ from types import MappingProxyType
 from indextables.errors import CorruptLogError, ProtocolError
 from indextables.model.actions import MetadataAction, ProtocolAction
 
-COLUMN_MAPPING = "columnMapping"
-_COLUMN_MAPPING_VERSION = 2
 _FEATURES_VERSION = 3
 
 UNDERSTOOD = frozenset(
     {
-        COLUMN_MAPPING,
+        "columnMapping",
         "deletionVectors",
         "timestampNtz",
         "typeWidening",
@@ -76,10 +74,3 @@ def require_metadata(metadata: MetadataAction | None, *, uri: str) -> MetadataAc
     if provider != "parquet":
         raise ProtocolError(f"{uri} stores its rows as {provider!r}; only parquet is understood", uri=uri)
     return metadata
-
-
-def maps_columns(protocol: ProtocolAction) -> bool:
-    """Whether column mapping counts when the table's properties name it."""
-    if protocol.min_reader_version >= _FEATURES_VERSION:
-        return COLUMN_MAPPING in (protocol.reader_features or ())
-    return protocol.min_reader_version == _COLUMN_MAPPING_VERSION

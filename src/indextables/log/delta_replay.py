@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -139,10 +139,29 @@ class _Found:
     bytes_read: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    names: frozenset[str]
-    table: pa.Table
+class _Memo:
+    """What was read of a checkpoint, for the next scan of the same snapshot, within a budget of memory."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, tuple[int, ...]], tuple[frozenset[str], pa.Table]] = {}
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def get(self, piece: AddRows, names: set[str]) -> pa.Table | None:
+        """The rows of a piece, if all the wanted columns are there."""
+        with self._lock:
+            found = self._kept.get((piece.path, piece.groups))
+        return None if found is None or not names <= found[0] else found[1]
+
+    def keep(self, piece: AddRows, names: set[str], table: pa.Table, budget: int) -> None:
+        """Remember the rows of a piece, in place of narrower ones, while the budget lasts."""
+        key = (piece.path, piece.groups)
+        with self._lock:
+            before = self._kept.get(key)
+            growth = table.nbytes - (0 if before is None else before[1].nbytes)
+            if self._bytes + growth <= budget:
+                self._kept[key] = (frozenset(names), table)
+                self._bytes += growth
 
 
 class _Work:
@@ -195,20 +214,16 @@ class _Work:
             names |= self._filtering.sources(piece.add)
         if self._touched:
             names.add("deletionVector")
-        memo: MutableMapping[AddRows, _Kept] = request.memo.setdefault(_MEMO, {})
-        kept = memo.get(piece)
-        if kept is not None and names <= kept.names:
-            return kept.table
+        memo: _Memo = request.memo.setdefault(_MEMO, _Memo())
+        kept = memo.get(piece, names)
+        if kept is not None:
+            return kept
         with self.stages.stage("read"):
             table = read_adds(request.store, piece, checkpoint, names)
             if "stats_parsed.numRecords" in names and "stats" not in names and _lacks_counts(table):
                 # Some rows carry their statistics as text only.
                 table = read_adds(request.store, piece, checkpoint, {*names, "stats"})
-        if (
-            sum(item.table.nbytes for item in memo.values()) + table.nbytes
-            <= request.options.replay.local_memory
-        ):
-            memo[piece] = _Kept(frozenset(names), table)
+        memo.keep(piece, names, table, request.options.replay.local_memory)
         return table
 
     def _untouched(self, raw: pa.Table) -> pa.Table:

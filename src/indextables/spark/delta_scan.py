@@ -110,11 +110,11 @@ class _Planner:
     def size_bytes(self) -> int:
         """Bytes of the whole version."""
         sizes = self._replay(None, {"size"}).files.column("size")
-        return max(1, pc.sum(sizes, min_count=0).as_py())
+        return max(1, int(pc.sum(sizes, min_count=0).as_py()))
 
     def count_files(self, where: Node | None) -> int:
         """How many files a predicate leaves."""
-        return self.snapshot.plan(where, columns=("path",)).files.num_rows
+        return int(self.snapshot.plan(where, columns=("path",)).files.num_rows)
 
     def _replay(self, node: Node | None, names: set[str]) -> LiveFiles:
         return self.snapshot.replay_by(self.columns, node, frozenset(names))
@@ -140,10 +140,12 @@ def _without_deleted(
     vectors: Sequence[VectorOfFile],
 ) -> DataFrame:
     """Rows of the files with deletion vectors, the deleted ones left out."""
-    only = {(file.path, file.id): number for number, file in enumerate(vectors)}
+    only: dict[tuple[str, str | None], int] = {
+        (file.path, file.id): number for number, file in enumerate(vectors)
+    }
     number = {"name": FILE, "type": "integer", "nullable": False, "metadata": {}}
     planner = _Planner(snapshot, columns, frozenset(), only)
-    rows = _relation(spark, snapshot, [*physical, number], columns, planner, (FILE,))
+    rows = _relation(spark, snapshot, [*physical, number], columns, planner)
     rows = rows.select("*", F.col("_metadata.row_index").alias(ROW))
     numbered = list(enumerate(file.vector for file in vectors))
     tasks = shared_out(numbered, default_width(spark), lambda item: item[1].size_bytes)
@@ -171,14 +173,13 @@ def _relation(
     fields: Sequence[Mapping[str, Any]],
     columns: DeltaColumns,
     planner: _Planner,
-    extra: tuple[str, ...] = (),
 ) -> DataFrame:
     spec = RelationSpec(
         root=snapshot.store.spark_uri("").rstrip("/"),
         identity=f"delta {snapshot.metadata.id}@{snapshot.version} {snapshot.store.uri} {uuid.uuid4()}",
         label=f"{snapshot.store.uri} version {snapshot.version}",
         schema_json=json.dumps({"type": "struct", "fields": list(fields)}),
-        partition_columns=(*columns.partition_columns, *extra),
+        partition_columns=(*columns.partition_columns, *(() if planner.only is None else (FILE,))),
         options=_BY_ID if snapshot.columns.mode == "id" else {},
     )
     return native_frame(spark, spec, planner)

@@ -13,8 +13,10 @@ from indextables.predicate.parse import as_node
 from indextables.runtime import Runtime
 from indextables.spark import engine
 from indextables.spark.call_options import session_zone, settings_for
+from indextables.spark.delta_rows import rows_frame
 from indextables.spark.delta_scan import scan
 from indextables.spark.filters import filtered
+from indextables.spark.loading import reading_way
 from indextables.spark.session import runtime_of
 
 
@@ -46,4 +48,11 @@ def read(spark: Any, snapshot: DeltaSnapshot, where: Any) -> Any:
         )
     zone = session_zone(spark)
     node = as_node(where, snapshot.schema, zone)
-    return filtered(scan(spark, snapshot, node), where, snapshot.schema, zone)
+    rows = scan if reading_way(spark, snapshot) == "native" and not _widens_oddly(snapshot) else rows_frame
+    return filtered(rows(spark, snapshot, node), where, snapshot.schema, zone)
+
+
+def _widens_oddly(snapshot: DeltaSnapshot) -> bool:
+    """Whether a column may have become a decimal, which Spark follows only for some widths of integers."""
+    changes = '"delta.typeChanges"'
+    return changes in snapshot.metadata.schema_string and "decimal" in snapshot.metadata.schema_string

@@ -13,15 +13,19 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark import StorageLevel
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from indextables.errors import CorruptLogError, Error
 from indextables.log.delta_files import RAW, files_form, raw_table
 from indextables.log.delta_replay import DeltaRequest, checkpoint_pieces, tail_files, wanted_columns
 from indextables.log.files_table import files_schema, tabulate
@@ -33,12 +37,14 @@ from indextables.predicate.tree import Node
 from indextables.spark import delta_base, native_base
 from indextables.spark.pushdown import pushable
 from indextables.spark.skipping import FileColumns, Skipping, skipping
+from indextables.spark.translation import known_error
 from indextables.spark.workers import default_width
 
 logger = logging.getLogger(__name__)
 
 _MEMO = "spark"
 _MOST_PARTITIONS = 50
+_DAMAGE = ("FAILED_READ_FILE", "is not a Parquet file", "FileNotFoundException", "CANNOT_READ_FILE_FOOTER")
 _lock = threading.Lock()
 
 
@@ -68,7 +74,8 @@ class SparkEngine:
         tail, metrics = _tail(request)
         collected = 0
         if live is not None:
-            rows, seen = self._collect(live, request)
+            with _ours(request):
+                rows, seen = self._collect(live, request)
             collected = rows.num_rows
             metrics = seen.plus(metrics)
             tail = pa.concat_tables([rows, tail.select(rows.column_names)])
@@ -91,7 +98,7 @@ class SparkEngine:
         return LiveFiles(tail, metrics, replayed)
 
     def live(self, request: ReplayRequest) -> Live | None:
-        """The checkpoint's rows that still count, shared by scans of one version; None without a checkpoint."""
+        """The rows of the checkpoint that still count; scans of one version share them."""
         if request.segment.checkpoint is None:
             return None
         key = (request.segment.version, request.segment.checkpoint.identity)
@@ -194,6 +201,26 @@ class _Shared:
             self._live.frame.persist(StorageLevel.MEMORY_AND_DISK)
             weakref.finalize(self, _forget, self._live.frame)
         return self._live
+
+
+@contextmanager
+def _ours(request: ReplayRequest) -> Iterator[None]:
+    """Turn what Spark says of a damaged or missing log file into our error, so that an older state serves."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        text = str(error)
+        known = known_error(text)
+        if isinstance(known, Error):
+            raise known from error
+        if any(mark in text for mark in _DAMAGE):
+            raise CorruptLogError(
+                f"a checkpoint file of version {request.segment.version} of {request.store.uri} could not be "
+                f"read on the cluster: {text.splitlines()[0]}",
+                version=request.segment.version,
+                uri=request.store.uri,
+            ) from error
+        raise
 
 
 def _forget(frame: DataFrame) -> None:

@@ -79,7 +79,7 @@ class _Decoder:
     def __call__(self, parts: tuple[Part, ...] | None) -> Iterator[pa.RecordBatch]:
         for group in [None] if parts is None else [(part,) for part in parts]:
             for arrays in self._pieces(group):
-                yield _micros(build(self.leaves, arrays, len(arrays[0])))
+                yield _micros(build(self.leaves, arrays))
 
     def _pieces(self, parts: tuple[Part, ...] | None) -> Iterable[list[pa.Array]]:
         try:

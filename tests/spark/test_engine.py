@@ -1,0 +1,314 @@
+"""The Spark engine gives what the local engines give, keeps what it need not send, and shares what it has."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from functools import reduce
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F
+
+import indextables as it
+from indextables.log.delta_snapshot import open_snapshot
+from indextables.options import Options
+from indextables.spark.engine import SparkEngine, replay_frame
+from indextables.spark.session import runtime_of
+from indextables.storage.store import open_store
+from support.deltahistories import PARSED, PREDICATES, keys_of, live_of, random_log
+from support.deltatables import LOG, DeltaLog, add, remove, schema_string
+from support.shared import shared
+
+pytestmark = pytest.mark.spark
+
+OPTIONS = Options.of(None)
+SCHEMA = pa.schema([("p", pa.int32()), ("id", pa.int64()), ("name", pa.string())])
+# Plans of more branches take longer to optimise than their jobs take to run.
+TABLES_PER_JOB = 25
+
+
+def in_jobs(frames):
+    """Rows of many frames of one form, several to a job."""
+    rows = []
+    for start in range(0, len(frames), TABLES_PER_JOB):
+        rows += reduce(
+            lambda one, two: one.unionByName(two), frames[start : start + TABLES_PER_JOB]
+        ).collect()
+    return rows
+
+
+@pytest.mark.slow
+def test_the_golden_tables_replay_on_the_cluster(spark):
+    """K7: latest and every checkpointed version of all tables that must be readable."""
+    manifest = json.loads(shared("golden", "delta", "MANIFEST.json").read_text())
+    frames, expected = [], {}
+    for row in manifest:
+        if row["outcome"] != "ok":
+            continue
+        path = shared("golden", "delta", "tables", row["name"])
+        state = json.loads(shared("golden", "delta", "expected", f"{row['name']}.json").read_text())
+        snapshot = open_snapshot(path, options=OPTIONS)
+        expected[row["name"], snapshot.version] = sorted(
+            ((path, dv, size, count) for path, dv, size, _, count in state["files"]), key=str
+        )
+        snapshots = [snapshot] if snapshot.segment.checkpoint or row["n_files"] else []
+        for name in (path / "_delta_log").glob("*.checkpoint*"):
+            version = int(name.name[:20])
+            if version != snapshot.version and str(version) in state["versions"]:
+                older = open_snapshot(path, version=version, options=OPTIONS)
+                files = older.plan(columns=["dv", "size", "num_records"], engine="reference").files
+                expected[row["name"], version] = sorted(
+                    (
+                        tuple(item[key] for key in ("path", "dv", "size", "num_records"))
+                        for item in files.to_pylist()
+                    ),
+                    key=str,
+                )
+                assert len(expected[row["name"], version]) == state["versions"][str(version)]["n_files"]
+                snapshots.append(older)
+        for item in snapshots:
+            frame = replay_frame(spark, item.request()).select(
+                F.lit(row["name"]).alias("table"),
+                F.lit(item.version).alias("version"),
+                "path",
+                "dv",
+                "size",
+                "num_records",
+            )
+            frames.append(frame)
+    found = {key: [] for key in expected}
+    for row in in_jobs(frames):
+        found[row["table"], row["version"]].append((row["path"], row["dv"], row["size"], row["num_records"]))
+    different = [key for key, rows in expected.items() if sorted(found[key], key=str) != rows]
+    assert different == []
+
+
+@pytest.mark.slow
+def test_random_delta_histories_replay_as_the_protocol_says(spark, tmp_path):
+    """K1, K2: with deletion vectors, re-adds, checkpoints of each kind; with predicates, as the local engine."""
+    frames, logs = [], {}
+    for seed in range(24):
+        log = random_log(open_store(tmp_path / str(seed)), random.Random(seed), 1 + seed % 13)
+        snapshot = open_snapshot(log.store.uri, options=OPTIONS)
+        predicate = PREDICATES[seed % len(PREDICATES)]
+        frame = replay_frame(spark, snapshot.request())
+        kept = it.delta.apply_skipping(frame, snapshot.schema, predicate) if predicate else frame
+        frames.append(frame.select(F.lit(f"all {seed}").alias("log"), "path", "dv", "size"))
+        frames.append(kept.select(F.lit(f"kept {seed}").alias("log"), "path", "dv", "size"))
+        logs[f"all {seed}"] = live_of(log)
+        logs[f"kept {seed}"] = keys_of(snapshot.plan(predicate, engine="columnar").files)
+    found = {name: [] for name in logs}
+    for row in in_jobs(frames):
+        found[row["log"]].append((row["path"], row["dv"], row["size"]))
+    assert {name: sorted(rows, key=str) for name, rows in found.items()} == logs
+
+
+def native_log(directory, seed, commits, **options):
+    """A native table with a random history and a checkpoint somewhere in it."""
+    rng = random.Random(seed)
+    log = it.TransactionLog.open(str(directory), {"checkpoint.interval": "1000", **options})
+    log.initialize(SCHEMA, ["p"])
+    live = set()
+    for number in range(commits):
+        if live and rng.random() < 0.3:
+            gone = rng.sample(sorted(live), 1)
+            log.remove_files(gone)
+            live -= set(gone)
+        paths = [f"p=1/f{rng.randint(0, 30)}.split" for _ in range(3)]
+        log.add_files([_native_add(path, rng) for path in dict.fromkeys(paths)])
+        live |= set(paths)
+        if number == commits // 2:
+            log.checkpoint()
+    return log
+
+
+def _native_add(path, rng):
+    low = rng.randint(0, 90)
+    return it.AddAction(
+        path=path, partition_values={"p": rng.choice(["1", "2", None])}, size=rng.randint(1, 99), num_records=10,
+        min_values={"id": str(low), "name": f"n{low}"}, max_values={"id": str(low + 9), "name": f"n{low}z"},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"checkpoint.actionsPerPart": "5"},
+        {"transaction.compression.enabled": "false"},
+        {"checkpoint.format": "parquet"},
+    ],
+    ids=["plain", "parts", "uncompressed", "parquet"],
+)
+def test_native_histories_replay_as_locally(spark, tmp_path, options):
+    """K1: columnar == Spark == reference, for each form of checkpoint."""
+    log = native_log(tmp_path / "t", 3, 14, **options)
+    snapshot = it.TransactionLog.open(str(tmp_path / "t"), options, runtime=runtime_of(spark)).snapshot()
+    for predicate in (None, "id > 50 AND p = 1"):
+        on_spark = snapshot.plan(predicate, engine="spark")
+        local = snapshot.plan(predicate, engine="columnar")
+        assert (
+            on_spark.files.to_pylist()
+            == local.files.to_pylist()
+            == snapshot.plan(predicate, engine="reference").files.to_pylist()
+        )
+        assert on_spark.files.schema == local.files.schema
+        assert on_spark.metrics == local.metrics
+        assert on_spark.replay.engine == "spark"
+    assert log.latest_version() == snapshot.version
+
+
+@pytest.fixture
+def many(tmp_path):
+    """A Delta table of 2,000 files whose filter keeps one in a hundred."""
+    log = DeltaLog(
+        open_store(tmp_path / "many"), schema_string(p="integer", id="long", name="string"), ("p",)
+    )
+    for number in range(2000):
+        stats = {
+            "numRecords": 10,
+            "minValues": {"id": number * 10},
+            "maxValues": {"id": number * 10 + 9},
+            "nullCount": {"id": 0},
+        }
+        body = add(f"f{number}", stats=stats, partitionValues={"p": str(number % 4)})["add"]
+        log.live[f"f{number}", None] = body
+    return log
+
+
+@pytest.mark.parametrize("typed", [False, True], ids=["json statistics", "typed statistics"])
+def test_only_kept_files_leave_the_executors(spark, many, typed):
+    """K6: the anti-join and the skipping filter run before anything is collected."""
+    many.checkpoint("v2-parquet", parsed=PARSED if typed else None, text=not typed)
+    many.commit(
+        remove("f1000"),
+        add("late", stats={"numRecords": 1, "minValues": {"id": 10_001}, "maxValues": {"id": 10_001}}),
+    )
+    snapshot = open_snapshot(many.store.uri, options=OPTIONS, runtime=runtime_of(spark))
+    where = "id >= 10000 AND id < 10200 AND p < 2"
+    found, local = snapshot.plan(where, engine="spark"), snapshot.plan(where, engine="columnar")
+    assert keys_of(found.files) == keys_of(local.files)
+    assert found.metrics == local.metrics
+    assert found.replay.rows_collected == found.files.num_rows - 1 < 15
+    frame = it.delta.apply_skipping(it.delta.replay(spark, many.store.uri), snapshot.schema, where)
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    assert "LeftAnti" in plan
+    assert "Filter" in plan
+    assert frame.count() == local.files.num_rows
+
+
+def test_typed_statistics_are_tested_by_the_parquet_reader(spark, many):
+    """K6: comparisons reach Parquet's own row-group filter."""
+    from indextables.predicate.parse import as_node
+    from indextables.spark.pushdown import pushable
+
+    many.checkpoint("classic", parsed=PARSED, text=False)
+    snapshot = open_snapshot(many.store.uri, options=OPTIONS)
+    request = snapshot.request(as_node("id > 15000 AND name LIKE 'x%'", snapshot.schema, "UTC"))
+    live = SparkEngine(spark).live(request)
+    pushed = live.frame.where(pushable(request.where, live.frame, request)).select("path")
+    plan = pushed._jdf.queryExecution().executedPlan().toString()
+    assert "PushedFilters" in plan
+    assert "maxValues.id" in plan[plan.index("PushedFilters") :]
+    assert pushed.count() == 500
+
+
+def test_scans_of_one_version_share_one_replay_until_the_version_changes(spark, many):
+    """K: parallel planning."""
+    many.checkpoint("classic")
+    snapshot = open_snapshot(many.store.uri, options=OPTIONS, runtime=runtime_of(spark))
+    engine = SparkEngine(spark)
+    first = engine.live(snapshot.request())
+    again = engine.live(snapshot.request())
+    assert again is first
+    assert first.frame.is_cached
+    many.commit(remove("f7"))
+    newer = open_snapshot(many.store.uri, options=OPTIONS, runtime=runtime_of(spark))
+    assert keys_of(newer.plan(engine="spark").files) == live_of(many)
+    first.frame.unpersist()
+
+
+def test_a_damaged_checkpoint_file_is_an_error_or_leads_to_what_is_older(spark, many):
+    """K5, C6: on the cluster as locally."""
+    many.checkpoint("v2-json")
+    sidecar = next(meta.path for meta in many.store.list(f"{LOG}/_sidecars"))
+    data = bytearray(many.store.get(sidecar))
+    data[200:400] = bytes(200)
+    many.store.put(sidecar, bytes(data))
+    snapshot = open_snapshot(many.store.uri, options=OPTIONS, runtime=runtime_of(spark))
+    # The commits below do not hold these files, so what is older is the empty table.
+    assert snapshot.plan(engine="spark").files.num_rows == 0
+
+
+@pytest.mark.parametrize("kind", ["empty table", "only a checkpoint", "only commits"])
+def test_boundaries(spark, tmp_path, kind):
+    """The specification's boundary cases."""
+    log = DeltaLog(open_store(tmp_path / "t"), schema_string(day="date", id="long"), ("day",))
+    if kind != "empty table":
+        for day in ("2024-01-01", "2024-01-02", None):
+            log.commit(
+                add(
+                    f"day={day}/x",
+                    stats={"numRecords": 1, "minValues": {"id": 5}, "maxValues": {"id": 9}},
+                    partitionValues={"day": day},
+                )
+            )
+    if kind == "only a checkpoint":
+        log.checkpoint("multipart")
+        log.drop_commits(log.version)
+    for predicate in (None, "day = DATE '2024-01-02'", "id > 7", "day IS NULL AND id < 6", "id > 9"):
+        ours = it.delta.files(log.store.uri, predicate, spark=spark, engine="spark")
+        assert keys_of(ours) == keys_of(it.delta.files(log.store.uri, predicate, engine="columnar"))
+
+
+def test_the_engine_is_chosen_by_what_the_hint_says(spark, many):
+    """K4: an explicit threshold, the automatic one, and force."""
+    many.checkpoint("classic")
+
+    def engine(asked="auto", **options):
+        runtime = runtime_of(spark)
+        found = open_snapshot(many.store.uri, options=Options.of(options), runtime=runtime)
+        return found.plan(columns=["size"], engine=asked).replay
+
+    key = "distributedLogReplay.fileThreshold"
+    assert engine().engine == "columnar"
+    assert engine(**{key: "2000"}).engine == "columnar"
+    assert engine(**{key: "1999"}).engine == "spark"
+    assert engine(**{"spark.databricks.delta.v2.distributedLogReplay.fileThreshold": "10"}).engine == "spark"
+    assert engine(**{key: "10", "distributedLogReplay.enabled": "false"}).engine == "columnar"
+    assert engine(**{"distributedLogReplay.localMemory": "1k"}).engine == "spark"
+    assert engine("spark").engine == "spark"
+    assert engine("local").engine == "columnar"
+    assert "2000 files" in engine(**{key: "1999"}).why
+
+
+CLUSTER = """
+import sys, indextables as it
+from pyspark.sql import SparkSession
+spark = (SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.ui.enabled", "false")
+    .config("spark.executor.memory", "1g").config("spark.driver.host", "127.0.0.1").getOrCreate())
+delta = it.delta.files(sys.argv[1], "id >= 10000 AND id < 10200", spark=spark, engine="spark")
+table = it.TransactionLog.open(sys.argv[2], runtime=__import__("indextables.spark.session", fromlist=["x"]).runtime_of(spark))
+native = table.snapshot().plan("id > 50", engine="spark")
+print("ANSWER", delta.num_rows, native.files.num_rows, native.metrics.considered)
+spark.stop()
+"""
+
+
+@pytest.mark.slow
+def test_a_cluster_of_two_workers_replays_both_dialects(many, tmp_path):
+    """K1: executors in processes of their own, with nothing but what was sent to them."""
+    many.checkpoint("v2-parquet")
+    native_log(tmp_path / "native", 5, 10, **{"checkpoint.actionsPerPart": "5"})
+    local = it.TransactionLog.open(str(tmp_path / "native")).snapshot().plan("id > 50")
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    done = subprocess.run(
+        [sys.executable, "-c", CLUSTER, str(many.store.local_path("")), str(tmp_path / "native")],
+        capture_output=True, text=True, timeout=500, env=environment, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    answer = [line for line in done.stdout.splitlines() if line.startswith("ANSWER")]
+    assert answer == [f"ANSWER 20 {local.files.num_rows} {local.metrics.considered}"], done.stderr[-2000:]
