@@ -213,13 +213,26 @@ def _uncut(bound: Any, *, keep_prefix: bool) -> tuple[Any, Any]:
     """Return whole values (or, for minima, prefixes as good as whole), and the prefixes of cut ones apart."""
     if bound is None or not pa.types.is_string(bound.type):
         return bound, None
-    cut = pc.ends_with(bound, MARKER)
-    if not pc.any(cut).as_py():
+    cut = pc.fill_null(pc.ends_with(bound, MARKER), False)
+    if not cut.true_count:
         return bound, None
-    nothing = pa.scalar(None, pa.string())
-    texts = pc.utf8_replace_slice(pc.if_else(cut, bound, nothing), -len(MARKER), 2**31 - 1, "")
-    prefixes = pc.utf8_rtrim(texts, REPLACEMENTS)
-    return pc.if_else(cut, prefixes if keep_prefix else nothing, bound), prefixes
+    # The marker is ASCII, so its characters are bytes, and bytes are cut many times faster.
+    shortened = pc.binary_slice(bound.cast(pa.binary()), 0, -len(MARKER)).view(pa.string())
+    prefixes = _only(shortened, cut)
+    if any(pc.any(pc.ends_with(prefixes, mark)).as_py() for mark in REPLACEMENTS):
+        prefixes = pc.utf8_rtrim(prefixes, REPLACEMENTS)
+    if not keep_prefix:
+        return _only(bound, pc.and_not(pc.is_valid(bound), cut)), prefixes
+    is_all = cut.true_count == len(bound) - bound.null_count
+    return (prefixes if is_all else pc.if_else(cut, prefixes, bound)), prefixes
+
+
+def _only(texts: Any, chosen: Any) -> Any:
+    """Return the chosen texts and null elsewhere, without copying what they hold."""
+    if texts.offset or chosen.offset:
+        return pc.if_else(chosen, texts, pa.scalar(None, pa.string()))
+    _, offsets, data = texts.buffers()
+    return pa.StringArray.from_buffers(len(texts), offsets, data, chosen.buffers()[1])
 
 
 def _seen_as(found: _Column, operand: Operand) -> _Column:
