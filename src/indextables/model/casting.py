@@ -84,12 +84,13 @@ def _cast_nested(array: pa.Array, wanted: pa.DataType, where: str, timestamps: s
     if pa.types.is_struct(wanted) and pa.types.is_struct(given):
         return _cast_struct(array, wanted, where, timestamps)
     if pa.types.is_map(wanted) and pa.types.is_map(given):
-        array = _whole(array)
-        keys = _cast(array.keys, wanted.key_field, where + ".key", timestamps)
-        items = _cast(array.items, wanted.item_field, where + ".value", timestamps)
-        return pa.MapArray.from_arrays(array.offsets, keys, items, type=wanted, mask=_mask(array))
+        begin, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
+        keys = _cast(array.keys[begin:end], wanted.key_field, where + ".key", timestamps)
+        items = _cast(array.items[begin:end], wanted.item_field, where + ".value", timestamps)
+        offsets = pc.subtract(array.offsets, pa.scalar(begin, pa.int32()))
+        return pa.MapArray.from_arrays(offsets, keys, items, type=wanted, mask=_mask(array))
     if pa.types.is_list(wanted) and pa.types.is_list(spark_type(given, where)):
-        array = _whole(_plain_list(array))
+        array = _plain_list(array)
         values = _cast(array.values, wanted.value_field, where + ".element", timestamps)
         return pa.ListArray.from_arrays(array.offsets, values, type=wanted, mask=_mask(array))
     raise SchemaError(f"column {where!r} is {wanted} in the table and {given} in the data", column=where)
@@ -127,16 +128,11 @@ def _has_required(kind: pa.DataType) -> bool:
     )
 
 
-def _whole(array: pa.Array) -> pa.Array:
-    """Return the array starting at its buffers' beginning and without values that no list refers to."""
-    return array.take(pa.array(range(len(array)), pa.int64()))
-
-
 def _plain_list(array: pa.Array) -> pa.Array:
-    """Return a list in any encoding as a plain one, its values as they are."""
-    if not (pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type)):
-        return array.cast(pa.list_(array.type.value_field))
-    # Arrow's cast from views leaves out the last offset, and the last list with it.
+    """Return a list in any encoding as a plain one that begins at its first value, without unused values.
+
+    Arrow's own cast from views leaves out the last offset, and the last list with it.
+    """
     ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(array), 0))
     offsets = pa.concat_arrays([pa.array([0], ends.type), ends]).cast(pa.int32())
     return pa.ListArray.from_arrays(offsets, array.flatten(), mask=_mask(array))

@@ -57,6 +57,9 @@ __all__ = [
     "string_order",
 ]
 
+_MOST_LEVELS = 96
+"""Readers of Parquet refuse schemas of more than a hundred levels; some are the file's own."""
+
 
 def schema_from_json(text: str | bytes) -> pa.Schema:
     """Read a Spark StructType document into an Arrow schema."""
@@ -81,17 +84,34 @@ def normalise_schema(schema: Any) -> pa.Schema:
     Every type becomes the one Arrow type of its Spark type; SchemaError names
     the first column that Spark could not store.
     """
-    if isinstance(schema, (str, bytes)):
-        return schema_from_json(schema)
-    if isinstance(schema, pa.Schema):
-        refuse_twins(schema.names)
-        return pa.schema([spark_field(field) for field in schema])
     document = getattr(schema, "json", None)
-    if callable(document):
-        return schema_from_json(document())
-    raise SchemaError(
-        f"a schema is a pyarrow.Schema, a Spark StructType or its JSON text, not {type(schema).__name__}"
-    )
+    if isinstance(schema, (str, bytes)):
+        columns = schema_from_json(schema)
+    elif isinstance(schema, pa.Schema):
+        refuse_twins(schema.names)
+        columns = pa.schema([spark_field(field) for field in schema])
+    elif callable(document):
+        columns = schema_from_json(document())
+    else:
+        raise SchemaError(
+            f"a schema is a pyarrow.Schema, a Spark StructType or its JSON text, not {type(schema).__name__}"
+        )
+    for field in columns:
+        if _parquet_levels(field.type) > _MOST_LEVELS:
+            raise SchemaError(
+                f"column {field.name!r} is nested too deeply for Parquet readers, which stop at 100 levels; "
+                "flatten it, or store its inner part as JSON text",
+                column=field.name,
+            )
+    return columns
+
+
+def _parquet_levels(kind: pa.DataType) -> int:
+    """Return how deep a type lies in a Parquet schema, where a list or map takes two levels."""
+    if not pa.types.is_nested(kind):
+        return 1
+    inner = max((_parquet_levels(kind.field(at).type) for at in range(kind.num_fields)), default=0)
+    return inner + (1 if pa.types.is_struct(kind) else 2)
 
 
 def find_field(fields: Any, name: str) -> pa.Field | None:
