@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from support.search_oracle import Both, Column, Either, Neither, Phrase, Present, Span, Without, found
 from support.splits import build_split, flip, index_bytes
 

@@ -15,7 +15,7 @@ DEPTH = 2
 
 
 class Ahead(Generic[A, T]):
-    """Results of work on items, in order; work begins on entering and never gets further ahead than `DEPTH`."""
+    """Results of work on items, in order; work begins on entering and stays at most `DEPTH` ahead."""
 
     def __init__(self, work: Callable[[A], T], items: Sequence[A]) -> None:
         self._work = work

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.errors import DamagedSplitError
+from indextables.split.arrays import integers
 from indextables.split.pages import Chunk, PageMap, Span
 from indextables.split.parquet_fields import (
     ChunkFields,
@@ -212,7 +213,7 @@ def _picks(
                     at += 1
                 picks.append(base + before + row - spans[at][0])
         base += covered
-    return pa.array(picks, pa.int64())
+    return integers(picks)
 
 
 def _coded(

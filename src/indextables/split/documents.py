@@ -27,13 +27,11 @@ def entries(name: str, item: IndexField, column: pa.Array, unsure: set[str]) -> 
     mark = methodcaller("add_text", MARKS, "n" + name)
     if item.kind == FAST:
         return _numbers(name, column, column.is_null().to_pylist(), mark)
-    if _is_plain(item, column):
-        return [mark if text is None else methodcaller("add_text", name, text) for text in column.to_pylist()]
     nulls = column.is_null().to_pylist()
     return _texts(name, item, _prepared(item, column), nulls, mark=mark, unsure=unsure)
 
 
-def _is_plain(item: IndexField, column: pa.Array) -> bool:
+def is_plain(item: IndexField, column: pa.Array) -> bool:
     """Whether every text goes into the index as it is, and no word of it can be too long."""
     if (
         item.kind not in (TEXT, STRING)

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.split.arrays import booleans
 from indextables.split.index_spec import FAST, IP, JSON, STRING, IndexField
 from indextables.split.query import Between, Boolean, Boosted, Everything, Exists, Node, Query, Words
 from indextables.split.tokens import address, is_id, json_leaves, leaf_words, words_of
@@ -52,11 +53,11 @@ class _Matcher:
             return self.json(node, item)
         if isinstance(node, Words):
             test = _phrase_test(node, item)
-            return pa.array([any(map(test, texts)) for texts in self.words(item)], pa.bool_())
+            return booleans(any(map(test, texts)) for texts in self.words(item))
         return self.between(node, item)
 
     def constant(self, value: bool) -> pa.BooleanArray:
-        return pa.array([value] * self.rows.num_rows, pa.bool_())
+        return pa.repeat(pa.scalar(value), self.rows.num_rows)
 
     def boolean(self, node: Boolean) -> pa.BooleanArray:
         if not (node.must or node.should or node.must_not):
@@ -90,12 +91,9 @@ class _Matcher:
         if not node.path:
             return pc.is_valid(self.column(node.column))
         inside = node.path + "."
-        return pa.array(
-            [
-                any(path == node.path or path.startswith(inside) for path, _, _ in leaves)
-                for leaves in self.leaves(node.column)
-            ],
-            pa.bool_(),
+        return booleans(
+            any(path == node.path or path.startswith(inside) for path, _, _ in leaves)
+            for leaves in self.leaves(node.column)
         )
 
     def leaves(self, column: str) -> list[Leaves]:
@@ -114,12 +112,9 @@ class _Matcher:
 
     def json(self, node: Words | Between, item: IndexField) -> pa.BooleanArray:
         test = _leaf_test(node) if isinstance(node, Between) else _leaf_phrase(_phrase_test(node, item))
-        return pa.array(
-            [
-                any(test(leaf, words) for path, leaf, words in leaves if not node.path or path == node.path)
-                for leaves in self.leaves(node.column)
-            ],
-            pa.bool_(),
+        return booleans(
+            any(test(leaf, words) for path, leaf, words in leaves if not node.path or path == node.path)
+            for leaves in self.leaves(node.column)
         )
 
     def between(self, node: Between, item: IndexField) -> pa.BooleanArray:
@@ -128,20 +123,14 @@ class _Matcher:
         inside = _range_test(node)
         if item.kind in (STRING, IP):
             read: Callable[[str], str | None] = address if item.kind == IP else str
-            return pa.array(
-                [
-                    any((value := read(text)) is not None and inside(value) for text in texts)
-                    for texts in texts_of(self.column(node.column))
-                ],
-                pa.bool_(),
+            return booleans(
+                any((value := read(text)) is not None and inside(value) for text in texts)
+                for texts in texts_of(self.column(node.column))
             )
         ids = item.tokenizer == "compact_ids"
-        return pa.array(
-            [
-                any(inside(word) and not (ids and is_id(word)) for words in texts for word in words)
-                for texts in self.words(item)
-            ],
-            pa.bool_(),
+        return booleans(
+            any(inside(word) and not (ids and is_id(word)) for words in texts for word in words)
+            for texts in self.words(item)
         )
 
 

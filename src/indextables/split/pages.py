@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.split.arrays import numbers
 from indextables.split.parquet_fields import (
     ChunkFields,
     ElementFields,
@@ -144,7 +145,7 @@ def map_pages(footer: Struct, read: Callable[[int, int], Any]) -> pa.Table:
             found = _chunk_pages(chunk, total, read, counted=not repeated[leaf])
             listed.extend((group, leaf, *page) for page in found)
     columns = list(zip(*listed, strict=True)) or [()] * len(PAGES_SCHEMA)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, PAGES_SCHEMA, strict=True)]
+    arrays = [numbers(column, field.type) for column, field in zip(columns, PAGES_SCHEMA, strict=True)]
     return pa.table(arrays, schema=PAGES_SCHEMA)
 
 

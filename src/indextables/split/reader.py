@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from indextables.errors import DamagedSplitError, SchemaError
 from indextables.model.fields import decode_partition_array
 from indextables.split.ahead import Ahead
+from indextables.split.arrays import integers
 from indextables.split.assemble import Skeleton, decoded, read_pages
 from indextables.split.index_cache import PAGES, SKELETON, Entry, entry_key
 from indextables.split.layout import Manifest, SplitRef, read_footer
@@ -207,7 +208,7 @@ class SplitReader:
         total = sum(self.manifest.group_rows[group] for group in groups)
         if len(rows) == total:
             return None
-        places = pa.array(rows, pa.int64())
+        places = integers(rows)
         if groups[-1] - groups[0] + 1 == len(groups):
             return pc.subtract(places, self.group_starts[groups[0]])
         inside = self.by_group(rows)
@@ -244,7 +245,7 @@ class SplitReader:
             with self._plain() as file:
                 for group, rows in wanted.items():
                     part = file.read_row_group(group, columns=list(columns)).select(list(columns))
-                    parts.append(part if rows is None else part.take(pa.array(rows, pa.int64())))
+                    parts.append(part if rows is None else part.take(integers(rows)))
         except (pa.ArrowException, OSError, ValueError) as bad:
             raise DamagedSplitError(
                 f"{self.source.name} is damaged: its rows cannot be read ({bad}). Bring back an intact copy, "
@@ -302,7 +303,7 @@ def to_table_schema(
     for name in columns:
         field = schema.field(name)
         if name in partition_values:
-            text = pa.array([partition_values[name]], pa.string())
+            text = pa.repeat(pa.scalar(partition_values[name], pa.string()), 1)
             value = decode_partition_array(text, field.type)
             if value[0].is_valid or partition_values[name] is None:
                 arrays.append(pa.chunked_array([_repeat(value, rows.num_rows)], field.type))
@@ -321,7 +322,7 @@ def to_table_schema(
 def _repeat(value: pa.Array, count: int) -> pa.Array:
     if not value[0].is_valid:
         return pa.nulls(count, value.type)
-    return value.take(pa.array([0] * count, pa.int8())) if count else value.slice(0, 0)
+    return pa.repeat(value[0], count)
 
 
 def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:

@@ -23,6 +23,7 @@ from indextables.options import Options
 from indextables.predicate.rows import mask
 from indextables.predicate.tree import Node as Predicate
 from indextables.predicate.tree import columns_of as predicate_columns
+from indextables.split.arrays import integers, numbers
 from indextables.split.index_cache import cache_for
 from indextables.split.index_spec import IndexSpec
 from indextables.split.layout import SplitRef
@@ -109,7 +110,7 @@ def hits_split(
     search = _Search(store, ref, query, schema, options or Options())
     rows = search.rows()
     note(replace(search.metrics, hits=len(rows)))
-    return pa.array(rows, pa.int64())
+    return integers(rows)
 
 
 def search_split(
@@ -193,20 +194,20 @@ class _Search:
             proposed = self.index.hits(self.bounds.upper, self.reader.rows)
             for at in range(0, len(proposed), _VERIFY_AT_ONCE):
                 some = proposed[at : at + _VERIFY_AT_ONCE]
-                for numbers, table in self.reader.fetch(some, self.query.columns):
-                    self._match(numbers, table, found)
+                for fetched, table in self.reader.fetch(some, self.query.columns):
+                    self._match(fetched, table, found)
         return found[: self._bounded(limit)]
 
     def _bounded(self, limit: int | None) -> int:
         rows = self.index.rows if self.index is not None else self.reader.rows
         return rows if limit is None else min(limit, rows)
 
-    def _match(self, numbers: Sequence[int], table: pa.Table, found: list[int]) -> None:
+    def _match(self, rows: Sequence[int], table: pa.Table, found: list[int]) -> None:
         self.metrics = replace(self.metrics, verified_rows=self.metrics.verified_rows + table.num_rows)
         if not table.column_names:
-            table = pa.table({"": pa.nulls(len(numbers))})
+            table = pa.table({"": pa.nulls(len(rows))})
         matched = match_rows(self.query, table)
-        found.extend(pa.array(numbers, pa.int64()).filter(matched).to_pylist())
+        found.extend(integers(rows).filter(matched).to_pylist())
 
     def tables(
         self, columns: Sequence[str], where: Predicate | None, limit: int | None
@@ -252,13 +253,13 @@ class _Search:
         needed = list(columns)
         if where is not None:
             needed += sorted({column.path[0] for column in predicate_columns(where)} - set(needed))
-        for numbers, raw in fetch([name for name in needed if name in self.reader.columns]):
-            table = _shaped(raw, len(numbers), self.schema, needed, self.ref)
-            kept = list(numbers)
+        for found, raw in fetch([name for name in needed if name in self.reader.columns]):
+            table = _shaped(raw, len(found), self.schema, needed, self.ref)
+            kept = list(found)
             if where is not None:
                 wanted = mask(where, table, self.schema, self.options.search.time_zone)
                 table = table.filter(wanted)
-                kept = pa.array(kept, pa.int64()).filter(wanted).to_pylist()
+                kept = integers(kept).filter(wanted).to_pylist()
             yield kept, table.select(list(columns))
 
     def best(self, columns: Sequence[str], where: Predicate | None, limit: int | None) -> pa.Table:
@@ -269,14 +270,14 @@ class _Search:
         self.metrics = replace(self.metrics, hits=len(rows), **self._planned(rows))
         kept: list[int] = []
         parts: list[pa.Table] = []
-        for numbers, table in self._filtered(partial(self.reader.fetch, rows), columns, where):
-            kept += numbers
+        for some, table in self._filtered(partial(self.reader.fetch, rows), columns, where):
+            kept += some
             parts.append(table)
         empty = pa.schema([self.schema.field(name) for name in columns]).empty_table()
         found = pa.concat_tables(parts) if parts else empty
-        scores = pa.array([by_row[row] for row in kept], pa.float32())
+        scores = numbers([by_row[row] for row in kept], pa.float32())
         order = sorted(range(len(kept)), key=lambda at: (-by_row[kept[at]], kept[at]))[:limit]
-        return found.append_column(SCORE, scores).take(pa.array(order, pa.int64()))
+        return found.append_column(SCORE, scores).take(integers(order))
 
     def _scored(self, limit: int | None) -> list[tuple[float, int]]:
         if self.exact and self.index is not None:

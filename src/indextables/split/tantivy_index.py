@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.errors import SplitError
-from indextables.split.documents import entries
+from indextables.split.documents import entries, is_plain
 from indextables.split.index_spec import FAST, JSON, IndexField, IndexSpec
 from indextables.split.query import Query
 from indextables.split.terms import MARKS, Bounds, Compiler
@@ -93,22 +93,45 @@ class IndexBuilder:
 
     def add(self, rows: pa.Table | pa.RecordBatch) -> None:
         """Index the next rows."""
-        columns = []
-        for name, item in self._fields:
+        arrays = []
+        for _, item in self._fields:
             column = rows.column(item.column)
             array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
             self.text_bytes += array.nbytes
-            columns.append(entries(name, item, array, self.unsure))
+            arrays.append(array)
         with guarded(f"indexing into {self.directory}"):
-            new, add = self._document, self._writer.add_document
-            for row, puts in enumerate(zip(*columns, strict=True), self.rows):
-                document = new()
-                for put in puts:
-                    put(document)
-                if row % _ROWS_PER_MARK == 0:
-                    document.add_text(MARKS, f"r{row}")
-                add(document)
+            if len(arrays) == 1 and is_plain(self._fields[0][1], arrays[0]):
+                self._add_texts(self._fields[0][0], arrays[0].to_pylist())
+            else:
+                self._add_rows(arrays)
         self.rows += rows.num_rows
+
+    def _add_texts(self, name: str, texts: list[str | None]) -> None:
+        """One column of text, which is how most tables are indexed, by the shortest way."""
+        new, add, null = self._document, self._writer.add_document, "n" + name
+        for row, text in enumerate(texts, self.rows):
+            document = new()
+            if text is not None:
+                document.add_text(name, text)
+            else:
+                document.add_text(MARKS, null)
+            if row % _ROWS_PER_MARK == 0:
+                document.add_text(MARKS, f"r{row}")
+            add(document)
+
+    def _add_rows(self, arrays: list[pa.Array]) -> None:
+        columns = [
+            entries(name, item, array, self.unsure)
+            for (name, item), array in zip(self._fields, arrays, strict=True)
+        ]
+        new, add = self._document, self._writer.add_document
+        for row, puts in enumerate(zip(*columns, strict=True), self.rows):
+            document = new()
+            for put in puts:
+                put(document)
+            if row % _ROWS_PER_MARK == 0:
+                document.add_text(MARKS, f"r{row}")
+            add(document)
 
     def finish(self) -> list[str]:
         """Commit and return the files of the index; the directory is the caller's to remove."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -122,12 +122,14 @@ class SplitWriter:
     def _open(self, first: pa.Table) -> None:
         import pyarrow.parquet as pq
 
+        counted = _counted(first)
         self._sink = pa.OSFile(self._path, "wb")
         self._parquet = pq.ParquetWriter(
             self._sink,
             self.schema.remove_metadata(),
             compression="zstd",
-            use_dictionary=_dictionary_columns(self.schema, self.spec),
+            use_dictionary=_dictionary_columns(self.schema, self.spec, counted),
+            column_encoding=dict.fromkeys(counted, "DELTA_BINARY_PACKED") or None,
             write_page_index=True,
             write_page_checksum=True,
             max_rows_per_page=ROWS_PER_PAGE,
@@ -203,12 +205,27 @@ def _engine_version() -> str:
     return str(tantivy.__version__)
 
 
-def _dictionary_columns(schema: pa.Schema, spec: IndexSpec) -> list[str] | bool:
+def _counted(first: pa.Table) -> list[str]:
+    """Columns of whole numbers or times whose values a dictionary cannot hold, by the first row group.
+
+    Written as differences they take a fraction of the space, and less time to read.
+    """
+    return [
+        field.name
+        for field in first.schema
+        if (pa.types.is_integer(field.type) or pa.types.is_timestamp(field.type))
+        and field.type.bit_width >= 32  # noqa: PLR2004 -- narrower ones always fit
+        and "." not in field.name
+        and pc.count_distinct(first[field.name]).as_py() * field.type.bit_width > 8 * DICTIONARY_BYTES
+    ]
+
+
+def _dictionary_columns(schema: pa.Schema, spec: IndexSpec, counted: Sequence[str]) -> list[str] | bool:
     """Leaves worth a dictionary: running text hardly repeats."""
-    text = {item.column for item in spec.fields if item.kind in (TEXT, JSON)}
-    if not text:
+    without = {item.column for item in spec.fields if item.kind in (TEXT, JSON)} | set(counted)
+    if not without:
         return True
-    return [path for field in schema if field.name not in text for path in _leaf_paths(field)]
+    return [path for field in schema if field.name not in without for path in _leaf_paths(field)]
 
 
 def _leaf_paths(field: pa.Field, prefix: str = "") -> list[str]:
