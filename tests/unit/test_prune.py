@@ -47,6 +47,19 @@ def test_numbers_are_compared_as_numbers_at_both_bounds(text, expected):
     assert verdict(text, "9", "100") is expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("NOT (n >= 9 AND n <= 100)", DROP), ("NOT (n >= 10 AND n <= 100)", KEEP), ("NOT (n >= 9 AND s = 'a')", UNKNOWN),
+        ("NOT (n < 101 OR s = 'a')", DROP), ("NOT (n < 100 OR n > 100)", KEEP), ("NOT (NOT n = 8)", DROP),
+        ("NOT (n IS NULL OR n < 9)", KEEP), ("NOT (n IS NOT NULL)", DROP), ("NOT (TRUE AND n IS NOT NULL)", DROP), ("NOT NULL", DROP),
+    ],
+)  # fmt: skip
+def test_not_turns_and_and_or_round(text, expected):
+    """H6: NOT only where sound: a conjunction is false where one part is, a disjunction where all are."""
+    assert verdict(text, "9", "100") is expected
+
+
 def test_a_file_with_one_value_has_no_other():
     """H6: NOT of an equality, and NOT IN, drop exactly the file that holds nothing else."""
     assert verdict("n <> 5", "5", "5") is DROP
@@ -151,6 +164,12 @@ def test_timestamps_decimals_and_booleans_are_compared_by_their_type():
 def test_a_truncated_value_is_only_a_prefix(text, lower, upper, expected):
     """H3: the lower bound is the prefix, the upper one lies above everything that begins with it."""
     assert verdict(text, lower, upper, column="s") is expected
+
+
+def test_a_very_long_literal_is_compared_with_cut_values_at_their_length():
+    """H3: and costs no more than the statistics are long."""
+    assert verdict("s > 'ab" + "z" * 200_000 + "'", "a", "ab" + CUT, column="s") is KEEP
+    assert verdict("s > 'ac" + "z" * 200_000 + "'", "a", "ab" + CUT, column="s") is DROP
 
 
 def test_texts_with_a_prefix_lie_between_it_and_its_successor():

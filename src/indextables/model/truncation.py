@@ -17,7 +17,7 @@ import msgspec
 import pyarrow as pa
 
 from indextables.model.actions import AddAction
-from indextables.model.fields import leaf_fields
+from indextables.model.fields import leaf_fields, normalise_schema
 from indextables.options import Options, StatsOptions
 
 MARKER = " [TRUNCATED]"
@@ -120,6 +120,7 @@ def _long_columns(
         return long
     exempt = {name.lower() for name in partition_columns}
     if schema is not None:
+        schema = schema if isinstance(schema, pa.Schema) else normalise_schema(schema)
         # Only text has no natural limit; a column the schema does not know is treated as text.
         exempt |= {leaf.name.lower() for leaf in leaf_fields(schema) if not pa.types.is_string(leaf.type)}
     return {name for name in long if name.lower() not in exempt}

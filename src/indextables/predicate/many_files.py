@@ -125,7 +125,8 @@ class _Column:
         if self.cut is None:
             return whole
         # A text lies above everything with a prefix if it is greater and does not begin with it itself.
-        prefixes = pa.array([value[:end] for end in range(len(value) + 1)], pa.string())
+        longest = pc.max(pc.utf8_length(self.cut)).as_py() or 0
+        prefixes = pa.array([value[:end] for end in range(min(len(value), longest) + 1)], pa.string())
         beyond = pc.and_(
             compare_array("<", self.cut, value), pc.invert(pc.is_in(self.cut, value_set=prefixes))
         )

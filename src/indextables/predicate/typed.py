@@ -100,8 +100,7 @@ class _Filter:
         if node in _MATCHES:
             return coerce.match(_MATCHES[node], self._operand(children[0]), self._literal(children[1]))
         if node == "Like":
-            escape = str(tree.get("escape", "\\"))
-            return coerce.like(self._operand(children[0]), self._literal(children[1]), escape)
+            return coerce.like(self._operand(children[0]), self._literal(children[1]), str(tree["escape"]))
         raise Unsupported
 
     def _comparison(self, op: str, left: Tree, right: Tree) -> Node:
