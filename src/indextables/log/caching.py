@@ -86,10 +86,11 @@ class News:
         with self._lock:
             return self._counts[uri] + self._everywhere
 
-    def announce(self, uri: str) -> None:
-        """Say that a log changed."""
+    def announce(self, uri: str) -> int:
+        """Say that a log changed; returns the new count."""
         with self._lock:
             self._counts[uri] += 1
+            return self._counts[uri] + self._everywhere
 
     def announce_all(self) -> None:
         """Say that any log may have changed."""

@@ -191,13 +191,17 @@ class LogHandle:
             self.invalidate_cache()
         return snapshot
 
-    def _adopt(self, snapshot: Snapshot) -> None:
+    def _adopt(self, snapshot: Snapshot, mark: int | None = None) -> None:
+        """Go on from a version this handle wrote; `mark` is the count that its own news brought about."""
         with self._lock:
-            if self._caches is not None and (
-                self._current is None or snapshot.version >= self._current.version
+            if self._caches is None or (
+                self._current is not None and snapshot.version < self._current.version
             ):
-                self._current = snapshot
-                self._checked_s, self._mark = self.runtime.clock.monotonic_s(), NEWS.mark(self.uri)
+                return
+            self._current, self._checked_s = snapshot, self.runtime.clock.monotonic_s()
+            if mark is not None:
+                # A count that grew by more holds news of another handle, which the next read must look for.
+                self._mark = mark if mark == self._mark + 1 else -1
 
     def _at(self, version: int) -> Snapshot:
         current = self._current

@@ -110,8 +110,7 @@ class TransactionLog(LogHandle):
         done, after = run_commit(plan, lambda: self._newest(0))
         self.last_commit = replace(done, actions=())
         if done.written:
-            NEWS.announce(self.uri)
-            self._adopt(after)
+            self._adopt(after, NEWS.announce(self.uri))
             self._tidy(after)
         return done
 
