@@ -142,7 +142,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
     def latestOffset(self, start: Mapping[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
         """How far the next batch goes."""
         begin = Place.of(start) if start is not None else self._last or Place.of(self.initialOffset())
-        most = getattr(limit, "maxFiles", None) if limit is not None else self._configured_limit()
+        most = getattr(limit, "max_files", None) if limit is not None else self._configured_limit()
         self._last = self._advance(begin, most)
         return self._last.offset()
 
