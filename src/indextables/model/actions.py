@@ -297,7 +297,13 @@ def action_to_wire(action: Action) -> tuple[str, dict[str, Any]]:
     return WIRE_KEYS[kind], body
 
 
+# Asked first, by exact type: most fields are one of these, and a check against an abstract class is slow.
+_SCALARS = frozenset({str, int, bool, float, type(None)})
+
+
 def _plain_json(value: Any) -> Any:
+    if type(value) in _SCALARS:
+        return value
     if isinstance(value, Mapping):
         return {key: _plain_json(item) for key, item in value.items()}
     if isinstance(value, tuple):
