@@ -162,6 +162,20 @@ def test_a_source_whose_index_alone_is_damaged_is_indexed_anew(table):
     assert table.found("message:reset") == found
 
 
+def test_a_large_split_with_a_damaged_index_is_found_and_indexed_anew(tmp_path):
+    """DESIGN 3: a damaged index never gives a wrong answer, and MERGE re-indexes such a file."""
+    table = RowTable(tmp_path / "t", SCHEMA, options=TEXT)
+    table.append(rows(0))
+    (add,) = table.handle().list_files()
+    before, found = table.rows(), table.found("message:disk")
+    assert merge(table, target_bytes=add.size).status == "NO ACTION"
+    table.damage_index(add)
+    result = merge(table, target_bytes=add.size)
+    assert (result.status, result.merged_files) == ("SUCCESS", 1)
+    assert (table.rows(), table.found("message:disk")) == (before, found)
+    assert merge(table, target_bytes=add.size).status == "NO ACTION"
+
+
 def test_changed_index_settings_reindex_even_a_single_split(tmp_path):
     """DESIGN 8: changing settings = update_properties + MERGE, which re-indexes."""
     table = RowTable(tmp_path / "t", SCHEMA, options=TEXT)

@@ -121,6 +121,20 @@ def test_the_target_has_two_versions_a_checkpoint_and_the_hint(table):
     assert (hint["version"], hint["numFiles"]) == (1, 2)
 
 
+@pytest.mark.parametrize("source", ["json", "parquet"])
+def test_a_parquet_checkpoint_is_written_where_asked_for(tmp_path, source):
+    """C13, J3: the checkpoint is at 1 in either form, and a log with a Parquet checkpoint can be repaired."""
+    table = StandIn(tmp_path / "t", options={"checkpoint.format": source})
+    table.add("a.split")
+    table.log.checkpoint()
+    table.add("b.split")
+    assert repair(table, **{"checkpoint.format": "parquet"}).status == "SUCCESS"
+    names = sorted(file.name for file in target_of(table).iterdir())
+    assert names == [f"{0:020}.json", f"{1:020}.checkpoint.parquet", f"{1:020}.json", "_last_checkpoint"]
+    swap(table)
+    assert table.live() == ["a.split", "b.split"]
+
+
 def test_deleted_splits_are_counted_and_left_out(table):
     """J2: missing_splits counts them and the repaired log leaves them out."""
     (table.root / "a.split").unlink()

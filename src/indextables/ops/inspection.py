@@ -23,6 +23,7 @@ from indextables.split.source import Source
 from indextables.storage.store import Store, StoreSpec, open_store
 
 _BLOCK = 8 << 20
+_REMOTE_BUDGET = 1 << 30
 _log = logging.getLogger(__name__)
 
 
@@ -61,6 +62,23 @@ def whole_splits(
                 "the index of %s is damaged: %s; MERGE SPLITS renews it", finding.path, finding.index
             )
     return whole
+
+
+def damaged_indexes(store: Store, adds: Sequence[AddAction], runtime: Runtime = LOCAL) -> set[str]:
+    """The paths of splits whose rows are sound as far as their footers tell and whose index is not.
+
+    Every byte of an index has to be read for that. On remote storage only so many are, smallest first.
+    """
+    looked_at: list[AddAction] = []
+    left = _REMOTE_BUDGET
+    for add in sorted(adds, key=lambda add: add.hotcache_length or 0):
+        left -= add.hotcache_length or 0
+        if store.local_path(add.path) is None and left < 0:
+            break
+        looked_at.append(add)
+    workers = runtime.workers if len(looked_at) > 1 else LOCAL.workers
+    found = workers.map(partial(inspect_split, portable(store, workers), {}), looked_at)
+    return {finding.path for finding in found if finding.rows is None and finding.index is not None}
 
 
 def inspect_split(store: Store | StoreSpec, sizes: Mapping[str, int], add: AddAction) -> Finding:

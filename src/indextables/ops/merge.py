@@ -23,6 +23,7 @@ from indextables.model.actions import Action, AddAction
 from indextables.ops.drop_partitions import matching_paths, removal, require_partition_condition
 from indextables.ops.existence import portable
 from indextables.ops.failures import Failure, record_failures
+from indextables.ops.inspection import damaged_indexes
 from indextables.ops.merge_plan import MergePlan, MergeSettings, plan_merge
 from indextables.ops.outcomes import DRY_RUN, NO_ACTION, SUCCESS, MergeResult
 from indextables.ops.progress import Progress, silent, watched
@@ -61,7 +62,18 @@ def plan_for(snapshot: Snapshot, request: MergeRequest, now_ms: int) -> MergePla
         indexed=bool(spec.fields),
     )
     cooling = in_cooldown(snapshot.skips, now_ms)
-    return plan_merge(snapshot.adds(paths), settings, cooling=cooling, outdated=partial(is_outdated, spec))
+    adds = snapshot.adds(paths)
+    plan = plan_merge(adds, settings, cooling=cooling, outdated=partial(is_outdated, spec))
+    alone = [add for add in adds if add.path not in plan.sources and add.path not in cooling]
+    damaged = damaged_indexes(snapshot.store, alone, snapshot.runtime) if spec.fields else set()
+    if not damaged:
+        return plan
+    return plan_merge(
+        adds,
+        settings,
+        cooling=cooling,
+        outdated=lambda add: add.path in damaged or is_outdated(spec, add),
+    )
 
 
 def is_outdated(spec: IndexSpec, add: AddAction) -> bool:

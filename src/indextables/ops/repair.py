@@ -18,6 +18,7 @@ from typing import Any
 from indextables.errors import LogError, SplitError, StorageError, TableError
 from indextables.log.commit import ENGINE
 from indextables.log.dialect import NATIVE
+from indextables.log.protocol import WITH_PARQUET, merged
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import (
     Action,
@@ -107,9 +108,11 @@ def plan_repair(found: Found, present: Collection[str] | None, options: Options,
         operation_metrics={"numAddedFiles": len(adds), "numMissingFiles": len(missing)},
         engine_info=ENGINE,
     )
-    return RepairPlan(
-        (found.protocol, found.metadata), (*adds, *skips, *found.txns, info), len(adds), missing
-    )
+    # A Parquet checkpoint needs its protocol from the beginning, or it would take a version of its own.
+    parquet = options.checkpoint.format == "parquet"
+    protocol = merged(found.protocol, WITH_PARQUET) if parquet else found.protocol
+    state: tuple[Action, ...] = (*adds, *skips, *found.txns, info)
+    return RepairPlan((protocol, found.metadata), state, len(adds), missing)
 
 
 def _statistics(add: AddAction, options: Options) -> AddAction:
