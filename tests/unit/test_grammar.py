@@ -1,5 +1,8 @@
 """The text of every maintenance command and the value it stands for."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from indextables.errors import CommandError
@@ -211,3 +214,15 @@ def test_what_makes_no_sense_is_refused(text):
 )
 def test_plain_sql_that_starts_with_the_same_words_is_not_ours(text):
     assert not is_command(text)
+
+
+def documented():
+    page = Path(__file__).parent.parent.parent / "docs" / "sql.md"
+    blocks = re.findall(r"^```sql\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    return [*blocks, *re.findall(r"\| `(DESCRIBE [^`]+)`", page.read_text())]
+
+
+@pytest.mark.parametrize("text", documented())
+def test_every_statement_of_the_documentation_is_one(text):
+    assert is_command(text)
+    parse_command(text)
