@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.harness import Row, count_of, load, machine, measure, prepare, render, save
 
 HERE = Path(__file__).parent
-TARGETS = ("replay", "skipping", "search", "spark", "maintenance")
+TARGETS = ("replay", "delta", "skipping", "search", "spark", "maintenance")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -9,15 +9,13 @@ Segments, the replay rule and pruning are the shared ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 
-from indextables.errors import CorruptLogError
-from indextables.log.delta_paths import LOG_DIR, decode_path, parse_log_name
-from indextables.log.delta_vectors import unique_id
-from indextables.log.dialect import Checkpoint, Hint, Key, LogFile, decode_lines
+from indextables.log.delta_commits import decode_commit, key_of
+from indextables.log.delta_paths import LOG_DIR, parse_log_name
+from indextables.log.dialect import Checkpoint, Hint, Key, LogFile
 from indextables.model.actions import Action, AddAction, RemoveAction
 from indextables.storage.store import ObjectMeta
 
@@ -58,13 +56,7 @@ class DeltaDialect:
 
     def decode_commit(self, data: bytes, *, name: str, version: int) -> list[Action]:
         """Read the stored bytes of a commit file, paths decoded; an empty file is an error."""
-        if not data.strip():
-            raise CorruptLogError(
-                f"{name} (version {version}) is empty; a commit has at least one action",
-                file=name,
-                version=version,
-            )
-        return [_decoded(action) for action in decode_lines(data, name=name, version=version)]
+        return decode_commit(data, name=name, version=version)
 
     def decode_hint(self, data: bytes) -> Hint | None:
         """Read `_last_checkpoint`; None when it makes no sense."""
@@ -105,13 +97,7 @@ class DeltaDialect:
 
     def key(self, action: AddAction | RemoveAction) -> Key:
         """The decoded path and the deletion vector: one file may be removed without and added with one."""
-        return action.path, unique_id(action.extra.get("deletionVector"))
-
-
-def _decoded(action: Action) -> Action:
-    if isinstance(action, AddAction | RemoveAction) and "%" in action.path:
-        return replace(action, path=decode_path(action.path))
-    return action
+        return key_of(action)
 
 
 DELTA = DeltaDialect()

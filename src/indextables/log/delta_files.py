@@ -7,7 +7,8 @@ what a query asks for is read and typed. Null is "not known".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,20 +122,11 @@ def files_form(raw: pa.Table, columns: DeltaColumns, wanted: Wanted, store: Stor
     return pa.table(arrays)
 
 
-def raw_table(adds: Sequence[AddAction]) -> pa.Table:
-    """Lay adds of commits out as `read_adds` lays out those of a checkpoint."""
-    vectors = [add.extra.get("deletionVector") for add in adds]
-    arrays = [
-        pa.array([add.path for add in adds], pa.string()),
-        pa.array([list(add.partition_values.items()) for add in adds], _STRINGS),
-        pa.array([add.size for add in adds], pa.int64()),
-        pa.array([add.modification_time for add in adds], pa.int64()),
-        pa.array([add.data_change for add in adds], pa.bool_()),
-        pa.array([_stats_text(add) for add in adds], pa.string()),
-        pa.array([None if add.tags is None else list(add.tags.items()) for add in adds], _STRINGS),
-        pa.array(vectors, VECTOR),
-    ]
-    return pa.Table.from_arrays(arrays, schema=RAW)
+def raw_table(adds: Sequence[AddAction], names: AbstractSet[str] | None = None) -> pa.Table:
+    """Lay adds of commits out as `read_adds` lays out those of a checkpoint, all fields or only `names`."""
+    fields = [field for field in RAW if names is None or field.name == "path" or field.name in names]
+    arrays = [pa.array([_FIELDS[field.name](add) for add in adds], field.type) for field in fields]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def vector_ids(vectors: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -148,10 +140,22 @@ def vector_ids(vectors: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _stats_text(add: AddAction) -> str | None:
-    parsed = add.extra.get("stats_parsed")
-    if add.stats is not None or parsed is None:
+    if add.stats is not None:
         return add.stats
-    return msgspec.json.encode(parsed, enc_hook=str).decode()
+    parsed = add.extra.get("stats_parsed")
+    return None if parsed is None else msgspec.json.encode(parsed, enc_hook=str).decode()
+
+
+_FIELDS: Mapping[str, Callable[[AddAction], Any]] = {
+    "path": lambda add: add.path,
+    "partitionValues": lambda add: list(add.partition_values.items()),
+    "size": lambda add: add.size,
+    "modificationTime": lambda add: add.modification_time,
+    "dataChange": lambda add: add.data_change,
+    "stats": _stats_text,
+    "tags": lambda add: None if add.tags is None else list(add.tags.items()),
+    "deletionVector": lambda add: add.extra.get("deletionVector"),
+}
 
 
 def _plain(raw: pa.Table, name: str) -> Any:

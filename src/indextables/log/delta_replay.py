@@ -65,7 +65,7 @@ class DeltaColumnarEngine:
         assert isinstance(request, DeltaRequest)
         work = _Work(request)
         pieces, inline = work.pieces()
-        tail = raw_table(list(request.tail.adds.values()))
+        tail = work.tail()
         loads: list[Callable[[], _Found]] = [work.task(piece) for piece in pieces]
         loads += [work.given(inline, base=True), work.given(tail, base=False)]
         with ThreadPoolExecutor(default_parallelism(), thread_name_prefix="indextables-delta") as pool:
@@ -109,7 +109,8 @@ class DeltaReferenceEngine:
 
 def tail_files(request: DeltaRequest) -> tuple[pa.Table, PruneMetrics]:
     """The files the commits after the checkpoint add, pruned and typed."""
-    found = _Work(request).given(raw_table(list(request.tail.adds.values())), base=False)()
+    work = _Work(request)
+    found = work.given(work.tail(), base=False)()
     return found.files, found.metrics
 
 
@@ -171,7 +172,7 @@ class _Work:
         self._request = request
         self._output, self._filtering = wanted_columns(request)
         self._touched = cast("frozenset[tuple[str, str | None]]", request.tail.touches())
-        self._touched_paths = pa.array(sorted({path for path, _ in self._touched}), pa.string())
+        self._touched_paths = pa.array({path for path, _ in self._touched}, pa.string())
         self.stages = Stages()
 
     def pieces(self) -> tuple[list[AddRows], pa.Table]:
@@ -186,6 +187,13 @@ class _Work:
                 piece for path in manifest.parquet for piece in pieces_of(request.store, path, checkpoint)
             ]
         return pieces, raw_table(manifest.inline)
+
+    def tail(self) -> pa.Table:
+        """The adds of the commits after the checkpoint, with the fields that are wanted."""
+        names = self._output.sources(None) | (
+            set() if self._filtering is None else self._filtering.sources(None)
+        )
+        return raw_table(list(self._request.tail.adds.values()), names)
 
     def task(self, piece: AddRows) -> Callable[[], _Found]:
         """A row group, from the file to the answer."""

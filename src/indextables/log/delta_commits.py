@@ -1,0 +1,170 @@
+"""Commits of a Delta log, decoded with no more work than a replay needs.
+
+A long tail of commits holds tens of thousands of adds, and of most of them a
+query only wants the path. So a line is decoded into a typed structure at once,
+and the action is a view of it whose fields are looked up when they are asked
+for. A file that does not fit the types exactly is read the general way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from indextables.errors import CorruptLogError
+from indextables.log.delta_paths import decode_path
+from indextables.log.dialect import decode_lines
+from indextables.model.actions import Action, AddAction, RemoveAction, action_from_wire
+
+_NO_EXTRA: Mapping[str, Any] = MappingProxyType({})
+_REST = ("protocol", "metaData", "txn", "commitInfo")
+
+
+class _Vector(msgspec.Struct):
+    storageType: str  # noqa: N815 - wire name
+    pathOrInlineDv: str  # noqa: N815 - wire name
+    sizeInBytes: int  # noqa: N815 - wire name
+    cardinality: int
+    offset: int | None = None
+
+    def wire(self) -> dict[str, Any]:
+        """The descriptor as the log has it."""
+        body = {name: getattr(self, name) for name in self.__struct_fields__}
+        return {name: value for name, value in body.items() if value is not None}
+
+
+class _Add(msgspec.Struct):
+    path: str
+    partitionValues: dict[str, str | None] = {}  # noqa: N815 - wire name
+    size: int = 0
+    modificationTime: int = 0  # noqa: N815 - wire name
+    dataChange: bool = True  # noqa: N815 - wire name
+    stats: str | None = None
+    tags: dict[str, str | None] | None = None
+    deletionVector: _Vector | None = None  # noqa: N815 - wire name
+
+
+class _Remove(msgspec.Struct):
+    path: str
+    dataChange: bool = True  # noqa: N815 - wire name
+    deletionVector: _Vector | None = None  # noqa: N815 - wire name
+
+
+class _Line(msgspec.Struct):
+    add: _Add | None = None
+    remove: _Remove | None = None
+    protocol: Any = None
+    metaData: Any = None  # noqa: N815 - wire name
+    txn: Any = None
+    commitInfo: Any = None  # noqa: N815 - wire name
+
+
+_LINES = msgspec.json.Decoder(_Line)
+
+
+class DeltaAdd(AddAction):
+    """An add as a view of its decoded line; fields that Delta does not have are absent."""
+
+    __slots__ = ("_path", "_wire")
+    _path: str
+    _wire: _Add
+
+    def __init__(self, wire: _Add) -> None:
+        _set_add(self, wire)
+        _set_path(self, decode_path(wire.path))
+
+    path = property(lambda self: self._path)
+    partition_values = property(lambda self: self._wire.partitionValues)
+    size = property(lambda self: self._wire.size)
+    modification_time = property(lambda self: self._wire.modificationTime)
+    data_change = property(lambda self: self._wire.dataChange)
+    stats = property(lambda self: self._wire.stats)
+    tags = property(lambda self: self._wire.tags)
+    extra = property(lambda self: _extra(self._wire))
+    min_values = max_values = num_records = None
+    footer_start_offset = footer_end_offset = hotcache_start_offset = hotcache_length = None
+    has_footer_offsets = False
+    time_range_start = time_range_end = split_tags = delete_opstamp = num_merge_ops = None
+    doc_mapping_json = uncompressed_size_bytes = None
+
+
+class DeltaRemove(RemoveAction):
+    """A remove as a view of its decoded line."""
+
+    __slots__ = ("_path", "_wire")
+    _path: str
+    _wire: _Remove
+
+    def __init__(self, wire: _Remove) -> None:
+        _set_remove(self, wire)
+        _set_removed(self, decode_path(wire.path))
+
+    path = property(lambda self: self._path)
+    data_change = property(lambda self: self._wire.dataChange)
+    extra = property(lambda self: _extra(self._wire))
+    deletion_timestamp = extended_file_metadata = partition_values = size = tags = None
+
+
+# Frozen dataclasses refuse plain assignment; the slots themselves do not.
+_ADD_SLOTS: dict[str, Any] = vars(DeltaAdd)  # type: ignore[assignment]
+_REMOVE_SLOTS: dict[str, Any] = vars(DeltaRemove)  # type: ignore[assignment]
+_set_add, _set_path = _ADD_SLOTS["_wire"].__set__, _ADD_SLOTS["_path"].__set__
+_set_remove, _set_removed = _REMOVE_SLOTS["_wire"].__set__, _REMOVE_SLOTS["_path"].__set__
+
+
+def _extra(wire: _Add | _Remove) -> Mapping[str, Any]:
+    return _NO_EXTRA if wire.deletionVector is None else {"deletionVector": wire.deletionVector.wire()}
+
+
+def key_of(action: AddAction | RemoveAction) -> tuple[str, str | None]:
+    """Decoded path and deletion vector id of an action."""
+    if isinstance(action, DeltaAdd | DeltaRemove):
+        vector = action._wire.deletionVector  # noqa: SLF001 - the same module
+        if vector is None:
+            return action._path, None  # noqa: SLF001 - the same module
+    from indextables.log.delta_vectors import unique_id
+
+    return action.path, unique_id(action.extra.get("deletionVector"))
+
+
+def decode_commit(data: bytes, *, name: str, version: int) -> list[Action]:
+    """The actions of a commit file, paths decoded; an empty file is an error."""
+    if not data.strip():
+        raise CorruptLogError(
+            f"{name} (version {version}) is empty; a commit has at least one action",
+            file=name,
+            version=version,
+        )
+    try:
+        return _quickly(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, CorruptLogError):
+        # Whatever is unusual, or wrong, is told from each other and reported with its line here.
+        return [_decoded(action) for action in decode_lines(data, name=name, version=version)]
+
+
+def _quickly(data: bytes) -> list[Action]:
+    actions: list[Action] = []
+    for line in _LINES.decode_lines(data):
+        if line.add is not None:
+            actions.append(DeltaAdd(line.add))
+        elif line.remove is not None:
+            actions.append(DeltaRemove(line.remove))
+        else:
+            for key in _REST:
+                body = getattr(line, key)
+                if body is not None:
+                    found = action_from_wire(key, body)
+                    if found is not None:
+                        actions.append(found)
+                    break
+    return actions
+
+
+def _decoded(action: Action) -> Action:
+    if isinstance(action, AddAction | RemoveAction) and "%" in action.path:
+        return replace(action, path=decode_path(action.path))
+    return action
