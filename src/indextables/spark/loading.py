@@ -24,6 +24,7 @@ from zoneinfo import ZoneInfo
 
 from indextables.errors import OptionError, TableError
 from indextables.spark.call_options import READ_KEYS, Settings, is_connect, session_zone, settings_for, split
+from indextables.spark.hadoop_settings import hadoop_settings
 from indextables.spark.handles import open_log
 from indextables.spark.planning import TablePlanner, chosen_of, hadoop_paths
 from indextables.spark.relation import RelationSpec, native_frame
@@ -160,6 +161,7 @@ def _native(spark: Any, snapshot: Snapshot, settings: Settings, only: frozenset[
         label=f"{uri} {shown}",
         schema_json=snapshot.metadata.schema_string,
         partition_columns=snapshot.partition_columns,
+        settings=hadoop_settings(uri, settings.table),
     )
     engine = settings.call.get("engine", "auto")
     planner = TablePlanner(spark, uri, snapshot.table_id, version, settings.table, engine, only)

@@ -23,6 +23,7 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import TxnAction
 from indextables.model.fields import check_partition_columns, normalise_schema
 from indextables.ops.aftercare import after_write
+from indextables.ops.aftercare import after_write
 from indextables.ops.replace_where import condition
 from indextables.ops.results import WriteResult
 from indextables.ops.rewriting import discard
@@ -80,7 +81,7 @@ def save_frame(spark: Any, frame: Any, request: WriteRequest) -> WriteResult | N
     reads = _reads_version(frame, log.uri) if order.mode == "overwrite" else None
     built = _run(spark, frame, job)
     commit = _commit_plan(log, snapshot, job, built, replace(order, expected=order.expected or reads))
-    return _finish(log, commit, built)
+    return _finish(log, commit, built, job.resolved())
 
 
 def insert_frame(
@@ -243,7 +244,7 @@ def _save_new(
             f"{log.uri} was created by another writer meanwhile; nothing was written", uri=log.uri
         )
     commit = append_plan(plan, adds, txn=order.txn, user_metadata=order.user_metadata)
-    return _finish(log, commit, built)
+    return _finish(log, commit, built, job.resolved())
 
 
 def _plan_existing(frame: Any, snapshot: Snapshot, settings: Settings, order: _Order) -> WritePlan:
@@ -282,7 +283,9 @@ def _commit_plan(
     return replace(made, txn=order.txn, user_metadata=order.user_metadata)
 
 
-def _finish(log: TransactionLog, commit: CommitPlan, built: Sequence[BuiltSplit]) -> WriteResult:
+def _finish(
+    log: TransactionLog, commit: CommitPlan, built: Sequence[BuiltSplit], options: Options
+) -> WriteResult:
     result = outcome(commit_or_discard(log, commit, [split.add for split in built]), built)
     after_write(log)
     with _lock:

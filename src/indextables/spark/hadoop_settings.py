@@ -1,0 +1,95 @@
+"""What a user set for the object store, under the names that Spark's own reader knows.
+
+The log and the indexes go through our store, the rows through Hadoop's. Its
+settings are already understood by our store; this is the other direction, so
+that `option("aws_access_key_id", ...)` is said once and counts for both. The
+result belongs to one relation and changes nothing in the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from indextables.options import PREFIX
+
+_S3 = {
+    "access_key_id": "fs.s3a.access.key",
+    "secret_access_key": "fs.s3a.secret.key",
+    "session_token": "fs.s3a.session.token",
+    "endpoint": "fs.s3a.endpoint",
+    "endpoint_url": "fs.s3a.endpoint",
+    "region": "fs.s3a.endpoint.region",
+    "default_region": "fs.s3a.endpoint.region",
+}
+_GS = {
+    "service_account": "google.cloud.auth.service.account.json.keyfile",
+    "service_account_path": "google.cloud.auth.service.account.json.keyfile",
+    "application_credentials": "google.cloud.auth.service.account.json.keyfile",
+}
+_HADOOP = ("fs.", "google.cloud.")
+_AZURE_HOST = "dfs.core.windows.net"
+
+
+def hadoop_settings(uri: str, options: Mapping[str, str]) -> dict[str, str]:
+    """Hadoop's keys for the store of `uri`; keys given in Hadoop's own spelling win."""
+    plain = {key.lower().removeprefix(PREFIX): (key, value) for key, value in options.items()}
+    scheme = urlsplit(uri).scheme
+    found: dict[str, str] = {}
+    if scheme in ("s3", "s3a"):
+        found = _renamed(plain, ("aws_", "s3_", "storage."), _S3)
+        if "fs.s3a.session.token" in found:
+            provider = "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider"
+            found["fs.s3a.aws.credentials.provider"] = provider
+        if "fs.s3a.endpoint" in found:
+            # An endpoint of one's own rarely has a host name per bucket.
+            found["fs.s3a.path.style.access"] = "true"
+    elif scheme in ("az", "abfs", "abfss"):
+        found = _azure(uri, plain)
+    elif scheme == "gs":
+        found = _renamed(plain, ("google_",), _GS)
+        if found:
+            found["google.cloud.auth.service.account.enable"] = "true"
+    found.update({key: value for key, value in options.items() if key.startswith(_HADOOP)})
+    return found
+
+
+def _renamed(
+    plain: Mapping[str, tuple[str, str]], prefixes: tuple[str, ...], names: Mapping[str, str]
+) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, (_, value) in plain.items():
+        for prefix in prefixes:
+            known = names.get(name.removeprefix(prefix)) if name.startswith(prefix) else None
+            if known is not None:
+                found[known] = value
+    return found
+
+
+def _azure(uri: str, plain: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    def given(*names: str) -> str | None:
+        tries = (f"{prefix}{name}" for name in names for prefix in ("azure_storage_", "azure_"))
+        return next((plain[key][1] for key in tries if key in plain), None)
+
+    host = urlsplit(uri).netloc.rpartition("@")[2] if "@" in uri else ""
+    account = host.partition(".")[0] or given("account_name", "account")
+    if account is None:
+        return {}
+    suffix = host or f"{account}.{_AZURE_HOST}"
+    found: dict[str, str] = {}
+    key, sas = given("account_key", "access_key"), given("sas_key", "sas_token")
+    client, secret, tenant = given("client_id"), given("client_secret"), given("tenant_id")
+    if key is not None:
+        found[f"fs.azure.account.key.{suffix}"] = key
+    elif sas is not None:
+        found[f"fs.azure.account.auth.type.{suffix}"] = "SAS"
+        found[f"fs.azure.sas.fixed.token.{suffix}"] = sas
+    elif client is not None and secret is not None and tenant is not None:
+        found[f"fs.azure.account.auth.type.{suffix}"] = "OAuth"
+        provider = "org.apache.hadoop.fs.azurebfs.oauth2.ClientCredsTokenProvider"
+        found[f"fs.azure.account.oauth.provider.type.{suffix}"] = provider
+        found[f"fs.azure.account.oauth2.client.id.{suffix}"] = client
+        found[f"fs.azure.account.oauth2.client.secret.{suffix}"] = secret
+        login = f"https://login.microsoftonline.com/{tenant}/oauth2/token"
+        found[f"fs.azure.account.oauth2.client.endpoint.{suffix}"] = login
+    return found
