@@ -28,6 +28,7 @@ from pathlib import Path
 
 import msgspec
 
+from indextables.errors import SplitError
 from indextables.split.index_spec import IndexSpec
 from indextables.split.layout import (
     Manifest,
@@ -219,9 +220,10 @@ def _fetch(source: Source, ref: SplitRef) -> tuple[Manifest, memoryview]:
     """The manifest and the bundle, with one read where the log says where the bundle lies."""
     if ref.size is not None and ref.index_offset is not None and ref.index_length is not None:
         data = source.read_one(ref.index_offset, ref.size - ref.index_offset)
-        footer = parse_footer(bytes(data[ref.index_length :]), ref.size, source.name)
-        if footer.manifest.offset == ref.index_offset and footer.manifest.length == ref.index_length:
-            return footer.manifest, data[: ref.index_length]
+        with contextlib.suppress(SplitError):
+            manifest = parse_footer(bytes(data[ref.index_length :]), ref.size, source.name).manifest
+            if (manifest.offset, manifest.length) == (ref.index_offset, ref.index_length):
+                return manifest, data[: ref.index_length]
     manifest = read_footer(source, ref).manifest
     return manifest, source.read_one(manifest.offset, manifest.length)
 

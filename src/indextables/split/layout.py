@@ -127,6 +127,8 @@ def parse_footer(data: bytes, size: int, name: str) -> Footer:
     """Check the bytes of a footer with its tail, and read the manifest out of it."""
     body = data[:-TAIL]
     start = size - len(data)
+    if data[-TAIL:] != packing.pack("<I", len(body)) + MAGIC:
+        raise damaged_footer(name, "it does not end like a Parquet file")
     given = _stored_crc(body)
     if given is None:
         if not _is_parquet(body):
