@@ -161,7 +161,7 @@ def _native(spark: Any, snapshot: Snapshot, settings: Settings, only: frozenset[
         label=f"{uri} {shown}",
         schema_json=snapshot.metadata.schema_string,
         partition_columns=snapshot.partition_columns,
-        settings=hadoop_settings(uri, settings.table),
+        options=hadoop_settings(uri, settings.table),
     )
     engine = settings.call.get("engine", "auto")
     planner = TablePlanner(spark, uri, snapshot.table_id, version, settings.table, engine, only)

@@ -61,10 +61,8 @@ class RelationSpec:
     """What explain shows."""
     schema_json: str
     partition_columns: tuple[str, ...]
-    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Hadoop settings for this relation alone."""
-    options: Mapping[str, str] = field(default_factory=dict)
-    """Options of the Parquet reader beyond those every read has."""
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Options of the Parquet reader beyond those every read has, and Hadoop settings of this relation."""
 
 
 class PlannerCallback:

@@ -23,7 +23,6 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import TxnAction
 from indextables.model.fields import check_partition_columns, normalise_schema
 from indextables.ops.aftercare import after_write
-from indextables.ops.aftercare import after_write
 from indextables.ops.replace_where import condition
 from indextables.ops.results import WriteResult
 from indextables.ops.rewriting import discard
@@ -287,7 +286,7 @@ def _finish(
     log: TransactionLog, commit: CommitPlan, built: Sequence[BuiltSplit], options: Options
 ) -> WriteResult:
     result = outcome(commit_or_discard(log, commit, [split.add for split in built]), built)
-    after_write(log)
+    after_write(log, options)
     with _lock:
         _written.append((log.uri, result))
     return result
