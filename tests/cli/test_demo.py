@@ -3,7 +3,8 @@
 import pytest
 from rich.console import Console
 
-from indextables.cli.demo import DAYS, Tour, events, run_demo
+from indextables.cli.demo import run_demo
+from indextables.cli.tour import DAYS, Tour, events
 
 
 def test_events_are_the_same_every_time():

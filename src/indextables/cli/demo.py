@@ -1,46 +1,22 @@
 """A guided tour: from nothing to a table of log events, a filter, a search, a look back, and a repair.
 
-Everything it prints is measured while it runs. With Spark where Java is there,
-without it otherwise; the table is the same.
+With Spark where Java is there, without it otherwise; the table is the same.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import random
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.padding import Padding
-from rich.text import Text
 
-from indextables.cli import render
-from indextables.ops.repair import repair_log
-from indextables.sql.runner import sql
-from indextables.table import Table
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-DAYS = [f"2024-05-{day:02}" for day in range(1, 9)]
-_SERVICES = ["checkout", "search", "login", "billing", "mail"]
-_EVENTS = [
-    "request served",
-    "connection reset by peer",
-    "cache miss for key",
-    "payment declined by issuer",
-    "upstream timeout",
-    "disk almost full",
-    "session expired for user",
-]
-_HALF_DAY_US = 12 * 3_600_000_000
-_OPTIONS = {"indexing.typemap.message": "text", "checkpoint.interval": "4"}
+from indextables.cli.demo_spark import tour_spark
+from indextables.cli.tour import Tour
 
 
 def run_demo(rows: int, directory: str | None, spark: bool | None) -> None:
@@ -56,8 +32,6 @@ def run_demo(rows: int, directory: str | None, spark: bool | None) -> None:
         tour = Tour(console, root, rows)
         tour.run()
         if _wants_spark(spark, console):
-            from indextables.cli.demo_spark import tour_spark
-
             tour_spark(tour)
         kept = f" The table is in {root}." if directory else ""
         console.print(f"\nDone in {time.perf_counter() - began:.0f} s.{kept}")
@@ -79,154 +53,3 @@ def _wants_spark(asked: bool | None, console: Console) -> bool:
         console.print("\nNo Java on the path, so the part with Spark is left out.", style="dim")
         return False
     return True
-
-
-class Tour:
-    """The steps, each with a title, a sentence and what came out."""
-
-    def __init__(self, console: Console, root: Path, rows: int) -> None:
-        self.console = console
-        self.root = root
-        self.rows = rows
-        self.step = 0
-
-    @property
-    def uri(self) -> str:
-        """The table's path."""
-        return str(self.root)
-
-    def run(self) -> None:
-        """The steps that need no Spark."""
-        table = self.write()
-        self.skip_files(table)
-        self.search(table)
-        self.look_back(table)
-        self.merge()
-        self.repair()
-
-    def title(self, text: str) -> None:
-        """Begin a step."""
-        self.step += 1
-        self.console.print()
-        self.console.print(Text(f"{self.step}. {text}", style="bold"))
-
-    def say(self, text: str) -> None:
-        """One line about what happened."""
-        self.console.print(Padding(Text(text), (0, 0, 0, 3)))
-
-    def timed(self, work: Callable[[], Any]) -> tuple[Any, float]:
-        """What some work gave, and the seconds it took."""
-        began = time.perf_counter()
-        return work(), time.perf_counter() - began
-
-    def write(self) -> Table:
-        """Create the table and append one day after the other."""
-        self.title(f"Write {self.rows:,} log events, partitioned by day, with a full-text index")
-        first = events(DAYS[0], 1)
-        table = Table.create(self.uri, first.schema, ["day"], options=_OPTIONS)
-        share = -(-self.rows // (2 * len(DAYS)))
-
-        def append() -> None:
-            for half, day in ((half, day) for day in DAYS for half in (0, 1)):
-                table.append(events(day, share, half))
-
-        _, seconds = self.timed(append)
-        state = table.describe()
-        speed, size, index = table.count() / seconds, state.size_bytes, state.index_bytes
-        self.say(
-            f"{state.num_files} splits, {render.size(size)}, {render.size(index)} of it the index; "
-            f"{speed:,.0f} rows per second, two commits a day."
-        )
-        return table
-
-    def skip_files(self, table: Table) -> None:
-        """Count with a filter that statistics and partitions can answer."""
-        self.title("Filter: files that cannot match are never opened")
-        hour = "ts >= TIMESTAMP '2024-05-03 10:00:00' AND ts < TIMESTAMP '2024-05-03 11:00:00'"
-        where = f"{hour} AND status >= 500"
-        count, seconds = self.timed(lambda: table.count(where))
-        scan = table.last_scan
-        assert scan is not None
-        self.say(where)
-        self.say(
-            f"{count:,} rows in {seconds * 1000:.0f} ms: of {scan.files.considered} files "
-            f"{scan.files.skipped_by_statistics} were skipped by their statistics, {scan.files.kept} read."
-        )
-
-    def search(self, table: Table) -> None:
-        """Run a full-text query and show the best rows."""
-        self.title("Search: a full-text query with a filter")
-        query = 'message:"upstream timeout" AND message:checkout'
-        found, seconds = self.timed(lambda: table.count(query=query))
-        self.say(query)
-        self.say(f"{found:,} of {table.count():,} rows in {seconds * 1000:.0f} ms. Three of them:")
-        rows = table.search(query, columns=["ts", "status", "message"], limit=3).read_all()
-        render.show(rows, render.Form.TEXT)
-
-    def look_back(self, table: Table) -> None:
-        """Delete something and read the version before."""
-        self.title("Time travel: every version stays readable")
-        before = table.version
-        result = table.delete("service = 'mail'")
-        self.say(f"DELETE of service 'mail': {result.rows_deleted:,} rows in version {result.version}.")
-        old = Table.open(self.uri, version=before)
-        self.say(
-            f"Version {before} still has {old.count():,} rows, version {table.version} has {table.count():,}."
-        )
-
-    def merge(self) -> None:
-        """Put the two splits of each day together, by a statement."""
-        self.title("Maintenance: statements, the same here, in Python and in spark.sql")
-        statement = f"MERGE SPLITS '{self.uri}'"
-        (row,), seconds = self.timed(lambda: sql(statement).to_pylist())
-        self.say(statement)
-        self.say(f"{row['status']}: {row['merged_files']} splits {row['message']}, in {seconds:.1f} s.")
-
-    def repair(self) -> None:
-        """Break the checkpoint, write a clean log beside it and swap them."""
-        self.title("Repair: a damaged checkpoint, and a clean log from what is left")
-        log = self.root / "_transaction_log"
-        target = self.root / "_transaction_log_repaired"
-        newest = max(log.glob("*.checkpoint.json"))
-        newest.write_bytes(newest.read_bytes()[:100])
-        count = Table.open(self.uri).count()
-        self.say(f"Cut {newest.name} short. Reads fall back to what is older: {count:,} rows.")
-        result = repair_log(str(log), str(target))
-        self.say(
-            f"REPAIR: {result.status}, version {result.source_version}, {result.valid_splits} of "
-            f"{result.total_splits} splits present."
-        )
-        log.rename(self.root / "_transaction_log_backup")
-        target.rename(log)
-        table = Table.open(self.uri)
-        self.say(f"Swapped in: {table.count():,} rows; the next commit is version {table.version + 1}.")
-
-
-def events(day: str, count: int, half: int = 0) -> pa.Table:
-    """Log events of one half of a day, the same ones every time."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    rng = random.Random(f"{day}/{half}/{count}")  # noqa: S311 - the same events every time, not a secret
-    midnight = pc.strptime(pa.scalar(day), "%Y-%m-%d", "us").cast(pa.int64()).as_py()
-    start = midnight + half * _HALF_DAY_US
-    seconds = sorted(rng.randrange(_HALF_DAY_US) for _ in range(count))
-    service = pa.array(rng.choices(_SERVICES, k=count))
-    message = pc.binary_join_element_wise(
-        pa.array(rng.choices(_EVENTS, weights=[60, 8, 14, 4, 3, 2, 9], k=count)),
-        service,
-        pa.array([f"id{rng.randrange(1_000_000)}" for _ in range(count)]),
-        " ",
-    )
-    return pa.table(
-        {
-            "ts": pa.array([start + micros for micros in seconds], pa.int64()).cast(
-                pa.timestamp("us", "UTC")
-            ),
-            "day": pa.repeat(pa.scalar(day), count),
-            "service": service,
-            "status": pa.array(rng.choices([200, 302, 404, 500, 503], [80, 8, 7, 3, 2], k=count), pa.int32()),
-            "latency_ms": pa.array([rng.expovariate(1 / 40) for _ in range(count)], pa.float64()),
-            "message": message,
-        }
-    )

@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from indextables import connect
-from indextables.cli.demo import Tour
+from indextables.cli.tour import Tour
 
 
 def tour_spark(tour: Tour) -> None:
