@@ -152,9 +152,13 @@ def test_rows_are_filtered_exactly_and_files_that_cannot_match_are_not_read(spar
     for where in ("id > 30 AND p = 'x %1'", (it.col("id") > 30) & (it.col("p") == "x %1")):
         found = it.delta.read(spark, path, where)
         assert sorted(row["id"] for row in found.collect()) == [32, 34, 35, 36, 37, 38, 39]
+    spark.conf.set("spark.sql.maxMetadataStringLength", 1000)
     one = it.delta.read(spark, path).filter("id = 12")
     assert [tuple(row) for row in one.collect()] == [("x %1", 12, "n12")]
-    assert "kept 1 of 4" in one._jdf.queryExecution().toString()
+    plan = one._jdf.queryExecution().executedPlan().toString()
+    spark.conf.unset("spark.sql.maxMetadataStringLength")
+    assert "kept 1 of 4" in plan
+    assert "kept 0 of 4" in plan
 
 
 def test_reading_in_python_gives_the_same_rows(spark, table):

@@ -186,7 +186,11 @@ def test_only_kept_files_leave_the_executors(spark, many, typed):
     many.checkpoint("v2-parquet", parsed=PARSED if typed else None, text=not typed)
     many.commit(
         remove("f1000"),
-        add("late", stats={"numRecords": 1, "minValues": {"id": 10_001}, "maxValues": {"id": 10_001}}),
+        add(
+            "late",
+            stats={"numRecords": 1, "minValues": {"id": 10_001}, "maxValues": {"id": 10_001}},
+            partitionValues={"p": "1"},
+        ),
     )
     snapshot = open_snapshot(many.store.uri, options=OPTIONS, runtime=runtime_of(spark))
     where = "id >= 10000 AND id < 10200 AND p < 2"

@@ -36,7 +36,9 @@ def logs(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
             )
         )
     spark.read.format("indextables").load(path).createOrReplaceTempView("logs")
-    spark.sql("CREATE OR REPLACE TEMP VIEW other AS SELECT id * 2 AS id, concat('o', id) AS label FROM range(30)")
+    spark.sql(
+        "CREATE OR REPLACE TEMP VIEW other AS SELECT id * 2 AS id, concat('o', id) AS label FROM range(30)"
+    )
     return path
 
 
@@ -78,7 +80,9 @@ POSITIONS = [
 
 
 @pytest.mark.parametrize("statement", [text for text, _ in POSITIONS], ids=[name for _, name in POSITIONS])
-def test_a_search_in_any_boolean_position_equals_tokenising(spark: SparkSession, logs: str, statement: str) -> None:
+def test_a_search_in_any_boolean_position_equals_tokenising(
+    spark: SparkSession, logs: str, statement: str
+) -> None:
     ours = statement.format(E=E, T=T)
     oracle = statement.replace("l.{E}", has("l.message", "error")).format(E=OE, T=OT)
     same(spark, ours, oracle)
@@ -95,14 +99,20 @@ def test_a_self_join_searches_each_side_by_itself(spark: SparkSession, logs: str
 
 def test_all_columns_and_the_function_form(spark: SparkSession, logs: str) -> None:
     either = f"coalesce({has('message', 'disk')}, false) OR coalesce({has('note', 'disk')}, false)"
-    same(spark, "SELECT id FROM logs WHERE _indexall indexquery 'disk'", f"SELECT id FROM logs WHERE {either}")
-    same(spark, "SELECT id FROM logs WHERE indexquery(note, 'disk')", "SELECT id FROM logs WHERE note = 'disk'")
+    same(
+        spark, "SELECT id FROM logs WHERE _indexall indexquery 'disk'", f"SELECT id FROM logs WHERE {either}"
+    )
+    same(
+        spark, "SELECT id FROM logs WHERE indexquery(note, 'disk')", "SELECT id FROM logs WHERE note = 'disk'"
+    )
     assert spark.sql("SELECT count(*) FROM logs WHERE _indexall indexquery 'disk'").first()[0] > 0
 
 
 def test_queries_come_as_parameters(spark: SparkSession, logs: str) -> None:
     wanted = spark.sql(f"SELECT count(*) FROM logs WHERE {OE} AND p = 1").first()[0]
-    named = spark.sql("SELECT count(*) FROM logs WHERE message indexquery :q AND p = :p", {"q": "error", "p": 1})
+    named = spark.sql(
+        "SELECT count(*) FROM logs WHERE message indexquery :q AND p = :p", {"q": "error", "p": 1}
+    )
     marked = spark.sql("SELECT count(*) FROM logs WHERE p = ? AND message indexquery ?", [1, "error"])
     frame = spark.read.format("indextables").load(logs)
     formatted = spark.sql(
@@ -121,13 +131,18 @@ def test_a_search_through_a_view_of_the_search(spark: SparkSession, logs: str) -
 @pytest.mark.parametrize(
     ("statement", "error"),
     [
-        ("SELECT * FROM other o LEFT JOIN logs l ON l.id = o.id WHERE l.message indexquery 'x'", CommandError),
+        (
+            "SELECT * FROM other o LEFT JOIN logs l ON l.id = o.id WHERE l.message indexquery 'x'",
+            CommandError,
+        ),
         ("SELECT * FROM (SELECT lower(message) AS m FROM logs) WHERE m indexquery 'x'", CommandError),
         ("SELECT * FROM logs WHERE p indexquery 'x'", QueryError),
         ("SELECT * FROM logs WHERE message indexquery 'AND ('", QueryError),
     ],
 )
-def test_what_cannot_be_searched_is_an_error(spark: SparkSession, logs: str, statement: str, error: type) -> None:
+def test_what_cannot_be_searched_is_an_error(
+    spark: SparkSession, logs: str, statement: str, error: type
+) -> None:
     with pytest.raises(error):
         spark.sql(statement).collect()
 
@@ -135,13 +150,25 @@ def test_what_cannot_be_searched_is_an_error(spark: SparkSession, logs: str, sta
 def test_paths_and_time_travel(spark: SparkSession, logs: str) -> None:
     """A13 on the SQL form."""
     assert spark.sql(f"SELECT count(*) FROM indextables.`{logs}`").first()[0] == 90
-    assert spark.sql(f"SELECT count(*) AS n FROM indextables.`{logs}` VERSION AS OF 2 v WHERE v.id >= 0").first().n == 60
-    moment = next(row["timestamp"] for row in it.Table.open(logs).history().to_pylist() if row["version"] == 1)
+    assert (
+        spark.sql(f"SELECT count(*) AS n FROM indextables.`{logs}` VERSION AS OF 2 v WHERE v.id >= 0")
+        .first()
+        .n
+        == 60
+    )
+    moment = next(
+        row["timestamp"] for row in it.Table.open(logs).history().to_pylist() if row["version"] == 1
+    )
     text = f"SELECT count(*) FROM indextables.`{logs}` TIMESTAMP AS OF '{{}}'"
     assert spark.sql(text.format(moment.isoformat())).first()[0] == 30
     assert spark.sql(text.format(moment.strftime("%Y-%m-%d %H:%M:%S.%f"))).first()[0] == 30
-    assert spark.sql(f"SELECT count(*) FROM indextables.`{logs}` TIMESTAMP AS OF current_timestamp()").first()[0] == 90
-    hits = spark.sql(f"SELECT count(*) FROM indextables.`{logs}` VERSION AS OF 1 WHERE message indexquery 'error'")
+    assert (
+        spark.sql(f"SELECT count(*) FROM indextables.`{logs}` TIMESTAMP AS OF current_timestamp()").first()[0]
+        == 90
+    )
+    hits = spark.sql(
+        f"SELECT count(*) FROM indextables.`{logs}` VERSION AS OF 1 WHERE message indexquery 'error'"
+    )
     assert hits.first()[0] == spark.sql(f"SELECT count(*) FROM logs WHERE id < 30 AND {OE}").first()[0]
 
 
@@ -209,7 +236,9 @@ def test_nothing_else_ever_writes_into_the_directory(spark: SparkSession, table:
     for statement in refused:
         with pytest.raises((CommandError, TableError, SchemaError, Exception)):
             spark.sql(statement).collect()
-        now = {file: hashlib.sha256(file.read_bytes()).digest() for file in table.rglob("*") if file.is_file()}
+        now = {
+            file: hashlib.sha256(file.read_bytes()).digest() for file in table.rglob("*") if file.is_file()
+        }
         assert now == before, statement
 
 
@@ -228,7 +257,9 @@ def test_plain_sql_reaches_spark_byte_for_byte(spark: SparkSession, monkeypatch:
         seen.append((args, kwargs))
         return "frame"
 
-    original = door.__closure__ and next(c.cell_contents for c in door.__closure__ if callable(c.cell_contents))
+    original = door.__closure__ and next(
+        c.cell_contents for c in door.__closure__ if callable(c.cell_contents)
+    )
     assert original is not None
     statements = [
         "select  1 -- indexquery",

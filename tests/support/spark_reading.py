@@ -17,7 +17,9 @@ import pyarrow as pa
 
 import indextables as it
 
-SCHEMA = pa.schema([("id", pa.int64()), ("message", pa.string()), ("p", pa.string()), ("n", pa.struct([("a", pa.int32())]))])
+SCHEMA = pa.schema(
+    [("id", pa.int64()), ("message", pa.string()), ("p", pa.string()), ("n", pa.struct([("a", pa.int32())]))]
+)
 PARTITIONS = ["a", "b", None, "100%25", "a b"]
 
 QUESTIONS: dict[str, Callable[[Any], list[Any]]] = {
@@ -93,7 +95,9 @@ def _session(kind: str) -> Any:
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "2")
+    builder = SparkSession.builder.config("spark.ui.enabled", "false").config(
+        "spark.sql.shuffle.partitions", "2"
+    )
     if kind == "connect":
         return builder.remote("local[2]").getOrCreate()
     return builder.master("local-cluster[2,1,1024]").config("spark.driver.host", "127.0.0.1").getOrCreate()
