@@ -9,6 +9,7 @@ reads lines one by one. What is not of that form is left to that reader at once.
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -26,6 +27,8 @@ class _Keyed(msgspec.Struct, gc=False):
 
 
 _KEYED = msgspec.json.Decoder(_Keyed)
+_READING = threading.Lock()
+"""Held while an action is read: threads share what caches hold, and the text is gone once it is read."""
 _LINE = msgspec.defstruct(
     "Line",
     [(key, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for key in KINDS],
@@ -65,8 +68,9 @@ def _actions(lines: list[Any], name: str, version: int) -> list[Action] | None:
 
 def source_of(action: Action) -> Source | None:
     """The text of an action that has not been looked at yet; None for any other."""
-    known = _SOURCES.get(type(action))
-    return None if known is None else known(action)
+    with _READING:
+        known = _SOURCES.get(type(action))
+        return None if known is None else known(action)
 
 
 def _unread(kind: type[Any], key: str) -> Callable[[str, Source], Any]:
@@ -79,6 +83,11 @@ def _unread(kind: type[Any], key: str) -> Callable[[str, Source], Any]:
     set_path, set_source, source = slots["path"].__set__, slots["extra"].__set__, slots["extra"].__get__
 
     def read(action: Any) -> None:
+        with _READING:
+            if type(action) is not kind:
+                fill(action)
+
+    def fill(action: Any) -> None:
         raw, name, version, number = source(action)
         try:
             whole = action_from_wire(key, msgspec.json.decode(raw))
