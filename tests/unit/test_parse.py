@@ -99,6 +99,38 @@ def test_timestamps_without_an_offset_are_read_in_the_time_zone():
     assert said("ts = '2024-01-01 00:00:00 Asia/Tokyo'") == "ts = TIMESTAMP '2023-12-31T15:00:00.000000Z'"
 
 
+@pytest.mark.parametrize(
+    ("text", "micros"),
+    [
+        ("2024", 1704067200000000), ("2024-1", 1704067200000000), ("2024-1-2 3:4:5.6", 1704164645600000), ("2024-01-02T03:04", 1704164640000000), ("2024-01-02 03", 1704164400000000),
+        ("2024-01-02 03:04:05.1234567", 1704164645123456), ("2024-01-02 03:04:05 +05:30", 1704144845000000), ("2024-01-02 03:04:05UTC+1", 1704161045000000), (" 2024-01-02 ", 1704153600000000),
+    ],
+)  # fmt: skip
+def test_timestamps_are_read_in_all_forms_that_spark_reads(text, micros):
+    """H11: each was compared with Spark's own reading."""
+    assert parse(f"ts = '{text}'", SCHEMA).literal.value == micros
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2024-01-02T",
+        "2024-01-02 03Z",
+        "2024-01-02 03:04Z",
+        "2024-01-02 24:00:00",
+        "2024-01-02Z",
+        "2024-01-02 03:04:",
+        "24-01-02",
+        "2024-01-02 03:04:05-19:00",
+        "10:00:00",
+    ],
+)
+def test_forms_that_spark_refuses_are_refused(text):
+    """H11: ANSI casts."""
+    with pytest.raises(PredicateError):
+        parse(f"ts = '{text}'", SCHEMA)
+
+
 def test_the_date_of_an_instant_is_a_range_of_instants():
     """H7: the day begins at the zone's midnight, 23 hours before the next where clocks go forward."""
     found = parse("CAST(ts AS DATE) = '2024-03-10'", SCHEMA, NEW_YORK)

@@ -26,7 +26,7 @@ _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?\Z", re.ASC
 _DATE = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?\Z", re.ASCII | re.DOTALL)
 _TIMESTAMP = re.compile(
     r"([+-]?\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})"
-    r"(?:[ T](?:(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?)?(.*))?)?)?\Z",
+    r"(?:[ T](\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?)?(.*))?)?)?\Z",
     re.ASCII,
 )
 _TRUE = frozenset({"t", "true", "y", "yes", "1"})
@@ -109,12 +109,14 @@ def timestamp_of_text(text: str, zone: str | None) -> int:
         raise ValueError(f"{text!r} is not a timestamp")
     year, month, day, hour, minute, second, fraction, tail = match.groups()
     clock = int(hour or 0), int(minute or 0), int(second or 0)
-    if clock[0] > 23 or clock[1] > 59 or clock[2] > 59 or (tail and hour is None):  # noqa: PLR2004 - the clock
+    if clock[0] > 23 or clock[1] > 59 or clock[2] > 59:  # noqa: PLR2004 - the clock
         raise ValueError(f"{text!r} is not a timestamp")
     local = days_of(int(year), int(month or 1), int(day or 1)) * US_PER_DAY
     local += (clock[0] * 3600 + clock[1] * 60 + clock[2]) * US_PER_SECOND
     local += int((fraction or "0").ljust(6, "0")[:6])
     named = (tail or "").strip()
+    if named and second is None:
+        raise ValueError(f"{text!r} is not a timestamp: a zone stands after the seconds")
     return _fitting(local if zone is None else to_instant(local, zone_of(named or zone)), 64, text)
 
 
