@@ -37,7 +37,7 @@ from indextables.ops.outcomes import (
     TruncateHistoryResult,
 )
 from indextables.ops.results import ScanMetrics, WriteResult
-from indextables.options import Options
+from indextables.options import Options, parse_size
 from indextables.runtime import LOCAL
 from indextables.split.index_spec import from_options
 
@@ -278,12 +278,13 @@ class Table:
         self,
         where: Any = None,
         *,
-        target_bytes: int | None = None,
+        target_size: int | str | None = None,
         max_dest_splits: int | None = None,
         max_source_splits: int | None = None,
         dry_run: bool = False,
     ) -> MergeResult:
-        """Turn small splits into larger ones; `where` chooses partitions."""
+        """Turn small splits into larger ones; `where` chooses partitions, a size is bytes or text as 100M."""
+        target_bytes = parse_size(target_size) if isinstance(target_size, str) else target_size
         request = merge.MergeRequest(where, target_bytes, max_dest_splits, max_source_splits, dry_run)
         return self._moved(merge.run_merge(self._writable(), request))
 

@@ -51,6 +51,13 @@ def test_an_unpartitioned_table_says_so(tmp_path):
     table.add("a.split")
     with pytest.raises(PredicateError, match="not partitioned"):
         run_drop_partitions(table.handle(), "day = '1'")
+    with pytest.raises(PredicateError, match="not partitioned"):
+        run_drop_partitions(table.handle(), "true")
+
+
+def test_true_drops_every_partition(table):
+    result = run_drop_partitions(table.handle(), "true")
+    assert (result.partitions_dropped, result.splits_removed) == (3, 4)
 
 
 def test_no_match_writes_nothing(table):

@@ -43,12 +43,16 @@ def require_partition_condition(where: Any, snapshot: Snapshot) -> Node:
     node = as_node(where, snapshot.schema, snapshot.options.search.time_zone)
     if node is None:
         raise PredicateError("a condition on partition columns is needed, such as WHERE day = '2024-01-01'")
+    if not snapshot.partition_columns:
+        raise PredicateError(
+            f"{snapshot.store.uri} is not partitioned, so no partitions can be chosen. "
+            "DELETE FROM INDEXTABLES removes rows by any condition."
+        )
     others = sorted(columns_needed(node, snapshot.partition_columns).statistics)
     if others:
-        known = ", ".join(snapshot.partition_columns) or "none: the table is not partitioned"
         raise PredicateError(
-            f"{', '.join(others)} cannot be used to choose partitions; the partition columns are {known}. "
-            "DELETE FROM INDEXTABLES removes rows by any condition.",
+            f"{', '.join(others)} cannot be used to choose partitions; the partition columns are "
+            f"{', '.join(snapshot.partition_columns)}. DELETE FROM INDEXTABLES takes any condition.",
             columns=others,
         )
     return node

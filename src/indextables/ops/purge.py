@@ -32,6 +32,7 @@ from indextables.storage.store import ObjectMeta, Store, StoreSpec, open_store, 
 _OURS = re.compile(r".+\.split|\.[0-9a-f-]{32,36}\.tmp")
 _MS_PER_HOUR = 3_600_000
 _BATCH = 1000
+_AT_ONCE = 64
 _SHOWN = 10
 _log = logging.getLogger(__name__)
 
@@ -132,10 +133,9 @@ def needed_paths(log: TransactionLog, leaving_out: Collection[LogFile] = ()) -> 
 
 
 def _added(log: TransactionLog, commits: Sequence[LogFile]) -> Iterable[str]:
-    for file in commits:
-        for action in log.source.read_commit(file):
-            if isinstance(action, AddAction):
-                yield action.path
+    for start in range(0, len(commits), _AT_ONCE):
+        for _, actions in log.source.read_commits(commits[start : start + _AT_ONCE]):
+            yield from (action.path for action in actions if isinstance(action, AddAction))
 
 
 def _inside(root: Store, paths: Iterable[str]) -> Iterable[str]:
