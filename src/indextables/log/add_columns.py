@@ -26,7 +26,7 @@ from indextables.model.actions import AddAction
 from indextables.model.fields import decode_partition_array, decode_stat_array
 from indextables.storage.store import Store
 
-_PIECE_ROWS = 1 << 14
+_PIECE_ROWS = 1 << 13
 STRUCTS = ("partition_values", "min", "max", "null_count")
 WIRE = {
     "path": "path", "size": "size", "modification_time": "modificationTime", "num_records": "numRecords",

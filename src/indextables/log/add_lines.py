@@ -19,7 +19,7 @@ import pyarrow as pa
 from indextables.errors import CorruptLogError
 from indextables.model.actions import AddAction, action_from_wire, action_to_wire
 
-CHUNK_LINES = 8192
+CHUNK_LINES = 4096
 LINE_END = b",\n"
 _COMMA, _NEWLINE, _SPACE, _QUOTE, _BACKSLASH = 44, 10, 32, 34, 92
 _PATH_FIRST = np.frombuffer(b'{"path":"', dtype=np.uint8)

@@ -26,6 +26,7 @@ from indextables.log.dialect import Checkpoint
 
 Columns = Mapping[Leaf, list[pa.Array]]
 Rows = npt.NDArray[np.int64]
+_PIECE_ROWS = 1 << 16
 _BISECTED = 500
 """So many paths are looked for one by one; more are compared by the piece."""
 KEPT_BYTES = 256 << 20
@@ -120,41 +121,32 @@ class BaseFiles:
         return pa.concat_arrays(found) if found else pa.nulls(0, leaf.type)
 
     def _load(self, opened: OpenCheckpoint, leaves: Sequence[Leaf], form: TableForm, *, quick: bool) -> None:
-        paths: list[pa.Array] = []
+        paths = _Pieces()
         others = [leaf for leaf in leaves if leaf != PATH]
-        note = paths if PATH in leaves else None
+        note = paths.append if PATH in leaves else None
         source = opened.leaves(others, note) if quick else opened.leaves_as_actions(others, form, note)
-        pieces: list[list[pa.Array]] = [[] for _ in others]
+        columns = [_Pieces() for _ in others]
         for arrays in source:
-            for home, array in zip(pieces, arrays, strict=True):
-                home.append(array)
+            for column, array in zip(columns, arrays, strict=True):
+                column.append(array)
         if note is not None:
-            self._set_paths(paths, opened.name)
+            self._set_paths(paths.all(), opened.name)
         self.bytes_read += opened.size_bytes + sum(part.size_in_bytes for part in opened.parts or ())
-        found = dict(zip(others, pieces, strict=True))
-        for leaf in others:
-            self._pieces[leaf] = self._fitted(found.pop(leaf), leaf)
+        for leaf, column in zip(others, columns, strict=True):
+            pieces = column.all()
+            if sum(map(len, pieces)) != len(self):
+                raise CorruptLogError(
+                    f"{opened.name} is damaged: not every add has a {leaf.column}", file=opened.name
+                )
+            self._pieces[leaf] = pieces
 
     def _set_paths(self, pieces: list[pa.Array], name: str) -> None:
-        pieces = [piece for piece in pieces if len(piece)]
         if not _is_increasing(pieces):
             raise disordered(name)
         self._pieces[PATH] = pieces
         self.starts = np.cumsum([0, *map(len, pieces)], dtype=np.int64)
         self._paths = [PathSequence(piece) for piece in pieces]
         self._firsts = [paths[0] for paths in self._paths]
-
-    def _fitted(self, pieces: list[pa.Array], leaf: Leaf) -> list[pa.Array]:
-        """A column in the pieces that the paths have."""
-        sizes = [len(piece) for piece in pieces if len(piece)]
-        if sizes == list(np.diff(self.starts)):
-            return [piece for piece in pieces if len(piece)]
-        whole = pa.concat_arrays(pieces) if pieces else pa.nulls(0, leaf.type)
-        if len(whole) != len(self):
-            raise CorruptLogError(
-                f"a checkpoint gave {len(self)} paths and {len(whole)} values of {leaf.column}"
-            )
-        return [whole[begin:end] for begin, end in zip(self.starts, self.starts[1:], strict=False)]
 
     def _shed(self) -> None:
         """Forget the largest columns when they are more than is worth keeping."""
@@ -213,6 +205,36 @@ class BaseFiles:
         paths = self._paths[at]
         place = bisect_left(paths, path)
         return int(self.starts[at]) + place, place < len(paths) and paths[place] == path
+
+
+class _Pieces:
+    """A column put together from arrays of any size, in pieces of one size.
+
+    An array from a parser holds on to everything that came with it; joining lets go of that.
+    """
+
+    def __init__(self) -> None:
+        self._done: list[pa.Array] = []
+        self._held: list[pa.Array] = []
+        self._count = 0
+
+    def append(self, array: pa.Array) -> None:
+        self._held.append(array)
+        self._count += len(array)
+        if self._count >= _PIECE_ROWS:
+            self._cut()
+
+    def _cut(self) -> None:
+        whole = pa.concat_arrays(self._held)
+        full = len(whole) - len(whole) % _PIECE_ROWS
+        self._done += [whole[at : at + _PIECE_ROWS] for at in range(0, full, _PIECE_ROWS)]
+        self._held, self._count = [whole[full:]], len(whole) - full
+
+    def all(self) -> list[pa.Array]:
+        """Every piece; the last may be shorter."""
+        if self._count:
+            self._done.append(pa.concat_arrays(self._held))
+        return self._done
 
 
 def _padded(paths: pa.StringArray) -> npt.NDArray[np.bytes_]:

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -52,6 +52,7 @@ _MANY_BYTES = 4 << 20
 _MANY_ROWS = 50_000
 
 Rows = npt.NDArray[np.int64]
+Note: TypeAlias = Callable[[pa.Array], None]
 
 
 class Part(msgspec.Struct, rename="camel", frozen=True):
@@ -91,7 +92,7 @@ class OpenCheckpoint:
             return checkpoint_parquet.count_rows(self.content, self.name)
         return None
 
-    def files(self) -> Iterator[tuple[str, Document | bytes, int | None]]:
+    def files(self, workers: int) -> Iterator[tuple[str, Document | bytes, int | None]]:
         """The files that hold adds, in order, as name, content and the number of adds it must hold."""
         if self.parts is None:
             yield self.name, self.content, None
@@ -101,27 +102,29 @@ class OpenCheckpoint:
             for at, part in enumerate(self.parts):
                 data = ahead.pop().result()
                 ahead += [pool.submit(_read_part, self.store, part) for part in self.parts[at + 1 : at + 2]]
-                content = data if self.format == "parquet" else _document(data, part.path)
+                content = (
+                    data if self.format == "parquet" else read_document(data, part.path, workers=workers)
+                )
                 yield part.path, content, part.actions
 
     def lines(
-        self, rows: Rows | None = None, paths: list[pa.Array] | None = None
+        self, rows: Rows | None = None, paths: Note | None = None, *, workers: int | None = None
     ) -> Iterator[pa.BinaryArray]:
         """The adds as arrays of JSON lines with their ends, chunk by chunk; all, or those of some rows.
 
-        The paths are noted along the way in `paths`: they are cut out of the lines much faster than a
+        Their paths are told to `paths` along the way: they are cut out of the lines much faster than a
         parser finds them.
         """
-        found = self._lines()
+        found = self._lines(workers or default_parallelism())
         if rows is not None:
             found = (lines for (lines,) in choose_rows(([lines] for lines in found), rows))
         for lines in found:
             if paths is not None:
-                paths.append(line_paths(lines, self.name))
+                paths(line_paths(lines, self.name))
             yield lines
 
-    def _lines(self) -> Iterator[pa.BinaryArray]:
-        for name, content, actions in self.files():
+    def _lines(self, workers: int) -> Iterator[pa.BinaryArray]:
+        for name, content, actions in self.files(workers):
             count = 0
             if isinstance(content, bytes):
                 found = checkpoint_parquet.read_lines(content, name)
@@ -137,40 +140,38 @@ class OpenCheckpoint:
                 )
 
     def leaves(
-        self, leaves: Sequence[Leaf], paths: list[pa.Array] | None = None, *, rows: Rows | None = None
+        self, leaves: Sequence[Leaf], paths: Note | None = None, *, rows: Rows | None = None
     ) -> Iterator[list[pa.Array]]:
         """One array per leaf, chunk by chunk: the columns asked for, of all rows or of some, ascending.
 
-        Paths are noted in `paths`. Raises `Unusual` when the quick way turns out not to be trusted; then
+        Paths are told to `paths`. Raises `Unusual` when the quick way turns out not to be trusted; then
         `leaves_as_actions` of a checkpoint opened again has the answer.
         """
         if self.format == "parquet":
             found = self._parquet_leaves(leaves, paths)
             yield from found if rows is None else choose_rows(found, rows)
             return
-        lines = self.lines(rows, paths)
         if not leaves:
-            deque(lines, maxlen=0)
+            deque(self.lines(rows, paths), maxlen=0)
             return
         many = self.is_large and (rows is None or len(rows) > _MANY_ROWS)
-        yield from read_leaves(lines, leaves, many=many)
+        # A parallel parser keeps the cores busy by itself; inflating ahead of it would only take memory.
+        yield from read_leaves(self.lines(rows, paths, workers=1 if many else None), leaves, many=many)
 
-    def _parquet_leaves(
-        self, leaves: Sequence[Leaf], paths: list[pa.Array] | None
-    ) -> Iterator[list[pa.Array]]:
+    def _parquet_leaves(self, leaves: Sequence[Leaf], paths: Note | None) -> Iterator[list[pa.Array]]:
         wanted = leaves if paths is None else (PATH, *leaves)
-        for name, content, actions in self.files():
+        for name, content, actions in self.files(1):
             assert isinstance(content, bytes)
             for arrays in checkpoint_parquet.read_leaves(content, name, wanted, actions):
                 if paths is not None:
-                    paths.append(arrays.pop(0))
+                    paths(arrays.pop(0))
                 yield arrays
 
     def leaves_as_actions(
         self,
         leaves: Sequence[Leaf],
         table: TableForm,
-        paths: list[pa.Array] | None = None,
+        paths: Note | None = None,
         *,
         rows: Rows | None = None,
     ) -> Iterator[list[pa.Array]]:

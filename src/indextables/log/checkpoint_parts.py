@@ -26,7 +26,7 @@ from indextables.options import CompressionOptions
 from indextables.runtime import default_parallelism
 from indextables.storage.envelope import pack
 
-GROUP_LINES = 8 * CHUNK_LINES
+GROUP_LINES = 16 * CHUNK_LINES
 """Rows of a Parquet row group, typed together."""
 
 

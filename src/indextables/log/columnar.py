@@ -137,7 +137,7 @@ def _question(request: ReplayRequest) -> _Question:
         bounded = set()
     pruning = tuple(
         replace(leaf, spare=leaf.column == "null_count" and leaf.child in bounded) for leaf in everything
-        if leaf.column in {"path", "num_records"}
+        if leaf.column == "num_records"
         or (leaf.column == "partition_values" and leaf.child in needs.partitions)
         or (leaf.column in {"min", "max", "null_count"} and leaf.child in needs.statistics)
     )  # fmt: skip
