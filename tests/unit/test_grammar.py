@@ -216,6 +216,15 @@ def test_plain_sql_that_starts_with_the_same_words_is_not_ours(text):
     assert not is_command(text)
 
 
+def test_long_plain_statements_are_recognised_at_once():
+    import time
+
+    long = "-- why\n" * 1000 + "SELECT " + ", ".join(f"a{i} -- c{i}\n" for i in range(200_000))
+    began = time.process_time()
+    assert not is_command(long)
+    assert time.process_time() - began < 0.2
+
+
 def documented():
     page = Path(__file__).parent.parent.parent / "docs" / "sql.md"
     blocks = re.findall(r"^```sql\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)

@@ -69,7 +69,14 @@ _OURS = re.compile(
         )(?![\w.])""",
     re.IGNORECASE | re.VERBOSE,
 )
-_LEXEME = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`|--[^\n]*|/\*|.", re.DOTALL)
+_VERB = re.compile(
+    r"(?:REPAIR|MERGE|PURGE|DROP|CHECKPOINT|COMPACT|TRUNCATE|INVALIDATE|DESC|DESCRIBE|RESTORE|DELETE)\b",
+    re.IGNORECASE,
+)
+_LEXEME = re.compile(
+    r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`|--[^\n]*|/\*|[^'\"`/-]+|.", re.DOTALL
+)
+_SPACE = re.compile(r"\s*")
 _BLOCK_EDGE = re.compile(r"/\*|\*/")
 _SHOWN_LINE = 240
 _DIGITS = 20
@@ -80,9 +87,13 @@ _LARGEST = {"hours": 24 * 36_500, "count": 2**31 - 1, "bytes": 1 << 50, "version
 
 
 def is_command(text: str) -> bool:
-    """Whether a statement is one of ours; everything else belongs to Spark."""
+    """Whether a statement is one of ours; everything else belongs to Spark.
+
+    Every statement of a session passes here, so the first word decides where it can.
+    """
     try:
-        blanked = _without_comments(text)
+        verb = _VERB.match(text, _code_start(text))
+        blanked = _without_comments(text) if verb else ""
     except CommandError:
         return False
     return _OURS.match(blanked.lstrip()) is not None
@@ -141,6 +152,20 @@ def _without_comments(text: str) -> str:
         kept.append(_NOT_NEWLINE.sub(" ", piece) if comment else piece)
         at += len(piece)
     return "".join(kept)
+
+
+def _code_start(text: str) -> int:
+    """Where the first character stands that is neither space nor comment."""
+    at = 0
+    while True:
+        at = _SPACE.match(text, at).end()  # type: ignore[union-attr]
+        if text.startswith("--", at):
+            end = text.find("\n", at)
+            at = len(text) if end < 0 else end
+        elif text.startswith("/*", at):
+            at = _block_end(text, at)
+        else:
+            return at
 
 
 def _block_end(text: str, start: int) -> int:
