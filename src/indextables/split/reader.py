@@ -37,6 +37,7 @@ GROUPS_AT_ONCE = 4
 """Row groups that a scan reads together."""
 DENSE_SHARE = 0.05
 """From this share of all rows on, hits are taken to be spread over the whole split."""
+MANY_ROWS = 20_000
 PAGE_SHARE = 0.5
 """Up to this share of a row group's pages are fetched one by one; above it the whole group is."""
 
@@ -162,7 +163,11 @@ class SplitReader:
         """How wanted rows are fetched: single `pages`, whole `row_groups`, or a `scan` of everything."""
         wanted = self.by_group(rows)
         total = sum(self.manifest.group_rows[group] for group in wanted)
-        if len(rows) * ROWS_PER_PAGE <= PAGE_SHARE * total:
+        pages = len(rows)
+        if pages < MANY_ROWS:
+            # Rows of one page count once; among many rows that are spread it makes no difference.
+            pages = len({row // ROWS_PER_PAGE for row in rows})
+        if pages * ROWS_PER_PAGE <= PAGE_SHARE * total:
             return "pages"
         return "scan" if len(wanted) == len(self.manifest.group_rows) else "row_groups"
 

@@ -116,8 +116,9 @@ class SplitWriter:
             self._open(group)
         if self._index is not None:
             self._index.add(group)
-        self._parquet.write_table(group, row_group_size=group.num_rows)
-        self._group_rows.append(group.num_rows)
+        if group.num_rows:
+            self._parquet.write_table(group, row_group_size=group.num_rows)
+            self._group_rows.append(group.num_rows)
 
     def _open(self, first: pa.Table) -> None:
         import pyarrow.parquet as pq
