@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 
 import pyarrow as pa
 import pytest
 
 from indextables.errors import CorruptLogError, Error, MissingVersionError, ProtocolError
-from indextables.log.delta_snapshot import open_snapshot
+from indextables.log.delta_snapshot import DeltaSnapshot, delta_source, open_snapshot
+from indextables.log.reading import load_state
 from indextables.options import Options
+from indextables.runtime import LOCAL
 from indextables.storage.store import open_store
 from support.deltatables import KINDS, LOG, DeltaLog, add, remove, schema_string, vector
+from support.faults import CountingStore
 
 OPTIONS = Options.of(None)
 SCHEMA = schema_string(p="string", id="long", at="timestamp", price="decimal(20,4)")
@@ -206,3 +210,39 @@ def test_an_empty_commit_file_is_an_error(log):
     log.store.put(f"{LOG}/{log.version:020d}.json", b"")
     with pytest.raises(CorruptLogError, match="empty"):
         keys(log)
+
+
+def test_a_compaction_file_is_read_instead_of_its_commits(log):
+    """K7: the first line of a key wins in it, and a broken one is walked around."""
+    for number in range(10):
+        log.commit(add(f"c{number}.parquet"), *([remove(f"c{number - 1}.parquet")] if number else []))
+    counting = CountingStore(log.store)
+    low, high = 3, log.version - 2
+    adds = [json.dumps({"add": body}) for body in log.history[high].values()]
+    gone = [json.dumps(remove(name)) for name in ("c0.parquet", "c3.parquet", "p=a b/1.parquet")]
+    stale = json.dumps(add("c3.parquet", size=1))
+    body = "\n".join([*adds, *gone, stale])
+    path = f"{LOG}/{low:020d}.{high:020d}.compacted.json"
+    log.store.put(path, body.encode())
+    source = delta_source(counting, OPTIONS, LOCAL)
+    files = DeltaSnapshot(source, load_state(source)).plan().files
+    assert set(zip(files.column("path").to_pylist(), files.column("dv").to_pylist(), strict=True)) == set(
+        log.live
+    )
+    assert path in counting.reads
+    assert f"{LOG}/{5:020d}.json" not in counting.reads
+    log.store.put(path, b"{")
+    assert keys(log) == set(log.live)
+
+
+def test_a_second_look_reads_only_what_is_new(log):
+    """F4: scans of one table share what was read of its checkpoint until the version changes."""
+    log.checkpoint("classic")
+    first = open_snapshot(log.store.uri, options=OPTIONS)
+    again = open_snapshot(log.store.uri, options=OPTIONS)
+    assert again.state is first.state
+    log.commit(add("newer.parquet"))
+    assert keys(log) == set(log.live)
+    newer = open_snapshot(log.store.uri, options=OPTIONS)
+    assert newer.version == first.version + 1
+    assert newer.state.memo is first.state.memo

@@ -4,6 +4,7 @@ import pytest
 
 from indextables.log.delta import DELTA
 from indextables.log.delta_paths import decode_path, parse_log_name
+from indextables.log.delta_source import shortcut
 from indextables.model.actions import AddAction, RemoveAction
 from indextables.storage.store import ObjectMeta
 
@@ -127,3 +128,27 @@ def test_a_hint_is_read_and_nonsense_is_none():
     assert (hint.version, hint.num_files, hint.format, hint.checksum) == (3, 4, "parquet", None)
     for nonsense in (b"", b"{", b"[]", b'{"version":"x"}', b"null", b'"3"'):
         assert DELTA.decode_hint(nonsense) is None
+
+
+def commits_and(*compacted):
+    commits = [f"{version:020d}.json" for version in range(3, 13)]
+    files = log_files(*commits, *(f"{low:020d}.{high:020d}.compacted.json" for low, high in compacted))
+    return [file for file in files if file.kind == "commit"], [
+        file for file in files if file.kind == "compacted"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("compacted", "read"),
+    [
+        ([], [(v, v) for v in range(3, 13)]),
+        ([(3, 6)], [(3, 6), *((v, v) for v in range(7, 13))]),
+        ([(3, 6), (3, 9), (7, 11)], [(3, 9), (10, 10), (11, 11), (12, 12)]),
+        ([(0, 6), (4, 8)], [(3, 3), (4, 8), *((v, v) for v in range(9, 13))]),
+        ([(3, 12), (5, 20)], [(v, v) for v in range(3, 13)]),
+    ],
+)
+def test_compaction_files_stand_in_for_the_commits_they_cover(compacted, read):
+    """K7: an optional shortcut; the newest commit is read itself, ranges beyond the version are left alone."""
+    chosen = shortcut(*commits_and(*compacted))
+    assert [(file.version, file.last_version or file.version) for file in chosen] == read

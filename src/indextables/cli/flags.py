@@ -78,6 +78,17 @@ def open_table(uri: str, settings: Settings, version: int | None = None) -> Tabl
     return Table.open(uri, version=version, options=settings.options)
 
 
+def is_delta_table(uri: str, settings: Settings) -> bool:
+    """Whether a path holds a Delta log and not one of ours."""
+    from indextables.log.delta_snapshot import is_delta
+    from indextables.log.dialect import NATIVE
+    from indextables.options import Options
+    from indextables.storage.store import open_store
+
+    store = open_store(uri, Options.of(settings.options).storage)
+    return not store.list_level(NATIVE.log_dir) and is_delta(store)
+
+
 version_flag = click.option("--version", type=int, help="Look at this version instead of the newest.")
 where_flag = click.option(
     "--where", metavar="CONDITION", help="A SQL condition, such as \"day = '2024-01-01'\"."

@@ -7,6 +7,7 @@ import click
 from indextables.cli import render
 from indextables.cli.flags import (
     Settings,
+    is_delta_table,
     limit_flag,
     open_table,
     run_command,
@@ -57,8 +58,13 @@ def history(table: str, limit: int, settings: Settings) -> None:
 @limit_flag
 @verb
 def files(table: str, where: str | None, version: int | None, limit: int, settings: Settings) -> None:
-    """List the files of a table, or those that may match."""
-    found = open_table(table, settings, version).files(where=where)
+    """List the files of a table, ours or Delta's, or those that may match."""
+    if is_delta_table(table, settings):
+        from indextables import delta
+
+        found = delta.files(table, where=where, version=version, options=settings.options)
+    else:
+        found = open_table(table, settings, version).files(where=where)
     if settings.form is not Form.TEXT:
         render.show(found, settings.form)
         return

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow.compute as pc
 
+from indextables.cache import TtlCache
 from indextables.errors import CorruptLogError, NotFoundError
 from indextables.log.delta import DELTA
 from indextables.log.delta_checkpoint import DeltaCheckpointReader
@@ -20,8 +21,9 @@ from indextables.log.delta_columns import DeltaColumns, columns_of
 from indextables.log.delta_features import require_metadata, require_readable
 from indextables.log.delta_paths import LOG_DIR
 from indextables.log.delta_replay import DeltaColumnarEngine, DeltaReferenceEngine, DeltaRequest
+from indextables.log.delta_source import DeltaSource
 from indextables.log.delta_times import version_at
-from indextables.log.reading import LogSource, State, load_state
+from indextables.log.reading import LogSource, State, load_state, refresh_state
 from indextables.log.replay import LiveFiles, ReplayEngine, choose
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import MetadataAction, ProtocolAction
@@ -32,6 +34,10 @@ from indextables.storage.store import Store, open_store
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+_KEPT_S = 300
+_recent: TtlCache[tuple[object, ...], State] = TtlCache(_KEPT_S, max_entries=8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +157,7 @@ def delta_source(store: Store, options: Options, runtime: Runtime) -> LogSource:
         "reference": DeltaReferenceEngine(),
         **runtime.engines,
     }
-    return LogSource(store, DELTA, DeltaCheckpointReader(), engines, options, runtime)
+    return DeltaSource(store, DELTA, DeltaCheckpointReader(), engines, options, runtime)
 
 
 def open_snapshot(
@@ -164,12 +170,31 @@ def open_snapshot(
 ) -> DeltaSnapshot:
     """Open a version of a Delta table: by number, by time, or the newest."""
     source = delta_source(open_store(uri, options.storage), options, runtime)
+    if version is None and as_of_ms is None:
+        return DeltaSnapshot(source, _newest(source))
     if as_of_ms is not None:
-        newest = DeltaSnapshot(source, load_state(source))
+        newest = DeltaSnapshot(source, _newest(source))
         version = version_at(source, as_of_ms, newest.metadata.configuration)
         if version == newest.version:
             return newest
     return DeltaSnapshot(source, load_state(source, version))
+
+
+def _newest(source: LogSource) -> State:
+    """The newest state; what an earlier call read of the same checkpoint is kept for a while."""
+    if not source.options.transaction.cache_enabled:
+        return load_state(source)
+    key = (source.store.uri, tuple(sorted(source.options.storage.items())))
+    known = _recent.get(key)
+    found = load_state(source) if known is None else refresh_state(source, known)
+    if found is not known:
+        _recent.put(key, found)
+    return found
+
+
+def forget_recent() -> None:
+    """Drop what is kept between calls."""
+    _recent.invalidate()
 
 
 def is_delta(store: Store) -> bool:

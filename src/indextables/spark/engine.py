@@ -101,7 +101,7 @@ class SparkEngine:
         """The rows of the checkpoint that still count; scans of one version share them."""
         if request.segment.checkpoint is None:
             return None
-        key = (request.segment.version, request.segment.checkpoint.identity)
+        key = (request.segment.version, request.segment.checkpoint.identity, id(self._spark))
         with _lock:
             shared = request.memo.get(_MEMO)
             if isinstance(shared, _Shared) and shared.covers(key, request):

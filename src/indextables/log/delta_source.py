@@ -1,0 +1,68 @@
+"""Where a Delta log lies, and a shortcut through its commits.
+
+A log compaction file holds what the commits of a range come to. Where such
+files cover a long tail, they are read in place of the commits; each key stands
+in them once, and where a writer wrote it twice the first line counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from indextables.errors import CorruptLogError, NotFoundError
+from indextables.log.delta import DELTA
+from indextables.log.dialect import LogFile
+from indextables.log.reading import LogSource
+from indextables.log.segment import list_log
+from indextables.model.actions import Action
+
+# Fewer commits are read sooner than a listing could show what stands in for them.
+_WORTH_A_LISTING = 8
+
+
+class DeltaSource(LogSource):
+    """A Delta log in a store."""
+
+    __slots__ = ()
+
+    def read_commits(self, files: Sequence[LogFile]) -> list[tuple[int, tuple[Action, ...]]]:
+        """The actions of the commits after a checkpoint, through compaction files where they help."""
+        if len(files) >= _WORTH_A_LISTING:
+            listing = list_log(self.store, DELTA, files[0].version)
+            chosen = shortcut(files, [file for file in listing.files if file.kind == "compacted"])
+            if len(chosen) < len(files):
+                try:
+                    return self._through(chosen)
+                except (CorruptLogError, NotFoundError):
+                    # A shortcut that cannot be walked: the commits themselves are all there.
+                    pass
+        return LogSource.read_commits(self, files)
+
+    def _through(self, files: Sequence[LogFile]) -> list[tuple[int, tuple[Action, ...]]]:
+        plain = LogSource.read_commits(self, files)
+        return [
+            (file.last_version, tuple(reversed(actions)))
+            if file.last_version is not None
+            else (number, actions)
+            for file, (number, actions) in zip(files, plain, strict=True)
+        ]
+
+
+def shortcut(commits: Sequence[LogFile], compacted: Sequence[LogFile]) -> list[LogFile]:
+    """The fewest files that say what the commits say; the newest commit is always read itself; pure."""
+    last = commits[-1].version
+    widest: dict[int, LogFile] = {}
+    for file in compacted:
+        if file.last_version is not None and file.last_version < last:
+            known = widest.get(file.version)
+            if known is None or (known.last_version or 0) < file.last_version:
+                widest[file.version] = file
+    chosen: list[LogFile] = []
+    covered = commits[0].version - 1
+    for commit in commits:
+        if commit.version <= covered:
+            continue
+        found = widest.get(commit.version, commit)
+        chosen.append(found)
+        covered = commit.version if found.last_version is None else found.last_version
+    return chosen
