@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from indextables.errors import ProtocolError
-from indextables.log.protocol import describe, merged
+from indextables.log.protocol import FEATURES, READER_VERSION, WRITER_VERSION, describe, merged
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import Action, AddAction, MetadataAction, ProtocolAction, RemoveAction
 
@@ -50,6 +50,14 @@ def upgrade(base: Snapshot, reader: int, writer: int, features: Collection[str])
         raise ProtocolError(
             f"{base.store.uri}: a protocol only moves upwards, from {describe(base.protocol)} not to "
             f"{reader}/{writer}.",
+            uri=base.store.uri,
+        )
+    if reader > READER_VERSION or writer > WRITER_VERSION or not FEATURES.issuperset(features):
+        wanted = " ".join([f"{reader}/{writer}", *sorted(features)])
+        raise ProtocolError(
+            f"{base.store.uri}: the protocol {wanted} is more than this version of IndexTables reads and "
+            f"writes ({READER_VERSION}/{WRITER_VERSION}, "
+            f"{', '.join(sorted(FEATURES))}); it would lock itself out. Upgrade IndexTables first.",
             uri=base.store.uri,
         )
     named = tuple(sorted(features)) or None

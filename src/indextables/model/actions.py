@@ -17,16 +17,22 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from indextables.errors import CorruptLogError
+from indextables.errors import CommitError, CorruptLogError
+
+_LARGEST = (1 << 63) - 1
 
 
 def _whole(value: Any) -> int:
     """Read a count that may arrive as an int, a float or a string."""
     if isinstance(value, bool):
         raise TypeError("a boolean is not a number")
-    number = float(value) if isinstance(value, str) and not _plain(value) else value
+    number = value
+    if isinstance(value, str):
+        number = int(value) if _plain(value) else float(value)
     if isinstance(number, float) and not number.is_integer():
         raise ValueError(f"{value!r} is not a whole number")
+    if not -_LARGEST <= number <= _LARGEST:
+        raise ValueError(f"{value!r} is more than 64 bits can hold")
     return int(number)
 
 
@@ -227,6 +233,12 @@ def _camel(name: str) -> str:
     return head + "".join(part.capitalize() for part in rest)
 
 
+_PLAIN: Mapping[Callable[[Any], Any], type] = {
+    _whole: int, _flag: bool, _text: str, _document: str, _map: dict, _strings: dict, _names: tuple,
+    _scalar_text: str,
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class _WireField:
     attribute: str
@@ -234,6 +246,8 @@ class _WireField:
     read: Callable[[Any], Any]
     default: Any
     always: bool
+    plain: type
+    """What its values are as a rule; any other is tried with the reader before it is written."""
 
 
 def _wire_fields(kind: type[Action]) -> tuple[_WireField, ...]:
@@ -246,7 +260,8 @@ def _wire_fields(kind: type[Action]) -> tuple[_WireField, ...]:
         if item.default_factory is not dataclasses.MISSING:
             default = item.default_factory()
         always = default is dataclasses.MISSING or (wire in _ALWAYS and default is not None)
-        found.append(_WireField(item.name, wire, item.metadata["read"], default, always))
+        read = item.metadata["read"]
+        found.append(_WireField(item.name, wire, read, default, always, _PLAIN[read]))
     return tuple(found)
 
 
@@ -284,17 +299,41 @@ def action_from_wire(key: str, body: Any) -> Action | None:
 
 
 def action_to_wire(action: Action) -> tuple[str, dict[str, Any]]:
-    """Return the wire key and fields of an action; absent optional fields are left out."""
+    """Return the wire key and fields of an action; absent optional fields are left out.
+
+    Raises CommitError for an action that could not be read back: once written, it would take the whole
+    table with it.
+    """
     extra = action.extra  # looked at first: it is what makes an action read lazily a plain one
     kind = type(action)
     body: dict[str, Any] = {}
     for item in _FIELDS[kind]:
-        value = getattr(action, item.attribute)
-        if value is None or (not item.always and value == item.default):
+        value: Any = getattr(action, item.attribute)
+        if value is None:
+            if item.default is dataclasses.MISSING:
+                raise _unwritable(kind, item.wire, "it is None")
             continue
+        if not item.always and value == item.default:
+            continue
+        if type(value) is not item.plain or (type(value) is int and abs(value) > _LARGEST):
+            try:
+                item.read(value)
+            except (TypeError, ValueError) as bad:
+                raise _unwritable(kind, item.wire, str(bad)) from bad
         body[item.wire] = _plain_json(value)
-    body.update(extra)
+    if extra:
+        if not _BY_WIRE[kind].keys().isdisjoint(extra):
+            raise _unwritable(kind, "extra", "it holds fields the action has itself")
+        body.update(extra)
     return WIRE_KEYS[kind], body
+
+
+def _unwritable(kind: type[Action], wire: str, reason: str) -> CommitError:
+    return CommitError(
+        f"an action of kind {WIRE_KEYS[kind]!r} cannot be written, its field {wire!r} could not be "
+        f"read back: {reason}. Nothing was written.",
+        action=WIRE_KEYS[kind], field=wire,
+    )  # fmt: skip
 
 
 # Asked first, by exact type: most fields are one of these, and a check against an abstract class is slow.
@@ -317,7 +356,12 @@ _ENCODER = msgspec.json.Encoder()
 def encode_action(action: Action) -> bytes:
     """Return the action as one line of a log file, without its newline."""
     key, body = action_to_wire(action)
-    return _ENCODER.encode({key: body})
+    try:
+        return _ENCODER.encode({key: body})
+    except (TypeError, UnicodeEncodeError) as bad:
+        raise CommitError(
+            f"an action of kind {key!r} cannot be written: {bad}. Nothing was written.", action=key
+        ) from bad
 
 
 def decode_line(line: bytes | str) -> Action | None:
