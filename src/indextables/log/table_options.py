@@ -17,7 +17,10 @@ from indextables.options import Options, canonical
 
 logger = logging.getLogger(__name__)
 
-_GROUPS = ("checkpoint", "retention", "transaction", "compression", "stats")
+_GROUPS = (
+    "checkpoint", "retention", "transaction", "compression", "stats", "repair", "replay", "write", "merge",
+    "purge", "search",
+)  # fmt: skip
 
 
 def with_table(options: Options, configuration: Mapping[str, str | None], uri: str) -> Options:

@@ -18,7 +18,7 @@ from indextables.log.cooldown import eligible, in_cooldown, next_skip
 from indextables.log.creation import create_table
 from indextables.log.handle import LogHandle
 from indextables.log.native import write_native_checkpoint
-from indextables.log.protocol import PARQUET_CHECKPOINT, READER_VERSION, WRITER_VERSION
+from indextables.log.protocol import PARQUET_CHECKPOINT, READER_VERSION, WRITER_VERSION, check_writable
 from indextables.log.retention import CleanupResult, run_cleanup
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import Action, AddAction, SkipAction, TxnAction
@@ -118,7 +118,9 @@ class TransactionLog(LogHandle):
 
     def checkpoint(self) -> int:
         """Write a checkpoint of the newest version and return that version."""
-        return self._write_checkpoint(self._newest(0))
+        snapshot = self._newest(0)
+        check_writable(snapshot.protocol, self.uri)
+        return self._write_checkpoint(snapshot)
 
     def cleanup(self, retention: RetentionOptions | None = None) -> CleanupResult:
         """Delete log files that have outlived their use."""
@@ -126,6 +128,7 @@ class TransactionLog(LogHandle):
         rules = retention or snapshot.settings.retention
         if not rules.cleanup_enabled:
             return CleanupResult()
+        check_writable(snapshot.protocol, self.uri)
         result = run_cleanup(self._source, snapshot.version, self.runtime.clock.now_ms(), rules)
         if self._caches is not None:
             self._caches.version_list.invalidate()

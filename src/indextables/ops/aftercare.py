@@ -14,6 +14,7 @@ from indextables.errors import Error
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.merge import MergeRequest, run_merge
 from indextables.ops.purge import PurgeRequest, run_purge
+from indextables.ops.write import effective
 from indextables.options import Options
 
 _log = logging.getLogger(__name__)
@@ -21,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 def after_write(log: TransactionLog, options: Options | None = None) -> None:
     """Do what `mergeOnWrite.enabled` and `purgeOnWrite.enabled` ask for; off by default, never raises."""
-    chosen = (options or log.options).write
+    chosen = effective(log.snapshot(), options).write
     if chosen.merge_on_write:
         _try(log, "merge", lambda: run_merge(log, MergeRequest()))
     if chosen.purge_on_write:

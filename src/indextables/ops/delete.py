@@ -27,7 +27,7 @@ from indextables.ops.rewriting import (
     RewriteSetting,
     Rewritten,
     discard,
-    require_parquet,
+    require_writable,
     rewrite,
     rows_matching,
 )
@@ -101,7 +101,7 @@ def _null_by_itself(part: Node) -> bool:
 def run_delete(log: TransactionLog, where: Any, progress: Progress = silent) -> DeleteResult:
     """Delete matching rows; nothing is committed unless everything could be read."""
     snapshot = log.snapshot(max_staleness_s=0)
-    require_parquet(snapshot)
+    require_writable(snapshot)
     zone = log.options.search.time_zone
     node = as_node(where, snapshot.schema, zone)
     if node is None:
@@ -141,7 +141,7 @@ def _looked_into(
         schema=snapshot.schema,
         partition_columns=snapshot.partition_columns,
         spec=settings_of(snapshot),
-        options=log.options,
+        options=snapshot.settings,
         table_id=snapshot.table_id,
         now_ms=log.runtime.clock.now_ms(),
         data_change=True,

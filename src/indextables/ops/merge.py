@@ -27,7 +27,7 @@ from indextables.ops.inspection import damaged_indexes
 from indextables.ops.merge_plan import MergePlan, MergeSettings, plan_merge
 from indextables.ops.outcomes import DRY_RUN, NO_ACTION, SUCCESS, MergeResult
 from indextables.ops.progress import Progress, silent, watched
-from indextables.ops.rewriting import Piece, RewriteSetting, Rewritten, discard, require_parquet, rewrite
+from indextables.ops.rewriting import Piece, RewriteSetting, Rewritten, discard, require_writable, rewrite
 from indextables.ops.write import settings_of
 from indextables.split.build import index_tags
 from indextables.split.index_spec import IndexSpec
@@ -49,7 +49,7 @@ class MergeRequest:
 
 def plan_for(snapshot: Snapshot, request: MergeRequest, now_ms: int) -> MergePlan:
     """What a merge of this version would do."""
-    options = snapshot.options.merge
+    options = snapshot.settings.merge
     spec = settings_of(snapshot)
     paths = None
     if request.where is not None:
@@ -88,7 +88,7 @@ def is_outdated(spec: IndexSpec, add: AddAction) -> bool:
 def run_merge(log: TransactionLog, request: MergeRequest, progress: Progress = silent) -> MergeResult:
     """Merge what the plan says, in one commit; failures are recorded in another."""
     snapshot = log.snapshot(max_staleness_s=0)
-    require_parquet(snapshot)
+    require_writable(snapshot)
     plan = plan_for(snapshot, request, log.runtime.clock.now_ms())
     if request.dry_run:
         return _result(log, DRY_RUN, plan, len(plan.cooling), _dry_message(plan))
@@ -124,7 +124,7 @@ def _rewritten(
         schema=snapshot.schema,
         partition_columns=snapshot.partition_columns,
         spec=settings_of(snapshot),
-        options=log.options,
+        options=snapshot.settings,
         table_id=snapshot.table_id,
         now_ms=log.runtime.clock.now_ms(),
         data_change=False,

@@ -5,8 +5,9 @@ safe side. A split stays when any version that can still be rebuilt has it:
 every add of every commit file and every live file of every checkpoint counts.
 Younger files stay, because a writer may be about to commit them. Only `*.split`
 files and our own temporaries are touched, never anything in a directory whose
-name begins with `_` or `.`, and never anything outside the table's root. A log
-that cannot be read in full is an error, not a reason to delete.
+name begins with `_` or `.`, never anything of another table that lies below
+this one, and never anything outside the table's root. A log that cannot be read
+in full is an error, not a reason to delete.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from functools import partial
 
 from indextables.errors import OptionError, StorageError
 from indextables.log.dialect import NATIVE, LogFile
+from indextables.log.protocol import check_writable
 from indextables.log.retention import find_cleanup
 from indextables.log.segment import list_log
 from indextables.log.transaction_log import TransactionLog
@@ -30,6 +32,7 @@ from indextables.options import PurgeOptions
 from indextables.storage.store import ObjectMeta, Store, StoreSpec, open_store, resolve
 
 _OURS = re.compile(r".+\.split|\.[0-9a-f-]{32,36}\.tmp")
+_NESTED_TABLE = re.compile(r"(.+?/)(?:_transaction_log|_delta_log)/")
 _MS_PER_HOUR = 3_600_000
 _BATCH = 1000
 _AT_ONCE = 64
@@ -66,6 +69,13 @@ def plan_purge(
     ]
 
 
+def own_files(files: Iterable[ObjectMeta]) -> list[ObjectMeta]:
+    """The listed files without those of tables that lie in directories below this one."""
+    listed = list(files)
+    nested = tuple({match[1] for file in listed if (match := _NESTED_TABLE.match(file.path))})
+    return [file for file in listed if not file.path.startswith(nested)] if nested else listed
+
+
 def may_delete(path: str) -> bool:
     """Whether a path is one that PURGE ever touches."""
     *directories, name = path.split("/")
@@ -90,10 +100,13 @@ def run_purge(log: TransactionLog, request: PurgeRequest, progress: Progress = s
     """Delete orphans, and log files past their retention when the request names one."""
     clock = log.runtime.clock
     began_s = clock.monotonic_s()
-    hours = retention_hours(request.older_than_hours, log.options.purge)
+    snapshot = log.snapshot(max_staleness_s=0)
+    if not request.dry_run:
+        check_writable(snapshot.protocol, log.uri)
+    hours = retention_hours(request.older_than_hours, snapshot.settings.purge)
     expired = _expired_log_files(log, request.log_retention_hours)
     needed = needed_paths(log, leaving_out=expired)
-    orphans = plan_purge(_listed(log.store, progress), needed.paths, clock.now_ms(), hours)
+    orphans = plan_purge(own_files(_listed(log.store, progress)), needed.paths, clock.now_ms(), hours)
     if request.dry_run:
         deleted: Sequence[ObjectMeta] = ()
         logs_deleted = len(expired)
@@ -151,7 +164,7 @@ def _expired_log_files(log: TransactionLog, hours: float | None) -> Sequence[Log
     if hours is None:
         return ()
     snapshot = log.snapshot(max_staleness_s=0)
-    retention = replace(log.options.retention, log_ms=round(hours * _MS_PER_HOUR))
+    retention = replace(snapshot.settings.retention, log_ms=round(hours * _MS_PER_HOUR))
     return find_cleanup(snapshot.source, snapshot.version, log.runtime.clock.now_ms(), retention).files
 
 

@@ -37,7 +37,7 @@ from indextables.ops.elsewhere import LogDirectory
 from indextables.ops.existence import portable, workers_for
 from indextables.ops.footers import Rebuilt, rebuild_add
 from indextables.ops.progress import Progress, silent, watched
-from indextables.ops.purge import may_delete
+from indextables.ops.purge import may_delete, own_files
 from indextables.options import Options
 from indextables.runtime import LOCAL, Runtime
 from indextables.split.index_spec import IndexSpec
@@ -104,7 +104,9 @@ def salvage(
     """Read what is left of the log, then the footers of the splits, and put both together."""
     left = remnants(native_source(source, options, runtime))
     paths = [
-        file.path for file in source.around.list() if is_split(file.path) and file.path not in left.removed
+        file.path
+        for file in own_files(source.around.list())
+        if is_split(file.path) and file.path not in left.removed
     ]
     workers = workers_for(runtime, 10 * len(paths))
     work = partial(rebuild_add, portable(source.around, workers))
@@ -127,12 +129,20 @@ def plan_salvage(left: Remnants, splits: Sequence[Rebuilt]) -> Salvage:
     replaced = {path for split in splits for path in split.replaces}
     live = [split for split in splits if split.add.path not in replaced]
     metadata = left.metadata or _metadata(live)
-    adds = tuple(left.added.get(split.add.path, split.add) for split in live)
+    adds = []
+    for split in live:
+        known = left.added.get(split.add.path)
+        if known is None and split.table_id != metadata.id:
+            _log.warning(
+                "REPAIR FROM SPLITS leaves out %s: it belongs to the table %s", split.add.path, split.table_id
+            )
+        else:
+            adds.append(known or split.add)
     return Salvage(
         version=left.version,
         protocol=left.protocol or CURRENT,
         metadata=metadata,
-        adds=adds,
+        adds=tuple(adds),
         skips=tuple(left.skips.values()),
         txns=tuple(left.txns.values()),
     )

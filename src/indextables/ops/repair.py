@@ -18,7 +18,7 @@ from typing import Any
 from indextables.errors import LogError, SplitError, StorageError, TableError
 from indextables.log.commit import ENGINE
 from indextables.log.dialect import NATIVE
-from indextables.log.protocol import WITH_PARQUET, merged
+from indextables.log.protocol import WITH_PARQUET, check_writable, merged
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import (
     Action,
@@ -65,10 +65,10 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class RepairPlan:
-    """The contents of the log to be written."""
+    """The contents of the log to be written: version 0 holds protocol and metadata."""
 
-    beginning: tuple[Action, ...]
-    """Version 0: protocol and metadata."""
+    protocol: ProtocolAction
+    metadata: MetadataAction
     state: tuple[Action, ...]
     """Version 1: everything else."""
     valid: int
@@ -112,7 +112,7 @@ def plan_repair(found: Found, present: Collection[str] | None, options: Options,
     parquet = options.checkpoint.format == "parquet"
     protocol = merged(found.protocol, WITH_PARQUET) if parquet else found.protocol
     state: tuple[Action, ...] = (*adds, *skips, *found.txns, info)
-    return RepairPlan((protocol, found.metadata), state, len(adds), missing)
+    return RepairPlan(protocol, found.metadata, state, len(adds), missing)
 
 
 def _statistics(add: AddAction, options: Options) -> AddAction:
@@ -154,6 +154,7 @@ def carry_out(job: RepairJob) -> RepairResult:
         for path in plan.missing[:_NAMED]:
             _log.warning("REPAIR leaves out %s: the file is not there or not whole", path)
         _require_complete(plan, job.options)
+        check_writable(plan.protocol, job.target.log_uri)
         _publish(job, plan)
     except (LogError, StorageError, SplitError) as error:
         _log.error("REPAIR of %s failed: %s", job.request.source, error)
@@ -233,7 +234,7 @@ def _present(job: RepairJob, found: Found) -> Collection[str] | None:
 
 def _publish(job: RepairJob, plan: RepairPlan) -> None:
     """Write version 1, then 0, then the checkpoint and its hint: a crash leaves no table, or a whole one."""
-    for version, actions in ((1, plan.state), (0, plan.beginning)):
+    for version, actions in ((1, plan.state), (0, (plan.protocol, plan.metadata))):
         data = pack(NATIVE.encode_commit(actions), job.options.compression)
         if not job.target.put_if_absent(f"{NATIVE.log_dir}/{NATIVE.commit_name(version)}", data):
             raise TableError(

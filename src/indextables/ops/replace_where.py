@@ -29,6 +29,7 @@ from indextables.ops.write import (
     as_batches,
     build,
     commit_or_discard,
+    effective,
     outcome,
     plan_write,
     settings_of,
@@ -51,9 +52,9 @@ def overwrite_where(
     user_metadata: str | None = None,
 ) -> WriteResult:
     """Replace the matching rows."""
-    chosen = options or log.options
     schema, batches = as_batches(data)
     snapshot = log.snapshot(max_staleness_s=0)
+    chosen = effective(snapshot, options)
     node = condition(where, snapshot, chosen)
     plan = plan_write(
         snapshot, schema if schema.names else snapshot.schema, chosen, merge_schema=merge_schema
@@ -130,7 +131,7 @@ class TakenOut:
             schema=base.schema,
             partition_columns=base.partition_columns,
             spec=settings_of(base),
-            options=self.log.options,
+            options=base.settings,
             table_id=base.table_id,
             now_ms=self.log.runtime.clock.now_ms(),
             data_change=True,

@@ -9,7 +9,7 @@ about their batches is kept, so that a batch is not written twice.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from indextables.errors import MissingSplitError
 from indextables.log.conflicts import CommitPlan, Rule
@@ -43,9 +43,11 @@ def plan_restore(
     current: Sequence[AddAction], wanted: Sequence[AddAction]
 ) -> tuple[list[AddAction], list[AddAction]]:
     """The adds to write and the adds to remove to get from one set of live files to another."""
-    here = {add.path: add for add in current}
+    # Rows come back, whatever the commit that wrote the file first did: a merge says it changes none.
+    returning = [replace(add, data_change=True) for add in wanted]
+    here = {add.path: replace(add, data_change=True) for add in current}
     there = {add.path for add in wanted}
-    added = [add for add in wanted if here.get(add.path) != add]
+    added = [add for add in returning if here.get(add.path) != add]
     removed = [add for add in current if add.path not in there]
     return added, removed
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from indextables.errors import Error, SplitError, StorageError, TableError
+from indextables.log.protocol import check_writable
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
 from indextables.options import Options
@@ -86,6 +87,12 @@ def require_parquet(snapshot: Snapshot) -> None:
             "Parquet; only its log can be read here. DESCRIBE and REPAIR work on it.",
             uri=snapshot.store.uri,
         )
+
+
+def require_writable(snapshot: Snapshot) -> None:
+    """Refuse, before any split is built, what the commit would refuse."""
+    check_writable(snapshot.protocol, snapshot.store.uri)
+    require_parquet(snapshot)
 
 
 def rewrite(piece: Piece, *, least: int = 1) -> Rewritten:

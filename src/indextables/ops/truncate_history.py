@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from indextables.errors import CorruptLogError, TableError
 from indextables.log.dialect import NATIVE, LogFile
+from indextables.log.protocol import check_writable
 from indextables.log.segment import list_log
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
@@ -52,6 +53,7 @@ def run_truncate(log: TransactionLog, *, dry_run: bool = False) -> TruncateHisto
     snapshot = log.snapshot(max_staleness_s=0)
     plan = plan_truncate(list_log(log.store, NATIVE).files, snapshot.version)
     if not dry_run and plan.files:
+        check_writable(snapshot.protocol, log.uri)
         log.checkpoint()
         _require_alone(snapshot)
         for file in plan.files:

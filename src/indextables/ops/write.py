@@ -15,21 +15,31 @@ from typing import Any
 
 import pyarrow as pa
 
-from indextables.errors import AttemptsExhaustedError, ConflictError, OptionError, SchemaError, SplitError
+from indextables.errors import (
+    AttemptsExhaustedError,
+    ConflictError,
+    OptionError,
+    ProtocolError,
+    SchemaError,
+    SplitError,
+)
 from indextables.log.changes import removals
 from indextables.log.commit import CommitPlan, Committed, Rule
 from indextables.log.snapshot import Snapshot
+from indextables.log.table_options import with_table
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction, MetadataAction, TxnAction
 from indextables.model.fields import cast_table, schema_to_json
 from indextables.ops.evolution import check_data, evolved
 from indextables.ops.results import WriteResult
-from indextables.ops.rewriting import discard
+from indextables.ops.rewriting import discard, require_writable
 from indextables.options import Options
 from indextables.split.build import BuiltSplit, build_splits
 from indextables.split.index_spec import IndexSpec, from_options
 
-NEVER_COMMITTED = (ConflictError, AttemptsExhaustedError, OptionError, SchemaError, SplitError)
+NEVER_COMMITTED = (
+    ConflictError, AttemptsExhaustedError, OptionError, ProtocolError, SchemaError, SplitError,
+)  # fmt: skip
 """Failures after which it is certain that no version names the new splits."""
 
 
@@ -67,6 +77,7 @@ def plan_write(
     snapshot: Snapshot, data_schema: pa.Schema, options: Options, *, merge_schema: bool = False
 ) -> WritePlan:
     """Check data and settings against the table; nothing is read or written."""
+    require_writable(snapshot)
     schema = snapshot.schema
     if merge_schema:
         schema = evolved(schema, data_schema, snapshot.partition_columns)
@@ -78,6 +89,13 @@ def plan_write(
     return WritePlan(
         schema, snapshot.partition_columns, spec, snapshot.table_id, data_schema, merge_schema, new
     )
+
+
+def effective(snapshot: Snapshot, options: Options | None) -> Options:
+    """The options of one write: its own, with the table's properties in the place of defaults."""
+    if options is None:
+        return snapshot.settings
+    return with_table(options, snapshot.metadata.configuration, snapshot.store.uri)
 
 
 def settings_of(snapshot: Snapshot) -> IndexSpec:
@@ -182,9 +200,9 @@ def append(
     user_metadata: str | None = None,
 ) -> WriteResult:
     """Add rows in one commit."""
-    chosen = options or log.options
     schema, batches = as_batches(data)
     snapshot = log.snapshot(max_staleness_s=0)
+    chosen = effective(snapshot, options)
     plan = plan_write(snapshot, schema, chosen, merge_schema=merge_schema)
     built = build(log, plan, batches, chosen)
     adds = [split.add for split in built]
@@ -228,9 +246,9 @@ def overwrite(
     user_metadata: str | None = None,
 ) -> WriteResult:
     """Replace all rows in one commit."""
-    chosen = options or log.options
     schema, batches = as_batches(data)
     snapshot = log.snapshot(max_staleness_s=0)
+    chosen = effective(snapshot, options)
     if not schema.names:
         schema = snapshot.schema
     plan = plan_write(snapshot, schema, chosen, merge_schema=merge_schema)
