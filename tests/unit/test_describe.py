@@ -87,3 +87,24 @@ def test_a_checkpoint_says_what_it_holds(table):
     assert (result.status, result.checkpoint_version, result.num_files) == ("SUCCESS", 2, 1)
     assert result.size_bytes > 0
     assert (table.log_dir / f"{2:020}.checkpoint.json").exists()
+
+
+def test_the_log_of_another_container_is_described_and_repaired_but_its_rows_are_refused(tmp_path):
+    """DESIGN 3: a table of the JVM system is refused for reading rows; REPAIR and DESCRIBE still work on its log."""
+    import dataclasses
+
+    import indextables as it
+    from indextables.errors import TableError
+    from indextables.log.conflicts import CommitPlan, Rule
+
+    table = StandIn(tmp_path / "t")
+    table.add("a.split", "b.split")
+    other = dataclasses.replace(table.log.metadata(), format={"provider": "indextables", "options": {}})
+    table.log.commit(CommitPlan("FORMAT", Rule.EXCLUSIVE, lambda _: [other]))
+    path = str(table.root)
+    assert it.sql(f"DESCRIBE INDEXTABLES STATE '{path}'")["num_files"].to_pylist() == [2]
+    assert log_rows(table.handle()).num_rows > 0
+    assert it.repair_log(str(table.log_dir), f"{path}/_new").status == "SUCCESS"
+    for statement in (f"MERGE SPLITS '{path}'", f"DELETE FROM INDEXTABLES '{path}' WHERE id = 1"):
+        with pytest.raises(TableError, match="not in Parquet"):
+            it.sql(statement)

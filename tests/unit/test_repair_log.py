@@ -135,6 +135,18 @@ def test_a_parquet_checkpoint_is_written_where_asked_for(tmp_path, source):
     assert table.live() == ["a.split", "b.split"]
 
 
+def test_a_log_of_a_newer_protocol_is_left_to_a_newer_version(table):
+    """B2: what asks for a newer writer is never written, and says so."""
+    from indextables.model.actions import ProtocolAction, encode_action
+
+    newer = encode_action(ProtocolAction(min_reader_version=2, min_writer_version=999))
+    (table.log_dir / f"{4:020}.json").write_bytes(newer)
+    result = repair(table)
+    assert result.status.startswith("ERROR: ")
+    assert "minWriterVersion = 999" in result.status
+    assert not target_of(table).exists()
+
+
 def test_deleted_splits_are_counted_and_left_out(table):
     """J2: missing_splits counts them and the repaired log leaves them out."""
     (table.root / "a.split").unlink()
