@@ -176,13 +176,14 @@ def test_the_plan_follows_the_number_of_hits(lines):
         assert note[0].hits == found.num_rows
 
 
-def test_a_cluster_of_hits_reads_only_its_row_group(tmp_path):
-    rows = pa.table(
-        {"message": ["common" if at < 5000 else "rare" if at < 6000 else "other" for at in range(80_000)]}
+@pytest.mark.parametrize("first", [5000, 240_000])
+def test_a_cluster_of_hits_reads_only_its_row_groups(tmp_path, first):
+    words = ["rare" if first <= at < first + 22_000 else "other" for at in range(300_000)]
+    built = build_split(
+        tmp_path, pa.table({"message": words, "id": range(300_000)}), {"indexing.typemap.message": "text"}
     )
-    built = build_split(tmp_path, rows, {"indexing.typemap.message": "text"})
     note = []
-    assert built.search("rare", note=note).num_rows == 1000
+    assert built.search("rare", note=note)["id"].to_pylist() == list(range(first, first + 22_000))
     assert note[0].by_row_groups == 1
 
 

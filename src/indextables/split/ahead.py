@@ -20,7 +20,7 @@ class Ahead(Generic[A, T]):
     def __init__(self, work: Callable[[A], T], items: Sequence[A]) -> None:
         self._work = work
         self._items = deque(items)
-        self._running: deque[Future[T]] = deque()
+        self._running: deque[tuple[A, Future[T]]] = deque()
         self._pool = ThreadPoolExecutor(DEPTH, thread_name_prefix="indextables-ahead")
 
     def __enter__(self) -> Self:
@@ -33,12 +33,19 @@ class Ahead(Generic[A, T]):
     ) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def __iter__(self) -> Iterator[T]:
+    def __iter__(self) -> Iterator[tuple[A, T]]:
+        """Each item with its result."""
         while self._running:
-            result = self._running.popleft().result()
+            item, future = self._running.popleft()
+            result = future.result()
             self._start()
-            yield result
+            yield item, result
+
+    def only(self, wanted: Callable[[A], bool]) -> None:
+        """Leave out items that are not wanted and not begun."""
+        self._items = deque(item for item in self._items if wanted(item))
 
     def _start(self) -> None:
         if self._items:
-            self._running.append(self._pool.submit(self._work, self._items.popleft()))
+            item = self._items.popleft()
+            self._running.append((item, self._pool.submit(self._work, item)))

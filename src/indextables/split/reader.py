@@ -193,11 +193,12 @@ class SplitReader:
     def _picked(
         self, groups: Sequence[int], columns: Sequence[str], find: Callable[[], Sequence[int]]
     ) -> Iterator[tuple[Sequence[int], pa.Table]]:
-        batches = _batched(groups)
-        with Ahead(partial(self._read_groups_coded, columns=columns), batches) as reading:
+        with Ahead(partial(self._read_groups_coded, columns=columns), _batched(groups)) as reading:
             rows = find()
+            touched = self.by_group(rows)
+            reading.only(lambda some: any(group in touched for group in some))
             at = 0
-            for some, table in zip(batches, reading, strict=True):
+            for some, table in reading:
                 end = bisect_left(rows, self.group_starts[some[-1] + 1], at)
                 picked = rows[at:end]
                 at = end
@@ -219,16 +220,15 @@ class SplitReader:
         inside = self.by_group(rows)
         parts, base = [], 0
         for group in groups:
-            mine = places.slice(inside[group].start, len(inside[group]))
+            mine = places.slice(inside[group].start, len(inside[group])) if group in inside else places[:0]
             parts.append(pc.add(mine, base - self.group_starts[group]))
             base += self.manifest.group_rows[group]
         return pa.concat_arrays(parts)
 
     def scan(self, columns: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
         """All rows, in pieces; each with the number of its first row."""
-        batches = _batched(self.groups)
-        with Ahead(partial(self.read_groups, columns=columns), batches) as reading:
-            for some, table in zip(batches, reading, strict=True):
+        with Ahead(partial(self.read_groups, columns=columns), _batched(self.groups)) as reading:
+            for some, table in reading:
                 yield self.group_starts[some[0]], table
 
     def _read(

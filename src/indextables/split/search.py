@@ -217,14 +217,12 @@ class _Search:
             count = self.index.count(self.bounds.upper)
             self._refuse_too_many(count)
             if self.reader.is_dense(count):
-                self.metrics = replace(self.metrics, hits=count, by_scan=1)
-                fetch = partial(self.reader.fetch_dense, self.rows)
+                fetch = partial(self.reader.fetch_dense, self._planned_rows)
                 for _, table in self._filtered(fetch, columns, where):
                     yield table
                 return
-        rows = self.rows(limit if where is None else None)
+        rows = self._planned_rows(limit if where is None else None)
         self._refuse_too_many(len(rows) if limit is None else 0)
-        self.metrics = replace(self.metrics, hits=len(rows), **self._planned(rows))
         left = limit if limit is not None else len(rows)
         for _, table in self._filtered(partial(self.reader.fetch, rows), columns, where):
             piece = table.slice(0, left)
@@ -234,8 +232,14 @@ class _Search:
             if left <= 0:
                 return
 
-    def _planned(self, rows: Sequence[int]) -> dict[str, int]:
-        return {f"by_{self.reader.plan(rows).removeprefix('by_')}": 1} if rows else {}
+    def _planned_rows(self, limit: int | None = None) -> list[int]:
+        """The rows to fetch, and a note of how."""
+        return self._noted(self.rows(limit))
+
+    def _noted(self, rows: list[int]) -> list[int]:
+        plan = {f"by_{self.reader.plan(rows)}": 1} if rows else {}
+        self.metrics = replace(self.metrics, hits=len(rows), **plan)
+        return rows
 
     def _refuse_too_many(self, hits: int) -> None:
         if self.most is not None and hits > self.most:
@@ -266,8 +270,7 @@ class _Search:
         """The best rows by BM25 with their scores, best first."""
         scored = self._scored(limit if where is None else None)
         by_row = {row: value for value, row in scored}
-        rows = sorted(by_row)
-        self.metrics = replace(self.metrics, hits=len(rows), **self._planned(rows))
+        rows = self._noted(sorted(by_row))
         kept: list[int] = []
         parts: list[pa.Table] = []
         for some, table in self._filtered(partial(self.reader.fetch, rows), columns, where):
