@@ -43,6 +43,7 @@ _SINGLES = {
     "sidecar": "sidecar.path",
 }
 _BATCH_ROWS = 65_536
+_REMOTE_PIECES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +152,10 @@ def pieces_of(store: Store, path: str, checkpoint: Checkpoint) -> list[AddRows]:
         if "add" not in file.schema_arrow.names:
             return []
         kind = file.schema_arrow.field("add").type
-        return [AddRows(path, (group,), kind) for group in _without_nulls(file, "add.path")]
+        groups = _without_nulls(file, "add.path")
+        # A piece of a remote file costs a few requests before its first row, so there are few of them.
+        width = len(groups) if resolve(store, path)[0].local_path("") is not None else _REMOTE_PIECES
+        return [AddRows(path, tuple(groups[at::width]), kind) for at in range(min(width, len(groups)))]
 
 
 def read_adds(store: Store, piece: AddRows, checkpoint: Checkpoint, leaves: Iterable[str]) -> pa.Table:
@@ -198,9 +202,45 @@ def _open(store: Store, path: str) -> pq.ParquetFile:
 
     owner, name = resolve(store, path)
     local = owner.local_path(name)
-    source = pa.BufferReader(owner.get(name)) if local is None else pa.memory_map(local)
+    source = pa.memory_map(local) if local is not None else pa.PythonFile(_Remote(owner, name), mode="r")
     # Old writers store timestamps as INT96, which in nanoseconds would not reach past the year 2262.
-    return pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=False)
+    return pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=local is None)
+
+
+class _Remote:
+    """A file of a store as Parquet's reader wants it: only the ranges that are asked for travel."""
+
+    closed = False
+
+    def __init__(self, store: Store, path: str) -> None:
+        self._store = store
+        self._path = path
+        self._size = store.head(path).size
+        self._at = 0
+
+    def read(self, count: int = -1) -> bytes:
+        """The next bytes, fewer at the end of the file."""
+        length = self._size - self._at if count < 0 else min(count, self._size - self._at)
+        if length <= 0:
+            return b""
+        data = self._store.get_range(self._path, self._at, length)
+        self._at += len(data)
+        return data
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Go to a place, from the start, from here or from the end."""
+        self._at = offset + (0, self._at, self._size)[whence]
+        return self._at
+
+    def tell(self) -> int:
+        """The place that is read next."""
+        return self._at
+
+    def flush(self) -> None:
+        """Nothing is ever written."""
+
+    def close(self) -> None:
+        """Nothing is held open."""
 
 
 def _without_nulls(file: pq.ParquetFile, leaf: str) -> list[int]:
