@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from indextables.model import stats as statistics
 from indextables.model.fields import decode_partition_array, decode_stat_array, leaf_fields
 from indextables.storage.store import Store
+from indextables.storage.urls import encode_path
 
 if TYPE_CHECKING:
     from indextables.model.actions import AddAction
@@ -57,8 +58,20 @@ def files_schema(
 def file_uris(store: Store, paths: pa.Array) -> pa.Array:
     """Absolute URIs: the table's URI and the path, or the path itself where it already is a URI."""
     absolute = pc.match_substring_regex(paths, "^[A-Za-z][A-Za-z0-9+.-]*:/")
-    joined = pc.binary_join_element_wise(pa.scalar(store.uri), paths, "/")
+    below = _encoded(paths) if store.uri.startswith("file:") else paths
+    joined = pc.binary_join_element_wise(pa.scalar(store.uri), below, "/")
     return pc.if_else(absolute, paths, joined)
+
+
+def _encoded(paths: Any) -> Any:
+    """Paths as they stand in a `file:` URI; only those with special characters are built anew."""
+    if isinstance(paths, pa.ChunkedArray):
+        return pa.chunked_array([_encoded(chunk) for chunk in paths.chunks], pa.string())
+    special = pc.match_substring_regex(paths, r"[^A-Za-z0-9_.~/!$&'()*+,;=:@-]")
+    if not pc.any(special).as_py():
+        return paths
+    written = [encode_path(path) for path in paths.filter(special).to_pylist()]
+    return pc.replace_with_mask(paths, special, pa.array(written, pa.string()))
 
 
 def tabulate(

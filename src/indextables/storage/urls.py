@@ -79,9 +79,13 @@ class Location:
 
 def file_uri(path: str) -> str:
     """The `file:` URI of an absolute local path, percent-encoded."""
-    trimmed = path.rstrip("/")
-    encoded = quote(os.fsencode(trimmed), safe="/!$&'()*+,;=:@~")
+    encoded = encode_path(path.rstrip("/"))
     return f"file://{encoded or '/'}"
+
+
+def encode_path(path: str) -> str:
+    """A local path as it stands in a `file:` URI."""
+    return quote(os.fsencode(path), safe="/!$&'()*+,;=:@~")
 
 
 def has_scheme(text: str) -> bool:
