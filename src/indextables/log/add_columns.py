@@ -26,6 +26,7 @@ from indextables.model.actions import AddAction
 from indextables.model.fields import decode_partition_array, decode_stat_array
 from indextables.storage.store import Store
 
+_FEED_ROWS = 1 << 10
 _PIECE_ROWS = 1 << 13
 STRUCTS = ("partition_values", "min", "max", "null_count")
 WIRE = {
@@ -251,8 +252,7 @@ def _parse_with_duckdb(batches: Iterable[pa.BinaryArray], leaves: Sequence[Leaf]
 
     fields, stats = _wanted(leaves)
     fields.pop("stats", None)
-    texts = (pa.record_batch([bare_lines(lines)], names=["line"]) for lines in batches)
-    lines = pa.RecordBatchReader.from_batches(pa.schema([("line", pa.string())]), texts)
+    lines = pa.RecordBatchReader.from_batches(pa.schema([("line", pa.string())]), _small_batches(batches))
     add = ", ".join(f'a."{name}" AS "{name}"' for name in fields) or "NULL"
     inner = "".join(f', s."{name}" AS "stats.{name}"' for name in stats)
     # Few adds need their statistics document, so it is looked for only where one does.
@@ -268,12 +268,32 @@ def _parse_with_duckdb(batches: Iterable[pa.BinaryArray], leaves: Sequence[Leaf]
             found = connection.sql(query)
             # DuckDB 2 renamed the method.
             stream = getattr(found, "to_arrow_reader", None) or found.fetch_arrow_reader
-            for batch in stream(_PIECE_ROWS):
-                if pc.any(batch.column("odd")).as_py():
+            for table in _large_tables(stream(_FEED_ROWS)):
+                if pc.any(table.column("odd")).as_py():
                     raise Unusual("a number that is none")
-                yield dict(zip(batch.schema.names, batch.columns, strict=True))
+                yield {name: _one(table.column(name)) for name in table.column_names}
         except duckdb.Error as bad:
             raise Unusual(str(bad)) from bad
+
+
+def _small_batches(batches: Iterable[pa.BinaryArray]) -> Iterator[pa.RecordBatch]:
+    """The lines in batches so small that the texts of one stay in the processor's cache."""
+    for lines in batches:
+        whole = pa.record_batch([bare_lines(lines)], names=["line"])
+        for begin in range(0, len(whole), _FEED_ROWS):
+            yield whole.slice(begin, _FEED_ROWS)
+
+
+def _large_tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Batches put together, so that what follows has few arrays to go through."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(map(len, held)) >= _PIECE_ROWS:
+            yield pa.Table.from_batches(held)
+            held = []
+    if held:
+        yield pa.Table.from_batches(held)
 
 
 def _structure(fields: Mapping[str, list[str] | None]) -> str:
