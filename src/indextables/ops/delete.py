@@ -19,7 +19,6 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction
 from indextables.ops.drop_partitions import removal
-from indextables.ops.existence import portable
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, DeleteResult
 from indextables.ops.progress import Progress, silent, watched
 from indextables.ops.rewriting import (
@@ -135,23 +134,13 @@ def run_delete(log: TransactionLog, where: Any, progress: Progress = silent) -> 
 def _looked_into(
     log: TransactionLog, snapshot: Snapshot, node: Node, plan: DeletePlan, progress: Progress
 ) -> Iterator[Emptied | Rewritten]:
-    workers = log.runtime.workers
-    setting = RewriteSetting(
-        store=portable(log.store, workers),
-        schema=snapshot.schema,
-        partition_columns=snapshot.partition_columns,
-        spec=settings_of(snapshot),
-        options=snapshot.settings,
-        table_id=snapshot.table_id,
-        now_ms=log.runtime.clock.now_ms(),
-        data_change=True,
-        drop=node,
-        time_zone=log.options.search.time_zone,
-    )
+    setting = RewriteSetting.of(log, snapshot, settings_of(snapshot), drop=node)
     pieces = [Piece(setting, (add,)) for add in plan.doubtful]
     done: list[Emptied | Rewritten] = []
     try:
-        for item in watched(workers.map(delete_from, pieces), progress, "Deleting rows", len(pieces)):
+        for item in watched(
+            log.runtime.workers.map(delete_from, pieces), progress, "Deleting rows", len(pieces)
+        ):
             done.append(item)
             _require_read(item)
     except BaseException:

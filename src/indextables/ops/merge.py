@@ -21,7 +21,6 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction
 from indextables.ops.drop_partitions import matching_paths, removal, require_partition_condition
-from indextables.ops.existence import portable
 from indextables.ops.failures import Failure, record_failures
 from indextables.ops.inspection import damaged_indexes
 from indextables.ops.merge_plan import MergePlan, MergeSettings, plan_merge
@@ -118,21 +117,13 @@ def run_merge(log: TransactionLog, request: MergeRequest, progress: Progress = s
 def _rewritten(
     log: TransactionLog, snapshot: Snapshot, plan: MergePlan, progress: Progress
 ) -> list[Rewritten]:
-    workers = log.runtime.workers
-    setting = RewriteSetting(
-        store=portable(log.store, workers),
-        schema=snapshot.schema,
-        partition_columns=snapshot.partition_columns,
-        spec=settings_of(snapshot),
-        options=snapshot.settings,
-        table_id=snapshot.table_id,
-        now_ms=log.runtime.clock.now_ms(),
-        data_change=False,
-    )
+    setting = RewriteSetting.of(log, snapshot, settings_of(snapshot))
     pieces = [Piece(setting, group.sources) for group in plan.groups]
     done: list[Rewritten] = []
     try:
-        done.extend(watched(workers.map(rewrite_group, pieces), progress, "Merging splits", len(pieces)))
+        done.extend(
+            watched(log.runtime.workers.map(rewrite_group, pieces), progress, "Merging splits", len(pieces))
+        )
     except BaseException:
         discard(log.store, [add for item in done for add in item.adds])
         raise

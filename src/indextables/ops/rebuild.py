@@ -33,6 +33,7 @@ from indextables.model.actions import (
     TxnAction,
 )
 from indextables.model.fields import normalise_schema, schema_to_json
+from indextables.ops.contents import LogContents
 from indextables.ops.elsewhere import LogDirectory
 from indextables.ops.existence import portable, workers_for
 from indextables.ops.footers import Rebuilt, rebuild_add
@@ -86,21 +87,9 @@ class Remnants:
                 return
 
 
-@dataclass(frozen=True, slots=True)
-class Salvage:
-    """Everything a new log can be made from."""
-
-    version: int
-    protocol: ProtocolAction
-    metadata: MetadataAction
-    adds: tuple[AddAction, ...]
-    skips: tuple[SkipAction, ...]
-    txns: tuple[TxnAction, ...]
-
-
 def salvage(
     source: LogDirectory, options: Options, runtime: Runtime = LOCAL, progress: Progress = silent
-) -> Salvage:
+) -> LogContents:
     """Read what is left of the log, then the footers of the splits, and put both together."""
     left = remnants(native_source(source, options, runtime))
     paths = [
@@ -124,7 +113,7 @@ def salvage(
     return plan_salvage(left, splits)
 
 
-def plan_salvage(left: Remnants, splits: Sequence[Rebuilt]) -> Salvage:
+def plan_salvage(left: Remnants, splits: Sequence[Rebuilt]) -> LogContents:
     """What the rebuilt log holds: an add as the old log had it where known, else as the footer says."""
     replaced = {path for split in splits for path in split.replaces}
     live = [split for split in splits if split.add.path not in replaced]
@@ -138,7 +127,7 @@ def plan_salvage(left: Remnants, splits: Sequence[Rebuilt]) -> Salvage:
             )
         else:
             adds.append(known or split.add)
-    return Salvage(
+    return LogContents(
         version=left.version,
         protocol=left.protocol or CURRENT,
         metadata=metadata,

@@ -26,10 +26,9 @@ from indextables.model.actions import (
     CommitInfo,
     MetadataAction,
     ProtocolAction,
-    SkipAction,
-    TxnAction,
 )
 from indextables.model.stats import truncate_add
+from indextables.ops.contents import LogContents
 from indextables.ops.elsewhere import LogDirectory
 from indextables.ops.existence import sizes_found
 from indextables.ops.outcomes import SUCCESS, RepairResult
@@ -49,18 +48,6 @@ class RepairRequest:
     source: str
     target: str
     from_splits: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What could be read of the damaged log."""
-
-    version: int
-    protocol: ProtocolAction
-    metadata: MetadataAction
-    adds: tuple[AddAction, ...]
-    skips: tuple[SkipAction, ...] = ()
-    txns: tuple[TxnAction, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +77,9 @@ def repair_log(
     return run_repair(RepairRequest(source, target), Options.of(options), runtime)
 
 
-def plan_repair(found: Found, present: Collection[str] | None, options: Options, now_ms: int) -> RepairPlan:
+def plan_repair(
+    found: LogContents, present: Collection[str] | None, options: Options, now_ms: int
+) -> RepairPlan:
     """Decide what the repaired log holds; `present` None trusts the log about which files exist."""
     from indextables.model.fields import schema_from_json
 
@@ -162,7 +151,7 @@ def carry_out(job: RepairJob) -> RepairResult:
     return _result(job, found, plan, SUCCESS)
 
 
-def _result(job: RepairJob, found: Found | None, plan: RepairPlan | None, status: str) -> RepairResult:
+def _result(job: RepairJob, found: LogContents | None, plan: RepairPlan | None, status: str) -> RepairResult:
     source, target = job.request.source, job.request.target
     if found is None or plan is None:
         return RepairResult(source, target, -1, 0, 0, 0, status)
@@ -199,14 +188,13 @@ def _require_empty(target: LogDirectory) -> None:
         )
 
 
-def _read(job: RepairJob) -> Found:
+def _read(job: RepairJob) -> LogContents:
     if job.request.from_splits:
         from indextables.ops.rebuild import salvage
 
-        left = salvage(job.source, job.options, job.runtime, job.progress)
-        return Found(left.version, left.protocol, left.metadata, left.adds, left.skips, left.txns)
+        return salvage(job.source, job.options, job.runtime, job.progress)
     snapshot = TransactionLog(job.source, job.options).snapshot()
-    return Found(
+    return LogContents(
         snapshot.version,
         snapshot.protocol,
         snapshot.metadata,
@@ -216,7 +204,7 @@ def _read(job: RepairJob) -> Found:
     )
 
 
-def _present(job: RepairJob, found: Found) -> Collection[str] | None:
+def _present(job: RepairJob, found: LogContents) -> Collection[str] | None:
     """The paths whose files are there, or there and whole; None when nothing is checked."""
     checked = job.options.repair.validate_splits
     if checked == "false":

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 from indextables.errors import Error, SplitError, StorageError, TableError
 from indextables.log.protocol import check_writable
 from indextables.log.snapshot import Snapshot
+from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
+from indextables.ops.existence import portable
 from indextables.options import Options
 from indextables.predicate.rows import mask
 from indextables.predicate.tree import Node, columns_of
@@ -47,6 +49,24 @@ class RewriteSetting:
     drop: Node | None = None
     """Rows for which this is true are left out."""
     time_zone: str = "UTC"
+
+    @classmethod
+    def of(
+        cls, log: TransactionLog, snapshot: Snapshot, spec: IndexSpec, *, drop: Node | None = None
+    ) -> RewriteSetting:
+        """The setting of a rewrite of this version; where rows are dropped, the data changes."""
+        return cls(
+            store=portable(log.store, log.runtime.workers),
+            schema=snapshot.schema,
+            partition_columns=snapshot.partition_columns,
+            spec=spec,
+            options=log.options,
+            table_id=snapshot.table_id,
+            now_ms=log.runtime.clock.now_ms(),
+            data_change=drop is not None,
+            drop=drop,
+            time_zone=log.options.search.time_zone,
+        )
 
 
 @dataclass(frozen=True, slots=True)
