@@ -33,9 +33,9 @@ from indextables.model.fields import cast_table, schema_to_json
 from indextables.ops.evolution import check_data, evolved
 from indextables.ops.results import WriteResult
 from indextables.ops.rewriting import discard, require_writable
-from indextables.options import Options
+from indextables.options import IndexingOptions, Options
 from indextables.split.build import BuiltSplit, build_splits
-from indextables.split.index_spec import IndexSpec, from_options
+from indextables.split.index_spec import IndexField, IndexSpec, from_options
 
 NEVER_COMMITTED = (
     ConflictError, AttemptsExhaustedError, OptionError, ProtocolError, SchemaError, SplitError,
@@ -107,25 +107,36 @@ def settings_for_write(snapshot: Snapshot, schema: pa.Schema, options: Options) 
     """The table's settings with those a write brings for further columns."""
     table = snapshot.metadata.configuration
     known = settings_of(snapshot)
-    asked = from_options(Options.of(_indexing(options.explicit), table=table), schema)
+    explicit = Options.of(_indexing(options.explicit))
+    # Another kind is found first: what the table says of a text's words would not fit it.
+    kinds = from_options(IndexingOptions(typemap=explicit.indexing.typemap), schema)
+    for item in known.fields:
+        now = kinds.get(item.column)
+        if now is not None and now.kind != item.kind:
+            raise _contradiction(item, now, snapshot.store.uri)
+    asked = from_options(Options.of(explicit, table=table), schema)
     for item in known.fields:
         now = asked.get(item.column)
         if now is not None and replace(now, fast=now.fast or item.fast) != item:
-            raise OptionError(
-                f"column {item.column!r} of {snapshot.store.uri} is indexed as {_shown(item)}, and this "
-                f"write asks for {_shown(now)}. Leave the setting out, or change it with update_properties "
-                "and MERGE SPLITS, which indexes the existing splits anew.",
-                column=item.column,
-            )
+            raise _contradiction(item, now, snapshot.store.uri)
     fields = {item.column: item for item in (*asked.fields, *known.fields)}
     return IndexSpec(tuple(fields[name] for name in schema.names if name in fields))
+
+
+def _contradiction(known: IndexField, asked: IndexField, uri: str) -> OptionError:
+    return OptionError(
+        f"column {known.column!r} of {uri} is indexed as {_shown(known)}, and this write asks for "
+        f"{_shown(asked)}. Leave the setting out, or change it with update_properties and MERGE SPLITS, "
+        "which indexes the existing splits anew.",
+        column=known.column,
+    )
 
 
 def _indexing(explicit: Any) -> dict[str, str]:
     return {key: value for key, value in explicit.items() if "indexing." in key.lower()}
 
 
-def _shown(item: Any) -> str:
+def _shown(item: IndexField) -> str:
     return f"{item.kind} (tokenizer {item.tokenizer}, {item.record})" + (" fast" if item.fast else "")
 
 
