@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.errors import CorruptLogError, NotFoundError
+from indextables.errors import CorruptLogError, NotFoundError, SchemaError
 from indextables.log import checkpoint_parquet
 from indextables.log.add_columns import PATH, Leaf, TableForm, read_leaves, read_leaves_as_actions
 from indextables.log.add_lines import line_array, line_paths, lines_adds
@@ -38,6 +38,7 @@ from indextables.model.actions import (
     TxnAction,
     action_from_wire,
 )
+from indextables.model.fields import schema_from_json
 from indextables.runtime import default_parallelism
 from indextables.storage.store import Store
 
@@ -241,9 +242,12 @@ def decode_head(
     try:
         protocol = _action("protocol", head.get("protocol"), ProtocolAction)
         metadata = _action("metaData", head.get("metaData"), MetadataAction)
+        if metadata is not None:
+            # Changed bytes may leave the checkpoint valid JSON and the schema inside it not.
+            schema_from_json(metadata.schema_string)
         skips = tuple(_action("mergeskip", item, SkipAction) for item in head.get("mergeskip") or ())
         txns = tuple(_action("txn", item, TxnAction) for item in head.get("txn") or ())
-    except (CorruptLogError, TypeError) as bad:
+    except (CorruptLogError, SchemaError, TypeError) as bad:
         raise CorruptLogError(
             f"{name}: {bad}. The checkpoint is damaged.", file=name, version=version
         ) from bad

@@ -91,7 +91,7 @@ def read_head(data: bytes, name: str) -> Mapping[str, Any] | None:
 def _decode_head(opening: bytes, name: str) -> Mapping[str, Any] | None:
     try:
         head = msgspec.json.decode(opening + b"]}")
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     if not isinstance(head, dict) or head.pop("add", None) != []:
         raise CorruptLogError(f"{name} is no checkpoint document", file=name)

@@ -9,6 +9,7 @@ adds are elsewhere) is JSON in the file's key-value metadata.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
@@ -22,20 +23,29 @@ from indextables.log.add_columns import Leaf
 from indextables.log.add_lines import bare_lines
 
 _HEAD_KEY = b"indextables.checkpoint"
+_SUM_KEY = b"indextables.checkpoint.crc32"
+"""Of the head: Parquet checks its pages, not what stands in its footer."""
 _TEXT = "add"
 _BATCH_ROWS = 1 << 16
 
 
 def read_head(data: bytes, name: str) -> Mapping[str, Any]:
     """What stands beside the adds."""
-    found = (_open(data, name).schema_arrow.metadata or {}).get(_HEAD_KEY)
+    stored = _open(data, name).schema_arrow.metadata or {}
+    found = stored.get(_HEAD_KEY)
+    if found is not None and stored.get(_SUM_KEY, _sum(found)) != _sum(found):
+        raise CorruptLogError(f"{name} has a damaged head: its checksum is another", file=name)
     try:
         head = msgspec.json.decode(found) if found is not None else None
-    except msgspec.DecodeError as bad:
+    except (msgspec.DecodeError, UnicodeDecodeError) as bad:
         raise CorruptLogError(f"{name} has a damaged head: {bad}", file=name) from bad
     if not isinstance(head, dict):
         raise CorruptLogError(f"{name} is no checkpoint: it has no {_HEAD_KEY.decode()}", file=name)
     return head
+
+
+def _sum(head: bytes) -> bytes:
+    return b"%08x" % zlib.crc32(head)
 
 
 def count_rows(data: bytes, name: str) -> int:
@@ -77,7 +87,8 @@ class AddsWriter:
     def __init__(self, sink: IO[bytes], leaves: Sequence[Leaf], head: Mapping[str, Any]) -> None:
         import pyarrow.parquet as pq
 
-        metadata = {_HEAD_KEY: msgspec.json.encode(head)}
+        text = msgspec.json.encode(head)
+        metadata = {_HEAD_KEY: text, _SUM_KEY: _sum(text)}
         fields = [pa.field(leaf_name(leaf), leaf.type) for leaf in leaves]
         self._schema = pa.schema([*fields, pa.field(_TEXT, pa.string())], metadata=metadata)
         repeated = [item.name for item in fields if pa.types.is_string(item.type) and item.name != "path"]
@@ -119,7 +130,7 @@ def _group(file: Any, group: int, columns: list[str], name: str) -> pa.Table:
 def _damage(name: str) -> Iterator[None]:
     try:
         yield
-    except (pa.ArrowException, OSError) as bad:
+    except (pa.ArrowException, OSError, ValueError, KeyError) as bad:
         raise CorruptLogError(f"{name} cannot be read as Parquet: {bad}. It is damaged.", file=name) from bad
 
 

@@ -141,6 +141,7 @@ class _HintWire(msgspec.Struct):
     parts: int | None = None
 
 
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _COMMIT = re.compile(r"[0-9]{20}\.json", re.ASCII)
 _CHECKPOINT = re.compile(r"([0-9]{20})\.checkpoint\.(json|parquet)", re.ASCII)
 _PART = re.compile(
@@ -187,7 +188,13 @@ class NativeDialect:
         """Read the stored bytes of a commit file; raises CorruptLogError naming file, version and line."""
         text = unpack(data, name=name)
         actions = decode_many(text, name=name, version=version)
-        return decode_lines(text, name=name, version=version) if actions is None else actions
+        if actions or text.removeprefix(_BYTE_ORDER_MARK).strip():
+            return decode_lines(text, name=name, version=version) if actions is None else actions
+        raise CorruptLogError(
+            f"{name} (version {version}) holds no action: its content was lost. "
+            "Restore the file from a backup, or rebuild the log with REPAIR.",
+            file=name, version=version,
+        )  # fmt: skip
 
     def decode_info(self, data: bytes, *, name: str) -> CommitInfo | None:
         """The commitInfo of a commit file, which is its last line; None when it is not."""
@@ -230,7 +237,7 @@ def decode_lines(text: bytes, *, name: str, version: int) -> list[Action]:
     """Read JSON lines; blank lines, CRLF and a byte-order mark are fine, unknown kinds are left out."""
     actions: list[Action] = []
     # Found one by one: a file of nothing but line ends must not become a list of them.
-    for found in _LINE.finditer(text.removeprefix(b"\xef\xbb\xbf")):
+    for found in _LINE.finditer(text.removeprefix(_BYTE_ORDER_MARK)):
         stripped = found[0].strip()
         if not stripped:
             continue
