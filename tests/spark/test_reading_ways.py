@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from indextables.spark.loading import load_table
+from indextables.spark.load import load_table
 from indextables.spark.requests import ReadRequest
 from support import spark_reading
 
@@ -65,7 +65,7 @@ def test_in_a_session_of_its_own(tmp_path: Path, kind: str) -> None:
     environment = {**os.environ, "PYTHONPATH": str(tests), "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(
         [sys.executable, "-m", "support.spark_reading", kind, str(tmp_path)],
-        env=environment, capture_output=True, text=True, timeout=600, check=False,
+        env=environment, capture_output=True, text=True, timeout=900, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-4000:]
     said = json.loads(done.stdout.strip().splitlines()[-1])

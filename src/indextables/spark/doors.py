@@ -73,7 +73,7 @@ def _load(original: Method) -> Method:
     def load(self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:
         if not is_ours(format or reader_source(self)):
             return original(self, path, format, schema, **options)
-        from indextables.spark.loading import load_table
+        from indextables.spark.load import load_table
 
         if schema is not None:
             self.schema(schema)

@@ -10,7 +10,7 @@ from typing import Any
 from indextables.log.transaction_log import TransactionLog
 from indextables.options import is_storage_key
 from indextables.spark.call_options import is_connect
-from indextables.spark.session import runtime_of
+from indextables.spark.surroundings import runtime_with
 from indextables.storage.store import open_store
 
 _KEPT = 64
@@ -26,7 +26,7 @@ def open_log(spark: Any, path: str, options: Mapping[str, str]) -> TransactionLo
     with _lock:
         found = _open.get(key)
         if found is None:
-            found = TransactionLog.open(store.uri, options, runtime=runtime_of(spark))
+            found = TransactionLog.open(store.uri, options, runtime=runtime_with(spark))
             _open[key] = found
         _open.move_to_end(key)
         while len(_open) > _KEPT:

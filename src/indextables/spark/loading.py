@@ -23,13 +23,12 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from indextables.errors import OptionError, TableError
-from indextables.spark.call_options import READ_KEYS, Settings, is_connect, session_zone, settings_for, split
+from indextables.spark.call_options import READ_KEYS, Settings, is_connect, session_zone, split
 from indextables.spark.hadoop_settings import hadoop_settings
-from indextables.spark.handles import open_log
+from indextables.spark.packages import package_of
 from indextables.spark.planning import TablePlanner, chosen_of, hadoop_paths
 from indextables.spark.relation import RelationSpec, native_frame
 from indextables.spark.requests import ReadRequest
-from indextables.spark.session import package_of
 
 if TYPE_CHECKING:
     from indextables.log.snapshot import Snapshot
@@ -69,22 +68,6 @@ class LoadedTable:
         return ReadRequest(self.path, {**self.options, **version})
 
 
-def load_table(spark: Any, request: ReadRequest, way: str = "auto") -> Any:
-    """A DataFrame over the table; `way` is chosen by the session and the store unless forced."""
-    settings = settings_for(spark, request.options, READ_KEYS, request.path)
-    _check_combination(settings)
-    log = open_log(spark, request.path, settings.table)
-    snapshot = log.snapshot(version=settings.number("versionAsOf"), as_of=as_of(spark, settings))
-    check_container(snapshot)
-    if "query" in settings.call:
-        from indextables.spark.searching import search_frame
-
-        query, wanted = settings.call["query"], _columns(settings)
-        return search_frame(spark, snapshot, query, columns=wanted, options=settings.table)
-    chosen = reading_way(spark, snapshot) if way == "auto" else way
-    return _frame(spark, snapshot, settings, chosen, _columns(settings))
-
-
 def frame_of_snapshot(
     spark: Any, snapshot: Snapshot, where: Any = None, columns: Sequence[str] | None = None
 ) -> Any:
@@ -92,14 +75,15 @@ def frame_of_snapshot(
     from indextables.spark.filters import filtered
 
     settings = Settings({}, dict(snapshot.options.explicit))
-    frame = _frame(spark, snapshot, settings, reading_way(spark, snapshot), None)
+    frame = version_frame(spark, snapshot, settings, reading_way(spark, snapshot), None)
     rows = filtered(frame, where, snapshot.schema, session_zone(spark))
     return rows if columns is None else rows.select(*(f"`{name}`" for name in columns))
 
 
-def _frame(
+def version_frame(
     spark: Any, snapshot: Snapshot, settings: Settings, way: str, columns: Sequence[str] | None
 ) -> Any:
+    """A DataFrame over one version, read the given way."""
     if way == "arrow":
         from indextables.spark.arrow_scan import arrow_frame
 
@@ -241,21 +225,3 @@ def instant(text: str, zone: str) -> dt.datetime:
             key="timestampAsOf", value=text,
         ) from bad  # fmt: skip
     return found if found.tzinfo is not None else found.replace(tzinfo=ZoneInfo(zone))
-
-
-def _columns(settings: Settings) -> list[str] | None:
-    text = settings.call.get("columns")
-    if text is None:
-        return None
-    return [name.strip().strip("`") for name in text.split(",") if name.strip()]
-
-
-def _check_combination(settings: Settings) -> None:
-    call = settings.call
-    if "versionAsOf" in call and "timestampAsOf" in call:
-        raise OptionError("options 'versionAsOf' and 'timestampAsOf' exclude each other", key="versionAsOf")
-    if settings.flag("refresh") and ("versionAsOf" in call or "timestampAsOf" in call):
-        raise OptionError(
-            "option 'refresh' reads the newest version: leave versionAsOf and timestampAsOf out",
-            key="refresh",
-        )

@@ -15,7 +15,8 @@ from typing import Any
 
 from indextables.errors import CommandError
 from indextables.spark.call_options import is_connect, session_zone
-from indextables.spark.loading import LoadedTable, instant, load_table
+from indextables.spark.load import load_table
+from indextables.spark.loading import LoadedTable, instant
 from indextables.spark.requests import ReadRequest
 from indextables.spark.searching import hidden_frame
 from indextables.spark.views import (
@@ -26,8 +27,9 @@ from indextables.spark.views import (
     table_of_name,
 )
 from indextables.sql.definitions import CreateView, Insert, parse_create, parse_insert
-from indextables.sql.grammar import is_command, parse_command
+from indextables.sql.grammar import is_command
 from indextables.sql.rewrite import Reference, Rewritten, hidden_view, mentions_us, rewrite
+from indextables.sql.runner import sql as run_sql
 
 Sql = Callable[..., Any]
 
@@ -57,9 +59,7 @@ def run_statement(spark: Any, original: Sql, text: str, args: Any, kwargs: Mappi
     """Run a statement that may be ours."""
     text, frames = _format(spark, text, kwargs) if kwargs else (text, {})
     if is_command(text):
-        from indextables.spark.session import run_command
-
-        return spark.createDataFrame(run_command(spark, parse_command(text)))
+        return spark.createDataFrame(run_sql(text, spark))
     created = parse_create(text) if _CREATE.match(text, _LEADING.match(text).end()) else None  # type: ignore[union-attr]
     if created is not None:
         return _create_view(spark, created)

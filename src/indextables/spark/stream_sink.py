@@ -31,10 +31,9 @@ def sink(spark: Any, request: WriteRequest) -> Batch:
     plain = replace(request, options=options)
 
     def write_batch(frame: Any, batch_id: int) -> None:
-        from indextables.spark.session import connect
         from indextables.spark.writing import save_frame
 
-        session = connect(frame.sparkSession)
+        session = frame.sparkSession
         app_id = plain.options.get("txnAppId") or _query_id(session, frame, checkpoint)
         exact = {**plain.options, "txnAppId": app_id, "txnVersion": str(batch_id)}
         save_frame(session, frame, replace(plain, options=exact))

@@ -12,7 +12,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from indextables.spark.call_options import is_connect
-from indextables.spark.loading import LoadedTable, load_table, recall
+from indextables.spark.load import load_table
+from indextables.spark.loading import LoadedTable, recall
 from indextables.spark.requests import ReadRequest
 
 _WRAPPERS = ("View", "SubqueryAlias")

@@ -1,4 +1,4 @@
-"""The executors as workers, and DataFrames as the caller's kind of table.
+"""The executors as workers.
 
 A piece of work is a picklable function and its argument. They travel as the
 closure of a mapInArrow job, which classic Spark and Spark Connect both have,
@@ -9,15 +9,13 @@ and results come back pickled, so an exception of ours arrives as itself.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from indextables.errors import Error
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from indextables.log.snapshot import Snapshot
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -86,32 +84,3 @@ def default_width(spark: Any) -> int:
     if is_connect(spark):
         return int(spark.conf.get("spark.sql.shuffle.partitions", "8") or 8)
     return int(spark.sparkContext.defaultParallelism)
-
-
-class SparkFrames:
-    """Arrow tables become DataFrames."""
-
-    def __init__(self, spark: Any) -> None:
-        self._spark = spark
-
-    def from_arrow(self, table: pa.Table) -> Any:
-        """A DataFrame with the same rows."""
-        return self._spark.createDataFrame(table)
-
-    def scan(self, snapshot: Snapshot, *, where: Any = None, columns: Sequence[str] | None = None) -> Any:
-        """A DataFrame over a version, or over its rows for which a filter is true."""
-        from indextables.spark.loading import frame_of_snapshot
-
-        return frame_of_snapshot(self._spark, snapshot, where, columns)
-
-    def search(
-        self, snapshot: Snapshot, query: str, *, where: Any = None, columns: Sequence[str] | None = None,
-        limit: int | None = None, score: bool = False,
-    ) -> Any:  # fmt: skip
-        """A DataFrame of the rows a full-text query finds, computed on the executors."""
-        from indextables.spark.searching import search_frame
-
-        return search_frame(
-            self._spark, snapshot, query, where=where, columns=columns, limit=limit, score=score,
-            options=dict(snapshot.options.explicit),
-        )  # fmt: skip

@@ -1,0 +1,44 @@
+"""`load`: what a reader was asked for, as a DataFrame over one version of a table or over a search in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from indextables.errors import OptionError
+from indextables.spark.call_options import READ_KEYS, Settings, settings_for
+from indextables.spark.handles import open_log
+from indextables.spark.loading import as_of, check_container, reading_way, version_frame
+from indextables.spark.requests import ReadRequest
+from indextables.spark.searching import search_frame
+
+
+def load_table(spark: Any, request: ReadRequest, way: str = "auto") -> Any:
+    """A DataFrame over the table; `way` is chosen by the session and the store unless forced."""
+    settings = settings_for(spark, request.options, READ_KEYS, request.path)
+    _check_combination(settings)
+    log = open_log(spark, request.path, settings.table)
+    snapshot = log.snapshot(version=settings.number("versionAsOf"), as_of=as_of(spark, settings))
+    check_container(snapshot)
+    if "query" in settings.call:
+        query, wanted = settings.call["query"], _columns(settings)
+        return search_frame(spark, snapshot, query, columns=wanted, options=settings.table)
+    chosen = reading_way(spark, snapshot) if way == "auto" else way
+    return version_frame(spark, snapshot, settings, chosen, _columns(settings))
+
+
+def _columns(settings: Settings) -> list[str] | None:
+    text = settings.call.get("columns")
+    if text is None:
+        return None
+    return [name.strip().strip("`") for name in text.split(",") if name.strip()]
+
+
+def _check_combination(settings: Settings) -> None:
+    call = settings.call
+    if "versionAsOf" in call and "timestampAsOf" in call:
+        raise OptionError("options 'versionAsOf' and 'timestampAsOf' exclude each other", key="versionAsOf")
+    if settings.flag("refresh") and ("versionAsOf" in call or "timestampAsOf" in call):
+        raise OptionError(
+            "option 'refresh' reads the newest version: leave versionAsOf and timestampAsOf out",
+            key="refresh",
+        )
