@@ -262,6 +262,13 @@ def test_a_missing_or_empty_source_is_one_error_row(tmp_path, made):
     assert not (tmp_path / "target").exists()
 
 
+def test_the_path_of_the_table_instead_of_its_log_is_answered_with_the_right_one(table, tmp_path):
+    """J5: the error says what to do."""
+    result = it.repair_log(str(table.root), str(tmp_path / "target"))
+    assert result.status.startswith("ERROR: ")
+    assert f"Name the log directory: {table.log_dir.as_uri()}" in result.status
+
+
 @pytest.mark.parametrize("mode", ["error", "crash", "crash_after", "lost_reply"])
 def test_whatever_happens_the_source_stays_and_the_target_is_whole_or_no_table(tmp_path, mode):
     """J6: the source is byte-identical whatever happens, and a crashed repair never looks complete."""

@@ -15,10 +15,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from indextables.errors import LogError, SplitError, StorageError, TableError
+from indextables.errors import LogError, NotATableError, SplitError, StorageError, TableError
 from indextables.log.commit import ENGINE
 from indextables.log.dialect import NATIVE
 from indextables.log.protocol import WITH_PARQUET, check_writable, merged
+from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import (
     Action,
@@ -193,7 +194,7 @@ def _read(job: RepairJob) -> LogContents:
         from indextables.ops.rebuild import salvage
 
         return salvage(job.source, job.options, job.runtime, job.progress)
-    snapshot = TransactionLog(job.source, job.options).snapshot()
+    snapshot = _snapshot(job.source, job.options)
     return LogContents(
         snapshot.version,
         snapshot.protocol,
@@ -202,6 +203,18 @@ def _read(job: RepairJob) -> LogContents:
         tuple(snapshot.skips.values()),
         tuple(snapshot.txns.values()),
     )
+
+
+def _snapshot(source: LogDirectory, options: Options) -> Snapshot:
+    try:
+        return TransactionLog(source, options).snapshot()
+    except NotATableError as nothing:
+        is_table = source.around.list_level(f"{source.name}/{NATIVE.log_dir}")
+        hint = f" Name the log directory: {source.log_uri}/{NATIVE.log_dir}." if is_table else ""
+        raise NotATableError(
+            f"{source.log_uri} is no log: there is no version and no checkpoint in it.{hint}",
+            uri=source.log_uri,
+        ) from nothing
 
 
 def _present(job: RepairJob, found: LogContents) -> Collection[str] | None:
