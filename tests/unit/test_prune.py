@@ -246,6 +246,9 @@ def test_every_type_partitions():
     assert months(
         "ratio = CAST('NaN' AS DOUBLE) OR ratio NOT IN (0.5, 1)", ["0.5", "NaN", "1.0"], "ratio"
     ) == ["NaN"]
+    assert months("ratio >= CAST('NaN' AS DOUBLE)", ["0.5", "NaN"], "ratio") == ["NaN"]
+    assert months("ratio > CAST('NaN' AS DOUBLE)", ["0.5", "NaN"], "ratio") == []
+    assert months("NOT ratio < CAST('NaN' AS DOUBLE)", ["0.5", "NaN"], "ratio") == ["NaN"]
     assert months("name LIKE 'a%' OR name = ''", ["a", "", "b", "ab [TRUNCATED]", None], "name") == [
         "a",
         "",
