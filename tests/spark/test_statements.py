@@ -194,6 +194,16 @@ def test_a_view_shows_the_newest_version_per_query(spark: SparkSession, table: P
     assert spark.table("v").count() == 3
 
 
+def test_a_view_follows_a_growing_schema_and_gives_way_to_another(spark: SparkSession, table: Path) -> None:
+    made = it.Table.open(str(table))
+    grown = made.schema.append(pa.field("extra", pa.int32()))
+    made.append(pa.table({"id": [3], "name": ["c"], "extra": [7]}, schema=grown), merge_schema=True)
+    assert contents(spark)[-1] == (3, "c", 7)
+    spark.range(1).createOrReplaceTempView("v")
+    made.append(pa.table({"id": [4], "name": ["d"], "more": [1]}), merge_schema=True)
+    assert contents(spark) == [(0,)]
+
+
 def test_inserts_into_a_view_are_our_append_and_overwrite(spark: SparkSession, table: Path) -> None:
     spark.sql("INSERT INTO v VALUES (3, 'c')")
     spark.sql("INSERT INTO TABLE v (name, id) SELECT 'd', 4")

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from indextables.errors import OptionError
 from indextables.spark.call_options import READ_KEYS, Settings, settings_for
-from indextables.spark.handles import open_log
-from indextables.spark.loading import as_of, check_container, reading_way, version_frame
+from indextables.spark.loading import check_container, reading_way, snapshot_of, version_frame
 from indextables.spark.requests import ReadRequest
 from indextables.spark.searching import search_frame
+
+if TYPE_CHECKING:
+    from indextables.log.snapshot import Snapshot
 
 
 def load_table(spark: Any, request: ReadRequest, way: str = "auto") -> Any:
     """A DataFrame over the table; `way` is chosen by the session and the store unless forced."""
     settings = settings_for(spark, request.options, READ_KEYS, request.path)
     _check_combination(settings)
-    log = open_log(spark, request.path, settings.table)
-    snapshot = log.snapshot(version=settings.number("versionAsOf"), as_of=as_of(spark, settings))
+    snapshot = snapshot_of(spark, request.path, settings)
     check_container(snapshot)
     if "query" in settings.call:
         query, wanted = settings.call["query"], _columns(settings)
         return search_frame(spark, snapshot, query, columns=wanted, options=settings.table)
     chosen = reading_way(spark, snapshot) if way == "auto" else way
     return version_frame(spark, snapshot, settings, chosen, _columns(settings))
+
+
+def snapshot_asked_for(spark: Any, request: ReadRequest) -> Snapshot:
+    """The version a read would see."""
+    return snapshot_of(spark, request.path, settings_for(spark, request.options, READ_KEYS, request.path))
 
 
 def _columns(settings: Settings) -> list[str] | None:

@@ -25,6 +25,7 @@ from zoneinfo import ZoneInfo
 from indextables.errors import OptionError, TableError
 from indextables.spark.call_options import READ_KEYS, Settings, is_connect, session_zone, split
 from indextables.spark.hadoop_settings import hadoop_settings
+from indextables.spark.handles import open_log
 from indextables.spark.packages import package_of
 from indextables.spark.planning import TablePlanner, chosen_of, hadoop_paths
 from indextables.spark.relation import RelationSpec, native_frame
@@ -209,7 +210,13 @@ def check_container(snapshot: Snapshot) -> None:
         )
 
 
-def as_of(spark: Any, settings: Settings) -> dt.datetime | None:
+def snapshot_of(spark: Any, path: str, settings: Settings) -> Snapshot:
+    """The version that the options of a read mean."""
+    log = open_log(spark, path, settings.table)
+    return log.snapshot(version=settings.number("versionAsOf"), as_of=_as_of(spark, settings))
+
+
+def _as_of(spark: Any, settings: Settings) -> dt.datetime | None:
     """The instant of `timestampAsOf`; without an offset it is read in the session's zone, as Spark would."""
     text = settings.call.get("timestampAsOf")
     return None if text is None else instant(text, session_zone(spark))

@@ -23,8 +23,7 @@ from indextables.spark.arrow_scan import (
     spark_schema,
 )
 from indextables.spark.call_options import READ_KEYS, Settings, session_zone, settings_for
-from indextables.spark.handles import open_log
-from indextables.spark.loading import as_of, check_container, reading_way, restricted_frame
+from indextables.spark.loading import check_container, reading_way, restricted_frame, snapshot_of
 from indextables.spark.workers import SparkWorkers, default_width
 from indextables.split.index_spec import IndexSpec, from_options
 from indextables.split.layout import SplitRef
@@ -113,8 +112,7 @@ def hidden_frame(
 ) -> Any:
     """The table a request means, with the searches of a statement in it."""
     settings = settings_for(spark, request.options, READ_KEYS, request.path)
-    log = open_log(spark, request.path, settings.table)
-    snapshot = log.snapshot(version=settings.number("versionAsOf"), as_of=as_of(spark, settings))
+    snapshot = snapshot_of(spark, request.path, settings)
     check_container(snapshot)
     if len(searches) == 1 and searches[0].required:
         # The one search decides which rows there are: fetched through the index, nothing is joined.

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from indextables.errors import TableError
-from indextables.options import Options
+from indextables.options import PREFIX, Options
 from indextables.runtime import Runtime
 from indextables.spark import doors, translation
-from indextables.spark.call_options import is_connect, session_layers
+from indextables.spark.call_options import is_connect, session_layers, session_zone
 from indextables.spark.frames import SparkFrames
 from indextables.spark.packages import package_of
 from indextables.spark.surroundings import runtime_with
@@ -76,7 +76,9 @@ def runtime_of(spark: Any) -> Runtime:
 def options_of(spark: Any, given: Mapping[str, Any] | None = None, path: str | None = None) -> Options:
     """Options given for one command, over the session's and the Hadoop configuration's."""
     session, hadoop = session_layers(spark, path)
-    return Options.of(given, session=session, hadoop=hadoop)
+    # A condition without an offset means the session's zone, as it would in a SELECT.
+    zoned = {f"{PREFIX}timeZone": session_zone(spark), **session}
+    return Options.of(given, session=zoned, hadoop=hadoop)
 
 
 def address_of_view(spark: Any, name: Sequence[str]) -> str | None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from indextables.errors import CommandError
 from indextables.spark.call_options import is_connect, session_zone
-from indextables.spark.load import load_table
+from indextables.spark.load import load_table, snapshot_asked_for
 from indextables.spark.loading import LoadedTable, instant
 from indextables.spark.requests import ReadRequest
 from indextables.spark.searching import hidden_frame
@@ -127,7 +127,7 @@ class _Lookup:
         """The columns of a reference that is a whole table of ours."""
         if not reference.by_path and self._table(reference) is None:
             return None
-        return tuple(load_table(self._spark, self.request(reference)).columns)
+        return tuple(snapshot_asked_for(self._spark, self.request(reference)).schema.names)
 
     def _table(self, reference: Reference) -> LoadedTable | None:
         frame = self._frames.get(reference.name[-1])

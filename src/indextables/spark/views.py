@@ -12,7 +12,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from indextables.spark.call_options import is_connect
-from indextables.spark.load import load_table
+from indextables.spark.load import load_table, snapshot_asked_for
 from indextables.spark.loading import LoadedTable, recall
 from indextables.spark.requests import ReadRequest
 
@@ -20,7 +20,23 @@ _WRAPPERS = ("View", "SubqueryAlias")
 _PATH_PARTS = 2
 
 _lock = threading.Lock()
-_named: WeakKeyDictionary[Any, dict[str, ReadRequest]] = WeakKeyDictionary()
+_named: WeakKeyDictionary[Any, dict[str, _Named]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A view made by CREATE TEMPORARY VIEW, and what it showed then."""
+
+    request: ReadRequest
+    uri: str
+    version: int
+    schema: str
+    shared: bool
+
+    @property
+    def follows(self) -> bool:
+        """Whether it shows the newest version, rather than one that was asked for."""
+        return any(key.lower() == "refresh" for key in self.request.options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +55,51 @@ def register_view(frame: Any, view: TableView, request: ReadRequest | None = Non
         (frame.createOrReplaceGlobalTempView if view.replace else frame.createGlobalTempView)(name)
     else:
         (frame.createOrReplaceTempView if view.replace else frame.createTempView)(name)
-    spark = frame.sparkSession
-    if request is not None and is_connect(spark):
+    if request is not None:
+        spark = frame.sparkSession
+        snapshot = snapshot_asked_for(spark, request)
+        kept = _Named(
+            request, snapshot.store.uri, snapshot.version, snapshot.metadata.schema_string, view.shared
+        )
         with _lock:
-            _named.setdefault(spark, {})[view.name.lower()] = request
+            _named.setdefault(spark, {})[view.name.lower()] = kept
 
 
 def refresh_named(spark: Any, text: str) -> None:
-    """On Connect a view holds the files of one moment: renew those a statement names."""
-    if not is_connect(spark):
-        return
+    """Renew the views that a statement names, where what they hold is no longer the newest.
+
+    A view over our file index finds new files by itself and is renewed when the schema has grown. On
+    Connect it holds the files of one moment, and is renewed with every version.
+    """
     with _lock:
         views = dict(_named.get(spark, {}))
-    for name, request in views.items():
-        if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE):
-            register_view(load_table(spark, request), TableView(name, replace=True))
+    for name, kept in views.items():
+        if not kept.follows or not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE):
+            continue
+        newest = snapshot_asked_for(spark, kept.request)
+        stale = (
+            kept.version != newest.version
+            if is_connect(spark)
+            else kept.schema != newest.metadata.schema_string
+        )
+        if stale and _is_still(spark, name, kept):
+            register_view(load_table(spark, kept.request), TableView(name, True, kept.shared), kept.request)
+
+
+def _is_still(spark: Any, name: str, kept: _Named) -> bool:
+    """Whether the name still means the view we made: its owner may have given it to something else."""
+    full = f"global_temp.`{name}`" if kept.shared else f"`{name}`"
+    if not is_connect(spark):
+        found = table_of_view(spark, full)
+        return found is not None and found.path == kept.uri
+    from pyspark.errors import AnalysisException
+
+    try:
+        files = spark.table(full).inputFiles()
+    except AnalysisException:
+        return False
+    root = kept.uri.removeprefix("file://")
+    return all(root in file and file.endswith(".split") for file in files)
 
 
 def table_of_name(spark: Any, parts: Sequence[str]) -> LoadedTable | None:
@@ -62,8 +108,8 @@ def table_of_name(spark: Any, parts: Sequence[str]) -> LoadedTable | None:
         return LoadedTable(parts[1], {}, pinned=False)
     if is_connect(spark):
         with _lock:
-            request = _named.get(spark, {}).get(".".join(parts).lower())
-        return None if request is None else LoadedTable.of_request(request)
+            kept = _named.get(spark, {}).get(parts[-1].lower())
+        return LoadedTable.of_request(kept.request) if kept and _is_still(spark, parts[-1], kept) else None
     return _table_of_parts(spark, list(parts))
 
 

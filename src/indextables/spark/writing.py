@@ -77,9 +77,15 @@ def save_frame(spark: Any, frame: Any, request: WriteRequest) -> WriteResult | N
     if order.where is not None:
         condition(order.where, snapshot, job.resolved())
         job = replace(job, where=order.where)
-    reads = _reads_version(frame, log.uri) if order.mode == "overwrite" else None
+    reads = _reads_version(frame, snapshot) if order.mode == "overwrite" else None
     built = _run(spark, frame, job)
-    commit = _commit_plan(log, snapshot, job, built, replace(order, expected=order.expected or reads))
+    commit = _commit_plan(
+        log,
+        snapshot,
+        job,
+        built,
+        replace(order, expected=reads if order.expected is None else order.expected),
+    )
     return _finish(log, commit, built, job.resolved())
 
 
@@ -226,7 +232,7 @@ def _save_new(
     partitions = tuple(check_partition_columns(schema, order.partition_by or ()))
     spec = from_options(Options.of(settings.table), schema)
     plan = WritePlan(schema, partitions, spec, str(uuid.uuid4()), schema)
-    job = _Job(plan, log.store.spec(), dict(settings.table), {}, None)
+    job = _Job(plan, log.store.spec(), dict(settings.table), {}, order.where)
     built = _run(spark, frame, job)
     adds = [split.add for split in built]
     try:
@@ -341,11 +347,10 @@ def _inside(batches: Iterator[pa.RecordBatch], job: _Job, options: Options, zone
     return checked(batches, job.plan.schema, node, job.where, options)
 
 
-def _reads_version(frame: Any, uri: str) -> int | None:
+def _reads_version(frame: Any, snapshot: Snapshot) -> int | None:
     """The version of this very table that a DataFrame reads: overwriting may not lose a foreign commit."""
-    versions = [table.version for table in tables_in_frame(frame) if table.path == uri]
-    known = [version for version in versions if version is not None]
-    return min(known) if known else None
+    tables = [table for table in tables_in_frame(frame) if table.path == snapshot.store.uri]
+    return min((snapshot.version if t.version is None else t.version for t in tables), default=None)
 
 
 def _all_nullable(schema: Any) -> Any:
