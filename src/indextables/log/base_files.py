@@ -27,8 +27,9 @@ from indextables.log.dialect import Checkpoint
 Columns = Mapping[Leaf, list[pa.Array]]
 Rows = npt.NDArray[np.int64]
 _PIECE_ROWS = 1 << 16
-_BISECTED = 500
-"""So many paths are looked for one by one; more are compared by the piece."""
+_BISECTED = 100
+"""So many paths are looked for one by one, and more while they are fewer than one for so many rows: comparing
+by the piece costs a look at every row."""
 KEPT_BYTES = 256 << 20
 """Columns beyond this are read again rather than kept."""
 
@@ -164,7 +165,8 @@ class BaseFiles:
         with self._lock:
             unknown = [path for path in paths if path not in known]
             if unknown:
-                find = self._find_many if len(unknown) > _BISECTED else self._find_each
+                many = len(unknown) > max(_BISECTED, len(self) // _BISECTED)
+                find = self._find_many if many else self._find_each
                 rows, present = find([path.encode() for path in unknown])
                 known.update(
                     zip(unknown, range(len(self._found[0]), len(self._found[0]) + len(unknown)), strict=True)

@@ -185,12 +185,17 @@ def _prune(
         mask[np.flatnonzero(alive.mask)[found.mask.to_numpy(zero_copy_only=False)]] = True
         return mask, recent, found.metrics.plus(metrics)
     # Rows that no longer count are pruned along: taking them out before would copy the columns.
-    whole, dead = prune(table), prune(table.take(pa.array(alive.gone))).metrics
+    whole = prune(table)
+    mask = alive.mask & whole.mask.to_numpy(zero_copy_only=False)
+    if not columns_needed(request.where, request.partition_columns).partitions:
+        considered, stay = int(alive.mask.sum()), int(mask.sum())
+        return mask, recent, metrics.plus(PruneMetrics(considered, 0, considered - stay, stay))
+    dead = prune(table.take(pa.array(alive.gone))).metrics
     counts = (
         getattr(whole.metrics, name) - getattr(dead, name) + getattr(metrics, name)
         for name in ("considered", "pruned_by_partition", "skipped_by_statistics", "kept")
     )
-    return alive.mask & whole.mask.to_numpy(zero_copy_only=False), recent, PruneMetrics(*counts)
+    return mask, recent, PruneMetrics(*counts)
 
 
 def _chosen(
