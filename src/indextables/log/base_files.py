@@ -122,11 +122,13 @@ class BaseFiles:
         return pa.concat_arrays(found) if found else pa.nulls(0, leaf.type)
 
     def _load(self, opened: OpenCheckpoint, leaves: Sequence[Leaf], form: TableForm, *, quick: bool) -> None:
-        paths = _Pieces()
+        # Row groups are pieces already, and whole arrays of their own.
+        rows = 0 if opened.format == "parquet" else _PIECE_ROWS
+        paths = _Pieces(rows)
         others = [leaf for leaf in leaves if leaf != PATH]
         note = paths.append if PATH in leaves else None
         source = opened.leaves(others, note) if quick else opened.leaves_as_actions(others, form, note)
-        columns = [_Pieces() for _ in others]
+        columns = [_Pieces(rows) for _ in others]
         for arrays in source:
             for column, array in zip(columns, arrays, strict=True):
                 column.append(array)
@@ -210,26 +212,30 @@ class BaseFiles:
 
 
 class _Pieces:
-    """A column put together from arrays of any size, in pieces of one size.
+    """A column put together from arrays of any size, in pieces of `rows`; 0 leaves them as they come.
 
     An array from a parser holds on to everything that came with it; joining lets go of that.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, rows: int) -> None:
+        self._rows = rows
         self._done: list[pa.Array] = []
         self._held: list[pa.Array] = []
         self._count = 0
 
     def append(self, array: pa.Array) -> None:
+        if not self._rows:
+            self._done += [array] if len(array) else []
+            return
         self._held.append(array)
         self._count += len(array)
-        if self._count >= _PIECE_ROWS:
+        if self._count >= self._rows:
             self._cut()
 
     def _cut(self) -> None:
         whole = pa.concat_arrays(self._held)
-        full = len(whole) - len(whole) % _PIECE_ROWS
-        self._done += [whole[at : at + _PIECE_ROWS] for at in range(0, full, _PIECE_ROWS)]
+        full = len(whole) - len(whole) % self._rows
+        self._done += [whole[at : at + self._rows] for at in range(0, full, self._rows)]
         self._held, self._count = [whole[full:]], len(whole) - full
 
     def all(self) -> list[pa.Array]:

@@ -93,8 +93,8 @@ class AddsWriter:
         self._schema = pa.schema([*fields, pa.field(_TEXT, pa.string())], metadata=metadata)
         repeated = [item.name for item in fields if pa.types.is_string(item.type) and item.name != "path"]
         self._writer = pq.ParquetWriter(
-            sink, self._schema, compression="zstd", compression_level=1, write_page_checksum=True,
-            use_dictionary=repeated, write_statistics=["path"],
+            sink, self._schema, compression={**dict.fromkeys(self._schema.names, "lz4"), _TEXT: "zstd"},
+            write_page_checksum=True, use_dictionary=repeated, write_statistics=["path"],
         )  # fmt: skip
 
     def write(self, columns: Sequence[pa.Array], lines: pa.BinaryArray) -> None:
