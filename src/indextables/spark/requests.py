@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from indextables.errors import TableError
-from indextables.spark.call_options import is_connect, java_map
+from indextables.spark.call_options import java_map
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,18 +184,3 @@ def _scala_names(spark: Any, option: Any) -> tuple[str, ...] | None:
     converters = spark.sparkContext._jvm.scala.jdk.javaapi.CollectionConverters
     return tuple(str(name) for name in converters.asJava(option.get()))
 
-
-__all__ = [
-    "ReadRequest",
-    "WriteRequest",
-    "is_connect",
-    "read_request",
-    "reader_source",
-    "session_of",
-    "stream_write_request",
-    "stream_writer_source",
-    "without_partitioning",
-    "write_request",
-    "writer_source",
-    "written_frame",
-]
