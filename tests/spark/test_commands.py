@@ -126,6 +126,23 @@ def test_delete_on_the_executors_is_exact(spark, path):
     assert sorted(ids) == [i for i in range(18) if i not in (2, 4)]
 
 
+def test_a_condition_without_an_offset_is_read_in_the_zone_of_the_session(spark, tmp_path):
+    """H11: text without an offset means the session's zone; an offset in the literal wins."""
+    import datetime as dt
+
+    schema = pa.schema([("id", pa.int64()), ("ts", pa.timestamp("us", "UTC"))])
+    table = it.Table.create(tmp_path / "z", schema)
+    noon = dt.datetime(2024, 1, 1, 12, tzinfo=dt.UTC)
+    table.append(pa.table({"id": [0, 5], "ts": [noon, noon + dt.timedelta(hours=5)]}, schema))
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        spark.sql(f"DELETE FROM INDEXTABLES '{table.uri}' WHERE ts = TIMESTAMP '2024-01-01 12:00:00'")
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    assert [row["id"] for row in table.refresh().scan().read_all().to_pylist()] == [0]
+
+
 def test_the_whole_manual_recovery_in_spark(spark, tmp_path, path):
     """The specification's workflow: repair, back up, swap, verify."""
     from pathlib import Path
