@@ -177,3 +177,10 @@ def test_what_cannot_be_told_is_a_conflict(builder):
     builder.append("c").append("d").checkpoint().lose(commit_path(2))
     with pytest.raises(ConflictError, match="cannot be told"):
         builder.log().commit(plan(Rule.EXCLUSIVE, read_version=1))
+
+
+@pytest.mark.parametrize("rule", [Rule.OVERWRITE, Rule.OVERWRITE_WHERE, Rule.EXCLUSIVE])
+def test_a_version_the_table_does_not_have_was_read_from_another_table(builder, rule):
+    """E4: a table deleted and made anew begins to count anew."""
+    with pytest.raises(ConflictError, match="prepared on version 99, and the newest one is"):
+        builder.log().commit(plan(rule, read_version=99))

@@ -76,7 +76,13 @@ def check_conflicts(plan: CommitPlan, first: Snapshot, base: Snapshot) -> None:
     relies = plan.rule is Rule.EXCLUSIVE or (
         plan.rule in {Rule.OVERWRITE, Rule.OVERWRITE_WHERE} and plan.read_version is not None
     )
-    if not relies or base.version <= since:
+    if relies and since > base.version:
+        raise ConflictError(
+            f"{base.store.uri}: {plan.operation} was prepared on version {since}, and the newest one is "
+            f"{base.version}: this is not the table that was read. Nothing was committed; read it again.",
+            version=base.version, read_version=since, operation=plan.operation, uri=base.store.uri,
+        )  # fmt: skip
+    if not relies:
         return
     for version, actions in foreign_commits(base, since):
         for action in actions:
