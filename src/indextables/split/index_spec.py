@@ -72,13 +72,18 @@ class IndexSpec:
         )
 
     def to_properties(self) -> dict[str, str]:
-        """The table properties that keep these settings."""
+        """The table properties that keep these settings; what a kind implies by itself is left out.
+
+        So a column can be given another kind by changing one property.
+        """
         found: dict[str, str] = {}
         for item in self.fields:
-            if item.kind != FAST:
-                found[f"{PREFIX}indexing.typemap.{item.column}"] = item.kind
+            if item.kind == FAST:
+                continue
+            found[f"{PREFIX}indexing.typemap.{item.column}"] = item.kind
+            if item.record != _DEFAULT_RECORD[item.kind]:
                 found[f"{PREFIX}indexing.indexrecordoption.{item.column}"] = item.record
-            if item.kind in _DEFAULT_TOKENIZER:
+            if item.tokenizer != _DEFAULT_TOKENIZER.get(item.kind, "raw"):
                 found[f"{PREFIX}indexing.tokenizer.{item.column}"] = item.tokenizer
         fast = [item.column for item in self.fields if item.fast]
         if fast:
