@@ -21,7 +21,7 @@ from indextables.ops.describe import Description, describe_state, metrics_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_SHOWN_VERSIONS = 30
+_SHOWN_VERSIONS = 15
 _SHOWN_PARTITIONS = 16
 _BIN_BASE = 1 << 14
 _STEP = 1024
