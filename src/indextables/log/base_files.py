@@ -66,6 +66,7 @@ class BaseFiles:
         """Row at which each piece begins, and the number of rows."""
         self.bytes_read = 0
         self._pieces: dict[Leaf, list[pa.Array]] = {}
+        self._wholes: dict[Leaf, pa.Array] = {}
         self._firsts: list[bytes] = []
         self._paths: list[PathSequence] = []
         self._known: dict[str, int] = {}
@@ -110,6 +111,17 @@ class BaseFiles:
             leaf: pa.concat_arrays(arrays)
             for leaf, arrays in zip(leaves, zip(*pieces, strict=True), strict=True)
         }
+
+    def whole(self, leaf: Leaf, pieces: Sequence[pa.Array]) -> pa.Array:
+        """A loaded column as one array, which from then on is what its pieces are slices of."""
+        with self._lock:
+            if leaf in self._wholes:
+                return self._wholes[leaf]
+            array = pa.concat_arrays(pieces)
+            if leaf in self._pieces:
+                self._wholes[leaf] = array
+                self._pieces[leaf] = [array[begin:end] for begin, end in pairwise(self.starts.tolist())]
+            return array
 
     def gather(self, pieces: Sequence[pa.Array], rows: Rows, leaf: Leaf) -> pa.Array:
         """Some rows of a column, in ascending order."""
@@ -160,6 +172,7 @@ class BaseFiles:
                 continue
             total -= sizes[leaf]
             del self._pieces[leaf]
+            self._wholes.pop(leaf, None)
 
     def places(self, paths: Sequence[str]) -> tuple[Rows, npt.NDArray[np.bool_]]:
         """Where each path stands or would be put in, and whether it is there."""

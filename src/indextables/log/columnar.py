@@ -177,8 +177,7 @@ def _prune(
     recent, metrics = found.mask.to_numpy(zero_copy_only=False), found.metrics
     if not len(kept.base):
         return alive.mask, recent, metrics
-    pieces = [columns[leaf] for leaf in leaves]
-    table = pa.Table.from_batches([build(leaves, arrays) for arrays in zip(*pieces, strict=True)])
+    table = pa.Table.from_batches([build(leaves, [kept.base.whole(leaf, columns[leaf]) for leaf in leaves])])
     if request.explain:
         found = prune(table.filter(pa.array(alive.mask)))
         mask = np.zeros(len(kept.base), dtype=np.bool_)

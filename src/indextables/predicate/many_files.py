@@ -199,7 +199,10 @@ class _Column:
 
 
 def _flat(values: Any) -> Any:
-    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    if not isinstance(values, pa.ChunkedArray):
+        return values
+    # Joining copies, even where there is one chunk only.
+    return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
 
 
 def _numbers(bound: Any) -> Any:
