@@ -19,9 +19,9 @@ STYLES = {
 
 def draw(results: Path, picture: Path) -> None:
     """Write the picture of the results."""
-    import matplotlib
+    import matplotlib as mpl
 
-    matplotlib.use("Agg")
+    mpl.use("Agg")
     import matplotlib.pyplot as plt
 
     found = json.loads(results.read_text())

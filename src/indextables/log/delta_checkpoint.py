@@ -143,6 +143,8 @@ class AddRows:
     groups: tuple[int, ...]
     add: pa.StructType
     """Arrow type of the file's `add` column."""
+    rows: int = 0
+    """Rows of the groups, adds or not."""
 
 
 def pieces_of(store: Store, path: str, checkpoint: Checkpoint) -> list[AddRows]:
@@ -155,7 +157,11 @@ def pieces_of(store: Store, path: str, checkpoint: Checkpoint) -> list[AddRows]:
         groups = _without_nulls(file, "add.path")
         # A piece of a remote file costs a few requests before its first row, so there are few of them.
         width = len(groups) if resolve(store, path)[0].local_path("") is not None else _REMOTE_PIECES
-        return [AddRows(path, tuple(groups[at::width]), kind) for at in range(min(width, len(groups)))]
+        shares = [tuple(groups[at::width]) for at in range(min(width, len(groups)))]
+        return [
+            AddRows(path, share, kind, sum(file.metadata.row_group(group).num_rows for group in share))
+            for share in shares
+        ]
 
 
 def read_adds(store: Store, piece: AddRows, checkpoint: Checkpoint, leaves: Iterable[str]) -> pa.Table:

@@ -17,7 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.log.delta_columns import DeltaColumns, Leaf
-from indextables.log.delta_text import json_texts, map_values, record_counts, typed, typed_partition, whole
+from indextables.log.delta_text import (
+    json_texts,
+    map_values,
+    record_counts,
+    text_column,
+    typed,
+    typed_partition,
+    whole,
+)
 from indextables.log.files_table import file_uris
 from indextables.model.actions import AddAction
 from indextables.storage.store import Store
@@ -201,11 +209,11 @@ def _statistics(raw: pa.Table, wanted: Wanted) -> dict[str, pa.Array]:
     if not wanted.columns & _STATISTICS:
         return {}
     if "stats_parsed" not in raw.column_names:
-        known = _from_text(_column(raw, "stats", pa.string()), wanted.leaves)
+        known = _from_text(raw, wanted.leaves)
     else:
         known = _from_struct(whole(raw.column("stats_parsed")), wanted.leaves)
         if "stats" in raw.column_names and known.num_records.null_count:
-            known = known.or_else(_from_text(_column(raw, "stats", pa.string()), wanted.leaves))
+            known = known.or_else(_from_text(raw, wanted.leaves))
     found = {"num_records": known.num_records}
     if wanted.leaves:
         names = [".".join(leaf.logical) for leaf in wanted.leaves]
@@ -237,14 +245,27 @@ class _Known:
         return _Known(counts, *bounds, either(self.null_counts, other.null_counts))
 
 
-def _from_text(stats: pa.Array, leaves: Sequence[Leaf]) -> _Known:
-    if not leaves:
-        return _Known(record_counts(stats), [], [], [])
+def statistics_paths(leaves: Sequence[Leaf]) -> list[tuple[str, ...]]:
+    """Places in a statistics document that are looked at for some columns."""
     paths: list[tuple[str, ...]] = [("numRecords",), ("tightBounds",)]
     for leaf in leaves:
         paths += [("minValues", *leaf.physical), ("maxValues", *leaf.physical), ("nullCount", *leaf.physical)]
-    digits = max((leaf.type.precision for leaf in leaves if pa.types.is_decimal(leaf.type)), default=0)
-    texts = json_texts(stats, paths, digits)
+    return paths
+
+
+def decimal_digits(leaves: Sequence[Leaf]) -> int:
+    """The largest precision among decimal columns; 0 without any."""
+    return max((leaf.type.precision for leaf in leaves if pa.types.is_decimal(leaf.type)), default=0)
+
+
+def _from_text(raw: pa.Table, leaves: Sequence[Leaf]) -> _Known:
+    paths = statistics_paths(leaves)
+    if text_column(paths[0]) in raw.column_names:
+        texts = [whole(raw.column(text_column(path))) for path in paths]
+    elif not leaves:
+        return _Known(record_counts(_column(raw, "stats", pa.string())), [], [], [])
+    else:
+        texts = json_texts(_column(raw, "stats", pa.string()), paths, decimal_digits(leaves))
     count, tight = typed(texts[0], pa.int64()), typed(texts[1], pa.bool_())
     minima = [
         _bound(typed(texts[2 + 3 * at], leaf.type), leaf, upper=False) for at, leaf in enumerate(leaves)

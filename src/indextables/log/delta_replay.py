@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,13 +20,26 @@ import pyarrow.compute as pc
 
 from indextables.log.delta_checkpoint import AddRows, DeltaCheckpointReader, pieces_of, read_adds
 from indextables.log.delta_columns import DeltaColumns
-from indextables.log.delta_files import COLUMNS, DEFAULT_COLUMNS, Wanted, files_form, raw_table, vector_ids
+from indextables.log.delta_files import (
+    COLUMNS,
+    DEFAULT_COLUMNS,
+    Wanted,
+    decimal_digits,
+    files_form,
+    raw_table,
+    statistics_paths,
+    vector_ids,
+)
+from indextables.log.delta_large import ROW, local_file, read_adds_with_texts, statistics_of
+from indextables.log.delta_text import DOUBLE_DIGITS, text_column
 from indextables.log.replay import LiveFiles, ReplayMetrics, ReplayRequest
 from indextables.model.actions import AddAction
 from indextables.predicate.prune import PruneMetrics, columns_needed, prune_table
 from indextables.runtime import default_parallelism
 
 _MEMO = "delta"
+# Rows handled by one thread at a time of a file that was read as a whole.
+_SLICE_ROWS = 125_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +79,7 @@ class DeltaColumnarEngine:
         work = _Work(request)
         pieces, inline = work.pieces()
         tail = work.tail()
-        loads: list[Callable[[], _Found]] = [work.task(piece) for piece in pieces]
+        loads = work.tasks(pieces)
         loads += [work.given(inline, base=True), work.given(tail, base=False)]
         with ThreadPoolExecutor(default_parallelism(), thread_name_prefix="indextables-delta") as pool:
             found = list(pool.map(lambda load: load(), loads))
@@ -195,21 +208,65 @@ class _Work:
         )
         return raw_table(list(self._request.tail.adds.values()), names)
 
-    def task(self, piece: AddRows) -> Callable[[], _Found]:
-        """A row group, from the file to the answer."""
+    def tasks(self, pieces: Sequence[AddRows]) -> list[Callable[[], _Found]]:
+        """The row groups, each from the file to the answer."""
+        found: list[Callable[[], _Found]] = []
+        for path in dict.fromkeys(piece.path for piece in pieces):
+            groups = [piece for piece in pieces if piece.path == path]
+            file = self._large_file(groups)
+            if file is None:
+                found += [self._task(piece) for piece in groups]
+            else:
+                rows = self._read_large(file, groups)
+                found += [
+                    self._slice(rows.slice(start, _SLICE_ROWS), file)
+                    for start in range(0, rows.num_rows, _SLICE_ROWS)
+                ]
+        return found
+
+    def _task(self, piece: AddRows) -> Callable[[], _Found]:
         return lambda: self._found(self._read(piece), base=True)
+
+    def _slice(self, rows: pa.Table, file: str) -> Callable[[], _Found]:
+        return lambda: self._found(rows, base=True, file=file)
+
+    def _large_file(self, groups: Sequence[AddRows]) -> str | None:
+        """The file for DuckDB: large and local, with statistics in JSON that the predicate looks at."""
+        filtering = self._filtering
+        if filtering is None or "stats" not in filtering.sources(groups[0].add):
+            return None
+        if decimal_digits(filtering.leaves) > DOUBLE_DIGITS:
+            return None
+        return local_file(self._request.store, groups)
+
+    def _read_large(self, file: str, groups: Sequence[AddRows]) -> pa.Table:
+        assert self._filtering is not None
+        whole = AddRows(groups[0].path, (), groups[0].add)
+        texts = statistics_paths(self._filtering.leaves)
+        names = self._names(whole) | {text_column(path) for path in texts}
+        memo: _Memo = self._request.memo.setdefault(_MEMO, _Memo())
+        kept = memo.get(whole, names)
+        if kept is None:
+            with self.stages.stage("read"):
+                fields = self._names(whole)
+                kept = read_adds_with_texts(file, whole.add, fields, texts)
+            memo.keep(whole, names, kept, self._request.options.replay.local_memory)
+        return kept
 
     def given(self, raw: pa.Table, *, base: bool) -> Callable[[], _Found]:
         """Adds that are in memory already."""
         return lambda: self._found(raw, base=base)
 
-    def _found(self, raw: pa.Table, *, base: bool) -> _Found:
+    def _found(self, raw: pa.Table, *, base: bool, file: str | None = None) -> _Found:
         rows, size = (raw.num_rows, raw.nbytes) if base else (0, 0)
         if base:
             with self.stages.stage("reconcile"):
                 raw = self._untouched(raw)
         with self.stages.stage("prune"):
             raw, metrics = self._pruned(raw)
+        if file is not None and "stats" in self._output.columns:
+            with self.stages.stage("read"):
+                raw = raw.append_column("stats", statistics_of(file, raw.column(ROW).combine_chunks()))
         with self.stages.stage("type"):
             files = files_form(raw, self._request.delta, self._output, self._request.store)
         return _Found(files, metrics, rows, size)
@@ -217,11 +274,7 @@ class _Work:
     def _read(self, piece: AddRows) -> pa.Table:
         request, checkpoint = self._request, self._request.segment.checkpoint
         assert checkpoint is not None
-        names = {"path"} | self._output.sources(piece.add)
-        if self._filtering is not None:
-            names |= self._filtering.sources(piece.add)
-        if self._touched:
-            names.add("deletionVector")
+        names = self._names(piece)
         memo: _Memo = request.memo.setdefault(_MEMO, _Memo())
         kept = memo.get(piece, names)
         if kept is not None:
@@ -233,6 +286,13 @@ class _Work:
                 table = read_adds(request.store, piece, checkpoint, {*names, "stats"})
         memo.keep(piece, names, table, request.options.replay.local_memory)
         return table
+
+    def _names(self, piece: AddRows) -> set[str]:
+        """Fields of `add` that the answer, the predicate and the reconciliation need."""
+        names = {"path"} | self._output.sources(piece.add)
+        if self._filtering is not None:
+            names |= self._filtering.sources(piece.add)
+        return names | {"deletionVector"} if self._touched else names
 
     def _untouched(self, raw: pa.Table) -> pa.Table:
         """The rows whose key no commit of the tail is about."""

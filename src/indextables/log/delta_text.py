@@ -23,7 +23,7 @@ Path = tuple[str, ...]
 # Below this many documents DuckDB's start-up costs more than it saves.
 _DUCKDB_FROM = 20_000
 # DuckDB reads a JSON number as a double, which keeps this many decimal digits.
-_DOUBLE_DIGITS = 15
+DOUBLE_DIGITS = 15
 # Room for `{"numRecords":`, the largest 64-bit number and what follows it.
 _COUNT_BYTES = 36
 
@@ -87,9 +87,14 @@ def json_texts(
     array = whole(documents)
     if not paths:
         return []
-    if len(array) >= _DUCKDB_FROM and digits <= _DOUBLE_DIGITS:
+    if len(array) >= _DUCKDB_FROM and digits <= DOUBLE_DIGITS:
         return _texts_by_duckdb(array, paths)
     return _texts_by_msgspec(array, paths)
+
+
+def text_column(path: Path) -> str:
+    """Name of a column that holds what stands at a path of each statistics document."""
+    return "/".join(("stats", *path))
 
 
 def record_counts(documents: pa.Array | pa.ChunkedArray) -> pa.Array:

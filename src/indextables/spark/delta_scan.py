@@ -33,6 +33,7 @@ from indextables.log.delta_vectors import DeletionVector, deleted_rows
 from indextables.log.replay import LiveFiles
 from indextables.predicate.tree import Node, all_of
 from indextables.predicate.typed import from_typed
+from indextables.spark import scans
 from indextables.spark.answer import Answer
 from indextables.spark.arrow_scan import frame_of_tasks, shared_out
 from indextables.spark.planning import hadoop_paths
@@ -48,9 +49,11 @@ _KEPT_METADATA = ("__CHAR_VARCHAR_TYPE_STRING", "__COLLATIONS")
 
 def scan(spark: Any, snapshot: DeltaSnapshot, where: Node | None) -> DataFrame:
     """The live rows, by logical names; `where` decides which deletion vectors are worth decoding."""
-    document = json.loads(snapshot.metadata.schema_string)
-    table = T.StructType.fromJson({**document, "fields": _without_void(document["fields"])})
+    text = snapshot.metadata.schema_string
+    document = json.loads(text)
     physical = _physical(document["fields"], snapshot.columns.mode)
+    # PySpark strips the provider off collations in place, so it gets a document of its own.
+    table = T.StructType.fromJson({"type": "struct", "fields": _without_void(json.loads(text)["fields"])})
     columns = _physical_columns(snapshot, physical)
     vectors = _vectors(snapshot, where)
     common = _Planner(snapshot, columns, frozenset())
@@ -87,6 +90,7 @@ class _Planner:
         nodes = [from_typed(tree, self.columns.schema) for tree in filters]
         names = {"path", "dv", "size", "modification_time", "partition_values"}
         found = self._replay(all_of(nodes) if nodes else None, names)
+        scans.record(self.snapshot.store.uri, self.snapshot.version, found.metrics, found.replay.engine)
         files = found.files
         numbers: list[int] = []
         if self.only is not None:
