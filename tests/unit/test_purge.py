@@ -167,3 +167,17 @@ def test_absolute_addresses_inside_the_table_count_as_needed(table):
     table.log.add_files([table.split(f"{table.handle().uri}/a.split", on_disk=False, partition_values={})])
     table.clock.pass_hours(200)
     assert purge(table).orphaned_files_found == 0
+
+
+def test_links_do_not_lead_the_purge_out_of_the_table(table, tmp_path):
+    """Never outside the root, whatever a link in it points to."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "precious.split").write_bytes(b"x")
+    table.add("a.split")
+    (table.root / "link").symlink_to(outside, target_is_directory=True)
+    (table.root / "alias.split").symlink_to(outside / "precious.split")
+    table.clock.pass_hours(24 * 365 * 10)
+    purge(table)
+    assert (outside / "precious.split").exists()
+    assert table.live() == ["a.split"]

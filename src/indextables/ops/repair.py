@@ -69,13 +69,16 @@ def repair_log(
     """Write a clean copy of the log directory `source` to the empty directory `target`.
 
     The source is never changed. A source that cannot be read gives a result whose status begins
-    with "ERROR"; a target that is not empty raises. With `spark`, large tables are checked on its
-    executors.
+    with "ERROR"; a target that is not empty raises. With `spark`, its configuration counts and large
+    tables are checked on its executors.
     """
+    request = RepairRequest(source, target)
+    if spark is None:
+        return run_repair(request, Options.of(options))
     from indextables import _session
 
-    runtime = LOCAL if spark is None else _session("runtime_of")(spark)
-    return run_repair(RepairRequest(source, target), Options.of(options), runtime)
+    resolved = _session("options_of")(spark, options, source)
+    return run_repair(request, resolved, _session("runtime_of")(spark))
 
 
 def plan_repair(
