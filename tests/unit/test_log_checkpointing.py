@@ -248,3 +248,23 @@ def test_an_incremental_reader_keeps_its_base_when_a_checkpoint_vanishes(builder
     builder.log(logRetention__duration=0, checkpointRetention__duration=0).cleanup()
     assert len(log.list_files(max_staleness_s=0)) == 23
     assert log.snapshot().num_files == 23
+
+
+@pytest.mark.parametrize("read_before", [False, True])
+def test_a_writer_whose_base_another_one_cleaned_away_still_writes_checkpoints(read_before, caplog):
+    """C1, C9: two writers that live long, each with the checkpoint it began with."""
+    table = LogBuilder(options={"checkpoint.interval": 5}).create().appends(7)
+    one, other = table.log(), table.log()
+    for log in (one, other):
+        log.add_files([add(f"{id(log)}.split")])
+        if read_before:
+            log.snapshot().files()
+    table.wait(days=40)
+    for number in range(22):
+        (one if number % 4 < 2 else other).add_files([add(f"n{number:02d}.split")])
+        table.wait(days=40)
+    assert "failed" not in caplog.text
+    assert len(paths_of(table.log())) == 7 + 2 + 22
+    newest = max(name for name in table.names() if ".checkpoint." in name)
+    assert int(newest[:20]) >= table.log().latest_version() - 5
+    assert len(table.names()) < 20

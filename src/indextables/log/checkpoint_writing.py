@@ -49,13 +49,13 @@ def write_checkpoint(snapshot: Snapshot, options: Options, clock: Clock) -> Chec
     form = checkpoint_format(snapshot, options)
     store = snapshot.store
     found = _present(store, snapshot.version, form)
-    if found is None:
+    while found is None:
+        state = snapshot.state
         try:
             found = _create(snapshot, options, clock, form)
-        except CorruptLogError:
-            # What the snapshot was built on is damaged: asking it for its files makes it fall back.
-            snapshot.live_paths()
-            found = _create(snapshot, options, clock, form)
+        except (CorruptLogError, NotFoundError) as bad:
+            # What the snapshot was built on is damaged, or another writer's cleanup took it.
+            snapshot.fall_back(state, bad)
     write_hint(store, found, clock)
     return found.checkpoint
 

@@ -86,6 +86,7 @@ class Snapshot:
         self._state = state
         self._lock = threading.RLock()
         self._kept: dict[str, Any] = {}
+        self._rejected: list[object] = []
         self._asked: tuple[frozenset[str], tuple[AddAction, ...]] | None = None
         self._require_readable()
 
@@ -318,32 +319,39 @@ class Snapshot:
         kept = state.memo[_BASE] = tuple(found)
         return kept
 
+    def fall_back(self, state: State, bad: Exception) -> None:
+        """Build this version on other files than `state`, whose checkpoint turned out damaged or gone.
+
+        Raises when there are none.
+        """
+        with self._lock:
+            if self._state is not state:
+                return
+            if state.segment.checkpoint is None:
+                raise bad
+            logger.warning("%s: %s; falling back to what is older", self.store.uri, bad)
+            self._rejected.append(state.segment.checkpoint.identity)
+            try:
+                sound = load_state(self.source, self.version, self._rejected)
+            except CorruptLogError as lost:
+                raise lost from bad
+            if _table_id(sound) != _table_id(state):
+                raise VersionNotFoundError(
+                    f"{self.store.uri}: version {self.version} is gone, the table was made anew; "
+                    "open it again.",
+                    version=self.version, uri=self.store.uri,
+                ) from bad  # fmt: skip
+            self._state = sound
+            self._kept.clear()
+
     def _sound(self, question: Callable[[State], T]) -> T:
         """Ask about the files; a checkpoint that turns out damaged is replaced by what is older."""
-        rejected: list[object] = []
         while True:
             state = self._state
-            checkpoint = state.segment.checkpoint
             try:
                 return question(state)
             except (CorruptLogError, NotFoundError) as bad:
-                if checkpoint is None:
-                    raise
-                logger.warning("%s: %s; falling back to what is older", self.store.uri, bad)
-                rejected.append(checkpoint.identity)
-                try:
-                    sound = load_state(self.source, self.version, rejected)
-                except CorruptLogError as lost:
-                    raise lost from bad
-                if _table_id(sound) != _table_id(state):
-                    raise VersionNotFoundError(
-                        f"{self.store.uri}: version {self.version} is gone, the table was made anew; "
-                        "open it again.",
-                        version=self.version, uri=self.store.uri,
-                    ) from bad  # fmt: skip
-            with self._lock:
-                self._state = sound
-                self._kept.clear()
+                self.fall_back(state, bad)
 
     def _sum(self) -> Totals:
         import pyarrow.compute as pc
