@@ -34,6 +34,12 @@ def test_the_old_files_are_live_again_and_history_stays(table):
     assert table.live(version=2) == ["c.split"]
 
 
+def test_restoring_a_merged_state_says_that_data_changed(table):
+    merged = AddAction(path="m.split", data_change=False, size=1)
+    assert plan_restore([], [merged])[0] == [AddAction(path="m.split", data_change=True, size=1)]
+    assert plan_restore([AddAction(path="m.split", size=1)], [merged]) == ([], [])
+
+
 def test_restoring_can_be_undone(table):
     run_restore(table.handle(), 1)
     run_restore(table.handle(), 2)
