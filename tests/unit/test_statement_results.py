@@ -128,3 +128,33 @@ def test_a_failing_merge_never_fails_the_write(tmp_path, monkeypatch, caplog):
     table = it.Table.create(tmp_path / "t", SCHEMA, options={"mergeOnWrite.enabled": "true"})
     assert table.append(pa.table({"id": [1], "day": ["1"], "message": ["x"]}, SCHEMA)).rows == 1
     assert "somebody was faster" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        lambda table: table.delete("id = 1"),
+        lambda table: table.restore(2),
+        lambda table: table.merge_splits(),
+        lambda table: table.purge(),
+        lambda table: table.checkpoint(),
+        lambda table: table.drop_partitions("day = '1'"),
+        lambda table: table.truncate_history(),
+    ],
+    ids=["delete", "restore", "merge_splits", "purge", "checkpoint", "drop_partitions", "truncate_history"],
+)
+def test_verbs_on_an_older_version_raise_and_on_the_newest_move_the_handle(path, verb):
+    """DESIGN 2: verbs on a Table opened at an old version raise; one that commits moves it to what it wrote."""
+    from indextables.errors import TableError
+
+    with pytest.raises(TableError, match="older version"):
+        verb(it.Table.open(path, version=2))
+    table = it.Table.open(path)
+    verb(table)
+    assert table.version == it.TransactionLog.open(path).latest_version()
+
+
+def test_a_size_can_be_text_or_bytes(path):
+    table = it.Table.open(path)
+    assert table.merge_splits(target_size="1K", dry_run=True).merge_groups == 0
+    assert table.merge_splits(target_size=100 << 20, dry_run=True).merge_groups == 2
