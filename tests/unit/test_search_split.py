@@ -160,7 +160,7 @@ def lines(tmp_path):
     rows = pa.table(
         {
             "id": pa.array(range(70_000), pa.int64()),
-            "message": [" ".join(dice.choices(words, k=5)) for _ in range(69_990)] + ["needle here"] * 10,
+            "message": ["needle here"] * 10 + [" ".join(dice.choices(words, k=5)) for _ in range(69_990)],
             "level": dice.choices(["INFO", "ERROR"], k=70_000),
         }
     )

@@ -28,7 +28,7 @@ from pathlib import Path
 
 import msgspec
 
-from indextables.errors import SplitError
+from indextables.errors import Error, OptionError, SplitError
 from indextables.split.index_spec import IndexSpec
 from indextables.split.layout import (
     Manifest,
@@ -46,6 +46,7 @@ BOOT = "boot_id"
 OPEN_AT_ONCE = 128
 ABANDONED_S = 3600
 """Age at which a half-made entry belongs to a process that is gone."""
+_TRIES = 20
 PAGES, SKELETON = "pages.arrow", "skeleton.thrift"
 _READ = 1 << 20
 
@@ -72,7 +73,14 @@ class IndexCache:
     def __init__(self, directory: str, max_bytes: int) -> None:
         self.directory = directory
         self.max_bytes = max_bytes
-        Path(directory).mkdir(parents=True, exist_ok=True)
+        try:
+            Path(directory).mkdir(parents=True, exist_ok=True)
+        except OSError as failed:
+            raise OptionError(
+                f"the directory {directory} for extracted indexes cannot be made: {failed}. "
+                "Name another one with indexCache.dir.",
+                key="indexCache.dir", value=directory,
+            ) from failed  # fmt: skip
         self._lock = threading.Lock()
         self._making: dict[str, threading.Lock] = {}
         self._open: OrderedDict[str, OpenIndex] = OrderedDict()
@@ -105,6 +113,15 @@ class IndexCache:
         except IndexUnusableError as failed:
             self._damaged[key] = failed
             raise
+        except OSError as failed:
+            if isinstance(failed, Error):
+                raise
+            # No room, no right to write, or a directory that somebody cleans: rows can be scanned meanwhile.
+            raise IndexUnusableError(
+                f"the index inside {source.name} cannot be extracted to {self.directory}: {failed}. "
+                "Make room there, or name another directory with indexCache.dir.",
+                path=source.name,
+            ) from failed
         if opened is None:
             return None
         with self._lock:
@@ -114,18 +131,19 @@ class IndexCache:
         return opened
 
     def _opened(self, source: Source, ref: SplitRef) -> OpenIndex | None:
-        entry = self.entry(source, ref)
-        if not entry.manifest.fields:
-            return None
-        spec = IndexSpec.from_wire(entry.manifest.fields)
-        unsure = frozenset(entry.manifest.unsure)
-        try:
-            return OpenIndex(entry.directory, spec, unsure, entry.manifest.rows)
-        except IndexUnusableError:
-            if Path(entry.directory).exists():
-                raise
-        # Another process made room just now: extract once more.
-        return OpenIndex(self.entry(source, ref).directory, spec, unsure, entry.manifest.rows)
+        for _ in range(_TRIES):
+            entry = self.entry(source, ref)
+            if not entry.manifest.fields:
+                return None
+            spec = IndexSpec.from_wire(entry.manifest.fields)
+            before = _inode(entry.directory)
+            try:
+                return OpenIndex(entry.directory, spec, frozenset(entry.manifest.unsure), entry.manifest.rows)
+            except IndexUnusableError:
+                if before is not None and _inode(entry.directory) == before:
+                    raise
+            # Another process made room just now: extract once more.
+        raise OSError("other processes remove it as soon as it is there; raise indexCache.maxBytes")
 
     def clear(self) -> None:
         """Forget and delete every entry."""
@@ -170,7 +188,8 @@ class IndexCache:
         manifest, bundle = _fetch(source, ref)
         path = Path(self.directory, key)
         made = Path(self.directory, f"making-{uuid.uuid4().hex}")
-        made.mkdir()
+        # Its parent too: what cleans temporary directories may have taken it.
+        made.mkdir(parents=True)
         try:
             for name, file in manifest.files.items():
                 body = bundle[file.offset : file.offset + file.length]
@@ -240,6 +259,14 @@ def _remove(path: Path, directory: str) -> None:
     with contextlib.suppress(OSError):
         path.rename(leaving)
         shutil.rmtree(leaving, ignore_errors=True)
+
+
+def _inode(directory: str) -> int | None:
+    """What tells a directory from a later one of its name; None when it is not there."""
+    try:
+        return Path(directory).stat().st_ino
+    except OSError:
+        return None
 
 
 def _intact(path: Path, manifest: Manifest) -> bool:

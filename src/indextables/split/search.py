@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from indextables.errors import TableError
+from indextables.errors import StorageError, TableError
 from indextables.options import Options
 from indextables.predicate.rows import mask
 from indextables.predicate.tree import Node as Predicate
@@ -154,7 +154,7 @@ class _Search:
             _warn_once(str(damaged))
             self.metrics = replace(self.metrics, damaged=1)
         else:
-            self._open = lambda: open_split(store, ref, self.cache.entry(source, ref))
+            self._open = lambda: self._open_by_entry(store, source)
         self.query = self._on_this_split(query)
         if self.index is not None:
             self.index = self.index.without(_other_settings(self.index.spec, self.query))
@@ -167,6 +167,15 @@ class _Search:
         self.metrics = replace(self.metrics, by_index=int(answered), scanned=int(not answered))
         self.exact = self.index is not None and self.bounds.exact
         self.most = options.search.max_hits
+
+    def _open_by_entry(self, store: Store, source: Source) -> SplitReader:
+        """The split by what the cache holds of it; by its own footer when the cache lost it meanwhile."""
+        try:
+            return open_split(store, self.ref, self.cache.entry(source, self.ref))
+        except (IndexUnusableError, OSError) as failed:
+            if isinstance(failed, StorageError):
+                raise
+            return open_split(store, self.ref)
 
     @property
     def reader(self) -> SplitReader:

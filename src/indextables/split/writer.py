@@ -134,7 +134,7 @@ class SplitWriter:
             write_page_index=True,
             write_page_checksum=True,
             max_rows_per_page=ROWS_PER_PAGE,
-            write_batch_size=ROWS_PER_PAGE,
+            write_batch_size=1024,
             data_page_size=BYTES_PER_PAGE,
             dictionary_pagesize_limit=DICTIONARY_BYTES,
             bloom_filter_options=_bloom_filters(first, self.spec) or None,
