@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -12,10 +13,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from indextables.errors import OptionError
 from indextables.split import index_cache
 from indextables.split.index_cache import IndexCache, cache_for, entry_key
+from indextables.split.reader import forget_readers
 from indextables.split.source import Source
 from indextables.split.tantivy_index import IndexUnusableError
+from indextables.table import Table
 from support.splits import build_split
 
 TEXT = {"indexing.typemap.message": "text"}
@@ -174,3 +178,47 @@ def test_a_temporary_cache_goes_with_its_process():
 def test_a_process_has_one_cache_per_directory(tmp_path):
     assert cache_for(str(tmp_path), 5) is cache_for(str(tmp_path), 6)
     assert cache_for(str(tmp_path), 6).max_bytes == 6
+
+
+def test_a_directory_that_was_cleaned_meanwhile_is_made_again(tmp_path):
+    """What cleans temporary directories does not know that a process still uses them."""
+    built, later = split(tmp_path / "a"), split(tmp_path / "b")
+    cache = IndexCache(str(tmp_path / "c"), 1 << 30)
+    opened(cache, built)
+    shutil.rmtree(tmp_path / "c")
+    assert opened(cache, later).rows == 200
+    assert cache.entry(Source(built.store, built.add.path), built.ref).manifest.rows == 200
+
+
+def test_an_index_that_cannot_be_extracted_is_unusable_for_now_only(tmp_path):
+    built = split(tmp_path)
+    cache = IndexCache(str(tmp_path / "c"), 1 << 30)
+    shutil.rmtree(tmp_path / "c")
+    (tmp_path / "c").write_text("in the way")
+    with pytest.raises(IndexUnusableError, match=r"cannot be extracted to .*indexCache\.dir"):
+        opened(cache, built)
+    (tmp_path / "c").unlink()
+    assert opened(cache, built).rows == 200
+
+
+def test_a_directory_that_cannot_be_made_is_an_error_of_the_option(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(OptionError, match=r"indexCache\.dir"):
+        IndexCache(str(tmp_path / "file" / "c"), 1 << 30)
+
+
+def test_a_search_goes_on_by_scanning_when_the_cache_is_lost_under_it(tmp_path):
+    """The index is derived data: without it the rows themselves answer."""
+    words = pa.table({"id": range(300), "message": [f"word{at} common" for at in range(300)]})
+    cache = tmp_path / "c"
+    options = {**TEXT, "indexCache.dir": str(cache)}
+    table = Table.create(tmp_path / "t", words.schema, options=options)
+    table.append(words)
+    wanted = {"id": [7], "message": ["word7 common"]}
+    assert table.search("word7").read_all().to_pydict() == wanted
+    shutil.rmtree(cache)
+    cache.write_text("in the way")
+    forget_readers()
+    assert table.search("word7").read_all().to_pydict() == wanted
+    table.append(pa.table({"id": [300], "message": ["word7 again"]}))
+    assert sorted(table.search("word7").read_all()["id"].to_pylist()) == [7, 300]
