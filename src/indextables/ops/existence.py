@@ -42,10 +42,14 @@ def sizes_found(
     """The size of every file that exists, by the path the log gave; files that are not there are absent."""
     by_place: dict[str, dict[str, list[str]]] = defaultdict(dict)
     stores: dict[str, Store] = {}
+    home = root.uri
     for path in paths:
-        store, inside = resolve(root, path)
-        stores.setdefault(store.uri, store)
-        by_place[store.uri].setdefault(inside, []).append(path)
+        # Nearly all paths are relative to the table, which their first characters show.
+        plain = ":" not in path and not path.startswith("/")
+        store, inside = (root, path) if plain else resolve(root, path)
+        place = home if plain else store.uri
+        stores.setdefault(place, store)
+        by_place[place].setdefault(inside, []).append(path)
     found: dict[str, int] = {}
     for uri, wanted in by_place.items():
         workers = workers_for(runtime, len(wanted))
