@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from indextables.errors import NotATableError, TableError
+from indextables.errors import LogError, NotATableError, TableError
 from indextables.log.history import Moment
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
@@ -329,7 +329,14 @@ class Table:
         return self._log
 
     def _moved(self, result: T) -> T:
-        self._snapshot = self._log.snapshot(max_staleness_s=0)
+        """Go to the version the verb wrote; one that wrote nothing stays where it is."""
+        done = self._log.last_commit
+        if done is not None and done.written and done.version > self.version:
+            try:
+                self._snapshot = self._log.snapshot(done.version)
+            except LogError:
+                # The commit stands; with the shortest of retentions its version may be gone already.
+                self._snapshot = self._log.snapshot(max_staleness_s=0)
         return result
 
     def _frames(self, method: str) -> Any:

@@ -153,6 +153,8 @@ def known_columns(snapshot: Snapshot, columns: Sequence[str] | None) -> tuple[st
             raise SchemaError(
                 f"there is no column {name!r}; the table has {', '.join(snapshot.schema.names)}", column=name
             )
+        if field.name in found:
+            raise SchemaError(f"column {field.name!r} is asked for twice", column=field.name)
         found.append(field.name)
     return tuple(found)
 
