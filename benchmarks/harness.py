@@ -7,6 +7,7 @@ operation to be timed; what the operation returns (a mapping) is kept as facts.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -117,12 +118,16 @@ def child(target: str, function: str, directory: str) -> dict[str, Any]:
     """What the process of one run does."""
     began = time.perf_counter()
     operation: Operation = getattr(importlib.import_module(f"benchmarks.{target}"), function)(Path(directory))
+    # What the imports left behind is not to be walked by a collection in the middle of the operation.
+    gc.collect()
+    gc.freeze()
     ready = time.perf_counter()
     cpu = time.process_time()
     facts = operation() or {}
     spent = time.process_time() - cpu
     seconds = facts.pop("seconds", None) if isinstance(facts, dict) else None
     done = time.perf_counter()
+    gc.unfreeze()
     return {
         "seconds": done - ready if seconds is None else seconds,
         "import_seconds": ready - began,

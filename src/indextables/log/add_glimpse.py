@@ -6,7 +6,7 @@ one column's bounds decodes just those fields, by a type made for the question.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any
@@ -35,12 +35,13 @@ def glimpse(adds: Sequence[AddAction], leaves: tuple[Leaf, ...]) -> list[list[An
         return None
     if lens.only_paths:
         return [[add.path for add in adds]]
+    sources = [source_of(add) for add in adds]
+    if None in sources:
+        return None
     decode = lens.decoder.decode
     try:
-        lines = [decode(source[0]) for add in adds if (source := source_of(add)) is not None]
-        if len(lines) != len(adds) or any(not lens.suffices(line) for line in lines):
-            return None
-        return [look(lines) for look in lens.looks]
+        lines = [decode(source[0]) for source in sources if source is not None]
+        return lens.look(lines) if lens.suffices(lines) else None
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
 
@@ -74,36 +75,42 @@ class _Lens:
             msgspec.defstruct("StatsGlimpse", [inner])
         )
         self.only_paths = [leaf.column for leaf in leaves] == ["path"]
-        self.looks = [self._look(leaf, shapes) for leaf in leaves]
+        self._leaves = leaves
+        self._shapes = shapes
 
-    def suffices(self, line: Any) -> bool:
-        """Whether nothing asked for has to be looked up in the statistics document."""
-        return line.stats is None or all(getattr(line, column) is not None for column in self._in_stats)
+    def suffices(self, lines: Sequence[Any]) -> bool:
+        """Whether nothing asked for has to be looked up in the statistics documents."""
+        absent = any(None in map(attrgetter(column), lines) for column in self._in_stats)
+        return not absent or all(line.stats is None for line in lines)
 
-    def _look(self, leaf: Leaf, shapes: dict[str, dict[str, str]]) -> Callable[[list[Any]], list[Any]]:
+    def look(self, lines: Sequence[Any]) -> list[list[Any]]:
+        """One list of values per leaf."""
+        found: dict[tuple[str, str | None], list[Any]] = {}
+        for leaf in self._leaves:
+            if leaf.column != "null_count":
+                found[leaf.column, leaf.child] = self._values(leaf, list(map(attrgetter(leaf.column), lines)))
+        for leaf in self._leaves:
+            if leaf.column == "null_count":
+                bounds = [found[name, leaf.child] for name in ("min", "max")] if leaf.spare else []
+                if bounds and any(None not in values for values in bounds):
+                    # Every add has a bound, so nobody asks for this.
+                    found["null_count", leaf.child] = [None] * len(lines)
+                else:
+                    found["null_count", leaf.child] = self._values(
+                        leaf, [self._counts(line) for line in lines]
+                    )
+        return [found[leaf.column, leaf.child] for leaf in self._leaves]
+
+    def _values(self, leaf: Leaf, parents: list[Any]) -> list[Any]:
         if leaf.child is None:
-            plain = attrgetter(leaf.column)
-            return lambda lines: [plain(line) for line in lines]
-        child = attrgetter(shapes[leaf.column][leaf.child])
-        if leaf.column == "null_count" and leaf.spare:
-            bounds = [attrgetter(name) for name in ("min", "max")], attrgetter(shapes["min"][leaf.child])
-            return lambda lines: [_of(child, self._spare(line, *bounds)) for line in lines]
-        if leaf.column == "null_count":
-            return lambda lines: [_of(child, self._counts(line)) for line in lines]
-        parent = attrgetter(leaf.column)
-        return lambda lines: [_of(child, parent(line)) for line in lines]
-
-    def _spare(self, line: Any, parents: Sequence[attrgetter[Any]], child: attrgetter[Any]) -> Any:
-        """The null counts of an add without bounds; of any other nobody asks."""
-        bounded = any(_of(child, parent(line)) is not None for parent in parents)
-        return None if bounded else self._counts(line)
+            return parents
+        child = attrgetter(self._shapes[leaf.column][leaf.child])
+        if None in parents:
+            return [None if parent is None else child(parent) for parent in parents]
+        return list(map(child, parents))
 
     def _counts(self, line: Any) -> Any:
         return None if not line.stats else getattr(self._stats.decode(line.stats), IN_STATS["null_count"])
-
-
-def _of(child: attrgetter[Any], struct: Any) -> Any:
-    return None if struct is None else child(struct)
 
 
 def _struct(shape: dict[str, str], kind: Any) -> Any:

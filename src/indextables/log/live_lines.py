@@ -21,6 +21,8 @@ from indextables.log.add_lines import (
 )
 from indextables.log.checkpoint import open_checkpoint
 from indextables.log.snapshot import Snapshot
+from indextables.model.actions import AddAction
+from indextables.model.lines import source_of
 from indextables.model.stats import truncate_add
 from indextables.options import Options
 
@@ -61,9 +63,15 @@ def _recent(snapshot: Snapshot) -> _Recent:
     tail = snapshot.state.tail
     adds = sorted(tail.adds.values(), key=lambda add: add.path.encode())
     touched = pa.array([*(add.path for add in adds), *map(str, tail.removed)], pa.string())
-    chunk = join_lines([encode_add(add) for add in adds])
+    chunk = join_lines([_line(add) for add in adds])
     lines = line_array(chunk, "the log's tail") if adds else pa.array([], pa.binary())
     return _Recent([add.path.encode() for add in adds], lines, touched)
+
+
+def _line(add: AddAction) -> bytes:
+    """The text of an add as its commit has it, where nobody has looked into it yet."""
+    source = source_of(add)
+    return encode_add(add) if source is None else bytes(source[0])
 
 
 def _merge(
