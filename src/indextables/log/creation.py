@@ -106,4 +106,4 @@ def _names(columns: Sequence[str]) -> str:
 
 
 def _columns(schema: pa.Schema) -> str:
-    return ", ".join(f"{item.name} {item.type}" for item in schema)
+    return ", ".join(f"{item.name} {item.type}{'' if item.nullable else ' not null'}" for item in schema)

@@ -91,6 +91,8 @@ class LogHandle:
             raise OptionError("give a version or as_of, not both")
         if as_of is not None:
             version = version_at(self._timeline(), as_of, self.options.search.time_zone, self.uri)
+        if isinstance(version, bool) or not isinstance(version, (int, type(None))):
+            raise OptionError(f"version={version!r} is not the number of a version", value=repr(version))
         return self._newest(max_staleness_s) if version is None else self._at(version)
 
     def exists(self) -> bool:

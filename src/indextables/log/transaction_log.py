@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from indextables.errors import OptionError
 from indextables.log import changes
 from indextables.log.caching import NEWS
 from indextables.log.commit import CommitPlan, Committed, Rule, run_commit
@@ -25,6 +26,8 @@ from indextables.model.actions import Action, AddAction, SkipAction, TxnAction
 from indextables.options import RetentionOptions
 
 logger = logging.getLogger(__name__)
+
+_LONGEST_COOLDOWN_H = 24 * 366 * 1000
 
 
 class TransactionLog(LogHandle):
@@ -147,6 +150,8 @@ class TransactionLog(LogHandle):
     ) -> int:
         """Leave a file alone for a while; it stays live and readable."""
         hours = self.options.stats.skip_cooldown_hours if cooldown_hours is None else cooldown_hours
+        if not 0 <= hours <= _LONGEST_COOLDOWN_H:
+            raise OptionError(f"cooldown_hours={hours} is not a number of hours", value=str(hours))
 
         def build(base: Snapshot) -> Sequence[Action]:
             known, now_ms = base.skips.get(path), self.runtime.clock.now_ms()

@@ -38,21 +38,20 @@ class DropPlan:
         return len({tuple(sorted(add.partition_values.items())) for add in self.adds})
 
 
-def require_partition_condition(where: Any, snapshot: Snapshot) -> Node:
-    """The condition as a tree; it is an error if it needs anything but partition columns."""
+def require_partition_condition(where: Any, snapshot: Snapshot, advice: str = "") -> Node:
+    """The condition as a tree; an error, ending in the advice, if it needs anything but partition columns."""
     node = as_node(where, snapshot.schema, snapshot.options.search.time_zone)
     if node is None:
         raise PredicateError("a condition on partition columns is needed, such as WHERE day = '2024-01-01'")
     if not snapshot.partition_columns:
         raise PredicateError(
-            f"{snapshot.store.uri} is not partitioned, so no partitions can be chosen. "
-            "DELETE FROM INDEXTABLES removes rows by any condition."
+            f"{snapshot.store.uri} is not partitioned, so no partitions can be chosen.{advice}"
         )
     others = sorted(columns_needed(node, snapshot.partition_columns).statistics)
     if others:
         raise PredicateError(
             f"{', '.join(others)} cannot be used to choose partitions; the partition columns are "
-            f"{', '.join(snapshot.partition_columns)}. DELETE FROM INDEXTABLES takes any condition.",
+            f"{', '.join(snapshot.partition_columns)}.{advice}",
             columns=others,
         )
     return node
@@ -88,7 +87,7 @@ def removal(add: AddAction, now_ms: int, *, data_change: bool = True) -> RemoveA
 def run_drop_partitions(log: TransactionLog, where: Any) -> DropPartitionsResult:
     """Remove every split of the chosen partitions in one commit."""
     snapshot = log.snapshot(max_staleness_s=0)
-    node = require_partition_condition(where, snapshot)
+    node = require_partition_condition(where, snapshot, " DELETE FROM INDEXTABLES takes any condition.")
     plan = DropPlan(tuple(snapshot.adds(matching_paths(snapshot, node))))
     size = sum(add.size for add in plan.adds)
     if not plan.adds:

@@ -151,6 +151,12 @@ def _bucket(kind: Kind, scheme: str, rest: str, *, text: str) -> Location:
             if scheme[0] in "aw"
             else f"{scheme}://bucket"
         )
+        if at and ":" in bucket:
+            # What stands before the @ is a key and its secret: it must not be repeated in a message.
+            raise StorageError(
+                f"An address {scheme}://...@{host} carries credentials. Write it as {form}/path and give "
+                "them as options, or leave them to the environment."
+            )
         raise StorageError(f"{text!r} is not complete. Write it as {form}/path.", uri=text)
     key = _key(path, text=text)
     if kind == "azure" and host:
