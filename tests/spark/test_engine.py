@@ -56,8 +56,7 @@ def test_the_golden_tables_replay_on_the_cluster(spark):
             ((path, dv, size, count) for path, dv, size, _, count in state["files"]), key=str
         )
         snapshots = [snapshot] if snapshot.segment.checkpoint or row["n_files"] else []
-        for name in (path / "_delta_log").glob("[0-9]*.checkpoint*"):
-            version = int(name.name[:20])
+        for version in {int(name.name[:20]) for name in (path / "_delta_log").glob("[0-9]*.checkpoint*")}:
             if version != snapshot.version and str(version) in state["versions"]:
                 older = open_snapshot(path, version=version, options=OPTIONS)
                 files = older.plan(columns=["dv", "size", "num_records"], engine="reference").files

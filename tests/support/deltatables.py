@@ -228,7 +228,7 @@ class DeltaLog:
         names = only or tuple(types)
         table = pa.table({name: pa.array([row.get(name) for row in rows], types[name]) for name in names})
         buffer = io.BytesIO()
-        pq.write_table(table, buffer, row_group_size=7)
+        pq.write_table(table, buffer, row_group_size=max(7, len(rows) // 8))
         self.store.put(path, buffer.getvalue())
         return len(buffer.getvalue())
 
