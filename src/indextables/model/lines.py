@@ -73,6 +73,18 @@ def source_of(action: Action) -> Source | None:
         return None if known is None else known(action)
 
 
+def _whole(key: str, source: Source) -> Action | None:
+    raw, name, version, number = source
+    try:
+        return action_from_wire(key, msgspec.json.decode(raw))
+    except CorruptLogError as bad:
+        raise CorruptLogError(
+            f"line {number} of {name} (version {version}) cannot be read: {bad.message}. "
+            "Restore the file from a backup, or rebuild the log with REPAIR.",
+            file=name, version=version, line=number,
+        ) from bad  # fmt: skip
+
+
 def _unread(kind: type[Any], key: str) -> Callable[[str, Source], Any]:
     """Make the class of actions of a kind that nobody has looked into, and the function that builds one.
 
@@ -84,22 +96,12 @@ def _unread(kind: type[Any], key: str) -> Callable[[str, Source], Any]:
 
     def read(action: Any) -> None:
         with _READING:
-            if type(action) is not kind:
-                fill(action)
-
-    def fill(action: Any) -> None:
-        raw, name, version, number = source(action)
-        try:
-            whole = action_from_wire(key, msgspec.json.decode(raw))
-        except CorruptLogError as bad:
-            raise CorruptLogError(
-                f"line {number} of {name} (version {version}) cannot be read: {bad.message}. "
-                "Restore the file from a backup, or rebuild the log with REPAIR.",
-                file=name, version=version, line=number,
-            ) from bad  # fmt: skip
-        for slot, descriptor in slots.items():
-            descriptor.__set__(action, getattr(whole, slot))
-        object.__setattr__(action, "__class__", kind)
+            if type(action) is kind:
+                return
+            whole = _whole(key, source(action))
+            for slot, descriptor in slots.items():
+                descriptor.__set__(action, getattr(whole, slot))
+            object.__setattr__(action, "__class__", kind)
 
     class Unread(kind):  # type: ignore[misc]
         __slots__ = ()
