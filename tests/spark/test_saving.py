@@ -125,6 +125,22 @@ def test_replace_where_replaces_those_rows_only(spark: SparkSession, table: Path
     assert fingerprint(table) == before
 
 
+def test_conditions_are_read_in_the_zone_of_the_session(spark: SparkSession, tmp_path: Path) -> None:
+    """H11: the same text means another instant in another zone, for replaceWhere, DELETE and search alike."""
+    frame = spark.sql("SELECT id, timestamp_micros(id * 3600000000) AS ts FROM range(10)")
+    save(frame, tmp_path / "t")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        condition = "ts < TIMESTAMP '1970-01-01 10:00:00'"
+        assert sorted(row.id for row in frame.filter(condition).collect()) == [0]
+        save(frame.filter("false"), tmp_path / "t", "overwrite", replaceWhere=condition)
+        assert ids(spark, tmp_path / "t") == list(range(1, 10))
+        spark.sql(f"DELETE FROM INDEXTABLES '{tmp_path / 't'}' WHERE ts < TIMESTAMP '1970-01-01 12:00:00'")
+        assert ids(spark, tmp_path / "t") == list(range(3, 10))
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
 def test_dynamic_overwrite_replaces_the_partitions_it_writes(spark: SparkSession, table: Path) -> None:
     save(rows(spark, range(200, 201), p="2"), table, "overwrite", partitionOverwriteMode="dynamic")
     assert ids(spark, table) == [0, 1, 3, 4, 6, 7, 200]

@@ -133,12 +133,16 @@ def _known(layer: Mapping[str, str]) -> dict[str, str]:
 
 
 def session_layers(spark: Any, path: str | None) -> tuple[dict[str, str], dict[str, str]]:
-    """The session's and the Hadoop configuration's keys that concern us; Connect shows only the first."""
+    """The session's and the Hadoop configuration's keys that concern us; Connect shows only the first.
+
+    Where nobody says otherwise, times without an offset are read in the zone of the session.
+    """
+    zone = {f"{PREFIX}timeZone": session_zone(spark)}
     if is_connect(spark):
-        return _ours(spark.conf.getAll), {}
+        return _ours(spark.conf.getAll), zone
     session = _ours(java_map(spark, spark._jsparkSession.conf().getAllAsJava()))
     configuration = spark._jsparkSession.sessionState().newHadoopConf()
-    hadoop = _prefixed(spark, configuration, PREFIX)
+    hadoop = {**zone, **_prefixed(spark, configuration, PREFIX)}
     scheme = (path or "").partition(":")[0].lower() if "://" in (path or "") else ""
     for prefix in _HADOOP_PREFIXES.get(scheme, ()):
         hadoop.update(_prefixed(spark, configuration, prefix))
