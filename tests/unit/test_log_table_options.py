@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
+from indextables.errors import OptionError
+from indextables.log.commit import CommitPlan, Rule
+from indextables.log.transaction_log import TransactionLog
+from indextables.table import Table
 from support.builder import LogBuilder, commit_path
+
+
+def set_unchecked(log, key, value):
+    """Set a property as another writer may: without a look at its value."""
+
+    def build(base):
+        return [replace(base.metadata, configuration={**base.metadata.configuration, key: value})]
+
+    log.commit(CommitPlan("SET PROPERTIES", Rule.APPEND, build))
 
 
 @pytest.fixture
@@ -37,8 +52,26 @@ def test_an_option_wins_over_a_property(builder):
 
 
 def test_a_property_with_a_bad_value_is_a_warning(builder, caplog):
-    builder.log().update_properties({"spark.indextables.checkpoint.interval": "often"})
+    set_unchecked(builder.log(), "spark.indextables.checkpoint.interval", "often")
     with caplog.at_level(logging.WARNING):
         assert builder.log().snapshot().settings.checkpoint.interval == 10
     assert "often" in caplog.text
     builder.append("still works")
+
+
+def test_a_property_whose_value_nobody_could_use_is_refused_when_it_is_set():
+    """Refused, it cannot surprise whoever writes next; other keys may hold anything."""
+    log = LogBuilder().create().log()
+    with pytest.raises(OptionError, match=r"checkpoint\.interval is 'abc'"):
+        log.update_properties({"checkpoint.interval": "abc"})
+    assert log.latest_version() == 0
+    assert log.update_properties({"owner": "abc", "checkpoint.interval": "7"}) == 1
+
+
+def test_a_bad_property_of_another_writer_keeps_nobody_from_reading_and_searching(tmp_path):
+    rows = pa.table({"message": ["hello world", "good bye"]})
+    table = Table.create(tmp_path / "t", rows.schema, options={"indexing.typemap.message": "text"})
+    table.append(rows)
+    set_unchecked(TransactionLog.open(tmp_path / "t"), "spark.indextables.checkpoint.interval", "abc")
+    assert Table.open(tmp_path / "t").search("hello").read_all().num_rows == 1
+    assert Table.open(tmp_path / "t").count("message LIKE 'good%'") == 1

@@ -33,8 +33,12 @@ _LONGEST_COOLDOWN_H = 24 * 366 * 1000
 class TransactionLog(LogHandle):
     """One table's log. Safe to use from several threads."""
 
-    last_commit: Committed | None = None
-    """What became of the last commit through this handle: version, attempts, conflicts."""
+    _last_commit: Committed | None = None
+
+    @property
+    def last_commit(self) -> Committed | None:
+        """What became of the last commit through this handle: version, attempts, conflicts."""
+        return self._last_commit
 
     # Writing
 
@@ -111,7 +115,7 @@ class TransactionLog(LogHandle):
     def commit(self, plan: CommitPlan) -> Committed:
         """Carry a plan out, then write a checkpoint and clean up where that is due."""
         done, after = run_commit(plan, lambda: self._newest(0))
-        self.last_commit = replace(done, actions=())
+        self._last_commit = replace(done, actions=())
         if done.written:
             self._adopt(after, NEWS.announce(self.uri))
             self._tidy(after)

@@ -100,12 +100,13 @@ def effective(snapshot: Snapshot, options: Options | None) -> Options:
 
 def settings_of(snapshot: Snapshot) -> IndexSpec:
     """The index settings the table has."""
-    return from_options(Options.of(None, table=snapshot.metadata.configuration), snapshot.schema)
+    # Only these: a bad value of another property must not keep anybody from searching.
+    return from_options(Options.of(None, table=_indexing(snapshot.metadata.configuration)), snapshot.schema)
 
 
 def settings_for_write(snapshot: Snapshot, schema: pa.Schema, options: Options) -> IndexSpec:
     """The table's settings with those a write brings for further columns."""
-    table = snapshot.metadata.configuration
+    table = _indexing(snapshot.metadata.configuration)
     known = settings_of(snapshot)
     explicit = Options.of(_indexing(options.explicit))
     # Another kind is found first: what the table says of a text's words would not fit it.

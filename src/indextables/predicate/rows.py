@@ -42,7 +42,8 @@ from indextables.predicate.tree import (
 )
 
 _CHAR = re.compile(r"char\((\d+)\)\Z")
-_NULL = pa.scalar(None, pa.bool_())
+# Taken out of an array: making a scalar from a Python value loads pandas.
+_NULL = pa.nulls(1, pa.bool_())[0]
 _MATCHES = {"startswith": pc.starts_with, "endswith": pc.ends_with, "contains": pc.match_substring}
 
 
