@@ -26,7 +26,7 @@ from indextables.split.source import Range, Source
 from indextables.split.thrift import BINARY, I32, I64, LIST, STRUCT, Struct, decode, encode
 
 MAGIC = b"PAR1"
-SMALL_READ = 1 << 20
+SMALL_READ = 4 << 20
 """Bytes below which decoding on one thread is quicker than starting several."""
 
 
