@@ -263,10 +263,13 @@ class IndexingOptions:
 
 COLUMN_KEYS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        "indexing.typemap.": ("typemap", "Index type of a column: text, string, json or ip."),
+        "indexing.typemap.": (
+            "typemap",
+            "Index type of a column: text, string, json or ip; or `indexing.typemap.<type>` with a list of columns.",
+        ),
         "indexing.tokenizer.": (
             "tokenizer",
-            "Tokenizer of a text column: default, raw, en_stem, whitespace.",
+            "Tokenizer of a text column: default, raw, en_stem, whitespace, compact_ids.",
         ),
         "indexing.indexrecordoption.": (
             "record_option",
