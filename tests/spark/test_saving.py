@@ -302,3 +302,13 @@ def test_what_a_table_cannot_store_is_refused_before_anything_is_written(
         finally:
             spark.conf.unset("spark.sql.caseSensitive")
     assert not (tmp_path / "t").exists()
+
+
+def test_a_table_deleted_and_saved_again_is_new(spark: SparkSession, table: Path) -> None:
+    """F4 for a writer: what the session remembers of the old table does not count."""
+    import shutil
+
+    assert ids(spark, table) == list(range(9))
+    shutil.rmtree(table)
+    save(spark.range(2), table)
+    assert ids(spark, table) == [0, 1]

@@ -183,4 +183,3 @@ def _scala_names(spark: Any, option: Any) -> tuple[str, ...] | None:
         return None
     converters = spark.sparkContext._jvm.scala.jdk.javaapi.CollectionConverters
     return tuple(str(name) for name in converters.asJava(option.get()))
-

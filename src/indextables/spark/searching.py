@@ -234,9 +234,8 @@ def _hits(task: SearchTask) -> Iterator[pa.RecordBatch]:
     store, options = open_store(task.store), Options.of(task.options)
     for ref in task.refs:
         rows = hits_split(store, ref, task.query, task.schema, options=options)
-        names = pa.array([ref.path.rpartition("/")[2]], pa.string()).take(
-            pa.array([0] * len(rows), pa.int8())
-        )
+        name = ref.path.rpartition("/")[2] if task.by_name else ref.path
+        names = pa.array([name], pa.string()).take(pa.array([0] * len(rows), pa.int8()))
         yield pa.RecordBatch.from_arrays([names, rows], names=[FILE, ROW])
 
 

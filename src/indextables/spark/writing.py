@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from indextables.errors import OptionError, SchemaError, TableError
+from indextables.errors import NotATableError, OptionError, SchemaError, TableError
 from indextables.log.commit import CommitPlan
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
@@ -61,7 +61,7 @@ def save_frame(spark: Any, frame: Any, request: WriteRequest) -> WriteResult | N
     settings = settings_for(spark, request.options, WRITE_KEYS, request.path)
     log = open_log(spark, request.path, settings.table)
     order = _order(spark, request, settings)
-    snapshot = log.snapshot(max_staleness_s=0) if log.exists() else None
+    snapshot = _newest(log)
     if snapshot is None:
         return _save_new(spark, frame, log, settings, order)
     if order.mode == "error":
@@ -87,6 +87,14 @@ def save_frame(spark: Any, frame: Any, request: WriteRequest) -> WriteResult | N
         replace(order, expected=reads if order.expected is None else order.expected),
     )
     return _finish(log, commit, built, job.resolved())
+
+
+def _newest(log: TransactionLog) -> Snapshot | None:
+    """The table as it is now; None when there is none."""
+    try:
+        return log.snapshot(max_staleness_s=0)
+    except NotATableError:
+        return None
 
 
 def insert_frame(
