@@ -8,6 +8,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+
 from indextables.model.truncation import MARKER
 from indextables.predicate.parse import as_node
 from indextables.predicate.prune import prune_table
