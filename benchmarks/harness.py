@@ -172,9 +172,18 @@ def save(
     results.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({"machine": facts, "rows": merged}, indent=1) + "\n")
     goals = target.goals(merged) if target.goals else []
-    text = [f"# {target.name}", "", *render(target, merged), "", *(f"- {line}" for line in goals)]
+    text = [f"# {target.name}", "", _circumstances(facts), "", *render(target, merged), ""]
+    text += [f"- {line}" for line in goals]
     (results / f"{target.name}.md").write_text("\n".join(text).rstrip() + "\n")
     return merged
+
+
+def _circumstances(facts: Mapping[str, Any]) -> str:
+    """On what the last run was made, and whether its wall times mean anything."""
+    load, cores = facts["load_before"], facts["cores"]
+    said = f"{facts['system']}, {cores} cores, {facts['memory_gib']} GiB; load {load} before the run."
+    busy = " The machine was busy: compare CPU seconds, not wall time." if load > cores / 2 else ""
+    return said + busy
 
 
 def render(target: Target, rows: Sequence[Mapping[str, Any]]) -> list[str]:
