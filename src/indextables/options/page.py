@@ -42,7 +42,8 @@ def markdown() -> str:
         lines.append(f"| `{prefix}<column>` | | text | {doc} |")
     lines += [
         "",
-        "Keys that begin with `aws_`, `azure_`, `google_`, `fs.`, `s3_`, `client_` or `storage.` configure the object store.",
+        "Keys that begin with `aws_`, `azure_`, `google_`, `fs.`, `s3_`, `client_` or `storage.`",
+        "configure the object store.",
         "",
     ]
     return "\n".join(lines)
