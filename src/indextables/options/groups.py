@@ -265,7 +265,7 @@ COLUMN_KEYS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "indexing.typemap.": (
             "typemap",
-            "Index type of a column: text, string, json or ip; `indexing.typemap.<type>` takes a list of columns.",
+            "Index type of a column: text, string, json, ip; `indexing.typemap.<type>` takes a column list.",
         ),
         "indexing.tokenizer.": (
             "tokenizer",
