@@ -21,11 +21,9 @@ from indextables.cli.tour import Tour
 
 def run_demo(rows: int, directory: str | None, spark: bool | None) -> None:
     """Run the tour in a directory that is removed afterwards, or in one that is kept."""
-    # The damage of the last step is part of the show.
-    logging.getLogger("indextables").setLevel(logging.CRITICAL)
     console = Console(highlight=False)
     began = time.perf_counter()
-    with _place(directory) as root:
+    with _quiet(), _place(directory) as root:
         if root.exists() and any(root.iterdir()):
             console.print(f"{root} is not empty; choose another --dir.", style="red")
             raise SystemExit(1)
@@ -35,6 +33,18 @@ def run_demo(rows: int, directory: str | None, spark: bool | None) -> None:
             tour_spark(tour)
         kept = f" The table is in {root}." if directory else ""
         console.print(f"\nDone in {time.perf_counter() - began:.0f} s.{kept}")
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """No warnings meanwhile: the damage of the last step is part of the show."""
+    logger = logging.getLogger("indextables")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 @contextlib.contextmanager
