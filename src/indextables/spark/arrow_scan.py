@@ -53,7 +53,7 @@ def arrow_frame(
     if numbered:
         schema = schema.add(FILE, StringType(), False).add(ROW, LongType(), False)
     root, table = snapshot.store.spec(), snapshot.metadata.schema_string
-    tasks = shared_out(files, default_width(spark), lambda file: file.ref.size or 0)
+    tasks = shared_out(files, default_width(spark) * _TASKS_PER_CORE, lambda file: file.ref.size or 0)
 
     def run(task: tuple[FileToRead, ...]) -> Iterator[pa.RecordBatch]:
         return read_files(task, table, options, root, wanted, numbered=numbered)
@@ -124,12 +124,12 @@ def frame_of_tasks(
     return spark.range(0, len(work), 1, len(work)).mapInArrow(of_partition, schema)
 
 
-def shared_out(items: Sequence[T], width: int, size: Callable[[T], int]) -> list[tuple[T, ...]]:
-    """Items in as many groups as keep every core busy, or more where they are large; order is kept."""
+def shared_out(items: Sequence[T], least: int, size: Callable[[T], int]) -> list[tuple[T, ...]]:
+    """Items in so many groups, or more where they are large; order is kept."""
     if not items:
         return []
     total = sum(size(item) for item in items)
-    count = min(len(items), max(width * _TASKS_PER_CORE, total // _TASK_BYTES))
+    count = min(len(items), max(least, total // _TASK_BYTES))
     step, rest = divmod(len(items), count)
     groups, at = [], 0
     for number in range(count):

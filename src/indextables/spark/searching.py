@@ -204,6 +204,7 @@ class _Found:
 
 
 def _grouped(spark: Any, whole: SearchTask) -> list[SearchTask]:
+    # Looking into an index takes milliseconds and starting a task tens of them: one task per core.
     groups = shared_out(whole.refs, default_width(spark), lambda ref: ref.index_length or 0)
     return [replace(whole, refs=group) for group in groups]
 
