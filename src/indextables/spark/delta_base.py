@@ -3,7 +3,7 @@
 Columns have the files() form: paths decoded, partition values and statistics
 typed under logical names. Statistics come from `stats_parsed` where the
 checkpoint has it, else from the JSON text; Spark computes only what a query
-looks at. The raw `add` stays beside them, for the rows that are collected.
+looks at. The raw fields stay beside them, for the rows that are collected.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from indextables.model.fields import schema_to_json
 from indextables.storage.store import Store, resolve
 
 ADD = "add"
+_DOCUMENT = "__stats"
+Names = frozenset[str] | None
 _STRINGS = T.MapType(T.StringType(), T.StringType())
 _VECTOR = T.StructType(
     [
@@ -72,8 +74,13 @@ class Statistics:
         return found.cast(kind)
 
 
-def checkpoint_frame(spark: Any, store: Store, pieces: Sequence[AddRows], columns: DeltaColumns) -> DataFrame:
-    """Every add of these files, in the files() form, with the raw `add` beside it."""
+def checkpoint_frame(
+    spark: Any, store: Store, pieces: Sequence[AddRows], columns: DeltaColumns, statistics: Names = None
+) -> DataFrame:
+    """Every add of these files, in the files() form, with its raw fields beside it.
+
+    Minima, maxima and null counts are those of the named columns, of all when None.
+    """
     kinds = {piece.path: piece.add for piece in pieces}
     parsed = _parsed_type(list(kinds.values()), columns)
     fields = [*_ADD_FIELDS, *([] if parsed is None else [T.StructField("stats_parsed", parsed)])]
@@ -84,30 +91,32 @@ def checkpoint_frame(spark: Any, store: Store, pieces: Sequence[AddRows], column
     )  # fmt: skip
     # Names of log files are plain, but the table's own directory may hold characters of a glob.
     raw = reader.option("__globPaths__", "false").parquet(*(_spark_uri(store, path) for path in kinds))
-    return files_frame(raw.where(F.col("add.path").isNotNull()), columns, parsed)
+    return files_frame(raw.where(F.col("add.path").isNotNull()), columns, parsed, statistics)
 
 
-def files_frame(raw: DataFrame, columns: DeltaColumns, parsed: T.StructType | None) -> DataFrame:
-    """Lay a frame with a raw `add` column out in the files() form."""
-    add = F.col(ADD)
-    if parsed is not None:
-        known = Statistics(add["stats_parsed"], parsed)
-    else:
-        # from_json keeps only the fields that are looked at; the rest is skipped while parsing.
-        document = F.from_json(add["stats"], text_schema(columns), {"timeZone": "UTC"})
-        known = Statistics(document, None)
-    leaves = [leaf for leaf in columns.leaves.values() if leaf.logical[0] not in columns.partition_columns]
+def files_frame(
+    raw: DataFrame, columns: DeltaColumns, parsed: T.StructType | None, statistics: Names = None
+) -> DataFrame:
+    """Lay a frame with a raw `add` column out in the files() form, its fields beside it."""
+    leaves = _leaves(columns, statistics)
+    # Columns of their own, not fields of a struct: what a query does not use is then not even read,
+    # and a document is parsed once, for what the schema names in it.
+    flat = [F.col(ADD)[name].alias(raw_column(name)) for name in _field_names(raw)]
+    document = F.from_json(F.col(ADD)["stats"], text_schema(leaves), {"timeZone": "UTC"})
+    source = raw.select(*flat) if parsed is not None else raw.select(*flat, document.alias(_DOCUMENT))
+    known = Statistics(F.col(raw_column("stats_parsed") if parsed is not None else _DOCUMENT), parsed)
+    add = {name: F.col(raw_column(name)) for name in _field_names(raw)}
     partitions = [
         typed_partition(add["partitionValues"].getItem(physical), columns.schema.field(name).type).alias(name)
         for name, physical in columns.physical_partitions().items()
     ]
-    return raw.select(
+    return source.select(
         decoded_path(add["path"]).alias("path"),
         vector_id(add["deletionVector"]).alias("dv"),
         add["size"].alias("size"),
         F.timestamp_millis(add["modificationTime"]).alias("modification_time"),
         known.leaf(("numRecords",), T.LongType()).alias("num_records"),
-        (F.struct(*partitions) if partitions else F.lit(None).cast("struct<>")).alias("partition_values"),
+        _struct(partitions).alias("partition_values"),
         _struct([_bound(known, leaf, upper=False) for leaf in leaves]).alias("min"),
         _struct([_bound(known, leaf, upper=True) for leaf in leaves]).alias("max"),
         _struct([_null_count(known, leaf) for leaf in leaves]).alias("null_count"),
@@ -115,8 +124,19 @@ def files_frame(raw: DataFrame, columns: DeltaColumns, parsed: T.StructType | No
         add["dataChange"].alias("data_change"),
         add["tags"].alias("tags"),
         _vector(add["deletionVector"]).alias("deletion_vector"),
-        add,
+        *add.values(),
     )
+
+
+def raw_column(name: str) -> str:
+    """Name of the column that holds a field of `add` as it was written."""
+    return f"raw_{name}"
+
+
+def _field_names(raw: DataFrame) -> list[str]:
+    kind = raw.schema[ADD].dataType
+    assert isinstance(kind, T.StructType)
+    return list(kind.names)
 
 
 def decoded_path(path: Column) -> Column:
@@ -149,7 +169,7 @@ def partitions_known(columns: DeltaColumns) -> Column | None:
     """Whether every partition value of a file could be read."""
     known = None
     for name, physical in columns.physical_partitions().items():
-        text = F.col(ADD)["partitionValues"].getItem(physical)
+        text = F.col(raw_column("partitionValues")).getItem(physical)
         lost = F.coalesce(text != F.lit(""), F.lit(False)) & F.col("partition_values")[name].isNull()
         known = ~lost if known is None else known & ~lost
     return known
@@ -161,9 +181,8 @@ def spark_type(kind: pa.DataType) -> T.DataType:
     return T.StructType.fromJson(document)["x"].dataType
 
 
-def text_schema(columns: DeltaColumns) -> T.StructType:
-    """Shape of the JSON statistics of a table, by physical names."""
-    leaves = [leaf for leaf in columns.leaves.values() if leaf.logical[0] not in columns.partition_columns]
+def text_schema(leaves: Sequence[Leaf]) -> T.StructType:
+    """Shape of the JSON statistics of some columns, by physical names."""
     bounds = [(leaf.physical, spark_type(leaf.type)) for leaf in leaves if leaf.comparable]
     counts = [(leaf.physical, T.LongType()) for leaf in leaves]
     return T.StructType(
@@ -175,6 +194,10 @@ def text_schema(columns: DeltaColumns) -> T.StructType:
             T.StructField("nullCount", _nested(counts)),
         ]
     )
+
+
+def _leaves(columns: DeltaColumns, names: Names) -> list[Leaf]:
+    return [leaf for leaf in columns.wanted(names) if leaf.logical[0] not in columns.partition_columns]
 
 
 def _nested(leaves: Sequence[tuple[Sequence[str], T.DataType]]) -> T.StructType:

@@ -106,29 +106,40 @@ class SparkEngine:
             shared = request.memo.get(_MEMO)
             if isinstance(shared, _Shared) and shared.covers(key, request):
                 return shared.again()
-            columns = _native_columns(request)
+            columns = _frame_columns(request)
             made = self._live(request, columns)
             if made is not None:
                 request.memo[_MEMO] = _Shared(key, columns, made)
             return made
 
-    def _live(self, request: ReplayRequest, columns: frozenset[str]) -> Live | None:
+    def whole(self, request: ReplayRequest) -> Live | None:
+        """The same with every column and statistic, for a frame whose questions are not known yet."""
+        if request.segment.checkpoint is None:
+            return None
+        every = None if isinstance(request, DeltaRequest) else _frame_columns(request)
+        return self._live(request, every)
+
+    def _live(self, request: ReplayRequest, columns: frozenset[str] | None) -> Live | None:
         checkpoint = request.segment.checkpoint
         assert checkpoint is not None
         if isinstance(request, DeltaRequest):
             pieces, inline = checkpoint_pieces(request)
             frame = None
             if pieces:
-                frame = delta_base.checkpoint_frame(self._spark, request.store, pieces, request.delta)
+                frame = delta_base.checkpoint_frame(
+                    self._spark, request.store, pieces, request.delta, columns
+                )
             if inline.num_rows:
-                small = self._delta_frame(inline, request)
+                small = self._delta_frame(inline, request, columns)
                 frame = small if frame is None else frame.unionByName(small, allowMissingColumns=True)
             if frame is None:
                 return None
             files = form_columns(delta_base.partitions_known(request.delta))
         else:
             tasks = request.options.replay.num_partitions or min(_MOST_PARTITIONS, default_width(self._spark))
-            frame = native_base.checkpoint_frame(self._spark, request, checkpoint, sorted(columns), tasks)
+            frame = native_base.checkpoint_frame(
+                self._spark, request, checkpoint, sorted(columns or ()), tasks
+            )
             files = form_columns(None)
         return Live(self._untouched(frame, request), files)
 
@@ -148,14 +159,17 @@ class SparkEngine:
         same = (frame["path"] == gone["touched_path"]) & (vector == gone["touched_dv"])
         return frame.join(gone, same, "left_anti")
 
-    def _delta_frame(self, raw: pa.Table, request: DeltaRequest) -> DataFrame:
+    def _delta_frame(
+        self, raw: pa.Table, request: DeltaRequest, statistics: frozenset[str] | None = None
+    ) -> DataFrame:
         """Adds that are on the driver, in the form of the checkpoint's."""
         struct = pa.StructArray.from_arrays(
             [column.combine_chunks() for column in raw.columns], fields=list(raw.schema)
         )
         frame = self._spark.createDataFrame(pa.table({delta_base.ADD: struct}))
         # Their paths are decoded already.
-        return delta_base.files_frame(frame, request.delta, None).withColumn("path", F.col("add")["path"])
+        form = delta_base.files_frame(frame, request.delta, None, statistics)
+        return form.withColumn("path", F.col(delta_base.raw_column("path")))
 
     def _collect(self, live: Live, request: ReplayRequest) -> tuple[pa.Table, PruneMetrics]:
         conditions = skipping(request.where, live.files, frozenset(request.partition_columns))
@@ -192,7 +206,7 @@ class _Shared:
 
     def covers(self, key: object, request: ReplayRequest) -> bool:
         """Whether it is of the same version and has every column."""
-        return self._key == key and _native_columns(request) <= self._columns
+        return self._key == key and _frame_columns(request) <= self._columns
 
     def again(self) -> Live:
         """The same rows, computed once from now on."""
@@ -261,13 +275,13 @@ def present_columns(frame: DataFrame) -> FileColumns:
 def replay_frame(spark: Any, request: ReplayRequest) -> DataFrame:
     """The live files of a request as a DataFrame in the files() form; nothing is collected."""
     engine = SparkEngine(spark)
-    live = engine.live(request)
     whole = replace(request, where=None)
+    live = engine.whole(whole)
     if isinstance(whole, DeltaRequest):
         raw = raw_table(list(whole.tail.adds.values()))
         tail = engine._delta_frame(raw, whole)  # noqa: SLF001 - the same module
         frame = tail if live is None else live.frame.unionByName(tail, allowMissingColumns=True)
-        return frame.drop(delta_base.ADD)
+        return frame.drop(*(name for name in frame.columns if name.startswith(delta_base.raw_column(""))))
     rows = tabulate(list(whole.tail.adds.values()), whole.schema, whole.partition_columns, whole.store)
     schema = native_base.spark_schema(rows.schema)
     tail = spark.createDataFrame(_in_micros(rows), schema)
@@ -286,10 +300,14 @@ def _tail(request: ReplayRequest) -> tuple[pa.Table, PruneMetrics]:
     return prune(tabulate(adds, request.schema, request.partition_columns, request.store), request)
 
 
-def _native_columns(request: ReplayRequest) -> frozenset[str]:
-    """Columns a native frame must have: those shown and those the predicate looks at."""
+def _frame_columns(request: ReplayRequest) -> frozenset[str]:
+    """What a frame must have for a request.
+
+    Of a Delta log the columns of the table whose statistics the predicate looks at, everything else is there;
+    of a native log the columns of the files() form that are shown or looked at.
+    """
     if isinstance(request, DeltaRequest):
-        return frozenset()
+        return columns_needed(request.where, request.partition_columns).statistics
     shown = files_schema(request.schema, request.partition_columns, request.columns).names
     needs = columns_needed(request.where, request.partition_columns)
     names = {*shown, *({"partition_values"} if needs.partitions else ())}
@@ -305,7 +323,10 @@ def _output(request: ReplayRequest) -> list[Column]:
         return [F.col(name) for name in shown if name != "uri"]
     output, _ = wanted_columns(request)
     names = {name.partition(".")[0] for name in output.sources(None)} & set(RAW.names)
-    fields = [F.col("path"), *(F.col("add")[name].alias(name) for name in sorted(names))]
+    if not output.columns & {"stats", "min", "max", "null_count"}:
+        # The count of records alone comes typed; the documents stay where they are.
+        names.discard("stats")
+    fields = [F.col("path"), *(F.col(delta_base.raw_column(name)).alias(name) for name in sorted(names))]
     if output.columns & {"num_records", "min", "max", "null_count"}:
         # Text statistics may be missing where typed ones are there.
         fields.append(F.col("num_records").alias("__num_records"))

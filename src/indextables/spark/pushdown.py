@@ -13,12 +13,12 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
-from pyspark.sql.types import StructType
 
 from indextables.log.delta_replay import DeltaRequest
 from indextables.log.replay import ReplayRequest
 from indextables.predicate.tree import And, Compare, Node
 from indextables.predicate.tree import Column as TreeColumn
+from indextables.spark.delta_base import raw_column
 from indextables.spark.skipping import literal
 
 
@@ -36,8 +36,7 @@ def pushable(node: Node | None, frame: DataFrame, request: ReplayRequest) -> Col
 
 
 def _has_typed_statistics(frame: DataFrame) -> bool:
-    add = frame.schema["add"].dataType if "add" in frame.columns else None
-    return isinstance(add, StructType) and "stats_parsed" in add.names
+    return raw_column("stats_parsed") in frame.columns
 
 
 def _condition(node: Compare, request: DeltaRequest) -> Column | None:
@@ -61,7 +60,7 @@ def _condition(node: Compare, request: DeltaRequest) -> Column | None:
 
 
 def _statistic(group: str, path: tuple[str, ...]) -> Column:
-    found: Any = F.col("add")["stats_parsed"][group]
+    found: Any = F.col(raw_column("stats_parsed"))[group]
     for name in path:
         found = found.getField(name)
     return found
