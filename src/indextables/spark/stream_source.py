@@ -20,9 +20,11 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from indextables.errors import OptionError, TableError
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction, MetadataAction, RemoveAction
+from indextables.options import is_storage_key
 from indextables.spark.arrow_scan import FileToRead, read_files
 from indextables.spark.call_options import STREAM_READ_KEYS, settings_for
 from indextables.spark.requests import ReadRequest
+from indextables.storage.store import open_store
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +50,10 @@ def load_stream(spark: Any, request: ReadRequest) -> Any:
     settings.flag("skipChangeCommits")
     spark.dataSource.register(TableStream)
     options = {**{f"table.{key}": value for key, value in settings.table.items()}, **settings.call}
-    return spark.readStream.format(NAME).options(**{**options, "path": request.path}).load()
+    # The stream is planned in a process of its own, where a relative path means another place.
+    storage = {key: value for key, value in settings.table.items() if is_storage_key(key)}
+    place = open_store(request.path, storage).uri
+    return spark.readStream.format(NAME).options(**{**options, "path": place}).load()
 
 
 def _starting_version(text: str | None) -> int | None:
