@@ -43,11 +43,15 @@ def _where(directory: Path) -> str:
 
 def _local(columns: Sequence[str] | None, *, prune: bool) -> Callable[[Path], Operation]:
     def case(directory: Path) -> Operation:
+        # Imports are not part of the time, for nobody; some libraries import parts of themselves when first used.
         import duckdb  # noqa: F401
-        import sqlglot  # noqa: F401
+        import pyarrow.parquet  # noqa: F401
+        import sqlglot
 
         from indextables.log.delta_snapshot import open_snapshot
         from indextables.options import Options
+
+        sqlglot.parse_one("a = 1", read="spark")
 
         where = _where(directory) if prune else None
 

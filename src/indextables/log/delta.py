@@ -15,8 +15,8 @@ import msgspec
 
 from indextables.log.delta_commits import decode_commit, key_of
 from indextables.log.delta_paths import LOG_DIR, parse_log_name
-from indextables.log.dialect import Checkpoint, Hint, Key, LogFile
-from indextables.model.actions import Action, AddAction, RemoveAction
+from indextables.log.dialect import Checkpoint, Hint, LogFile
+from indextables.model.actions import Action
 from indextables.storage.store import ObjectMeta
 
 _KINDS: dict[str, Any] = {"classic": "checkpoint", "uuid": "checkpoint", "multipart": "part"}
@@ -95,9 +95,8 @@ class DeltaDialect:
                 ranked.append((rank, Checkpoint(version, "parquet", pieces)))
         return [checkpoint for _, checkpoint in sorted(ranked, key=lambda item: item[0], reverse=True)]
 
-    def key(self, action: AddAction | RemoveAction) -> Key:
-        """The decoded path and the deletion vector: one file may be removed without and added with one."""
-        return key_of(action)
+    # The decoded path and the deletion vector: one file may be removed without and added with one.
+    key = staticmethod(key_of)
 
 
 DELTA = DeltaDialect()

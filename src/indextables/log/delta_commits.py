@@ -116,16 +116,17 @@ _set_add, _set_path = _ADD_SLOTS["_wire"].__set__, _ADD_SLOTS["_path"].__set__
 _set_remove, _set_removed = _REMOVE_SLOTS["_wire"].__set__, _REMOVE_SLOTS["_path"].__set__
 
 
+_VIEWS = (DeltaAdd, DeltaRemove)
+
+
 def _extra(wire: _Add | _Remove) -> Mapping[str, Any]:
     return _NO_EXTRA if wire.deletionVector is None else {"deletionVector": wire.deletionVector.wire()}
 
 
 def key_of(action: AddAction | RemoveAction) -> tuple[str, str | None]:
     """Decoded path and deletion vector id of an action."""
-    if isinstance(action, DeltaAdd | DeltaRemove):
-        vector = action._wire.deletionVector  # noqa: SLF001 - the same module
-        if vector is None:
-            return action._path, None  # noqa: SLF001 - the same module
+    if isinstance(action, _VIEWS) and action._wire.deletionVector is None:  # noqa: SLF001 - the same module
+        return action._path, None  # noqa: SLF001 - the same module
     from indextables.log.delta_vectors import unique_id
 
     return action.path, unique_id(action.extra.get("deletionVector"))

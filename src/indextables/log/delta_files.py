@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from indextables.log.delta_columns import DeltaColumns, Leaf
 from indextables.log.delta_text import (
-    json_texts,
+    json_values,
     map_values,
     record_counts,
     text_column,
@@ -260,18 +260,23 @@ def decimal_digits(leaves: Sequence[Leaf]) -> int:
 
 def _from_text(raw: pa.Table, leaves: Sequence[Leaf]) -> _Known:
     paths = statistics_paths(leaves)
+    kinds = [
+        pa.int64(),
+        pa.bool_(),
+        *(kind for leaf in leaves for kind in (leaf.type, leaf.type, pa.int64())),
+    ]
     if text_column(paths[0]) in raw.column_names:
         texts = [whole(raw.column(text_column(path))) for path in paths]
+        values = [typed(text, kind) for text, kind in zip(texts, kinds, strict=True)]
     elif not leaves:
         return _Known(record_counts(_column(raw, "stats", pa.string())), [], [], [])
     else:
-        texts = json_texts(_column(raw, "stats", pa.string()), paths, decimal_digits(leaves))
-    count, tight = typed(texts[0], pa.int64()), typed(texts[1], pa.bool_())
-    minima = [
-        _bound(typed(texts[2 + 3 * at], leaf.type), leaf, upper=False) for at, leaf in enumerate(leaves)
-    ]
-    maxima = [_bound(typed(texts[3 + 3 * at], leaf.type), leaf, upper=True) for at, leaf in enumerate(leaves)]
-    nulls = [_count(typed(texts[4 + 3 * at], pa.int64()), count, tight) for at in range(len(leaves))]
+        stats = _column(raw, "stats", pa.string())
+        values = json_values(stats, list(zip(paths, kinds, strict=True)))
+    count, tight = values[:2]
+    minima = [_bound(values[2 + 3 * at], leaf, upper=False) for at, leaf in enumerate(leaves)]
+    maxima = [_bound(values[3 + 3 * at], leaf, upper=True) for at, leaf in enumerate(leaves)]
+    nulls = [_count(values[4 + 3 * at], count, tight) for at in range(len(leaves))]
     return _Known(count, minima, maxima, nulls)
 
 
