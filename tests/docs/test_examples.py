@@ -32,9 +32,19 @@ def same(printed, shown):
     ]
 
 
+def forget_views(session):
+    """Leave the session as it was: the tables behind a page's views go with the page."""
+    for table in session.catalog.listTables():
+        if table.isTemporary:
+            session.catalog.dropTempView(table.name)
+
+
 @pytest.mark.parametrize("path", list(pages()))
-def test_the_examples_of_a_page_run_in_order_and_print_what_it_shows(path, tmp_path, monkeypatch):
+def test_the_examples_of_a_page_run_in_order_and_print_what_it_shows(path, tmp_path, monkeypatch, request):
     monkeypatch.chdir(tmp_path)
+    if request.node.get_closest_marker("spark"):
+        session = request.getfixturevalue("spark")
+        request.addfinalizer(lambda: forget_views(session))
     names = {"__name__": "__page__"}
     found = blocks(path)
     for at, (kind, code) in enumerate(found):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -202,6 +203,8 @@ def test_a_view_follows_a_growing_schema_and_gives_way_to_another(spark: SparkSe
     spark.range(1).createOrReplaceTempView("v")
     made.append(pa.table({"id": [4], "name": ["d"], "more": [1]}), merge_schema=True)
     assert contents(spark) == [(0,)]
+    shutil.rmtree(table)
+    assert contents(spark) == [(0,)], "the table that the name once meant is not looked at again"
 
 
 def test_inserts_into_a_view_are_our_append_and_overwrite(spark: SparkSession, table: Path) -> None:

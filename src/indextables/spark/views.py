@@ -76,14 +76,23 @@ def refresh_named(spark: Any, text: str) -> None:
     for name, kept in views.items():
         if not kept.follows or not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE):
             continue
+        if not _is_still(spark, name, kept):
+            _forget(spark, name, kept)
+            continue
         newest = snapshot_asked_for(spark, kept.request)
         stale = (
             kept.version != newest.version
             if is_connect(spark)
             else kept.schema != newest.metadata.schema_string
         )
-        if stale and _is_still(spark, name, kept):
+        if stale:
             register_view(load_table(spark, kept.request), TableView(name, True, kept.shared), kept.request)
+
+
+def _forget(spark: Any, name: str, kept: _Named) -> None:
+    with _lock:
+        if _named.get(spark, {}).get(name) is kept:
+            del _named[spark][name]
 
 
 def _is_still(spark: Any, name: str, kept: _Named) -> bool:
