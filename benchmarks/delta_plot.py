@@ -27,6 +27,7 @@ def draw(results: Path, picture: Path) -> None:
     found = json.loads(results.read_text())
     figure, axes = plt.subplots(1, len(CASES), figsize=(11, 4.6), sharey=True)
     for axis, case in zip(axes, CASES, strict=True):
+        ends = []
         for system, (colour, line) in STYLES.items():
             rows = sorted(
                 (count_of(row["size"]), row["seconds"])
@@ -36,10 +37,12 @@ def draw(results: Path, picture: Path) -> None:
             if rows:
                 files, seconds = zip(*rows, strict=True)
                 axis.plot(files, seconds, line, color=colour, marker="o", label=system)
-                axis.annotate(f"{seconds[-1]:.2g} s", (files[-1], seconds[-1]), xytext=(6, -3),
-                              textcoords="offset points", fontsize=8, color=colour)  # fmt: skip
+                ends.append((seconds[-1], files[-1], colour))
+        for seconds, files, colour, height in _apart(sorted(ends)):
+            axis.annotate(f"{seconds:.2g} s", (files, height), xytext=(8, -3), textcoords="offset points",
+                          fontsize=8, color=colour)  # fmt: skip
         axis.set(xscale="log", yscale="log", xlabel="files in the table", title=f"open and {case}")
-        axis.margins(x=0.14)
+        axis.margins(x=0.14, y=0.1)
         axis.grid(visible=True, which="major", alpha=0.3)
     axes[0].set_ylabel("seconds")
     axes[0].legend(frameon=False)
@@ -51,6 +54,15 @@ def draw(results: Path, picture: Path) -> None:
     )
     figure.tight_layout()
     figure.savefig(picture, dpi=110)
+
+
+def _apart(ends: list[tuple[float, int, str]]) -> list[tuple[float, int, str, float]]:
+    """Heights for the labels at the right, each a little above the one below."""
+    placed: list[tuple[float, int, str, float]] = []
+    for seconds, files, colour in ends:
+        height = max(seconds, placed[-1][3] * 1.22) if placed else seconds
+        placed.append((seconds, files, colour, height))
+    return placed
 
 
 if __name__ == "__main__":
