@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import indextables as it
+from indextables.errors import Error
 from indextables.log.delta_snapshot import open_snapshot
 from indextables.options import Options
 from indextables.spark.engine import SparkEngine, replay_frame
@@ -235,16 +236,58 @@ def test_scans_of_one_version_share_one_replay_until_the_version_changes(spark, 
     first.frame.unpersist()
 
 
-def test_a_damaged_checkpoint_file_is_an_error_or_leads_to_what_is_older(spark, many):
-    """K5, C6: on the cluster as locally."""
-    many.checkpoint("v2-json")
-    sidecar = next(meta.path for meta in many.store.list(f"{LOG}/_sidecars"))
-    data = bytearray(many.store.get(sidecar))
+@pytest.fixture
+def damaged(tmp_path):
+    """Eight commits and a checkpoint over them, one of whose sidecars is damaged."""
+    log = DeltaLog(open_store(tmp_path / "damaged"), schema_string(id="long"))
+    for number in range(8):
+        log.commit(add(f"f{number}", stats={"numRecords": 1}))
+    log.checkpoint("v2-json")
+    sidecar = next(meta.path for meta in log.store.list(f"{LOG}/_sidecars"))
+    data = bytearray(log.store.get(sidecar))
     data[200:400] = bytes(200)
-    many.store.put(sidecar, bytes(data))
-    snapshot = open_snapshot(many.store.uri, options=OPTIONS, runtime=runtime_of(spark))
-    # The commits below do not hold these files, so what is older is the empty table.
-    assert snapshot.plan(engine="spark").files.num_rows == 0
+    log.store.put(sidecar, bytes(data))
+    return log
+
+
+def test_a_damaged_checkpoint_leads_to_the_commits_below_it(spark, damaged):
+    """K5, C6: on the cluster as locally."""
+    snapshot = open_snapshot(damaged.store.uri, options=OPTIONS, runtime=runtime_of(spark))
+    found = snapshot.plan(engine="spark").files
+    assert keys_of(found) == keys_of(snapshot.plan(engine="local").files) == live_of(damaged)
+    assert found.num_rows == 8
+
+
+def test_a_damaged_checkpoint_without_commits_below_it_is_an_error(spark, damaged):
+    """K5: never fewer files."""
+    damaged.drop_commits(damaged.version)
+    damaged.commit(add("late"))
+    with pytest.raises(Error, match="checkpoint"):
+        it.delta.files(damaged.store.uri, spark=spark, engine="spark")
+
+
+@pytest.mark.parametrize("dialect", ["delta", "native"])
+def test_a_damaged_commit_is_an_error_on_the_cluster(spark, tmp_path, dialect):
+    """K5: a line that cannot be read is not a null row, and not a lost commit."""
+    if dialect == "delta":
+        log = DeltaLog(open_store(tmp_path / "t"), schema_string(id="long"))
+        log.commit(add("one"))
+        store = log.store
+        name = f"{LOG}/{1:020}.json"
+    else:
+        native_log(tmp_path / "t", 3, 6, **{"transaction.compression.enabled": "false"})
+        store = open_store(tmp_path / "t")
+        name = max(
+            meta.path
+            for meta in store.list("_transaction_log")
+            if meta.path.endswith(".json") and "check" not in meta.path
+        )
+    store.put(name, store.get(name)[:-9] + b"\n")
+    with pytest.raises(Error, match=name.rpartition("/")[2]):
+        if dialect == "delta":
+            it.delta.files(store.uri, spark=spark, engine="spark")
+        else:
+            it.TransactionLog.open(store.uri, runtime=runtime_of(spark)).snapshot().plan(engine="spark")
 
 
 @pytest.mark.parametrize("kind", ["empty table", "only a checkpoint", "only commits"])
