@@ -5,18 +5,17 @@ changes afterwards. Several processes may share a cache: whoever extracts first
 wins, entries vanish by renaming as well, and an index that is open stays usable
 when its entry goes. When the size limit is passed the entries used longest ago
 go first. Without a configured directory each process has a temporary one, which
-is removed at its exit.
+goes with it; the Python workers of a Spark executor share one, which goes with
+the application.
 """
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import hashlib
 import logging
 import os
 import shutil
-import tempfile
 import threading
 import time
 import uuid
@@ -38,6 +37,7 @@ from indextables.split.layout import (
     parse_footer,
     read_footer,
 )
+from indextables.split.scratch import scratch, shared_root
 from indextables.split.source import Source
 from indextables.split.tantivy_index import IndexUnusableError, OpenIndex
 
@@ -291,9 +291,7 @@ def cache_for(directory: str | None, max_bytes: int) -> IndexCache:
         found = _caches.get(key)
         if found is None:
             if directory is None:
-                made = tempfile.mkdtemp(prefix="indextables-index-")
-                atexit.register(_remove_temporary, made, os.getpid())
-                found = IndexCache(made, max_bytes)
+                found = IndexCache(_temporary(), max_bytes)
             else:
                 found = IndexCache(directory, max_bytes)
             _caches[key] = found
@@ -301,7 +299,6 @@ def cache_for(directory: str | None, max_bytes: int) -> IndexCache:
         return found
 
 
-def _remove_temporary(directory: str, owner: int) -> None:
-    # A forked child inherits this hook but not the directory.
-    if os.getpid() == owner:
-        shutil.rmtree(directory, ignore_errors=True)
+def _temporary() -> str:
+    root = shared_root()
+    return str(Path(root, "indextables-index")) if root is not None else scratch("index")

@@ -9,8 +9,6 @@ which way it came about. Nothing here writes to the table.
 from __future__ import annotations
 
 import logging
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache, partial
@@ -30,6 +28,7 @@ from indextables.split.layout import SplitRef
 from indextables.split.match import match_rows
 from indextables.split.query import NOTHING, Boolean, Boosted, Everything, Node, Query
 from indextables.split.reader import SplitReader, open_split, to_table_schema
+from indextables.split.scratch import discard, scratch
 from indextables.split.source import Source
 from indextables.split.tantivy_index import IndexBuilder, IndexUnusableError, OpenIndex
 from indextables.storage.store import Store
@@ -312,7 +311,7 @@ class _Search:
         spec = IndexSpec(tuple(item for item in self.query.spec.fields if item.column in named))
         if not spec.fields:
             return [(1.0, row) for row in range(self.reader.rows)]
-        directory = tempfile.mkdtemp(prefix="indextables-score-")
+        directory = scratch("score")
         try:
             builder = IndexBuilder(directory, spec, self.schema)
             for _, table in self.reader.scan(spec.columns):
@@ -321,7 +320,7 @@ class _Search:
             index = OpenIndex(directory, spec, frozenset(builder.unsure), self.reader.rows)
             return index.best(index.bounds(self.query).upper, self.reader.rows)
         finally:
-            shutil.rmtree(directory, ignore_errors=True)
+            discard(directory)
 
 
 def _shaped(raw: pa.Table, rows: int, schema: pa.Schema, columns: Sequence[str], ref: SplitRef) -> pa.Table:

@@ -8,8 +8,6 @@ text so far; the finished file is published by the caller.
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +23,7 @@ from indextables.split.index_cache import PAGES, SKELETON
 from indextables.split.index_spec import JSON, TEXT, IndexSpec
 from indextables.split.layout import TAIL, Footer, Manifest, finish
 from indextables.split.pages import ROWS_PER_PAGE, map_pages, pages_bytes
+from indextables.split.scratch import discard, scratch
 from indextables.split.tantivy_index import IndexBuilder
 from indextables.split.thrift import decode
 
@@ -68,7 +67,7 @@ class SplitWriter:
         self.table_id = table_id
         self.rows = 0
         self.uncompressed_bytes = 0
-        self.directory = tempfile.mkdtemp(prefix="indextables-build-")
+        self.directory = scratch("build")
         self._path = str(Path(self.directory, "rows.parquet"))
         self._stats = StatsCollector(schema, options, partition_columns)
         self._pending: list[pa.Table] = []
@@ -189,7 +188,7 @@ class SplitWriter:
                 # The file is about to go; what matters is that its handle does not stay.
                 continue
         self._index = None
-        shutil.rmtree(self.directory, ignore_errors=True)
+        discard(self.directory)
 
 
 def _footer_of(path: str) -> Any:
