@@ -210,3 +210,15 @@ def test_help_fits_80_columns_and_names_every_verb(run):
 
 def test_the_version_is_printed(run):
     assert it.__version__ in run("--version")[1]
+
+
+def test_rows_too_wide_for_the_terminal_are_printed_one_fact_per_line(run, table):
+    _, out, _ = run("sql", f"DESCRIBE INDEXTABLES HISTORY '{table}'")
+    lines = out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith("operation metrics") and "numAddedFiles=1" in line for line in lines)
+
+
+def test_a_long_name_that_heads_several_rows_is_printed_once(run, table):
+    _, out, _ = run("sql", f"DESCRIBE INDEXTABLES COMPONENT SIZES '{table}'")
+    assert out.count(".split") == 4

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _FACTS_FROM = 4
+_READABLE_WIDTH = 16
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _STEP = 1024
 
@@ -170,11 +171,32 @@ def _show_text(table: pa.Table, title: str | None, empty: str) -> None:
     if len(rows) == 1 and table.num_columns >= _FACTS_FROM:
         show_facts(rows[0], title=title)
         return
+    if not _fits(rows, console.width):
+        for number, row in enumerate(rows):
+            if number:
+                console.print()
+            known = {name: value for name, value in row.items() if value is not None}
+            show_facts(known, title=None if number else title)
+        return
     drawn = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
     drawn.box = None
     for name in table.column_names:
         number = all(isinstance(row[name], (int, float)) or row[name] is None for row in rows)
         drawn.add_column(name.replace("_", " "), justify="right" if number else "left", overflow="fold")
-    for row in rows:
-        drawn.add_row(*(Text(readable(name, row[name])) for name in table.column_names))
+    for above, row in zip([None, *rows], rows, strict=False):
+        first, *others = (readable(name, row[name]) for name in table.column_names)
+        repeated = above is not None and above[table.column_names[0]] == row[table.column_names[0]]
+        # A long name that heads a group of rows is read once.
+        shown = "" if repeated and len(first) > _READABLE_WIDTH else first
+        drawn.add_row(Text(shown), *map(Text, others))
     console.print(drawn)
+
+
+def _fits(rows: list[dict[str, Any]], width: int) -> bool:
+    """Whether columns side by side stay readable: whole words in the head, long values not in slivers."""
+    needed = 0
+    for name in rows[0]:
+        word = max(map(len, name.split("_")))
+        value = max(len(readable(name, row[name])) for row in rows)
+        needed += max(word, min(value, _READABLE_WIDTH)) + 2
+    return needed <= width
