@@ -223,6 +223,14 @@ def test_a_filter_and_a_limit_work_together(lines):
     assert lines.count("timeout", where=where) == len(expected)
 
 
+def test_a_filter_also_decides_when_few_rows_are_counted(lines):
+    hits = lines.hits("needle")
+    assert len(hits) == 10
+    some = as_node(f"id <= {hits[6]}", lines.schema, "UTC")
+    assert lines.count("needle", where=some) == 7
+    assert lines.count("needle", where=as_node("id < 0", lines.schema, "UTC")) == 0
+
+
 def test_scores_are_bm25_and_come_best_first(tmp_path):
     texts = [
         "apple",

@@ -435,3 +435,16 @@ def test_random_filters_agree_with_a_plain_loop(tmp_path):
         errors = [at for at in expected if at % 2]
         assert ids(table.search("error", where)) == errors
         assert table.count(where, query="error") == len(errors)
+
+
+def test_rows_without_columns_are_as_many_as_are_found(tmp_path):
+    rows = pa.table({"m": ["red fox"] * 5 + ["dog"] * 95, "x": range(100)})
+    table = Table.create(tmp_path / "t", rows.schema, options={"indexing.typemap.m": "text"})
+    table.append(rows)
+
+    def found(**given):
+        return sum(batch.num_rows for batch in table.search("fox", columns=[], **given))
+
+    assert (found(), found(limit=2), found(limit=50), found(where="x < 3")) == (5, 2, 5, 3)
+    assert table.count("x < 3", query="fox") == 3
+    assert table.count("x > 50", query="fox") == 0

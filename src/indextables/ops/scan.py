@@ -252,7 +252,8 @@ def _reader(
         try:
             for table in tables:
                 for found in table.to_batches():
-                    batch = found if left is None else found.slice(0, left)
+                    # A batch without columns takes the length of a slice for its own.
+                    batch = found if left is None or found.num_rows <= left else found.slice(0, left)
                     left = None if left is None else left - batch.num_rows
                     if batch.num_rows:
                         yield batch

@@ -41,10 +41,6 @@ class Ahead(Generic[A, T]):
             self._start()
             yield item, result
 
-    def only(self, wanted: Callable[[A], bool]) -> None:
-        """Leave out items that are not wanted and not begun."""
-        self._items = deque(item for item in self._items if wanted(item))
-
     def _start(self) -> None:
         if self._items:
             item = self._items.popleft()

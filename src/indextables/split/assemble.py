@@ -23,7 +23,7 @@ from indextables.split.parquet_fields import (
     value,
 )
 from indextables.split.source import Range, Source
-from indextables.split.thrift import BINARY, I32, I64, LIST, STRUCT, Struct, decode, encode
+from indextables.split.thrift import BINARY, I32, I64, LIST, STRUCT, Struct, decode, encode, encode_more
 
 MAGIC = b"PAR1"
 SMALL_READ = 4 << 20
@@ -35,14 +35,24 @@ class Column:
     """A top-level column: its part of the schema, and its leaves."""
 
     name: str
-    elements: tuple[Struct, ...]
+    elements: tuple[bytes, ...]
     leaves: tuple[int, ...]
+    is_text: bool
+    """Whether it is a plain column of text."""
 
-    @property
-    def is_text(self) -> bool:
-        """Whether it is a plain column of text."""
-        kind = value(self.elements[0], ElementFields.CONVERTED)
-        return len(self.elements) == 1 and kind == ElementFields.UTF8
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Pages of one leaf in one row group, its dictionary first if it has one."""
+
+    places: list[Range]
+    crcs: list[int]
+    values: int
+    dictionary: bool
+
+
+Cover = tuple[tuple[int, tuple[Span, ...]], ...]
+"""The rows that are read: row groups, and spans in each that begin and end with a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +61,8 @@ class Skeleton:
 
     root: Struct
     columns: Mapping[str, Column]
-    chunks: tuple[Struct, ...]
+    chunks: tuple[bytes, ...]
+    """What is the same for a leaf in every row group: the beginning of its description, encoded."""
 
     @classmethod
     def from_bytes(cls, data: bytes | memoryview) -> Skeleton:
@@ -64,11 +75,15 @@ class Skeleton:
             end = _subtree_end(elements, at)
             leaves = sum(1 for element in elements[at:end] if not _children(element))
             name = value(elements[at], ElementFields.NAME).decode()
-            columns[name] = Column(name, tuple(elements[at:end]), tuple(range(leaf, leaf + leaves)))
+            text = end == at + 1 and value(elements[at], ElementFields.CONVERTED) == ElementFields.UTF8
+            encoded = tuple(map(encode, elements[at:end]))
+            columns[name] = Column(name, encoded, tuple(range(leaf, leaf + leaves)), text)
             at, leaf = end, leaf + leaves
         groups = items(footer, FileFields.GROUPS)
         chunks = items(groups[0], GroupFields.COLUMNS) if groups else []
-        return cls(elements[0], columns, tuple(value(chunk, ChunkFields.META) for chunk in chunks))
+        # The end of the structure is cut off: numbers follow.
+        begun = tuple(encode(_description(value(chunk, ChunkFields.META)))[:-1] for chunk in chunks)
+        return cls(elements[0], columns, begun)
 
 
 def skeleton_bytes(footer: Struct) -> bytes:
@@ -88,8 +103,11 @@ def skeleton_bytes(footer: Struct) -> bytes:
 
 
 def _described(meta: Struct) -> Struct:
-    kept = {key: item for key, item in meta.items() if key in MetaFields.DESCRIPTION}
-    return {ChunkFields.FILE_OFFSET: (I64, 0), ChunkFields.META: (STRUCT, kept)}
+    return {ChunkFields.FILE_OFFSET: (I64, 0), ChunkFields.META: (STRUCT, _description(meta))}
+
+
+def _description(meta: Struct) -> Struct:
+    return {key: meta[key] for key in MetaFields.DESCRIPTION}
 
 
 def _group(chunks: list[Struct], size: int, rows: int) -> Struct:
@@ -125,29 +143,25 @@ def read_pages(
 
     With `coded`, text that repeats stays a dictionary: cheaper where only some rows are kept.
     """
-    plans: dict[tuple[Any, ...], list[str]] = {}
-    for name in columns:
-        cover = tuple(
-            (group, _cover(pages, skeleton.columns[name], group, rows)) for group, rows in wanted.items()
-        )
-        plans.setdefault(cover, []).append(name)
+    plans = _plans(skeleton, pages, columns, wanted)
+    layouts = [_layout(skeleton, pages, names, cover) for cover, names in plans.items()]
     ranges = {
-        (offset, length): crc
-        for cover, names in plans.items()
-        for name in names
-        for leaf in skeleton.columns[name].leaves
-        for group, spans in cover
-        for offset, length, crc in _page_ranges(pages.chunk(group, leaf), spans)
+        place: crc
+        for layout in layouts
+        for leaves in layout
+        for piece in leaves
+        for place, crc in zip(piece.places, piece.crcs, strict=True)
     }
     bodies = source.read(ranges)
     for place, crc in ranges.items():
         if zlib.crc32(bodies[place]) != crc:
             raise damaged_page(source.name, place[0])
     read: dict[str, Any] = {}
-    for cover, names in plans.items():
+    for (cover, names), layout in zip(plans.items(), layouts, strict=True):
         picks = _picks(cover, wanted)
-        kept = _coded(skeleton, pages, names, cover) if coded or picks is not None else []
-        table = _decode(_lay_out(skeleton, pages, names, cover, bodies), source.name, kept)
+        kept = _coded(skeleton, names, layout) if coded or picks is not None else []
+        laid_out = _lay_out(skeleton, names, cover, layout, bodies)
+        table = _decode(laid_out, source.name, kept)
         if picks is not None:
             table = table.take(picks)
         read.update({name: table[name] for name in names})
@@ -173,28 +187,58 @@ def damaged_page(name: str, offset: int) -> DamagedSplitError:
     )
 
 
-def _cover(pages: PageMap, column: Column, group: int, rows: Sequence[int] | None) -> tuple[Span, ...]:
-    total = pages.group_rows[group]
-    if rows is None:
-        return ((0, total),)
+def _plans(
+    skeleton: Skeleton,
+    pages: PageMap,
+    columns: Sequence[str],
+    wanted: Mapping[int, Sequence[int] | None],
+) -> dict[Cover, list[str]]:
+    """Columns by the rows that their pages cover, which most of the time are the same for all."""
+    known: dict[Any, tuple[Span, ...]] = {}
+    plans: dict[Cover, list[str]] = {}
+    for name in columns:
+        cover = []
+        for group, rows in wanted.items():
+            chunks = [pages.chunk(group, leaf) for leaf in skeleton.columns[name].leaves]
+            key = (group, *(chunk.first_rows for chunk in chunks))
+            spans = known.get(key)
+            if spans is None:
+                total = pages.group_rows[group]
+                spans = known[key] = ((0, total),) if rows is None else _cover(chunks, rows)
+            cover.append((group, spans))
+        plans.setdefault(tuple(cover), []).append(name)
+    return plans
+
+
+def _cover(chunks: Sequence[Chunk], rows: Sequence[int]) -> tuple[Span, ...]:
     spans = [(row, row + 1) for row in rows]
     # Leaves of one column may be cut into pages at different rows: widen until all of them agree.
     while True:
         before = spans
-        for leaf in column.leaves:
-            spans = pages.chunk(group, leaf).cover(spans)
-        if spans == before:
+        for chunk in chunks:
+            spans = chunk.cover(spans)
+        if len(chunks) == 1 or spans == before:
             return tuple(spans)
 
 
-def _page_ranges(chunk: Chunk, spans: Sequence[Span]) -> list[tuple[int, int, int]]:
-    found = [(chunk.offsets[at], chunk.lengths[at], chunk.crcs[at]) for at in chunk.pages(spans)]
-    return [chunk.dictionary, *found] if chunk.dictionary is not None else found
+def _layout(skeleton: Skeleton, pages: PageMap, names: Sequence[str], cover: Cover) -> list[list[Piece]]:
+    """For every row group of a cover, the pieces of the leaves of some columns."""
+    leaves = [leaf for name in names for leaf in skeleton.columns[name].leaves]
+    return [[_piece(pages.chunk(group, leaf), spans) for leaf in leaves] for group, spans in cover]
 
 
-def _picks(
-    cover: Sequence[tuple[int, Sequence[Span]]], wanted: Mapping[int, Sequence[int] | None]
-) -> pa.Array | None:
+def _piece(chunk: Chunk, spans: Sequence[Span]) -> Piece:
+    found = chunk.pages(spans)
+    places = [(chunk.offsets[at], chunk.lengths[at]) for at in found]
+    crcs = [chunk.crcs[at] for at in found]
+    if chunk.dictionary is not None:
+        offset, length, crc = chunk.dictionary
+        places.insert(0, (offset, length))
+        crcs.insert(0, crc)
+    return Piece(places, crcs, sum([chunk.values[at] for at in found]), chunk.dictionary is not None)
+
+
+def _picks(cover: Cover, wanted: Mapping[int, Sequence[int] | None]) -> pa.Array | None:
     """Where the wanted rows stand among the covered ones; None when every covered row is wanted."""
     if all(wanted[group] is None for group, _ in cover):
         return None
@@ -216,46 +260,37 @@ def _picks(
     return integers(picks)
 
 
-def _coded(
-    skeleton: Skeleton, pages: PageMap, names: Sequence[str], cover: Sequence[tuple[int, Sequence[Span]]]
-) -> list[str]:
+def _coded(skeleton: Skeleton, names: Sequence[str], layout: Sequence[Sequence[Piece]]) -> list[str]:
     """Text columns that have a dictionary in every row group."""
+    leaves = [name for name in names for _ in skeleton.columns[name].leaves]
     return [
         name
-        for name in names
-        if skeleton.columns[name].is_text
-        and all(
-            pages.chunk(group, skeleton.columns[name].leaves[0]).dictionary is not None for group, _ in cover
-        )
+        for at, name in enumerate(leaves)
+        if skeleton.columns[name].is_text and all(group[at].dictionary for group in layout)
     ]
 
 
 def _lay_out(
     skeleton: Skeleton,
-    pages: PageMap,
     names: Sequence[str],
-    cover: Sequence[tuple[int, Sequence[Span]]],
+    cover: Cover,
+    layout: Sequence[Sequence[Piece]],
     bodies: Mapping[Range, memoryview],
 ) -> pa.Buffer:
     parts: list[bytes | memoryview] = [MAGIC]
-    position = len(MAGIC)
+    start = len(MAGIC)
     groups: list[Struct] = []
-    for group, spans in cover:
+    begun = [skeleton.chunks[leaf] for name in names for leaf in skeleton.columns[name].leaves]
+    for (_, spans), pieces in zip(cover, layout, strict=True):
         chunks: list[Struct] = []
-        size = 0
-        for leaf in (leaf for name in names for leaf in skeleton.columns[name].leaves):
-            chunk = pages.chunk(group, leaf)
-            places = [(offset, length) for offset, length, _ in _page_ranges(chunk, spans)]
-            values = sum(chunk.values[at] for at in chunk.pages(spans))
-            length = sum(place[1] for place in places)
-            described = skeleton.chunks[leaf]
-            has_dictionary = chunk.dictionary is not None
-            chunks.append(_chunk(described, position, places, values, dictionary=has_dictionary))
-            parts.extend(bodies[place] for place in places)
+        position = start
+        for description, piece in zip(begun, pieces, strict=True):
+            length = sum([place[1] for place in piece.places])
+            chunks.append(_chunk(description, position, length, piece))
+            parts.extend([bodies[place] for place in piece.places])
             position += length
-            size += length
-        rows = sum(end - start for start, end in spans)
-        groups.append(_group(chunks, size, rows))
+        groups.append(_group(chunks, position - start, sum(end - first for first, end in spans)))
+        start = position
     footer = _small_footer(skeleton, names, groups)
     parts += [footer, packing.pack("<I", len(footer)), MAGIC]
     return pa.py_buffer(b"".join(parts))
@@ -264,7 +299,8 @@ def _lay_out(
 def _small_footer(skeleton: Skeleton, names: Sequence[str], groups: list[Struct]) -> bytes:
     columns = [skeleton.columns[name] for name in names]
     root = dict(sorted({**skeleton.root, ElementFields.CHILDREN: (I32, len(columns))}.items()))
-    elements = [root, *(element for column in columns for element in column.elements)]
+    elements: list[Struct | bytes] = [root]
+    elements += [element for column in columns for element in column.elements]
     return encode(
         {
             FileFields.VERSION: (I32, 2),
@@ -276,18 +312,18 @@ def _small_footer(skeleton: Skeleton, names: Sequence[str], groups: list[Struct]
     )
 
 
-def _chunk(meta: Struct, position: int, places: Sequence[Range], values: int, *, dictionary: bool) -> Struct:
-    length = sum(place[1] for place in places)
-    described = {
-        **meta,
-        MetaFields.VALUES: (I64, values),
-        MetaFields.UNCOMPRESSED_BYTES: (I64, length),
-        MetaFields.COMPRESSED_BYTES: (I64, length),
-        MetaFields.DATA_PAGE: (I64, position + places[0][1] if dictionary else position),
-    }
-    if dictionary:
-        described[MetaFields.DICTIONARY_PAGE] = (I64, position)
-    return {ChunkFields.FILE_OFFSET: (I64, position), ChunkFields.META: (STRUCT, described)}
+def _chunk(begun: bytes, position: int, length: int, piece: Piece) -> Struct:
+    data = position + piece.places[0][1] if piece.dictionary else position
+    numbers = [
+        (MetaFields.VALUES, piece.values),
+        (MetaFields.UNCOMPRESSED_BYTES, length),
+        (MetaFields.COMPRESSED_BYTES, length),
+        (MetaFields.DATA_PAGE, data),
+    ]
+    if piece.dictionary:
+        numbers.append((MetaFields.DICTIONARY_PAGE, position))
+    meta = encode_more(begun, MetaFields.DESCRIPTION[-1], numbers)
+    return {ChunkFields.FILE_OFFSET: (I64, position), ChunkFields.META: (STRUCT, meta)}
 
 
 def _decode(buffer: pa.Buffer, name: str, coded: Sequence[str] = ()) -> pa.Table:

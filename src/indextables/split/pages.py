@@ -46,7 +46,7 @@ PAGES_SCHEMA = pa.schema(
         ("crc", pa.uint32()),
     ]
 )
-ROWS_PER_PAGE = 4096
+ROWS_PER_PAGE = 2048
 DICTIONARY = -1
 """The `first_row` of a dictionary page, which holds no rows."""
 
@@ -56,7 +56,7 @@ class Chunk:
     """The pages of one column in one row group; the dictionary, if any, apart from the data."""
 
     rows: int
-    first_rows: list[int]
+    first_rows: tuple[int, ...]
     values: list[int]
     offsets: list[int]
     lengths: list[int]
@@ -126,7 +126,7 @@ class PageMap:
         if first and first[0] == DICTIONARY:
             dictionary = (offsets[0], lengths[0], crcs[0])
             first, values, offsets, lengths, crcs = (x[1:] for x in (first, values, offsets, lengths, crcs))
-        return Chunk(self.group_rows[group], first, values, offsets, lengths, crcs, dictionary)
+        return Chunk(self.group_rows[group], tuple(first), values, offsets, lengths, crcs, dictionary)
 
     @classmethod
     def from_bytes(cls, data: bytes | memoryview, group_rows: Sequence[int]) -> PageMap:

@@ -13,7 +13,7 @@ import threading
 import zlib
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -35,8 +35,6 @@ from indextables.storage.store import Store
 READERS_KEPT = 256
 GROUPS_AT_ONCE = 4
 """Row groups that a scan reads together."""
-DENSE_SHARE = 0.05
-"""From this share of all rows on, hits are taken to be spread over the whole split."""
 MANY_ROWS = 20_000
 PAGE_SHARE = 0.5
 """Up to this share of a row group's pages are fetched one by one; above it the whole group is."""
@@ -171,10 +169,6 @@ class SplitReader:
             return "pages"
         return "scan" if len(wanted) == len(self.manifest.group_rows) else "row_groups"
 
-    def is_dense(self, count: int) -> bool:
-        """Whether so many rows are surely spread over the whole split."""
-        return count >= DENSE_SHARE * self.rows and count * ROWS_PER_PAGE > self.rows
-
     def fetch(self, rows: Sequence[int], columns: Sequence[str]) -> Iterator[tuple[Sequence[int], pa.Table]]:
         """Wanted rows with their numbers, in pieces of bounded size, read by the cheapest plan."""
         if not rows:
@@ -182,48 +176,20 @@ class SplitReader:
         if self.plan(rows) == "pages":
             yield rows, self.read_rows(rows, columns)
             return
-        yield from self._picked(list(self.by_group(rows)), columns, lambda: rows)
+        touched = self.by_group(rows)
+        pick = partial(self._pick, places=integers(rows), columns=columns)
+        with Ahead(pick, list(touched.items())) as reading:
+            for (_, found), table in reading:
+                yield rows[found.start : found.stop], table
 
-    def fetch_dense(
-        self, find: Callable[[], Sequence[int]], columns: Sequence[str]
-    ) -> Iterator[tuple[Sequence[int], pa.Table]]:
-        """As `fetch` for rows that are all over the split: reading begins while they are being found."""
-        return self._picked(list(self.groups), columns, find)
-
-    def _picked(
-        self, groups: Sequence[int], columns: Sequence[str], find: Callable[[], Sequence[int]]
-    ) -> Iterator[tuple[Sequence[int], pa.Table]]:
-        with Ahead(partial(self._read_groups_coded, columns=columns), _batched(groups)) as reading:
-            rows = find()
-            touched = self.by_group(rows)
-            reading.only(lambda some: any(group in touched for group in some))
-            at = 0
-            for some, table in reading:
-                end = bisect_left(rows, self.group_starts[some[-1] + 1], at)
-                picked = rows[at:end]
-                at = end
-                if picked:
-                    places = self._among(some, picked)
-                    yield picked, decoded(table if places is None else table.take(places))
-
-    def _read_groups_coded(self, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
-        return self._read(dict.fromkeys(groups), columns, coded=True)
-
-    def _among(self, groups: Sequence[int], rows: Sequence[int]) -> pa.Array | None:
-        """Where rows stand in the rows of some row groups; None when they are all of them."""
-        total = sum(self.manifest.group_rows[group] for group in groups)
-        if len(rows) == total:
-            return None
-        places = integers(rows)
-        if groups[-1] - groups[0] + 1 == len(groups):
-            return pc.subtract(places, self.group_starts[groups[0]])
-        inside = self.by_group(rows)
-        parts, base = [], 0
-        for group in groups:
-            mine = places.slice(inside[group].start, len(inside[group])) if group in inside else places[:0]
-            parts.append(pc.add(mine, base - self.group_starts[group]))
-            base += self.manifest.group_rows[group]
-        return pa.concat_arrays(parts)
+    def _pick(self, part: tuple[int, range], places: pa.Int64Array, columns: Sequence[str]) -> pa.Table:
+        """The wanted ones among the rows of a group; small pieces of work keep their memory in use."""
+        group, found = part
+        if len(found) == self.manifest.group_rows[group]:
+            return self._read({group: None}, columns)
+        table = self._read({group: None}, columns, coded=True)
+        inside = pc.subtract(places.slice(found.start, len(found)), self.group_starts[group])
+        return decoded(table.take(inside))
 
     def scan(self, columns: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
         """All rows, in pieces; each with the number of its first row."""

@@ -190,7 +190,7 @@ class _Search:
         present = frozenset(self.reader.columns)
         return replace(query, node=_without(query.node, present))
 
-    def rows(self, limit: int | None = None) -> list[int]:
+    def rows(self, limit: int | None = None) -> Sequence[int]:
         """The rows the query finds, in order; no more than `limit`."""
         if self.exact and self.index is not None:
             return self.index.hits(self.bounds.upper, self._bounded(limit))
@@ -221,30 +221,23 @@ class _Search:
         self, columns: Sequence[str], where: Predicate | None, limit: int | None
     ) -> Iterator[pa.Table]:
         """The rows the query and the filter find, with the wanted columns."""
-        if self.exact and self.index is not None and limit is None:
-            count = self.index.count(self.bounds.upper)
-            self._refuse_too_many(count)
-            if self.reader.is_dense(count):
-                fetch = partial(self.reader.fetch_dense, self._planned_rows)
-                for _, table in self._filtered(fetch, columns, where):
-                    yield table
-                return
-        rows = self._planned_rows(limit if where is None else None)
+        if self.exact and self.index is not None and limit is None and self.most is not None:
+            # Before so many numbers of rows are gathered.
+            self._refuse_too_many(self.index.count(self.bounds.upper))
+        rows = self._noted(self.rows(limit if where is None else None))
         self._refuse_too_many(len(rows) if limit is None else 0)
         left = limit if limit is not None else len(rows)
         for _, table in self._filtered(partial(self.reader.fetch, rows), columns, where):
-            piece = table.slice(0, left)
+            # A table without columns takes the length of a slice for its own.
+            piece = table if table.num_rows <= left else table.slice(0, left)
             left -= piece.num_rows
             if piece.num_rows:
                 yield piece
             if left <= 0:
                 return
 
-    def _planned_rows(self, limit: int | None = None) -> list[int]:
+    def _noted(self, rows: Sequence[int]) -> Sequence[int]:
         """The rows to fetch, and a note of how."""
-        return self._noted(self.rows(limit))
-
-    def _noted(self, rows: list[int]) -> list[int]:
         plan = {f"by_{self.reader.plan(rows)}": 1} if rows else {}
         self.metrics = replace(self.metrics, hits=len(rows), **plan)
         return rows

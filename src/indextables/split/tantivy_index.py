@@ -7,7 +7,7 @@ included, leaves this module as an IndexUnusableError.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
@@ -25,6 +25,8 @@ from indextables.split.tokens import analyzer
 HEAP_BYTES = 4_000_000_000
 """Above this tantivy would begin a second segment; memory is taken only as it is needed."""
 _ROWS_PER_MARK = 4096
+FEW_HITS = 10_000
+"""From here on a look whether a query finds everything costs little beside gathering the rows."""
 
 
 class IndexUnusableError(SplitError):
@@ -201,7 +203,7 @@ class OpenIndex:
             found: int = self._searcher.search(plain, limit=1, count=True).count
         return found
 
-    def hits(self, query: Any, limit: int) -> list[int]:
+    def hits(self, query: Any, limit: int) -> Sequence[int]:
         """The first rows that a prepared query finds, in row order."""
         if not self.rows or limit < 1:
             return []
@@ -209,6 +211,8 @@ class OpenIndex:
 
         with guarded("searching"):
             plain = tantivy.Query.const_score_query(query, 1.0)
+            if limit > FEW_HITS and self._searcher.search(plain, limit=1, count=True).count == self.rows:
+                return range(min(limit, self.rows))
             # Equal scores come in document order, and here all scores are equal.
             return [place.doc for _, place in self._searcher.search(plain, limit=limit, count=False).hits]
 

@@ -1,12 +1,14 @@
 """The compact Thrift encoding, as far as Parquet metadata uses it.
 
 A structure is a dictionary from field number to `(kind, value)` in the order it
-was read; a list is `(kind, values)`. Nothing here knows what the fields mean, so
+was read; a list is `(kind, values)`; for writing, a structure may also be bytes
+that were encoded before. Nothing here knows what the fields mean, so
 whatever a newer Parquet writer adds is carried through unchanged.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 Struct: TypeAlias = dict[int, tuple[int, Any]]
@@ -35,6 +37,17 @@ def encode(value: Struct) -> bytes:
     """Write one structure."""
     out = bytearray()
     _write_struct(out, value)
+    return bytes(out)
+
+
+def encode_more(begun: bytes, last: int, numbers: Iterable[tuple[int, int]]) -> bytes:
+    """Write a structure of which the fields up to `last` are encoded, without its end, and numbers follow."""
+    out = bytearray(begun)
+    for number, item in numbers:
+        out.append(((number - last) << 4) | I64)
+        _write_number(out, item)
+        last = number
+    out.append(0)
     return bytes(out)
 
 
@@ -151,7 +164,10 @@ def _write_value(out: bytearray, kind: int, item: Any) -> None:
         _write_varint(out, len(item))
         out += item
     elif kind == STRUCT:
-        _write_struct(out, item)
+        if isinstance(item, bytes):
+            out += item
+        else:
+            _write_struct(out, item)
     elif kind in (LIST, SET):
         element, items = item
         if len(items) < _LONG_LIST:
