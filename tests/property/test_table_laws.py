@@ -1,0 +1,154 @@
+"""A table lives through any order of its verbs, and every version it can show holds the rows it held."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+import indextables as it
+
+SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("message", pa.string())])
+WORDS = ["error", "timeout", "disk", "node 7", "", None]
+PARTITIONS = ["a", "b/c", "100%25", None]
+OPTIONS = {
+    "indexing.typemap.message": "text",
+    "checkpoint.interval": "4",
+    "write.maxRowsPerSplit": "6",
+    "purge.retentionCheckEnabled": "false",
+}
+ids = st.integers(0, 40)
+seeds = st.integers(0, 2**32)
+
+
+def rows_of(seed, count):
+    rng = random.Random(seed)
+    return [(rng.randint(0, 40), rng.choice(PARTITIONS), rng.choice(WORDS)) for _ in range(count)]
+
+
+def as_table(rows):
+    columns = zip(*rows, strict=True) if rows else ([], [], [])
+    return pa.table(
+        [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)], SCHEMA
+    )
+
+
+def as_rows(reader):
+    found = reader.read_all().select(SCHEMA.names)
+    return Counter(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+
+class Life(RuleBasedStateMachine):
+    """A table beside a plain list of rows for each of its versions."""
+
+    @initialize()
+    def create(self):
+        self.root = Path(tempfile.mkdtemp())
+        self.table = it.Table.create(self.root / "t", SCHEMA, partition_by=["p"], options=OPTIONS)
+        self.states = {0: Counter()}
+        self.rows = Counter()
+
+    def teardown(self):
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def now(self, rows):
+        """What the table should hold after a verb; versions in between hold the same as before."""
+        for version in range(max(self.states) + 1, self.table.version):
+            self.states[version] = self.rows
+        self.rows = rows
+        self.states[self.table.version] = rows
+
+    @rule(seed=seeds, count=st.integers(0, 15))
+    def append(self, seed, count):
+        rows = rows_of(seed, count)
+        self.table.append(as_table(rows))
+        self.now(self.rows + Counter(rows))
+
+    @rule(seed=seeds, count=st.integers(0, 8))
+    def overwrite(self, seed, count):
+        rows = rows_of(seed, count)
+        self.table.overwrite(as_table(rows))
+        self.now(Counter(rows))
+
+    @rule(seed=seeds, low=ids)
+    def overwrite_where(self, seed, low):
+        rows = [(low, p, message) for _, p, message in rows_of(seed, 3)]
+        self.table.overwrite(as_table(rows), where=it.col("id") == low)
+        self.now(Counter({row: n for row, n in self.rows.items() if row[0] != low}) + Counter(rows))
+
+    @rule(low=ids, high=ids)
+    def delete(self, low, high):
+        self.table.delete(f"id >= {low} AND id < {high}")
+        self.now(Counter({row: n for row, n in self.rows.items() if not low <= row[0] < high}))
+
+    @rule(value=st.sampled_from(PARTITIONS[:3]))
+    def drop_partition(self, value):
+        self.table.drop_partitions(it.col("p") == value)
+        self.now(Counter({row: n for row, n in self.rows.items() if row[1] != value}))
+
+    @rule()
+    def merge(self):
+        self.table.merge_splits(target_size="1M")
+        self.now(self.rows)
+
+    @rule()
+    def checkpoint(self):
+        self.table.checkpoint()
+        self.now(self.rows)
+
+    @rule(data=st.data())
+    def restore(self, data):
+        version = data.draw(st.sampled_from(sorted(self.shown())))
+        self.table.restore(version)
+        self.now(self.states[version])
+
+    @rule()
+    def purge(self):
+        self.table.purge(older_than_hours=0)
+
+    @precondition(lambda self: self.table.version > 6)
+    @rule()
+    def forget_the_past(self):
+        self.table.truncate_history()
+        self.now(self.rows)
+
+    @rule()
+    def open_again(self):
+        self.table = it.Table.open(self.root / "t", options=OPTIONS)
+
+    def shown(self):
+        """The versions that can be read now."""
+        return [
+            version
+            for version in self.states
+            if version in set(it.TransactionLog.open(self.root / "t").versions())
+        ]
+
+    @invariant()
+    def rows_are_the_rows(self):
+        assert self.table.count() == sum(self.rows.values())
+        assert as_rows(self.table.scan()) == self.rows
+
+    @invariant()
+    def search_finds_what_the_words_say(self):
+        expected = Counter({row: n for row, n in self.rows.items() if row[2] in ("error", "disk")})
+        assert as_rows(self.table.search("message:(error OR disk)")) == expected
+        some = {row: n for row, n in expected.items() if row[0] > 20}
+        assert self.table.count("id > 20", query="message:(error OR disk)") == sum(some.values())
+
+    @rule(data=st.data())
+    def travel(self, data):
+        version = data.draw(st.sampled_from(sorted(self.shown())))
+        assert as_rows(it.Table.open(self.root / "t", version=version).scan()) == self.states[version]
+
+
+TestLife = pytest.mark.slow(Life.TestCase)
+TestLife.settings = settings(max_examples=20, stateful_step_count=25, deadline=None)
