@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
@@ -87,6 +87,16 @@ def measure(target: str, case: Case, size: str, directory: Path, repeat: int, ti
         round(median(run["cpu_seconds"] for run in runs), 4),
         round(max(run["peak_mb"] for run in runs), 1), len(runs), runs[-1]["facts"],
     )  # fmt: skip
+
+
+def beside(row: Row) -> list[Row]:
+    """A row, and those of the systems that its process measured in turn with it (`beside` in the facts)."""
+    facts = {key: value for key, value in row.facts.items() if key != "beside"}
+    others = [
+        replace(row, system=system, seconds=round(seconds, 4), best_seconds=round(seconds, 4), facts={})
+        for system, seconds in row.facts.get("beside", {}).items()
+    ]
+    return [replace(row, facts=facts), *others]
 
 
 def prepare(target: str, size: str, directory: Path) -> None:

@@ -51,12 +51,15 @@ _USERS = [
 ]
 
 
-def log_lines(count: int, seed: int = 7, batch_rows: int = 50_000) -> Iterator[pa.RecordBatch]:
-    """Lines in batches; the same for the same seed."""
+def log_lines(
+    count: int, seed: int = 7, batch_rows: int = 50_000, part: range | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Lines in batches; the same for the same seed. With `part`, only lines with these numbers."""
     dice = random.Random(seed)
     rare = {count * at // 10 + count // 20 for at in range(10)}
-    for start in range(0, count, batch_rows):
-        numbers = range(start, min(count, start + batch_rows))
+    wanted = range(count) if part is None else part
+    for start in range(wanted.start, wanted.stop, batch_rows):
+        numbers = range(start, min(wanted.stop, start + batch_rows))
         yield _batch(dice, numbers, rare)
 
 

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.harness import Row, count_of, load, machine, measure, prepare, render, save
+from benchmarks.harness import Row, beside, count_of, load, machine, measure, prepare, render, save
 
 HERE = Path(__file__).parent
 TARGETS = ("replay", "delta", "skipping", "search", "spark", "maintenance")
@@ -45,7 +45,7 @@ def _run(name: str, options: argparse.Namespace) -> None:
                 f"{name} {size} {label}: {row.seconds:.3f} s, {row.peak_mb:.0f} MB {dict(row.facts) or ''}",
                 flush=True,
             )
-            rows.append(row)
+            rows += beside(row)
     merged = save(target, rows, Path(options.results), facts)
     print("\n".join(render(target, merged)))
     if target.goals:

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 import indextables as it
 from indextables.errors import QueryError, SchemaError
+from indextables.spark import nearby
 from support.servers import ObjectServer, s3_server  # noqa: F401
 
 SCHEMA = pa.schema([("id", pa.int64()), ("message", pa.string()), ("p", pa.int32())])
@@ -26,6 +27,15 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     return root
 
 
+@pytest.fixture(params=["driver", "executors"])
+def searcher(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Who looks into the indexes: with no row that it may fetch, the driver leaves it to the executors."""
+    if request.param == "executors":
+        monkeypatch.setattr(nearby, "MOST_ROWS", -1)
+    return str(request.param)
+
+
+@pytest.mark.usefixtures("searcher")
 def test_search_df_equals_search(spark: SparkSession, path: str) -> None:
     table, plain = it.Table.open(path, spark=spark), it.Table.open(path)
     for arguments in ({}, {"where": "id > 40 AND p = 0"}, {"columns": ["message", "id"]}):
@@ -35,6 +45,7 @@ def test_search_df_equals_search(spark: SparkSession, path: str) -> None:
         assert sorted(map(tuple, ours.collect())) == sorted(tuple(row.values()) for row in oracle.to_pylist())
 
 
+@pytest.mark.usefixtures("searcher")
 def test_limit_and_score_are_pushed_down(spark: SparkSession, path: str) -> None:
     table = it.Table.open(path, spark=spark)
     assert table.search_df("word", limit=7).count() == 7
@@ -101,3 +112,61 @@ def test_a_store_without_a_hadoop_file_system_is_read_and_written_in_python(
     assert sorted(row.id for row in read.filter("p = 1").collect()) == list(range(1, 20, 2))
     found = spark.read.format("indextables").options(**s3_server.options).option("query", "7").load(target)
     assert [row.id for row in found.collect()] == [7]
+
+
+def test_a_damaged_index_is_left_to_the_executors(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The driver scans no rows: a split whose index cannot tell is searched where tasks run."""
+    root = tmp_path / "t"
+    table = it.Table.create(str(root), SCHEMA, options={"indexing.typemap.message": "text"})
+    table.append(
+        pa.table({"id": [1, 2, 3], "message": ["rare", "word", None], "p": [0, 0, 0]}, schema=SCHEMA)
+    )
+    [add] = it.TransactionLog.open(str(root)).list_files()
+    file = root / add.path
+    body = bytearray(file.read_bytes())
+    middle = add.hotcache_start_offset + add.hotcache_length // 2
+    for at in range(middle, middle + 64):
+        body[at] ^= 0xFF
+    file.write_bytes(body)
+    found = it.Table.open(str(root), spark=spark).search_df("rare")
+    assert "MapInArrow" in found._jdf.queryExecution().toString()
+    assert [row.id for row in found.collect()] == [1]
+
+
+def test_hits_of_every_type_come_back_whoever_searches(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """5.7: a local relation holds the same values in the same types as what tasks return."""
+    path = str(tmp_path / "t")
+    rows = spark.sql(
+        "SELECT 'needle' AS message, CAST(1 AS TINYINT) AS b, CAST(2 AS SMALLINT) AS s, 3 AS i, 1.5f AS f, 2.5d AS d, "
+        "CAST(1.25 AS DECIMAL(38, 18)) AS dec, DATE'1582-10-04' AS day, TIMESTAMP'2024-03-31 01:30:00' AS at, "
+        "TIMESTAMP_NTZ'1900-01-01 00:00:00' AS local, X'00ff' AS bin, true AS yes, CAST(NULL AS STRING) AS nothing"
+    )
+    rows.write.format("indextables").option("indexing.typemap.message", "text").save(path)
+    ours = it.Table.open(path, spark=spark)
+    near = ours.search_df("needle")
+    monkeypatch.setattr(nearby, "MOST_ROWS", -1)
+    far = ours.search_df("needle")
+    assert near.schema == far.schema == spark.read.format("indextables").load(path).schema
+    assert near.collect() == far.collect() == rows.collect()
+
+
+def test_types_that_need_sparks_conversion_are_found_by_the_executors(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "t")
+    rows = spark.sql("SELECT 'needle' AS message, array(named_struct('a', 1)) AS deep, map('k', 1L) AS m")
+    rows.write.format("indextables").option("indexing.typemap.message", "text").save(path)
+    assert it.Table.open(path, spark=spark).search_df("needle").collect() == rows.collect()
+
+
+def test_extracted_indexes_go_when_the_application_ends(spark: SparkSession, path: str) -> None:
+    """Driver and workers share one directory below Spark's own, which Spark removes."""
+    from pyspark import SparkFiles
+
+    it.Table.open(path, spark=spark).search_df("rare").collect()
+    kept = Path(SparkFiles.getRootDirectory(), "indextables-index")
+    assert any(kept.iterdir())

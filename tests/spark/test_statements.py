@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 import indextables as it
 from indextables.errors import CommandError, QueryError, SchemaError, TableError
+from indextables.spark import nearby
 
 WORDS = ["error", "timeout", "disk", "Error: retry", "all fine", None, "", "ERROR timeout disk", "errors"]
 SCHEMA = pa.schema([("id", pa.int64()), ("message", pa.string()), ("note", pa.string()), ("p", pa.int32())])
@@ -298,5 +299,9 @@ def test_commands_run_through_spark_sql(spark: SparkSession, table: Path) -> Non
         spark.sql("DESCRIBE INDEXTABLES STATE nobody")
 
 
-def test_explain_of_a_search(spark: SparkSession, logs: str) -> None:
-    assert "MapInArrow" in spark.sql(f"EXPLAIN SELECT id FROM logs WHERE {E}").first()[0]
+def test_explain_shows_who_searches(spark: SparkSession, logs: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few hits in a session of one process are fetched by the driver; everything else by the executors."""
+    statement = f"EXPLAIN SELECT id FROM logs WHERE {E}"
+    assert "LocalTableScan" in spark.sql(statement).first()[0]
+    monkeypatch.setattr(nearby, "MOST_ROWS", 5)
+    assert "MapInArrow" in spark.sql(statement).first()[0]

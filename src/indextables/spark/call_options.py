@@ -15,6 +15,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from indextables.errors import OptionError
 from indextables.options import KEYS, PREFIX, Options, canonical, is_storage_key
@@ -46,6 +47,7 @@ _HADOOP_PREFIXES = {
 }
 
 _log = logging.getLogger(__name__)
+_mappers: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 def is_ours(source: str | None) -> bool:
@@ -156,8 +158,15 @@ def is_connect(spark: Any) -> bool:
 
 def java_map(spark: Any, mapping: Any) -> dict[str, str]:
     """A Java map as a dict in one call to the JVM."""
-    text = spark.sparkContext._jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValueAsString(mapping)
-    return dict(json.loads(text))
+    return dict(json.loads(_mapper(spark.sparkContext).writeValueAsString(mapping)))
+
+
+def _mapper(context: Any) -> Any:
+    # To find a class of the JVM takes a call per part of its name, and every statement gets here.
+    found = _mappers.get(context._gateway)
+    if found is None:
+        found = _mappers[context._gateway] = context._jvm.com.fasterxml.jackson.databind.ObjectMapper()
+    return found
 
 
 def session_zone(spark: Any) -> str:

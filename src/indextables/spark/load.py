@@ -29,7 +29,13 @@ def load_table(spark: Any, request: ReadRequest, way: str = "auto") -> Any:
 
 def snapshot_asked_for(spark: Any, request: ReadRequest) -> Snapshot:
     """The version a read would see."""
-    return snapshot_of(spark, request.path, settings_for(spark, request.options, READ_KEYS, request.path))
+    return asked_for(spark, request)[1]
+
+
+def asked_for(spark: Any, request: ReadRequest) -> tuple[Settings, Snapshot]:
+    """What a read is told, and the version it would see."""
+    settings = settings_for(spark, request.options, READ_KEYS, request.path)
+    return settings, snapshot_of(spark, request.path, settings)
 
 
 def _columns(settings: Settings) -> list[str] | None:

@@ -8,12 +8,13 @@ may not. Both count first, so that splits without a match are not read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from indextables.options import Options
 from indextables.predicate.parse import as_node
+from indextables.spark import nearby
 from indextables.spark.arrow_scan import (
     FILE,
     ROW,
@@ -22,42 +23,22 @@ from indextables.spark.arrow_scan import (
     shared_out,
     spark_schema,
 )
-from indextables.spark.call_options import READ_KEYS, Settings, session_zone, settings_for
-from indextables.spark.loading import check_container, reading_way, restricted_frame, snapshot_of
+from indextables.spark.call_options import Settings, session_zone
+from indextables.spark.loading import check_container, reading_way, restricted_frame
+from indextables.spark.search_tasks import SearchTask, counts, found_rows, hits
 from indextables.spark.workers import SparkWorkers, default_width
 from indextables.split.index_spec import IndexSpec, from_options
 from indextables.split.layout import SplitRef
 from indextables.split.query import Query, parse_query
-from indextables.split.search import SCORE, count_split, hits_split, search_split
-from indextables.storage.store import StoreSpec, open_store
+from indextables.split.search import SCORE
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from indextables.log.snapshot import Snapshot
     from indextables.predicate.tree import Node
-    from indextables.spark.requests import ReadRequest
     from indextables.sql.rewrite import Search
 
 _BROADCAST_MOST = 1_000_000
 """Up to this many matching rows are sent to every executor; above it both sides are shuffled."""
-
-
-@dataclass(frozen=True, slots=True)
-class SearchTask:
-    """The splits one task searches, and for what; picklable."""
-
-    store: StoreSpec
-    refs: tuple[SplitRef, ...]
-    query: Query
-    schema: pa.Schema
-    options: Mapping[str, str]
-    columns: tuple[str, ...] = ()
-    where: Node | None = None
-    limit: int | None = None
-    score: bool = False
-    by_name: bool = True
-    """Whether hits name their file by the last part of its path."""
 
 
 def search_frame(
@@ -85,15 +66,29 @@ def _found_rows(
 
     paths = None if where is None else snapshot.plan(where, columns={"path"}).files.column("path").to_pylist()
     refs = tuple(SplitRef.of(add) for add in snapshot.adds(paths))
-    store = snapshot.store.spec()
     whole = SearchTask(
-        store, refs, query, snapshot.schema, dict(options), tuple(columns), where, limit, score
+        snapshot.store.spec(),
+        refs,
+        query,
+        snapshot.schema,
+        dict(options),
+        tuple(columns),
+        where,
+        limit,
+        score,
     )
     table = spark_schema(snapshot.metadata.schema_string)
     schema = type(table)([table[name] for name in columns])
     if score:
         schema = schema.add(SCORE, FloatType(), False)
-    return frame_of_tasks(spark, _rows, _grouped(spark, whole), schema)
+    counted = nearby.counted(spark, whole)
+    if counted is not None:
+        whole = nearby.among(whole, counted)
+        if nearby.is_little(whole, counted):
+            local = nearby.local_frame(spark, found_rows, whole, schema)
+            if local is not None:
+                return local
+    return frame_of_tasks(spark, found_rows, _grouped(spark, whole), schema)
 
 
 def parsed(snapshot: Snapshot, query: str, column: str | None = None) -> Query:
@@ -108,11 +103,10 @@ def index_spec(snapshot: Snapshot) -> IndexSpec:
 
 
 def hidden_frame(
-    spark: Any, request: ReadRequest, searches: Sequence[Search], mentioned: frozenset[str] | None
+    spark: Any, asked: tuple[Settings, Snapshot], searches: Sequence[Search], mentioned: frozenset[str] | None
 ) -> Any:
-    """The table a request means, with the searches of a statement in it."""
-    settings = settings_for(spark, request.options, READ_KEYS, request.path)
-    snapshot = snapshot_of(spark, request.path, settings)
+    """One version of a table, with the searches of a statement in it."""
+    settings, snapshot = asked
     check_container(snapshot)
     if len(searches) == 1 and searches[0].required:
         # The one search decides which rows there are: fetched through the index, nothing is joined.
@@ -121,8 +115,8 @@ def hidden_frame(
         query = parsed(snapshot, searches[0].query, searches[0].column)
         return _found_rows(spark, snapshot, query, columns, settings.table)
     found = [_Found.of(spark, snapshot, search, settings.table) for search in searches]
-    names = {ref.path.rpartition("/")[2] for ref in found[0].refs}
-    native = reading_way(spark, snapshot) != "arrow" and len(names) == len(found[0].refs)
+    names = {ref.path.rpartition("/")[2] for ref in found[0].base.refs}
+    native = reading_way(spark, snapshot) != "arrow" and len(names) == len(found[0].base.refs)
     return _joined(spark, snapshot, settings, [item.named(by_name=native) for item in found], native=native)
 
 
@@ -175,20 +169,18 @@ class _Found:
     query: Query
     columns: tuple[str, ...]
     base: SearchTask
-    refs: tuple[SplitRef, ...]
     counts: Mapping[str, int]
+    near: bool
+    """Whether they were counted by the driver."""
 
     @classmethod
     def of(cls, spark: Any, snapshot: Snapshot, search: Search, options: Mapping[str, str]) -> _Found:
         query = parsed(snapshot, search.query, search.column)
         columns = (search.column,) if search.column is not None else index_spec(snapshot).columns
         refs = tuple(SplitRef.of(add) for add in snapshot.adds())
-        base = SearchTask(snapshot.store.spec(), (), query, snapshot.schema, dict(options))
-        tasks = _grouped(spark, replace(base, refs=refs))
-        counts: dict[str, int] = {}
-        for counted in SparkWorkers(spark).map(_counts, tasks):
-            counts.update(counted)
-        return cls(search, query, columns, base, refs, counts)
+        base = SearchTask(snapshot.store.spec(), refs, query, snapshot.schema, dict(options))
+        near = nearby.counted(spark, base)
+        return cls(search, query, columns, base, near or _counted(spark, base), near is not None)
 
     def named(self, *, by_name: bool) -> _Found:
         return replace(self, base=replace(self.base, by_name=by_name))
@@ -196,11 +188,22 @@ class _Found:
     def hits_frame(self, spark: Any) -> Any:
         """File and number of every matching row."""
         from pyspark.sql import functions as f
+        from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-        refs = [ref for ref in self.refs if self.counts[ref.path]]
-        schema = f"{FILE} string not null, {ROW} bigint not null"
-        frame = frame_of_tasks(spark, _hits, _grouped(spark, replace(self.base, refs=tuple(refs))), schema)
+        schema = StructType([StructField(FILE, StringType(), False), StructField(ROW, LongType(), False)])
+        task = nearby.among(self.base, self.counts)
+        if self.near and nearby.is_little(task, self.counts):
+            return f.broadcast(nearby.local_frame(spark, hits, task, schema))
+        frame = frame_of_tasks(spark, hits, _grouped(spark, task), schema)
         return f.broadcast(frame) if sum(self.counts.values()) <= _BROADCAST_MOST else frame
+
+
+def _counted(spark: Any, task: SearchTask) -> dict[str, int]:
+    """Matching rows of each split, counted on the executors."""
+    found: dict[str, int] = {}
+    for some in SparkWorkers(spark).map(counts, _grouped(spark, task)):
+        found.update(some)
+    return found
 
 
 def _grouped(spark: Any, whole: SearchTask) -> list[SearchTask]:
@@ -219,38 +222,3 @@ def _checked(columns: Sequence[str] | None, names: Sequence[str]) -> tuple[str, 
     if missing:
         raise SchemaError(f"the table has no column {missing[0]!r}; its columns are {', '.join(names)}")
     return tuple(spelled[name.lower()] for name in columns)
-
-
-# What runs on the executors.
-
-
-def _counts(task: SearchTask) -> dict[str, int]:
-    store, options = open_store(task.store), Options.of(task.options)
-    return {ref.path: count_split(store, ref, task.query, task.schema, options=options) for ref in task.refs}
-
-
-def _hits(task: SearchTask) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-
-    store, options = open_store(task.store), Options.of(task.options)
-    for ref in task.refs:
-        rows = hits_split(store, ref, task.query, task.schema, options=options)
-        name = ref.path.rpartition("/")[2] if task.by_name else ref.path
-        names = pa.array([name], pa.string()).take(pa.array([0] * len(rows), pa.int8()))
-        yield pa.RecordBatch.from_arrays([names, rows], names=[FILE, ROW])
-
-
-def _rows(task: SearchTask) -> Iterator[pa.RecordBatch]:
-    store, options = open_store(task.store), Options.of(task.options)
-    left = task.limit
-    for ref in task.refs:
-        if left is not None and left <= 0 and not task.score:
-            return
-        found = search_split(
-            store, ref, task.query, task.schema, list(task.columns), where=task.where,
-            limit=task.limit if task.score else left, score=task.score, options=options,
-        )  # fmt: skip
-        for rows in found:
-            if left is not None:
-                left -= rows.num_rows
-            yield from rows.to_batches()

@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from indextables.errors import CommandError
-from indextables.spark.call_options import is_connect, session_zone
-from indextables.spark.load import load_table, snapshot_asked_for
+from indextables.spark.call_options import Settings, is_connect, session_zone
+from indextables.spark.load import asked_for, load_table
 from indextables.spark.loading import LoadedTable, instant
 from indextables.spark.requests import ReadRequest
 from indextables.spark.searching import hidden_frame
@@ -30,6 +30,9 @@ from indextables.sql.definitions import CreateView, Insert, parse_create, parse_
 from indextables.sql.grammar import is_command
 from indextables.sql.rewrite import Reference, Rewritten, hidden_view, mentions_us, rewrite
 from indextables.sql.runner import sql as run_sql
+
+if TYPE_CHECKING:
+    from indextables.log.snapshot import Snapshot
 
 Sql = Callable[..., Any]
 
@@ -94,11 +97,11 @@ def _hidden_frames(spark: Any, found: Rewritten, lookup: _Lookup) -> dict[str, A
     frames = {}
     for number, reference in enumerate(found.references):
         searches = [search for search in found.searches if search.reference == number]
-        request = lookup.request(reference)
         if searches:
-            frames[hidden_view(number)] = hidden_frame(spark, request, searches, found.columns)
+            asked = lookup.asked(reference)
+            frames[hidden_view(number)] = hidden_frame(spark, asked, searches, found.columns)
         else:
-            frames[hidden_view(number)] = load_table(spark, request)
+            frames[hidden_view(number)] = load_table(spark, lookup.request(reference))
     return frames
 
 
@@ -108,6 +111,14 @@ class _Lookup:
     def __init__(self, spark: Any, frames: Mapping[str, Any]) -> None:
         self._spark = spark
         self._frames = frames
+        self._asked: dict[Reference, tuple[Settings, Snapshot]] = {}
+
+    def asked(self, reference: Reference) -> tuple[Settings, Snapshot]:
+        """The version a reference means; the same one however often a statement is looked at."""
+        found = self._asked.get(reference)
+        if found is None:
+            found = self._asked[reference] = asked_for(self._spark, self.request(reference))
+        return found
 
     def request(self, reference: Reference) -> ReadRequest:
         """A read of the version a reference means."""
@@ -127,7 +138,7 @@ class _Lookup:
         """The columns of a reference that is a whole table of ours."""
         if not reference.by_path and self._table(reference) is None:
             return None
-        return tuple(snapshot_asked_for(self._spark, self.request(reference)).schema.names)
+        return tuple(self.asked(reference)[1].schema.names)
 
     def _table(self, reference: Reference) -> LoadedTable | None:
         frame = self._frames.get(reference.name[-1])

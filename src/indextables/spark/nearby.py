@@ -1,0 +1,88 @@
+"""Searches that the driver answers itself, where driver and executors are one machine.
+
+Asking eight indexes for a rare word takes a few milliseconds, and a job with
+Python workers takes two hundred. So where a session runs in one process, the
+splits are indexed as the table says and few rows match, the rows are fetched
+here and become a local relation, over which Spark starts no job at all.
+Everything else is left to the executors.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from indextables.spark.call_options import is_connect
+from indextables.spark.search_tasks import SearchTask, count_hits
+from indextables.split.layout import SplitRef
+from indextables.split.search import SearchMetrics
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_ROWS = 10_000
+"""Matching rows up to which they are fetched here."""
+MOST_BYTES = 16 << 20
+"""Stored bytes of matching rows up to which they are fetched here."""
+MOST_SPLITS = 200
+"""Splits up to which looking into each, one after the other, is quicker than a job."""
+
+_ONE_PROCESS = re.compile(r"local(\[[^\]]*\])?")
+_PLAIN = frozenset(
+    {"string", "boolean", "byte", "short", "integer", "long", "float", "double", "date", "timestamp",
+     "timestamp_ntz", "binary", "decimal"}
+)  # fmt: skip
+
+
+def counted(spark: Any, task: SearchTask) -> dict[str, int] | None:
+    """Matching rows of each split; None where the executors are to look, or an index cannot tell."""
+    if not _is_near(spark, task):
+        return None
+    notes: list[SearchMetrics] = []
+    found: dict[str, int] = {}
+    for path, count in count_hits(task, notes.append):
+        if notes[-1].scanned or notes[-1].verified_rows > MOST_ROWS:
+            return None
+        found[path] = count
+    return found
+
+
+def among(task: SearchTask, counts: Mapping[str, int]) -> SearchTask:
+    """The task without the splits in which nothing matches."""
+    return replace(task, refs=tuple(ref for ref in task.refs if counts[ref.path]))
+
+
+def is_little(task: SearchTask, counts: Mapping[str, int]) -> bool:
+    """Whether what a task fetches is little enough for the driver."""
+    if task.limit is not None and task.limit <= MOST_ROWS and task.where is None:
+        return True
+    stored = sum(counts[ref.path] * _row_bytes(ref) for ref in task.refs)
+    return sum(counts.values()) <= MOST_ROWS and stored <= MOST_BYTES
+
+
+def local_frame(
+    spark: Any, run: Callable[[SearchTask], Iterator[pa.RecordBatch]], task: SearchTask, schema: Any
+) -> Any:
+    """What a task finds, as a local relation; None where its types need Spark's own conversion."""
+    import pyarrow as pa
+
+    if any(field.dataType.typeName() not in _PLAIN for field in schema):
+        return None
+    batches = list(run(task))
+    if not batches:
+        return spark.createDataFrame([], schema)
+    return spark.createDataFrame(pa.Table.from_batches(batches), schema)
+
+
+def _is_near(spark: Any, task: SearchTask) -> bool:
+    """Whether the splits of a search lie no nearer to an executor than to the driver, and are few."""
+    if is_connect(spark) or not _ONE_PROCESS.fullmatch(spark.sparkContext.master):
+        return False
+    return 0 < len(task.refs) <= MOST_SPLITS and all(ref.index_length for ref in task.refs)
+
+
+def _row_bytes(ref: SplitRef) -> float:
+    """Stored bytes of a row; a split that does not say how many it has counts as one."""
+    return ((ref.size or 0) - (ref.index_length or 0)) / max(1, ref.num_records or 1)

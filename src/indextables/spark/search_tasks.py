@@ -1,0 +1,104 @@
+"""What a task of a search does, on an executor or on the driver: it opens the indexes of its splits."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from indextables.options import Options
+from indextables.spark.arrow_scan import FILE, ROW
+from indextables.split.layout import SplitRef
+from indextables.split.query import Query
+from indextables.split.search import SearchMetrics, count_split, hits_split, search_split
+from indextables.storage.store import StoreSpec, open_store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from indextables.predicate.tree import Node
+
+CACHE_KEY = "indexCache.dir"
+
+
+@dataclass(frozen=True, slots=True)
+class SearchTask:
+    """The splits one task searches, and for what; picklable."""
+
+    store: StoreSpec
+    refs: tuple[SplitRef, ...]
+    query: Query
+    schema: pa.Schema
+    options: Mapping[str, str]
+    columns: tuple[str, ...] = ()
+    where: Node | None = None
+    limit: int | None = None
+    score: bool = False
+    by_name: bool = True
+    """Whether hits name their file by the last part of its path."""
+
+    def resolved(self) -> Options:
+        """The options, with a place for extracted indexes that every task on this machine finds again."""
+        home = None if CACHE_KEY in self.options else shared_directory()
+        return Options.of(self.options if home is None else {**self.options, CACHE_KEY: home})
+
+
+def shared_directory() -> str | None:
+    """A directory of this application on this machine, which Spark removes when the application ends.
+
+    A worker process is given up after a minute without work. What it extracted into a directory of its
+    own would go with it; here the next one finds it, and so does the driver of a session in one process.
+    """
+    from pyspark import SparkFiles
+
+    blocks = os.environ.get("SPARK_LOCAL_DIRS", "").split(",", maxsplit=1)[0]
+    for place in (Path(SparkFiles.getRootDirectory()), Path(blocks)):
+        # Other names are those of directories that live longer, such as an administrator's.
+        if place.name.startswith(("userFiles-", "blockmgr-")):
+            return str(place / "indextables-index")
+    return None
+
+
+def count_hits(
+    task: SearchTask, note: Callable[[SearchMetrics], None] = lambda _: None
+) -> Iterator[tuple[str, int]]:
+    """How many rows of each split match."""
+    store, options = open_store(task.store), task.resolved()
+    for ref in task.refs:
+        yield ref.path, count_split(store, ref, task.query, task.schema, options=options, note=note)
+
+
+def counts(task: SearchTask) -> dict[str, int]:
+    """As `count_hits`, all at once."""
+    return dict(count_hits(task))
+
+
+def hits(task: SearchTask) -> Iterator[pa.RecordBatch]:
+    """File and number of every row that matches."""
+    import pyarrow as pa
+
+    store, options = open_store(task.store), task.resolved()
+    for ref in task.refs:
+        rows = hits_split(store, ref, task.query, task.schema, options=options)
+        name = ref.path.rpartition("/")[2] if task.by_name else ref.path
+        names = pa.array([name], pa.string()).take(pa.array([0] * len(rows), pa.int8()))
+        yield pa.RecordBatch.from_arrays([names, rows], names=[FILE, ROW])
+
+
+def found_rows(task: SearchTask) -> Iterator[pa.RecordBatch]:
+    """The rows that match."""
+    store, options = open_store(task.store), task.resolved()
+    left = task.limit
+    for ref in task.refs:
+        if left is not None and left <= 0 and not task.score:
+            return
+        found = search_split(
+            store, ref, task.query, task.schema, list(task.columns), where=task.where,
+            limit=task.limit if task.score else left, score=task.score, options=options,
+        )  # fmt: skip
+        for rows in found:
+            if left is not None:
+                left -= rows.num_rows
+            yield from rows.to_batches()
