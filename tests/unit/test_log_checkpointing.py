@@ -268,3 +268,15 @@ def test_a_writer_whose_base_another_one_cleaned_away_still_writes_checkpoints(r
     newest = max(name for name in table.names() if ".checkpoint." in name)
     assert int(newest[:20]) >= table.log().latest_version() - 5
     assert len(table.names()) < 20
+
+
+def test_what_was_removed_since_a_checkpoint_is_not_in_the_next_one(form):
+    """C3: the first, the last and some in the middle of the old checkpoint go, one of them comes back."""
+    builder = LogBuilder(options={**KEEP_ALL, **FORMS[form], "checkpoint.interval": 1000}).create()
+    builder.appends(12).checkpoint()
+    old = sorted(paths_of(builder.log()))
+    builder.remove(old[0], old[4], old[5], old[-1]).append(old[5], "zz", "aa").checkpoint()
+    expected = sorted({*old, "zz", "aa"} - {old[0], old[4], old[-1]})
+    assert live(builder) == expected
+    hint = msgspec.json.decode(builder.store.get(HINT))
+    assert hint["numFiles"] == len(expected)

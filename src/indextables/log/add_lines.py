@@ -9,7 +9,7 @@ text of an add passes from one checkpoint to the next unchanged.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, overload
 
 import msgspec
 import numpy as np
@@ -35,6 +35,32 @@ _KEYED = msgspec.json.Decoder(_Keyed)
 
 Bytes = npt.NDArray[np.uint8]
 Positions = npt.NDArray[np.int64]
+
+
+class PathSequence(Sequence[bytes]):
+    """The paths of an array as bytes, for bisection without building them all."""
+
+    __slots__ = ("_offsets", "_text")
+
+    def __init__(self, paths: pa.StringArray) -> None:
+        _, offsets, text = paths.buffers()
+        ends = np.frombuffer(offsets, dtype=np.int32)[paths.offset : paths.offset + len(paths) + 1]
+        self._offsets = memoryview(ends.data)
+        self._text = memoryview(text) if text is not None else memoryview(b"")
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    @overload
+    def __getitem__(self, at: int) -> bytes: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[bytes]: ...
+    def __getitem__(self, at: int | slice) -> bytes | Sequence[bytes]:
+        if isinstance(at, slice):
+            return [self[place] for place in range(*at.indices(len(self)))]
+        if at < 0:
+            at += len(self)
+        return bytes(self._text[self._offsets[at] : self._offsets[at + 1]])
 
 
 def encode_add(add: AddAction) -> bytes:
@@ -81,13 +107,13 @@ def line_array(chunk: bytes, name: str) -> pa.BinaryArray:
 
 def line_chunk(lines: pa.BinaryArray) -> bytes:
     """The text of an array of lines, the inverse of `line_array`."""
-    text, offsets = _text_and_offsets(lines)
+    text, offsets = text_and_offsets(lines)
     return text[offsets[0] : offsets[-1]].tobytes()
 
 
 def bare_lines(lines: pa.BinaryArray) -> pa.StringArray:
     """The lines as JSON texts: the comma before each line end becomes a space, which JSON passes over."""
-    text, offsets = _text_and_offsets(lines)
+    text, offsets = text_and_offsets(lines)
     copy = text[offsets[0] : offsets[-1]].copy()
     moved = (offsets - offsets[0]).astype(np.int32)
     copy[moved[1:] - len(LINE_END)] = _SPACE
@@ -106,7 +132,7 @@ def line_paths(lines: pa.BinaryArray, name: str) -> pa.StringArray:
     The path is the first field of the adds we write, so it can be cut out for all lines at once; a line of
     another kind makes the whole chunk be decoded.
     """
-    found = _cut_paths(*_text_and_offsets(lines))
+    found = _cut_paths(*text_and_offsets(lines))
     if found is not None:
         return found
     paths = [decode_path(line[: -len(LINE_END)], name) for line in lines.to_pylist()]
@@ -144,7 +170,8 @@ def _cut_paths(
     return found
 
 
-def _text_and_offsets(lines: pa.BinaryArray) -> tuple[Bytes, Positions]:
+def text_and_offsets(lines: pa.BinaryArray) -> tuple[Bytes, Positions]:
+    """The text that lines are slices of, and where each begins, with the end of the last."""
     _, offsets, text = lines.buffers()
     ends = np.frombuffer(offsets, dtype=np.int32)[lines.offset : lines.offset + len(lines) + 1]
     return np.frombuffer(text, dtype=np.uint8), ends.astype(np.int64)

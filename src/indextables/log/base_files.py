@@ -12,7 +12,7 @@ import threading
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, pairwise
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError
 from indextables.log.add_columns import PATH, Leaf, TableForm, Unusual, check_increasing, disordered
+from indextables.log.add_lines import PathSequence
 from indextables.log.checkpoint import OpenCheckpoint, open_checkpoint
 from indextables.log.dialect import Checkpoint
 
@@ -32,30 +33,6 @@ _BISECTED = 100
 by the piece costs a look at every row."""
 KEPT_BYTES = 256 << 20
 """Columns beyond this are read again rather than kept."""
-
-
-class PathSequence(Sequence[bytes]):
-    """The paths of an array as bytes, for bisection without building them all."""
-
-    __slots__ = ("_offsets", "_text")
-
-    def __init__(self, paths: pa.StringArray) -> None:
-        _, offsets, text = paths.buffers()
-        ends = np.frombuffer(offsets, dtype=np.int32)[paths.offset : paths.offset + len(paths) + 1]
-        self._offsets = memoryview(ends.data)
-        self._text = memoryview(text) if text is not None else memoryview(b"")
-
-    def __len__(self) -> int:
-        return len(self._offsets) - 1
-
-    @overload
-    def __getitem__(self, at: int) -> bytes: ...
-    @overload
-    def __getitem__(self, at: slice) -> Sequence[bytes]: ...
-    def __getitem__(self, at: int | slice) -> bytes | Sequence[bytes]:
-        if isinstance(at, slice):
-            return [self[place] for place in range(*at.indices(len(self)))]
-        return bytes(self._text[self._offsets[at] : self._offsets[at + 1]])
 
 
 class BaseFiles:

@@ -25,10 +25,11 @@ import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError, NotFoundError, SchemaError
 from indextables.log import checkpoint_parquet
-from indextables.log.add_columns import PATH, Leaf, TableForm, read_leaves, read_leaves_as_actions
+from indextables.log.add_columns import PATH, Leaf, TableForm, read_leaves_as_actions
 from indextables.log.add_lines import line_array, line_paths, lines_adds
 from indextables.log.checkpoint_json import Document, read_document, read_head
 from indextables.log.dialect import NATIVE, Checkpoint
+from indextables.log.leaf_reading import read_leaves
 from indextables.log.replay import CheckpointHead
 from indextables.model.actions import (
     AddAction,
@@ -156,8 +157,11 @@ class OpenCheckpoint:
             deque(self.lines(rows, paths), maxlen=0)
             return
         many = self.is_large and (rows is None or len(rows) > _MANY_ROWS)
-        # A parallel parser keeps the cores busy by itself; inflating ahead of it would only take memory.
-        yield from read_leaves(self.lines(rows, paths, workers=1 if many else None), leaves, many=many)
+        wanted = leaves if paths is None else (PATH, *leaves)
+        for arrays in read_leaves(self.lines(rows), wanted, many=many):
+            if paths is not None:
+                paths(arrays.pop(0))
+            yield arrays
 
     def _parquet_leaves(self, leaves: Sequence[Leaf], paths: Note | None) -> Iterator[list[pa.Array]]:
         wanted = leaves if paths is None else (PATH, *leaves)

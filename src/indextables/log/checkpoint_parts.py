@@ -18,10 +18,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from indextables.log.add_columns import TableForm, Unusual, read_leaves, read_leaves_as_actions
+from indextables.log.add_columns import TableForm, Unusual, read_leaves_as_actions
 from indextables.log.add_lines import CHUNK_LINES, LINE_END, line_chunk
 from indextables.log.checkpoint_json import CLOSING, PART_OPENING, encode_head, encode_manifest
 from indextables.log.checkpoint_parquet import AddsWriter
+from indextables.log.leaf_reading import read_leaves
 from indextables.options import CompressionOptions
 from indextables.runtime import default_parallelism
 from indextables.storage.envelope import pack

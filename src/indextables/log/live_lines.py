@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from indextables.log.add_columns import check_increasing, disordered
 from indextables.log.add_lines import (
     CHUNK_LINES,
+    PathSequence,
     encode_add,
     join_lines,
     line_array,
@@ -33,7 +34,8 @@ class _Recent:
 
     paths: list[bytes]
     lines: pa.BinaryArray
-    touched: pa.StringArray
+    touched: list[bytes]
+    """In path order, too."""
 
 
 def live_lines(snapshot: Snapshot, options: Options) -> Iterator[pa.BinaryArray]:
@@ -52,7 +54,7 @@ def live_lines(snapshot: Snapshot, options: Options) -> Iterator[pa.BinaryArray]
                 raise disordered(name)
             previous = paths[-1].as_py()
             upto = bisect_left(recent.paths, previous.encode(), lo=done)
-            yield _shortened(_merge(lines, paths, recent, done, upto), snapshot, options, name)
+            yield _shortened(_merge(lines, PathSequence(paths), recent, done, upto), snapshot, options, name)
             done = upto
     for begin in range(done, len(recent.paths), CHUNK_LINES):
         lines = recent.lines[begin : min(begin + CHUNK_LINES, len(recent.paths))]
@@ -62,7 +64,7 @@ def live_lines(snapshot: Snapshot, options: Options) -> Iterator[pa.BinaryArray]
 def _recent(snapshot: Snapshot) -> _Recent:
     tail = snapshot.state.tail
     adds = sorted(tail.adds.values(), key=lambda add: add.path.encode())
-    touched = pa.array([*(add.path for add in adds), *map(str, tail.removed)], pa.string())
+    touched = sorted([*(add.path.encode() for add in adds), *(str(key).encode() for key in tail.removed)])
     chunk = join_lines([_line(add) for add in adds])
     lines = line_array(chunk, "the log's tail") if adds else pa.array([], pa.binary())
     return _Recent([add.path.encode() for add in adds], lines, touched)
@@ -75,18 +77,19 @@ def _line(add: AddAction) -> bytes:
 
 
 def _merge(
-    lines: pa.BinaryArray, paths: pa.StringArray, recent: _Recent, begin: int, end: int
+    lines: pa.BinaryArray, paths: PathSequence, recent: _Recent, begin: int, end: int
 ) -> pa.BinaryArray:
     """A chunk without the lines the tail touched, with the tail's lines `begin` to `end` in their places."""
-    gone = pc.is_in(paths, value_set=recent.touched)
-    if begin == end and not pc.any(gone).as_py():
+    low = bisect_left(recent.touched, paths[0])
+    high = bisect_right(recent.touched, paths[-1], lo=low)
+    found = ((bisect_left(paths, path), path) for path in recent.touched[low:high])
+    gone = [at for at, path in found if paths[at] == path]
+    if begin == end and not gone:
         return lines
-    kept = np.flatnonzero(~gone.to_numpy(zero_copy_only=False))
+    kept = np.delete(np.arange(len(lines)), gone)
     if begin == end:
         return lines.take(pa.array(kept))
-    here = paths.to_pylist()
-    keys = [path.encode() for path in here]
-    places = np.array([bisect_left(keys, path) for path in recent.paths[begin:end]], dtype=np.int64)
+    places = np.array([bisect_left(paths, path) for path in recent.paths[begin:end]], dtype=np.int64)
     order = np.insert(kept, np.searchsorted(kept, places), len(lines) + np.arange(end - begin))
     return pa.concat_arrays([lines, recent.lines[begin:end]]).take(pa.array(order))
 

@@ -44,6 +44,7 @@ _TRAILER = struct.Struct("<II")
 _EXTRA = 4
 _SUBFIELD = b"IT"
 _Undecodable = cast("type[Exception]", igzip_lib.IsalError)
+_Undecodable_at_once = cast("type[Exception]", isal_zlib.error)
 
 
 def pack(data: bytes, compression: CompressionOptions) -> bytes:
@@ -74,8 +75,7 @@ def unpack(data: bytes, *, name: str, limit: int | None = None) -> bytes:
     """The text of a log file. `name` is for messages; `limit` bounds the size of the text."""
     if not _opened(data, name):
         return data
-    budget = _Budget(name, limit)
-    chunks = [chunk for chunk, _ in _inflate(memoryview(data)[2:], name, budget)]
+    chunks = list(unpack_members(data, name, limit=limit))
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
@@ -85,9 +85,16 @@ def unpack_members(data: bytes, name: str, *, limit: int | None = None, workers:
         yield data
         return
     body = memoryview(data)[2:]
-    spans = _spans(body) if workers > 1 else []
-    if len(spans) > 1:
+    spans = _spans(body)
+    if len(spans) > 1 and workers > 1:
         yield from _unpack_in_parallel(body, spans, name, limit, workers)
+        return
+    if spans:
+        budget = _Budget(name, limit)
+        for begin, end in spans:
+            text = _inflate_member(body[begin:end], name, limit)
+            budget.spend(end - begin, len(text))
+            yield text
         return
     parts: list[bytes] = []
     for chunk, ends in _inflate(body, name, _Budget(name, limit)):
@@ -249,6 +256,9 @@ def _collect(waiting: deque[tuple[int, Future[bytes]]], budget: _Budget) -> byte
 
 
 def _inflate_member(member: memoryview, name: str, limit: int | None) -> bytes:
+    text = _inflate_at_once(member, limit)
+    if text is not None:
+        return text
     parts: list[bytes] = []
     members = 0
     for chunk, ends in _inflate(member, name, _Budget(name, limit)):
@@ -257,3 +267,21 @@ def _inflate_member(member: memoryview, name: str, limit: int | None) -> bytes:
     if members != 1:
         raise CorruptLogError(f"{name} is damaged: its parts are not as long as they say.", file=name)
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _inflate_at_once(member: memoryview, limit: int | None) -> bytes | None:
+    """Inflate a sound member of ours into memory of the size it says; None for any other.
+
+    Memory that grows piece by piece costs more than the inflating itself.
+    """
+    checksum, size = _TRAILER.unpack(member[-_TRAILER.size :])
+    most = FREE_BYTES + HONEST_RATIO * len(member)
+    if size > (most if limit is None else min(limit, most)):
+        return None
+    inflater = isal_zlib.decompressobj(-isal_zlib.MAX_WBITS)
+    try:
+        text: bytes = inflater.decompress(member[_HEADER.size : -_TRAILER.size], size + 1)
+    except _Undecodable_at_once:
+        return None
+    sound = inflater.eof and not inflater.unused_data and len(text) == size
+    return text if sound and isal_zlib.crc32(text) == checksum else None
