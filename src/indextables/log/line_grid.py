@@ -10,61 +10,33 @@ with arrays, other escapes than of quotes, or too many layouts are left to a par
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.log.add_lines import LINE_END, text_and_offsets
+from indextables.log.add_lines import text_and_offsets
+from indextables.log.line_layout import (
+    Bytes,
+    Layout,
+    Mask,
+    Positions,
+    Value,
+    find_bytes,
+    reads,
+    slices,
+    take_apart,
+)
+from indextables.log.line_marks import Marked, MarkPlan, plan_of
 
 Fields = Mapping[str, list[str] | None]
 """What to cut out: fields of an object, with the wanted children of those that are maps."""
-Bytes = npt.NDArray[np.uint8]
-Positions = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _QUOTE, _BACKSLASH = 34, 92
-_BLOCK = 1 << 16
 _LAYOUTS = 16
 """More layouts than this in one chunk are not worth the trouble."""
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s"{}\[\]:,]+|\s+')
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """Text between two values; its first quote, after `lead` bytes, is the quote `first` of the line."""
-
-    first: int
-    lead: int
-    text: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class _Value:
-    """A value that stands between run number `run` and the next; `is_text` if it is in quotes."""
-
-    run: int
-    is_text: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """The text around the values of a line, its end apart, and which value stands where."""
-
-    quotes: int
-    runs: tuple[_Run, ...]
-    end: bytes
-    values: Mapping[tuple[str, ...], _Value]
-    maps: frozenset[str]
-    closing: Positions
-    """Which quotes end a text, so that no backslash may stand before them."""
-    escaped: Positions
-    """Which quotes belong to a text, so that one backslash has to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +47,13 @@ class _Lines:
     begins: Positions
     ends: Positions
     quotes: Positions
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+    def cut(self, layout: Layout, value: Value) -> pa.StringArray:
+        """The text of one value of every line."""
+        return _cut(layout, value, self)
 
     def only(self, mask: Mask) -> _Lines:
         if mask.all():
@@ -89,7 +68,9 @@ class LineGrid:
         self._fields = fields
         self._numbers = numbers
         self._flags = flags
-        self._known: dict[int, list[_Layout]] = {}
+        self._known: dict[int, list[Layout]] = {}
+        self._plan: tuple[Layout, MarkPlan] | None = None
+        self._planned = False
 
     def cut(self, lines: pa.BinaryArray) -> dict[str, pa.Array] | None:
         """One array per field, structs of text or numbers for maps; None when a parser has to do it."""
@@ -97,7 +78,23 @@ class LineGrid:
         text, offsets = text[offsets[0] : offsets[-1]], offsets - offsets[0]
         if not len(lines):
             return None
-        quotes = _find_quotes(text)
+        return self._cut_by_marks(text, offsets) or self._cut_by_quotes(text, offsets)
+
+    def _cut_by_marks(self, text: Bytes, offsets: Positions) -> dict[str, pa.Array] | None:
+        """The columns by the plan for the first line that was seen; None if some line goes against it."""
+        if not self._planned:
+            layout = take_apart(text[: offsets[1]].tobytes())
+            plan = None if layout is None else plan_of(layout, self._fields)
+            self._plan = None if layout is None or plan is None else (layout, plan)
+            self._planned = True
+        if self._plan is None:
+            return None
+        layout, plan = self._plan
+        found = plan.find(text, offsets[:-1], offsets[1:])
+        return None if found is None else self._columns(layout, found)
+
+    def _cut_by_quotes(self, text: Bytes, offsets: Positions) -> dict[str, pa.Array] | None:
+        quotes = find_bytes(text, _QUOTE)
         firsts = _first_quotes(quotes, offsets)
         counts = np.diff(firsts)
         pieces: list[dict[str, pa.Array]] = []
@@ -121,17 +118,17 @@ class LineGrid:
             name: pa.concat_arrays([piece[name] for piece in pieces]).take(places) for name in self._fields
         }
 
-    def _sorted_out(self, lines: _Lines, count: int) -> list[tuple[_Layout | None, Mask]]:
+    def _sorted_out(self, lines: _Lines, count: int) -> list[tuple[Layout | None, Mask]]:
         """Which lines have which layout, None for those without one."""
         # Threads share what is known; the worst that can happen is that two take the same line apart.
         known = self._known.setdefault(count, [])
-        found: list[tuple[_Layout | None, Mask]] = []
-        left: Mask = np.ones(len(lines.begins), dtype=np.bool_)
+        found: list[tuple[Layout | None, Mask]] = []
+        left: Mask = np.ones(len(lines), dtype=np.bool_)
         tried = 0
         while left.any():
             if tried == len(known):
                 line = lines.text[slice(*(ends[left][0] for ends in (lines.begins, lines.ends)))].tobytes()
-                layout = _take_apart(line)
+                layout = take_apart(line)
                 if layout is None or layout.quotes != count or tried == _LAYOUTS:
                     return [(None, left)]
                 known.append(layout)
@@ -143,7 +140,7 @@ class LineGrid:
                 left &= ~mask
         return found
 
-    def _columns(self, layout: _Layout, lines: _Lines) -> dict[str, pa.Array] | None:
+    def _columns(self, layout: Layout, lines: _Lines | Marked) -> dict[str, pa.Array] | None:
         columns: dict[str, pa.Array] = {}
         for name, children in self._fields.items():
             if children is None:
@@ -155,7 +152,7 @@ class LineGrid:
                 if any(item is None for item in arrays):
                     return None
                 kind = pa.struct([(child, self._type(name)) for child in children])
-                array = _map_array(arrays, kind, len(lines.begins), present=name in layout.maps)
+                array = _map_array(arrays, kind, len(lines), present=name in layout.maps)
             if array is None:
                 return None
             columns[name] = array
@@ -166,19 +163,23 @@ class LineGrid:
             return pa.int64()
         return pa.bool_() if name in self._flags else pa.string()
 
-    def _absent_map(self, name: str, children: list[str], layout: _Layout, lines: _Lines) -> pa.Array | None:
+    def _absent_map(
+        self, name: str, children: list[str], layout: Layout, lines: _Lines | Marked
+    ) -> pa.Array | None:
         """A map that is null in every line."""
-        texts = _cut(layout, layout.values[name,], lines)
+        texts = lines.cut(layout, layout.values[name,])
         if layout.values[name,].is_text or not _all_null(texts):
             return None
         return pa.nulls(len(texts), pa.struct([(child, self._type(name)) for child in children]))
 
-    def _column(self, place: tuple[str, ...], name: str, layout: _Layout, lines: _Lines) -> pa.Array | None:
+    def _column(
+        self, place: tuple[str, ...], name: str, layout: Layout, lines: _Lines | Marked
+    ) -> pa.Array | None:
         """The values of one place; None if they are not of the field's type or hold escapes."""
         value, kind = layout.values.get(place), self._type(name)
         if value is None:
-            return None if len(place) == 1 and name in layout.maps else pa.nulls(len(lines.begins), kind)
-        texts = _cut(layout, value, lines)
+            return None if len(place) == 1 and name in layout.maps else pa.nulls(len(lines), kind)
+        texts = lines.cut(layout, value)
         if not value.is_text and _all_null(texts):
             return pa.nulls(len(texts), kind)
         if value.is_text != pa.types.is_string(kind):
@@ -199,12 +200,6 @@ def _map_array(arrays: list[pa.Array], kind: pa.StructType, rows: int, *, presen
     return pa.StructArray.from_arrays(arrays, fields=list(kind))
 
 
-def _find_quotes(text: Bytes) -> Positions:
-    """Where quotes stand. The text is gone through in blocks whose masks stay in the processor's cache."""
-    blocks = range(0, len(text), _BLOCK)
-    return np.concatenate([np.flatnonzero(text[at : at + _BLOCK] == _QUOTE) + at for at in blocks])
-
-
 def _first_quotes(quotes: Positions, offsets: Positions) -> Positions:
     """Number of the first quote of every line, and of all of them."""
     lines = len(offsets) - 1
@@ -223,58 +218,7 @@ def _rows_of(quotes: Positions, firsts: Positions, rows: Positions, count: int) 
     return found
 
 
-def _take_apart(line: bytes) -> _Layout | None:
-    """The layout of a line; None if it is no JSON object, or has arrays or fields twice."""
-    try:
-        msgspec.json.decode(line.removesuffix(LINE_END))
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    runs: list[_Run] = []
-    values: dict[tuple[str, ...], _Value] = {}
-    maps: list[tuple[str, ...]] = []
-    place: list[str] = []
-    closing: list[int] = []
-    escaped: list[int] = []
-    begin = quotes = depth = 0
-    is_key = True
-    for found in _TOKEN.finditer(line, 0, len(line) - len(LINE_END)):
-        token = found[0]
-        if token == b"{":
-            maps.append(tuple(place[:depth]))
-            depth += 1
-        elif token == b"}":
-            depth -= 1
-        elif token == b"[":
-            return None
-        elif is_key and token[:1] == b'"':
-            place[depth - 1 :] = [msgspec.json.decode(token)]
-        elif token not in {b":", b","} and not token.isspace():
-            is_text = token[:1] == b'"'
-            text = line[begin : found.start() + is_text]
-            if tuple(place[:depth]) in values or b'"' not in text or b"\\\\" in token:
-                return None
-            values[tuple(place[:depth])] = _Value(len(runs), is_text)
-            runs.append(_Run(quotes, text.index(b'"'), text))
-            quotes += text.count(b'"')
-            if is_text:
-                inside = token.count(b'"') - 2
-                escaped += range(quotes, quotes + inside)
-                quotes += inside
-                closing.append(quotes)
-            begin = found.end() - is_text
-        if not token.isspace():
-            is_key = token in {b"{", b","}
-    end = line[begin:]
-    if not runs or len({*maps, *values}) != len(maps) + len(values):
-        return None
-    top = frozenset(item[0] for item in maps if len(item) == 1)
-    return _Layout(
-        quotes + end.count(b'"'), tuple(runs), end, values, top,
-        np.array(closing, dtype=np.int64), np.array(escaped, dtype=np.int64),
-    )  # fmt: skip
-
-
-def _matches(layout: _Layout, lines: _Lines) -> Mask:
+def _matches(layout: Layout, lines: _Lines) -> Mask:
     """Whether the text around the values of each line is that of the layout."""
     good: Mask = np.ones(len(lines.begins), dtype=np.bool_)
     before: Positions = lines.begins
@@ -286,10 +230,10 @@ def _matches(layout: _Layout, lines: _Lines) -> Mask:
             good &= begins == before
         elif not follows_text:
             good &= begins > before
-        good &= _reads(lines.text, begins, run.text)
+        good &= reads(lines.text, begins, run.text)
         before, follows_text = begins + len(run.text), value.is_text
     begins = lines.ends - len(layout.end)
-    good &= (begins >= before) & _reads(lines.text, begins, layout.end)
+    good &= (begins >= before) & reads(lines.text, begins, layout.end)
     if len(layout.closing):
         good &= (lines.text[lines.quotes[:, layout.closing] - 1] != _BACKSLASH).all(axis=1)
     if len(layout.escaped):
@@ -299,21 +243,7 @@ def _matches(layout: _Layout, lines: _Lines) -> Mask:
     return good
 
 
-def _reads(text: Bytes, begins: Positions, expected: bytes) -> Mask:
-    """Whether a text stands at each of some ascending places; nothing stands beyond the end of the whole."""
-    room = len(text) - len(expected) + 1
-    if begins[0] < 0 or begins[-1] >= room:
-        inside = (begins >= 0) & (begins < room)
-        found: Mask = np.zeros(len(begins), dtype=np.bool_)
-        if inside.any():
-            found[inside] = _reads(text, begins[inside], expected)
-        return found
-    windows = np.ndarray(room, dtype=f"S{len(expected)}", buffer=text, strides=(1,))
-    same: Mask = windows[begins] == expected
-    return same
-
-
-def _cut(layout: _Layout, value: _Value, lines: _Lines) -> pa.StringArray:
+def _cut(layout: Layout, value: Value, lines: _Lines) -> pa.StringArray:
     """The text of one value of every line."""
     run = layout.runs[value.run]
     begins = lines.quotes[:, run.first] - run.lead + len(run.text)
@@ -322,13 +252,7 @@ def _cut(layout: _Layout, value: _Value, lines: _Lines) -> pa.StringArray:
         ends = lines.quotes[:, after.first] - after.lead
     else:
         ends = lines.ends - len(layout.end)
-    # Values and the text between them in turn, of which every second is taken: only values are copied.
-    offsets = np.empty(2 * len(begins), dtype=np.int32)
-    offsets[::2], offsets[1::2] = begins, ends
-    every = pa.StringArray.from_buffers(
-        len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(lines.text.data)
-    )
-    return every.take(pa.array(np.arange(0, len(offsets), 2)))
+    return slices(lines.text, begins, ends)
 
 
 def _plain(texts: pa.StringArray) -> pa.StringArray | None:

@@ -1,0 +1,197 @@
+"""Lines found by their braces: the quickest way to a few values.
+
+A line of an add has a dozen braces and a hundred quotes. Where every line has
+the braces of one layout, each with the layout's text around it, its objects are
+those of the layout. A wanted value then lies between two texts that are looked
+for from the brace before them, first at the distances met before. Names occur
+once in an object, so a name that is found is the one that was meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from indextables.log.line_layout import Bytes, Layout, Positions, Value, find_bytes, reads, slices
+
+_OPEN, _CLOSE = 123, 125
+_BLOCK_LINES = 1024
+_DISTANCES = 32
+"""With more distances than these between two texts, counting quotes is quicker."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Text that every line has, with brace number `mark` at `offset` in it, or none (None)."""
+
+    begin: int
+    text: bytes
+    mark: int | None
+    offset: int
+    distances: list[int] = field(default_factory=list)
+
+
+class Marked:
+    """Lines in which the pieces of a plan were found."""
+
+    def __init__(self, text: Bytes, plan: MarkPlan, begins: list[Positions]) -> None:
+        self._text = text
+        self._plan = plan
+        self._begins = begins
+
+    def __len__(self) -> int:
+        return len(self._begins[0])
+
+    def cut(self, layout: Layout, value: Value) -> pa.StringArray:
+        """The text of one value of every line."""
+        del layout
+        at = self._plan.before[value.run]
+        begins = self._begins[at] + len(self._plan.pieces[at].text)
+        return slices(self._text, begins, self._begins[at + 1])
+
+
+@dataclass(frozen=True, slots=True)
+class MarkPlan:
+    """What to look for in a line."""
+
+    marks: int
+    pieces: tuple[_Piece, ...]
+    before: Mapping[int, int]
+    """The piece before a wanted value, by the number of the run before it."""
+    texts: frozenset[int]
+    """Pieces that are followed by a wanted text, which must not hold quotes or escapes."""
+
+    def find(self, text: Bytes, begins: Positions, ends: Positions) -> Marked | None:
+        """Where the pieces stand; None if some line has not all of them.
+
+        A block of lines is small enough to stay in the processor's cache until its pieces are found.
+        """
+        blocks: list[list[Positions]] = []
+        for at in range(0, len(begins), _BLOCK_LINES):
+            found = self._find(text, begins[at : at + _BLOCK_LINES], ends[at : at + _BLOCK_LINES])
+            if found is None:
+                return None
+            blocks.append(found)
+        places = [np.concatenate(positions) for positions in zip(*blocks, strict=True)]
+        return Marked(text, self, places) if self._are_plain(text, places) else None
+
+    def _find(self, text: Bytes, begins: Positions, ends: Positions) -> list[Positions] | None:
+        found = find_bytes(text[begins[0] : ends[-1]], _OPEN, _CLOSE)
+        if len(found) != self.marks * len(begins):
+            return None
+        found += begins[0]
+        marks = found.reshape(len(begins), self.marks)
+        places: list[Positions] = []
+        after = begins
+        for piece in self.pieces:
+            here = self._place(piece, text, marks, after, ends)
+            if here is None or (here < after).any():
+                return None
+            places.append(here)
+            after = here + len(piece.text)
+        return None if (places[0] != begins).any() or (after != ends).any() else places
+
+    def _place(
+        self, piece: _Piece, text: Bytes, marks: Positions, after: Positions, ends: Positions
+    ) -> Positions | None:
+        if piece.mark is None:
+            return _look_for(piece, text, after, ends)
+        here = marks[:, piece.mark] - piece.offset
+        return here if reads(text, here, piece.text).all() else None
+
+    def _are_plain(self, text: Bytes, places: list[Positions]) -> bool:
+        for at in self.texts:
+            values = slices(text, places[at] + len(self.pieces[at].text), places[at + 1])
+            data = values.buffers()[2]
+            seen = np.frombuffer(b"" if data is None else data, dtype=np.uint8)
+            if ((seen == 34) | (seen == 92)).any():  # noqa: PLR2004 - quote and backslash
+                return False
+        return True
+
+
+def _look_for(piece: _Piece, text: Bytes, after: Positions, ends: Positions) -> Positions | None:
+    """Find a piece by its distance from what is before it; a line is searched for each new distance."""
+    here = np.empty(len(after), dtype=np.int64)
+    left = np.arange(len(after))
+    tried = 0
+    while len(left):
+        if tried == len(piece.distances):
+            row = left[0]
+            distance = text[after[row] : ends[row]].tobytes().find(piece.text)
+            if distance < 0 or tried == _DISTANCES:
+                return None
+            piece.distances.append(distance)
+        guess = after[left] + piece.distances[tried]
+        same = reads(text, guess, piece.text)
+        here[left[same]] = guess[same]
+        left = left[~same]
+        tried += 1
+    return here
+
+
+def plan_of(layout: Layout, fields: Mapping[str, list[str] | None]) -> MarkPlan | None:
+    """How to find some fields in lines of a layout; None if one of them is missing or has escapes."""
+    wanted: list[Value] = []
+    for name, children in fields.items():
+        if children is not None and name not in layout.maps:
+            if (name,) in layout.values:
+                return None
+            continue
+        for place in [(name,)] if children is None else [(name, child) for child in children]:
+            if place not in layout.values:
+                return None
+            wanted.append(layout.values[place])
+    begins = _run_begins(layout)
+    spans = _exact_spans(layout, begins, wanted)
+    if spans is None:
+        return None
+    line = layout.line
+    marks = [at for at, byte in enumerate(line) if byte in {_OPEN, _CLOSE}]
+    pieces = []
+    for begin, end in spans:
+        mark = next((number for number, at in enumerate(marks) if begin <= at < end), None)
+        offset = 0 if mark is None else marks[mark] - begin
+        pieces.append(_Piece(begin, line[begin:end], mark, offset))
+    ends = {piece.begin + len(piece.text): number for number, piece in enumerate(pieces)}
+    before = {value.run: ends[begins[value.run] + len(layout.runs[value.run].text)] for value in wanted}
+    texts = frozenset(before[value.run] for value in wanted if value.is_text)
+    return MarkPlan(len(marks), tuple(pieces), before, texts)
+
+
+def _run_begins(layout: Layout) -> list[int]:
+    """Where the runs stand in the layout's line, and where its end does."""
+    quotes = [at for at, byte in enumerate(layout.line) if byte == 34]  # noqa: PLR2004 - quote
+    begins = [quotes[run.first] - run.lead for run in layout.runs]
+    return [*begins, len(layout.line) - len(layout.end)]
+
+
+def _exact_spans(layout: Layout, begins: list[int], wanted: list[Value]) -> list[tuple[int, int]] | None:
+    """The parts of the line that have to be in every line: all braces are in one of them."""
+    line = layout.line
+    ends = [begin + len(run.text) for begin, run in zip(begins, layout.runs, strict=False)] + [len(line)]
+    spans: list[tuple[int, int]] = [(begins[-1], ends[-1])]
+    for number, run in enumerate(layout.runs):
+        if number == 0 or b"{" in run.text or b"}" in run.text:
+            spans.append((begins[number], ends[number]))
+        value = line[ends[number] : begins[number + 1]]
+        if b"{" in value or b"}" in value:
+            # Text that looks like an object: its braces must open at its beginning and close at its end.
+            opened, closed = value.rfind(b"{"), value.find(b"}")
+            if closed < opened:
+                return None
+            spans.append((begins[number], ends[number] + opened + 1))
+            spans.append((ends[number] + (closed if closed >= 0 else len(value)), ends[number + 1]))
+    for value_wanted in wanted:
+        if b"\\" in line[ends[value_wanted.run] : begins[value_wanted.run + 1]]:
+            return None
+        spans += [(begins[at], ends[at]) for at in (value_wanted.run, value_wanted.run + 1)]
+    joined: list[tuple[int, int]] = []
+    for begin, end in sorted(spans):
+        if joined and begin < joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        else:
+            joined.append((begin, end))
+    return joined
