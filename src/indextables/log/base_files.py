@@ -24,10 +24,12 @@ from indextables.log.add_columns import PATH, Leaf, TableForm, Unusual, check_in
 from indextables.log.add_lines import PathSequence
 from indextables.log.checkpoint import OpenCheckpoint, open_checkpoint
 from indextables.log.dialect import Checkpoint
+from indextables.log.line_layout import POOL
 
 Columns = Mapping[Leaf, list[pa.Array]]
 Rows = npt.NDArray[np.int64]
 _PIECE_ROWS = 1 << 16
+_ALL_ROWS = 1 << 62
 _BISECTED = 100
 """So many paths are looked for one by one, and more while they are fewer than one for so many rows: comparing
 by the piece costs a look at every row."""
@@ -94,11 +96,14 @@ class BaseFiles:
         with self._lock:
             if leaf in self._wholes:
                 return self._wholes[leaf]
-            array = pa.concat_arrays(pieces)
+            array = pa.concat_arrays(pieces, memory_pool=POOL)
             if leaf in self._pieces:
-                self._wholes[leaf] = array
-                self._pieces[leaf] = [array[begin:end] for begin, end in pairwise(self.starts.tolist())]
+                self._set_whole(leaf, array)
             return array
+
+    def _set_whole(self, leaf: Leaf, array: pa.Array) -> None:
+        self._wholes[leaf] = array
+        self._pieces[leaf] = [array[begin:end] for begin, end in pairwise(self.starts.tolist())]
 
     def gather(self, pieces: Sequence[pa.Array], rows: Rows, leaf: Leaf) -> pa.Array:
         """Some rows of a column, in ascending order."""
@@ -117,7 +122,8 @@ class BaseFiles:
         others = [leaf for leaf in leaves if leaf != PATH]
         note = paths.append if PATH in leaves else None
         source = opened.leaves(others, note) if quick else opened.leaves_as_actions(others, form, note)
-        columns = [_Pieces(rows) for _ in others]
+        # Numbers are small and are asked for as a whole, so they are joined once.
+        columns = [_Pieces(rows if _is_long(leaf) else rows and _ALL_ROWS) for leaf in others]
         for arrays in source:
             for column, array in zip(columns, arrays, strict=True):
                 column.append(array)
@@ -131,6 +137,8 @@ class BaseFiles:
                     f"{opened.name} is damaged: not every add has a {leaf.column}", file=opened.name
                 )
             self._pieces[leaf] = pieces
+            if len(pieces) == 1:
+                self._set_whole(leaf, pieces[0])
 
     def _set_paths(self, pieces: list[pa.Array], name: str) -> None:
         if not _is_increasing(pieces):
@@ -223,7 +231,7 @@ class _Pieces:
             self._cut()
 
     def _cut(self) -> None:
-        whole = pa.concat_arrays(self._held)
+        whole = pa.concat_arrays(self._held, memory_pool=POOL)
         full = len(whole) - len(whole) % self._rows
         self._done += [whole[at : at + self._rows] for at in range(0, full, self._rows)]
         self._held, self._count = [whole[full:]], len(whole) - full
@@ -231,8 +239,13 @@ class _Pieces:
     def all(self) -> list[pa.Array]:
         """Every piece; the last may be shorter."""
         if self._count:
-            self._done.append(pa.concat_arrays(self._held))
+            self._done.append(pa.concat_arrays(self._held, memory_pool=POOL))
         return self._done
+
+
+def _is_long(leaf: Leaf) -> bool:
+    """Whether the values of a leaf have no fixed width."""
+    return not (pa.types.is_primitive(leaf.type) or pa.types.is_decimal(leaf.type))
 
 
 def _padded(paths: pa.StringArray) -> npt.NDArray[np.bytes_]:

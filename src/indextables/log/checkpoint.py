@@ -13,8 +13,9 @@ import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
@@ -52,6 +53,7 @@ _MANY_BYTES = 4 << 20
 
 
 _MANY_ROWS = 50_000
+_PARTS_AHEAD = 2
 
 Rows = npt.NDArray[np.int64]
 Note: TypeAlias = Callable[[pa.Array], None]
@@ -99,11 +101,17 @@ class OpenCheckpoint:
         if self.parts is None:
             yield self.name, self.content, None
             return
-        with ThreadPoolExecutor(1, thread_name_prefix="indextables-parts") as pool:
-            ahead = [pool.submit(_read_part, self.store, part) for part in self.parts[:1]]
-            for at, part in enumerate(self.parts):
-                data = ahead.pop().result()
-                ahead += [pool.submit(_read_part, self.store, part) for part in self.parts[at + 1 : at + 2]]
+        ahead: deque[Future[bytes]] = deque()
+        waiting = iter(self.parts)
+        # Columns are decoded faster than a file is read and checked; lines are not.
+        most = _PARTS_AHEAD if self.format == "parquet" else 1
+        with ThreadPoolExecutor(most, thread_name_prefix="indextables-parts") as pool:
+            for part in self.parts:
+                ahead += [
+                    pool.submit(_read_part, self.store, later)
+                    for later in islice(waiting, most + 1 - len(ahead))
+                ]
+                data = ahead.popleft().result()
                 content = (
                     data if self.format == "parquet" else read_document(data, part.path, workers=workers)
                 )

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from indextables.log.add_lines import text_and_offsets
 from indextables.log.line_layout import (
+    POOL,
     Bytes,
     Layout,
     Mask,
@@ -185,7 +186,7 @@ class LineGrid:
         if value.is_text != pa.types.is_string(kind):
             return None
         if value.is_text:
-            return _plain(texts)
+            return _plain(texts, has_escapes=isinstance(lines, _Lines))
         try:
             return _literals(texts, kind)
         except pa.ArrowInvalid:
@@ -255,12 +256,14 @@ def _cut(layout: Layout, value: Value, lines: _Lines) -> pa.StringArray:
     return slices(lines.text, begins, ends)
 
 
-def _plain(texts: pa.StringArray) -> pa.StringArray | None:
-    """The texts without their escapes; None if there are others than those of quotes."""
-    if _has_escapes(texts):
+def _plain(texts: pa.StringArray, *, has_escapes: bool) -> pa.StringArray | None:
+    """The texts without their escapes; None if there are any, or others than those of quotes."""
+    if _holds(texts, _BACKSLASH):
         texts = pc.replace_substring(texts, '\\"', '"')
-        if _has_escapes(texts):
+        if not has_escapes or _holds(texts, _BACKSLASH):
             return None
+    elif not has_escapes and _holds(texts, _QUOTE):
+        return None
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:
@@ -268,9 +271,9 @@ def _plain(texts: pa.StringArray) -> pa.StringArray | None:
     return texts
 
 
-def _has_escapes(texts: pa.StringArray) -> bool:
+def _holds(texts: pa.StringArray, byte: int) -> bool:
     data = texts.buffers()[2]
-    return data is not None and bool((np.frombuffer(data, dtype=np.uint8) == _BACKSLASH).any())
+    return data is not None and bool((np.frombuffer(data, dtype=np.uint8) == byte).any())
 
 
 def _all_null(texts: pa.StringArray) -> bool:
@@ -282,7 +285,7 @@ def _literals(texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
     if pa.types.is_boolean(kind) and not pc.all(pc.is_in(texts, value_set=_FLAGS)).as_py():
         raise pa.ArrowInvalid("neither true nor false")
     try:
-        return pc.cast(texts, kind)
+        return pc.cast(texts, kind, memory_pool=POOL)
     except pa.ArrowInvalid:
         return pc.cast(pc.if_else(pc.equal(texts, "null"), _NO_TEXT, texts), kind)
 

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from indextables.log.add_lines import LINE_END
 
@@ -17,6 +18,9 @@ Bytes = npt.NDArray[np.uint8]
 Positions = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
+POOL = pa.system_memory_pool()
+"""Where columns are put together: Arrow's own pool gives memory back to the system at once, so that every
+chunk of lines would pay for fresh pages."""
 _BLOCK = 1 << 16
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s"{}\[\]:,]+|\s+')
 
@@ -137,4 +141,4 @@ def slices(text: Bytes, begins: Positions, ends: Positions) -> pa.StringArray:
     offsets = np.empty(2 * len(begins), dtype=np.int32)
     offsets[::2], offsets[1::2] = begins, ends
     every = pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(text.data))
-    return every.take(pa.array(np.arange(0, len(offsets), 2)))
+    return pc.take(every, pa.array(np.arange(0, len(offsets), 2)), memory_pool=POOL)

@@ -35,7 +35,10 @@ class _Piece:
 
 
 class Marked:
-    """Lines in which the pieces of a plan were found."""
+    """Lines in which the pieces of a plan were found.
+
+    A text with a quote in it is not one value, or has escapes: then the lines are to be read another way.
+    """
 
     def __init__(self, text: Bytes, plan: MarkPlan, begins: list[Positions]) -> None:
         self._text = text
@@ -61,8 +64,6 @@ class MarkPlan:
     pieces: tuple[_Piece, ...]
     before: Mapping[int, int]
     """The piece before a wanted value, by the number of the run before it."""
-    texts: frozenset[int]
-    """Pieces that are followed by a wanted text, which must not hold quotes or escapes."""
 
     def find(self, text: Bytes, begins: Positions, ends: Positions) -> Marked | None:
         """Where the pieces stand; None if some line has not all of them.
@@ -76,7 +77,7 @@ class MarkPlan:
                 return None
             blocks.append(found)
         places = [np.concatenate(positions) for positions in zip(*blocks, strict=True)]
-        return Marked(text, self, places) if self._are_plain(text, places) else None
+        return Marked(text, self, places)
 
     def _find(self, text: Bytes, begins: Positions, ends: Positions) -> list[Positions] | None:
         found = find_bytes(text[begins[0] : ends[-1]], _OPEN, _CLOSE)
@@ -102,21 +103,15 @@ class MarkPlan:
         here = marks[:, piece.mark] - piece.offset
         return here if reads(text, here, piece.text).all() else None
 
-    def _are_plain(self, text: Bytes, places: list[Positions]) -> bool:
-        for at in self.texts:
-            values = slices(text, places[at] + len(self.pieces[at].text), places[at + 1])
-            data = values.buffers()[2]
-            seen = np.frombuffer(b"" if data is None else data, dtype=np.uint8)
-            if ((seen == 34) | (seen == 92)).any():  # noqa: PLR2004 - quote and backslash
-                return False
-        return True
-
 
 def _look_for(piece: _Piece, text: Bytes, after: Positions, ends: Positions) -> Positions | None:
     """Find a piece by its distance from what is before it; a line is searched for each new distance."""
-    here = np.empty(len(after), dtype=np.int64)
-    left = np.arange(len(after))
-    tried = 0
+    here: Positions = after + (piece.distances[0] if piece.distances else 0)
+    same = reads(text, here, piece.text)
+    if same.all():
+        return here
+    left = np.flatnonzero(~same)
+    tried = min(len(piece.distances), 1)
     while len(left):
         if tried == len(piece.distances):
             row = left[0]
@@ -157,8 +152,7 @@ def plan_of(layout: Layout, fields: Mapping[str, list[str] | None]) -> MarkPlan 
         pieces.append(_Piece(begin, line[begin:end], mark, offset))
     ends = {piece.begin + len(piece.text): number for number, piece in enumerate(pieces)}
     before = {value.run: ends[begins[value.run] + len(layout.runs[value.run].text)] for value in wanted}
-    texts = frozenset(before[value.run] for value in wanted if value.is_text)
-    return MarkPlan(len(marks), tuple(pieces), before, texts)
+    return MarkPlan(len(marks), tuple(pieces), before)
 
 
 def _run_begins(layout: Layout) -> list[int]:
