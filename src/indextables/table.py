@@ -112,6 +112,10 @@ class Table:
     def __repr__(self) -> str:
         return f"Table({self.uri!r}, version={self.version})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Stores and sessions stay where they are; the other process opens the same version again.
+        return _reopened, (type(self), self.uri, self.version, self._pinned, dict(self._log.options.explicit))
+
     # What it is
 
     @property
@@ -355,3 +359,9 @@ def _runtime(spark: Any) -> Any:
     from indextables import _session
 
     return _session("runtime_of")(spark)
+
+
+def _reopened(kind: type[Table], uri: str, version: int, pinned: bool, options: Mapping[str, str]) -> Table:
+    """A table that was pickled: a handle on the version it had, without Spark."""
+    log = TransactionLog.open(uri, options)
+    return kind(log, log.snapshot(version), pinned=pinned)

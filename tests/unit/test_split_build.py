@@ -224,6 +224,10 @@ def test_settings_survive_as_table_properties():
         ({"indexing.typemap.id": "text"}, "needs text or an array of text"),
         ({"indexing.typemap.message": "ip", "indexing.tokenizer.message": "en_stem"}, "has no tokenizer"),
         ({"indexing.fastfields": "tags"}, "needs a number"),
+        (
+            {"indexing.typemap.message": "text", "indexing.fastfields": "message"},
+            "names column 'message', which is indexed as text: .* index the column as string",
+        ),
         ({"indexing.typemap.message": "text", "indexing.typemap.string": "message"}, "twice"),
     ],
 )

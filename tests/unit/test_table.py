@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import pickle
 import random
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -19,6 +23,7 @@ from indextables.errors import (
     SchemaError,
     TableError,
 )
+from indextables.log.commit import CommitPlan, Rule
 from indextables.table import Table
 
 SCHEMA = pa.schema(
@@ -448,3 +453,44 @@ def test_rows_without_columns_are_as_many_as_are_found(tmp_path):
     assert (found(), found(limit=2), found(limit=50), found(where="x < 3")) == (5, 2, 5, 3)
     assert table.count("x < 3", query="fox") == 3
     assert table.count("x > 50", query="fox") == 0
+
+
+def test_a_table_goes_to_another_process_at_its_version(tmp_path):
+    table = Table.create(tmp_path / "t", pa.schema([("x", pa.int64())]))
+    table.append(pa.table({"x": [1, 2]}))
+    sent = pickle.dumps(table)
+    old = pickle.dumps(Table.open(tmp_path / "t", version=0))
+    table.append(pa.table({"x": [3]}))
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        assert pool.submit(Table.count, table, "x > 1").result() == 2
+    again = pickle.loads(sent)
+    assert (again.version, again.count(), again.refresh().count()) == (1, 2, 3)
+    again.append(pa.table({"x": [4]}))
+    with pytest.raises(TableError, match="older version"):
+        pickle.loads(old).append(pa.table({"x": [4]}))
+
+
+def test_fast_fields_of_text_are_found_by_their_whole_value(tmp_path):
+    rows = pa.table({"code": ["a-1", "a-2", "b-1", None], "n": [1, 2, 3, 4]})
+    table = Table.create(tmp_path / "t", rows.schema, options={"indexing.fastfields": "code,n"})
+    table.append(rows)
+    assert table.count(query='code:"a-2"') == 1
+    assert table.count(query="code:[a TO b]") == 2
+    assert table.count(query="n:[2 TO 3] AND code:b*") == 1
+    with pytest.raises(OptionError, match="is indexed as string .* asks for text"):
+        table.append(rows, options={"indexing.typemap.code": "text"})
+
+
+def test_words_among_the_fast_fields_of_an_older_table_keep_nobody_from_searching(tmp_path):
+    rows = pa.table({"m": ["red fox", "blue dog"]})
+    table = Table.create(tmp_path / "t", rows.schema, options={"indexing.typemap.m": "text"})
+    table.append(rows)
+    metadata = table.metadata
+    settings = {**metadata.configuration, "spark.indextables.indexing.fastfields": "m"}
+    log = it.TransactionLog.open(str(tmp_path / "t"))
+    action = replace(metadata, configuration=settings)
+    log.commit(CommitPlan("SET PROPERTIES", Rule.APPEND, lambda _: (action,)))
+    table.refresh()
+    assert table.count(query="fox") == 1
+    with pytest.raises(OptionError, match="fastfields names column 'm'"):
+        table.append(rows)

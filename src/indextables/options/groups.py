@@ -254,7 +254,10 @@ class IndexingOptions:
     """Which columns are indexed for search, and how; settings by column name."""
 
     fast_fields: tuple[str, ...] | None = option(
-        "indexing.fastfields", None, NAMES, "Columns with fast columnar access inside the index."
+        "indexing.fastfields",
+        None,
+        NAMES,
+        "Columns of values (numbers, booleans, dates, times, whole texts) that a query finds and compares.",
     )
     typemap: Mapping[str, str] = field(default_factory=dict)
     tokenizer: Mapping[str, str] = field(default_factory=dict)

@@ -1,27 +1,52 @@
-"""Reading ahead: the next pieces of work run in threads while the caller uses the one before."""
+"""Reading ahead: the next pieces of work run in threads while the caller uses the one before.
+
+The threads stay for the life of the process: starting them, and memory that only
+they have touched, would be paid for by every search.
+"""
 
 from __future__ import annotations
 
+import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import TracebackType
 from typing import Generic, Self, TypeVar
+
+from indextables.runtime import default_parallelism
 
 A = TypeVar("A")
 T = TypeVar("T")
 
 DEPTH = 2
 
+_pools: dict[int, ThreadPoolExecutor] = {}
+_lock = threading.Lock()
+
+
+def _pool() -> ThreadPoolExecutor:
+    """The threads of this process; a forked child has none of its parent's."""
+    with _lock:
+        found = _pools.get(os.getpid())
+        if found is None:
+            _pools.clear()
+            threads = DEPTH * default_parallelism()
+            found = _pools[os.getpid()] = ThreadPoolExecutor(threads, thread_name_prefix="indextables-ahead")
+        return found
+
 
 class Ahead(Generic[A, T]):
-    """Results of work on items, in order; work begins on entering and stays at most `DEPTH` ahead."""
+    """Results of work on items, in order; work begins on entering and stays at most `DEPTH` ahead.
+
+    The work must not wait for other work of this kind.
+    """
 
     def __init__(self, work: Callable[[A], T], items: Sequence[A]) -> None:
         self._work = work
         self._items = deque(items)
         self._running: deque[tuple[A, Future[T]]] = deque()
-        self._pool = ThreadPoolExecutor(DEPTH, thread_name_prefix="indextables-ahead")
+        self._pool = _pool()
 
     def __enter__(self) -> Self:
         for _ in range(DEPTH):
@@ -31,7 +56,8 @@ class Ahead(Generic[A, T]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._items.clear()
+        wait([future for _, future in self._running if not future.cancel()])
 
     def __iter__(self) -> Iterator[tuple[A, T]]:
         """Each item with its result."""

@@ -91,8 +91,13 @@ class IndexSpec:
         return found
 
 
-def from_options(options: Options | IndexingOptions, schema: pa.Schema) -> IndexSpec:
-    """The settings that options ask for, checked against the columns of the table."""
+def from_options(
+    options: Options | IndexingOptions, schema: pa.Schema, *, reading: bool = False
+) -> IndexSpec:
+    """The settings that options ask for, checked against the columns of the table.
+
+    For `reading`, a column of words among the fast fields is let through: it is indexed all the same.
+    """
     indexing = options.indexing if isinstance(options, Options) else options
     typemap = _by_column("typemap", indexing.typemap, KINDS, schema)
     tokenizers = _by_column("tokenizer", indexing.tokenizer, TOKENIZERS, schema)
@@ -111,6 +116,13 @@ def from_options(options: Options | IndexingOptions, schema: pa.Schema) -> Index
         kind = typemap.get(item.name)
         if kind is None and item.name in fast:
             kind = STRING if _is_text(item.type) else FAST
+        if item.name in fast and kind in (TEXT, JSON) and not reading:
+            raise OptionError(
+                f"indexing.fastfields names column {item.name!r}, which is indexed as {kind}: words have no "
+                "value to compare. Leave it out of fastfields, or index the column as string, which finds "
+                "whole values and ranges of them",
+                column=item.name,
+            )
         if kind is not None:
             found.append(_field(item, kind, tokenizers, records, item.name in fast))
     return IndexSpec(tuple(found))

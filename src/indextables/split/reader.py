@@ -13,7 +13,8 @@ import threading
 import zlib
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
@@ -22,7 +23,7 @@ import pyarrow.compute as pc
 
 from indextables.errors import DamagedSplitError, SchemaError
 from indextables.model.fields import decode_partition_array
-from indextables.split.ahead import Ahead
+from indextables.split.ahead import DEPTH, Ahead
 from indextables.split.arrays import integers
 from indextables.split.assemble import Skeleton, decoded, read_pages
 from indextables.split.index_cache import PAGES, SKELETON, Entry, entry_key
@@ -36,6 +37,8 @@ READERS_KEPT = 256
 GROUPS_AT_ONCE = 4
 """Row groups that a scan reads together."""
 MANY_ROWS = 20_000
+DENSE_SHARE = 0.05
+"""From this share of all rows on, hits are taken to be spread over the whole split."""
 PAGE_SHARE = 0.5
 """Up to this share of a row group's pages are fetched one by one; above it the whole group is."""
 
@@ -176,20 +179,69 @@ class SplitReader:
         if self.plan(rows) == "pages":
             yield rows, self.read_rows(rows, columns)
             return
-        touched = self.by_group(rows)
-        pick = partial(self._pick, places=integers(rows), columns=columns)
-        with Ahead(pick, list(touched.items())) as reading:
-            for (_, found), table in reading:
-                yield rows[found.start : found.stop], table
+        found: Future[Sequence[int]] = Future()
+        found.set_result(rows)
+        yield from self._picked(list(self.by_group(rows)), columns, found)
 
-    def _pick(self, part: tuple[int, range], places: pa.Int64Array, columns: Sequence[str]) -> pa.Table:
-        """The wanted ones among the rows of a group; small pieces of work keep their memory in use."""
-        group, found = part
-        if len(found) == self.manifest.group_rows[group]:
-            return self._read({group: None}, columns)
-        table = self._read({group: None}, columns, coded=True)
-        inside = pc.subtract(places.slice(found.start, len(found)), self.group_starts[group])
-        return decoded(table.take(inside))
+    def is_dense(self, count: int) -> bool:
+        """Whether so many rows are surely spread over the whole split."""
+        return count >= DENSE_SHARE * self.rows and count * ROWS_PER_PAGE > self.rows
+
+    def fetch_dense(
+        self, find: Callable[[], Sequence[int]], columns: Sequence[str]
+    ) -> Iterator[tuple[Sequence[int], pa.Table]]:
+        """As `fetch` for rows that are all over the split: reading begins while they are being found."""
+        found: Future[Sequence[int]] = Future()
+        return self._picked(list(self.groups), columns, found, find)
+
+    def _picked(
+        self,
+        groups: Sequence[int],
+        columns: Sequence[str],
+        found: Future[Sequence[int]],
+        find: Callable[[], Sequence[int]] | None = None,
+    ) -> Iterator[tuple[Sequence[int], pa.Table]]:
+        # Large pieces first, which keep the threads busy while rows are found; small ones reuse their memory.
+        large = _batched(groups[: DEPTH * GROUPS_AT_ONCE])
+        small = [[group] for group in groups[DEPTH * GROUPS_AT_ONCE :]]
+        with Ahead(partial(self._pick, found=found, columns=columns), [*large, *small]) as reading:
+            if find is not None:
+                try:
+                    found.set_result(find())
+                except BaseException as failed:
+                    found.set_exception(failed)
+                    raise
+            rows = found.result()
+            for some, table in reading:
+                part = self._inside(rows, some)
+                if part:
+                    yield rows[part.start : part.stop], table
+
+    def _inside(self, rows: Sequence[int], groups: Sequence[int]) -> range:
+        """Which of the rows lie between the first and the last of some row groups: positions in `rows`."""
+        start = bisect_left(rows, self.group_starts[groups[0]])
+        return range(start, bisect_left(rows, self.group_starts[groups[-1] + 1], start))
+
+    def _pick(self, groups: Sequence[int], found: Future[Sequence[int]], columns: Sequence[str]) -> pa.Table:
+        """The wanted ones among the rows of some groups."""
+        table = self._read(dict.fromkeys(groups), columns, coded=True)
+        rows = found.result()
+        part = self._inside(rows, groups)
+        if len(part) < table.num_rows:
+            table = table.take(self._among(groups, rows[part.start : part.stop]))
+        return decoded(table)
+
+    def _among(self, groups: Sequence[int], rows: Sequence[int]) -> pa.Array:
+        """Where rows stand in the rows of some row groups."""
+        places = integers(rows)
+        if groups[-1] - groups[0] + 1 == len(groups):
+            return pc.subtract(places, self.group_starts[groups[0]])
+        parts, base = [], 0
+        for group in groups:
+            mine = self._inside(rows, [group])
+            parts.append(pc.add(places.slice(mine.start, len(mine)), base - self.group_starts[group]))
+            base += self.manifest.group_rows[group]
+        return pa.concat_arrays(parts)
 
     def scan(self, columns: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
         """All rows, in pieces; each with the number of its first row."""

@@ -221,9 +221,14 @@ class _Search:
         self, columns: Sequence[str], where: Predicate | None, limit: int | None
     ) -> Iterator[pa.Table]:
         """The rows the query and the filter find, with the wanted columns."""
-        if self.exact and self.index is not None and limit is None and self.most is not None:
-            # Before so many numbers of rows are gathered.
-            self._refuse_too_many(self.index.count(self.bounds.upper))
+        if self.exact and self.index is not None and limit is None:
+            count = self.index.count(self.bounds.upper)
+            self._refuse_too_many(count)
+            if self.reader.is_dense(count):
+                fetch = partial(self.reader.fetch_dense, lambda: self._noted(self.rows()))
+                for _, table in self._filtered(fetch, columns, where):
+                    yield table
+                return
         rows = self._noted(self.rows(limit if where is None else None))
         self._refuse_too_many(len(rows) if limit is None else 0)
         left = limit if limit is not None else len(rows)
