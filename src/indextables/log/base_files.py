@@ -29,7 +29,6 @@ from indextables.log.line_layout import POOL
 Columns = Mapping[Leaf, list[pa.Array]]
 Rows = npt.NDArray[np.int64]
 _PIECE_ROWS = 1 << 16
-_ALL_ROWS = 1 << 62
 _BISECTED = 100
 """So many paths are looked for one by one, and more while they are fewer than one for so many rows: comparing
 by the piece costs a look at every row."""
@@ -98,12 +97,10 @@ class BaseFiles:
                 return self._wholes[leaf]
             array = pa.concat_arrays(pieces, memory_pool=POOL)
             if leaf in self._pieces:
-                self._set_whole(leaf, array)
+                self._wholes[leaf] = array
+                # In place: who was given the pieces must not keep the old ones.
+                self._pieces[leaf][:] = [array[begin:end] for begin, end in pairwise(self.starts.tolist())]
             return array
-
-    def _set_whole(self, leaf: Leaf, array: pa.Array) -> None:
-        self._wholes[leaf] = array
-        self._pieces[leaf] = [array[begin:end] for begin, end in pairwise(self.starts.tolist())]
 
     def gather(self, pieces: Sequence[pa.Array], rows: Rows, leaf: Leaf) -> pa.Array:
         """Some rows of a column, in ascending order."""
@@ -122,8 +119,7 @@ class BaseFiles:
         others = [leaf for leaf in leaves if leaf != PATH]
         note = paths.append if PATH in leaves else None
         source = opened.leaves(others, note) if quick else opened.leaves_as_actions(others, form, note)
-        # Numbers are small and are asked for as a whole, so they are joined once.
-        columns = [_Pieces(rows if _is_long(leaf) else rows and _ALL_ROWS) for leaf in others]
+        columns = [_Pieces(rows) for _ in others]
         for arrays in source:
             for column, array in zip(columns, arrays, strict=True):
                 column.append(array)
@@ -137,8 +133,8 @@ class BaseFiles:
                     f"{opened.name} is damaged: not every add has a {leaf.column}", file=opened.name
                 )
             self._pieces[leaf] = pieces
-            if len(pieces) == 1:
-                self._set_whole(leaf, pieces[0])
+        # What was inflated and cut up on the way is not needed by anybody else.
+        POOL.release_unused()
 
     def _set_paths(self, pieces: list[pa.Array], name: str) -> None:
         if not _is_increasing(pieces):
@@ -188,9 +184,8 @@ class BaseFiles:
             if low == high:
                 continue
             chosen = by_home[low:high]
-            paths = _padded(self._pieces[PATH][at])
-            places = np.searchsorted(paths, wanted[chosen])
-            present[chosen] = paths[np.minimum(places, len(paths) - 1)] == wanted[chosen]
+            places, there = _search(self._pieces[PATH][at], wanted[chosen])
+            present[chosen] = there
             rows[chosen] = self.starts[at] + places
         return rows, present
 
@@ -243,9 +238,17 @@ class _Pieces:
         return self._done
 
 
-def _is_long(leaf: Leaf) -> bool:
-    """Whether the values of a leaf have no fixed width."""
-    return not (pa.types.is_primitive(leaf.type) or pa.types.is_decimal(leaf.type))
+def _search(paths: pa.StringArray, wanted: npt.NDArray[np.bytes_]) -> tuple[Rows, npt.NDArray[np.bool_]]:
+    """Where paths would stand among others, in ascending order, and whether they do."""
+    if hasattr(pc, "search_sorted"):
+        needles = pa.array(wanted.tolist(), pa.binary())
+        others = paths.view(pa.binary())
+        places = pc.search_sorted(others, needles, side="left").to_numpy().astype(np.int64)
+        beside = others.take(pa.array(np.minimum(places, len(others) - 1)))
+        return places, pc.equal(beside, needles).to_numpy(zero_copy_only=False)
+    padded = _padded(paths)
+    places = np.searchsorted(padded, wanted)
+    return places, padded[np.minimum(places, len(padded) - 1)] == wanted
 
 
 def _padded(paths: pa.StringArray) -> npt.NDArray[np.bytes_]:

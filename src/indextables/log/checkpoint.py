@@ -166,7 +166,8 @@ class OpenCheckpoint:
             return
         many = self.is_large and (rows is None or len(rows) > _MANY_ROWS)
         wanted = leaves if paths is None else (PATH, *leaves)
-        for arrays in read_leaves(self.lines(rows), wanted, many=many):
+        # The cores are busy with what was inflated; inflating on several would only take memory.
+        for arrays in read_leaves(self.lines(rows, workers=1), wanted, many=many):
             if paths is not None:
                 paths(arrays.pop(0))
             yield arrays

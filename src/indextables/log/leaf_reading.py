@@ -174,7 +174,7 @@ def _typed(leaf: Leaf, wire: Wire) -> pa.Array:
     found = _number(wire[WIRE[leaf.column]])
     if leaf.column == "num_records" and found.null_count:
         found = pc.coalesce(found, _number(wire["stats.numRecords"]))
-    default = _ABSENT.get(leaf.column)
+    default = _ABSENT.get(leaf.column) if found.null_count else None
     return pc.cast(found if default is None else pc.fill_null(found, default), leaf.type)
 
 

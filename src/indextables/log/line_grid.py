@@ -17,15 +17,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.log.add_lines import text_and_offsets
+from indextables.log.add_lines import Bytes, Positions, find_bytes, text_and_offsets
 from indextables.log.line_layout import (
     POOL,
-    Bytes,
     Layout,
     Mask,
-    Positions,
     Value,
-    find_bytes,
     reads,
     slices,
     take_apart,

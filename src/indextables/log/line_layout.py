@@ -12,16 +12,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.log.add_lines import LINE_END
+from indextables.log.add_lines import LINE_END, Bytes, Positions
 
-Bytes = npt.NDArray[np.uint8]
-Positions = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 POOL = pa.system_memory_pool()
 """Where columns are put together: Arrow's own pool gives memory back to the system at once, so that every
 chunk of lines would pay for fresh pages."""
-_BLOCK = 1 << 16
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s"{}\[\]:,]+|\s+')
 
 
@@ -122,18 +119,6 @@ def reads(text: Bytes, begins: Positions, expected: bytes) -> Mask:
     windows = np.ndarray(room, dtype=f"S{len(expected)}", buffer=text, strides=(1,))
     same: Mask = windows[begins] == expected
     return same
-
-
-def find_bytes(text: Bytes, *bytes_wanted: int) -> Positions:
-    """Where some bytes stand. The masks of a block of the text stay in the processor's cache."""
-    found = []
-    for at in range(0, len(text), _BLOCK):
-        block = text[at : at + _BLOCK]
-        mask = block == bytes_wanted[0]
-        for other in bytes_wanted[1:]:
-            mask |= block == other
-        found.append(np.flatnonzero(mask) + at)
-    return np.concatenate(found)
 
 
 def slices(text: Bytes, begins: Positions, ends: Positions) -> pa.StringArray:

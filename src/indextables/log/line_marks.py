@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from indextables.log.line_layout import Bytes, Layout, Positions, Value, find_bytes, reads, slices
+from indextables.log.add_lines import Bytes, Positions, find_bytes
+from indextables.log.line_layout import Layout, Value, reads, slices
 
 _OPEN, _CLOSE = 123, 125
-_BLOCK_LINES = 1024
 _DISTANCES = 32
 """With more distances than these between two texts, counting quotes is quicker."""
 
@@ -66,24 +66,10 @@ class MarkPlan:
     """The piece before a wanted value, by the number of the run before it."""
 
     def find(self, text: Bytes, begins: Positions, ends: Positions) -> Marked | None:
-        """Where the pieces stand; None if some line has not all of them.
-
-        A block of lines is small enough to stay in the processor's cache until its pieces are found.
-        """
-        blocks: list[list[Positions]] = []
-        for at in range(0, len(begins), _BLOCK_LINES):
-            found = self._find(text, begins[at : at + _BLOCK_LINES], ends[at : at + _BLOCK_LINES])
-            if found is None:
-                return None
-            blocks.append(found)
-        places = [np.concatenate(positions) for positions in zip(*blocks, strict=True)]
-        return Marked(text, self, places)
-
-    def _find(self, text: Bytes, begins: Positions, ends: Positions) -> list[Positions] | None:
-        found = find_bytes(text[begins[0] : ends[-1]], _OPEN, _CLOSE)
+        """Where the pieces stand; None if some line has not all of them."""
+        found = find_bytes(text, _OPEN, _CLOSE)
         if len(found) != self.marks * len(begins):
             return None
-        found += begins[0]
         marks = found.reshape(len(begins), self.marks)
         places: list[Positions] = []
         after = begins
@@ -93,7 +79,8 @@ class MarkPlan:
                 return None
             places.append(here)
             after = here + len(piece.text)
-        return None if (places[0] != begins).any() or (after != ends).any() else places
+        is_whole = (places[0] == begins).all() and (after == ends).all()
+        return Marked(text, self, places) if is_whole else None
 
     def _place(
         self, piece: _Piece, text: Bytes, marks: Positions, after: Positions, ends: Positions
@@ -179,7 +166,8 @@ def _exact_spans(layout: Layout, begins: list[int], wanted: list[Value]) -> list
             spans.append((begins[number], ends[number] + opened + 1))
             spans.append((ends[number] + (closed if closed >= 0 else len(value)), ends[number + 1]))
     for value_wanted in wanted:
-        if b"\\" in line[ends[value_wanted.run] : begins[value_wanted.run + 1]]:
+        text = line[ends[value_wanted.run] : begins[value_wanted.run + 1]]
+        if any(byte in text for byte in (b"\\", b"{", b"}")):
             return None
         spans += [(begins[at], ends[at]) for at in (value_wanted.run, value_wanted.run + 1)]
     joined: list[tuple[int, int]] = []
