@@ -22,6 +22,8 @@ from typing import Any
 from benchmarks.harness import Case, Operation, Target, count_of
 from benchmarks.log_lines import RARE, SCHEMA, log_lines
 
+WARM, MEASURE = (2, 8, 15.0), (3, 11, 30.0)
+"""At least and at most so many rounds, and seconds after which no further one begins."""
 FILES = 8
 FEW_FILES, MANY_FILES = 1_000, 100_000
 SPLITS = 1_000
@@ -138,16 +140,21 @@ def _ours(spark: Any, directory: Path, table: str = "plain") -> Any:
     return spark.read.format("indextables").load(str(directory / table))
 
 
-def _in_turn(systems: Mapping[str, Callable[[], Any]], warm: int = 3, runs: int = 9) -> dict[str, Any]:
+def _in_turn(systems: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
     """The median of each system, measured one after the other; they have to answer the same."""
     seconds: dict[str, list[float]] = {name: [] for name in systems}
     answers: dict[str, str] = {}
-    for at in range(warm + runs):
-        for name, run in systems.items():
-            began = time.perf_counter()
-            answers[name] = str(run())
-            if at >= warm:
-                seconds[name].append(time.perf_counter() - began)
+    for is_warm in (False, True):
+        least, most, enough_s = MEASURE if is_warm else WARM
+        since = time.perf_counter()
+        for at in range(most):
+            if at >= least and time.perf_counter() - since > enough_s:
+                break
+            for name, run in systems.items():
+                began = time.perf_counter()
+                answers[name] = str(run())
+                if is_warm:
+                    seconds[name].append(time.perf_counter() - began)
     if len(set(answers.values())) != 1:
         raise AssertionError(f"the answers differ: {answers}")
     medians = {name: statistics.median(taken) for name, taken in seconds.items()}
@@ -174,7 +181,7 @@ def aggregate(directory: Path) -> Operation:
             f.sum("took_ms"),
             f.max("ts"),
             f.min("status"),
-            f.max("host"),
+            f.sum(f.length("host")),
             f.sum(f.length("message")),
             f.max("id"),
         )
@@ -208,7 +215,7 @@ def _planning(directory: Path, count: int) -> Operation:
         frame = spark.read.schema("id long").option("pathGlobFilter", "*.split").parquet(path)
         return partitions(frame)
 
-    return lambda: _in_turn({"indextables": ours, "parquet": parquet}, warm=1, runs=3)
+    return lambda: _in_turn({"indextables": ours, "parquet": parquet})
 
 
 def plan_few(directory: Path) -> Operation:
@@ -237,7 +244,7 @@ def writing(directory: Path) -> Operation:
         "parquet": lambda: lines.write.parquet(target("parquet")),
         "parquet zstd": lambda: lines.write.option("compression", "zstd").parquet(target("zstd")),
     }
-    return lambda: _in_turn(systems, warm=1, runs=3)
+    return lambda: _in_turn(systems)
 
 
 def rare_word(directory: Path) -> Operation:

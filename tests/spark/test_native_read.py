@@ -280,14 +280,6 @@ def test_wrong_requests_say_what_to_do(spark: SparkSession, events: Path, tmp_pa
         spark.read.format("indextables").load([str(events), str(events)])
 
 
-@pytest.mark.parametrize("engine", ["reference", "columnar", "spark"])
-def test_every_replay_engine_gives_the_same_rows(spark: SparkSession, events: Path, engine: str) -> None:
-    """K1: the reader with each engine forced."""
-    frame = read(spark, events, engine=engine).filter("id between 195 and 204 and day = DATE '2026-01-01'")
-    assert sorted(row.id for row in frame.collect()) == [200, 201, 202, 203, 204]
-    assert last_scans(limit=1)[0].engine == engine
-
-
 def test_options_go_before_session_before_hadoop_before_table_before_default(
     spark: SparkSession, events: Path
 ) -> None:

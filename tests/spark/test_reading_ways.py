@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from indextables.spark.load import load_table
 from indextables.spark.requests import ReadRequest
+from indextables.spark.scans import last_scans
 from support import spark_reading
 
 
@@ -34,6 +35,7 @@ def test_every_engine_gives_the_same_answers(spark: SparkSession, table: str, en
     """K1 through the reader."""
     frame = spark.read.format("indextables").option("engine", engine).load(table)
     assert spark_reading.answers(frame) == spark_reading.expected()
+    assert last_scans(limit=1)[0].engine == engine
 
 
 def test_files_that_share_a_name_are_told_apart_in_a_search(spark: SparkSession, tmp_path: Path) -> None:

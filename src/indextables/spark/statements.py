@@ -26,7 +26,7 @@ from indextables.spark.views import (
     table_of_frame,
     table_of_name,
 )
-from indextables.sql.definitions import CreateView, Insert, parse_create, parse_insert
+from indextables.sql.definitions import Change, CreateView, Insert, parse_change, parse_create, parse_insert
 from indextables.sql.grammar import is_command
 from indextables.sql.rewrite import Reference, Rewritten, hidden_view, mentions_us, rewrite
 from indextables.sql.runner import sql as run_sql
@@ -38,6 +38,7 @@ Sql = Callable[..., Any]
 
 _CREATE = re.compile(r"\s*CREATE\b.*?\bUSING\b", re.IGNORECASE | re.DOTALL)
 _INSERT = re.compile(r"\bINSERT\s+(INTO|OVERWRITE)\b", re.IGNORECASE)
+_CHANGE = re.compile(r"\b(DELETE\s+FROM|UPDATE|MERGE\s+(WITH\s+SCHEMA\s+EVOLUTION\s+)?INTO)\b", re.IGNORECASE)
 _PREFIX = re.compile(
     r"\s*(?:EXPLAIN(?:\s+(?:EXTENDED|CODEGEN|COST|FORMATTED|LOGICAL))?\s+"
     r"|CREATE\s+(?P<replace>OR\s+REPLACE\s+)?(?P<global>GLOBAL\s+)?TEMP(?:ORARY)?\s+VIEW\s+"
@@ -54,6 +55,8 @@ def concerns_us(spark: Any, text: str) -> bool:
         return True
     if _CREATE.match(text, _LEADING.match(text).end()):  # type: ignore[union-attr]
         return parse_create(text) is not None
+    if _changed(spark, text) is not None:
+        return True
     refresh_named(spark, text)
     return False
 
@@ -66,12 +69,39 @@ def run_statement(spark: Any, original: Sql, text: str, args: Any, kwargs: Mappi
     created = parse_create(text) if _CREATE.match(text, _LEADING.match(text).end()) else None  # type: ignore[union-attr]
     if created is not None:
         return _create_view(spark, created)
+    changed = _changed(spark, text)
+    if changed is not None:
+        raise _no_change(*changed)
     inserted = parse_insert(text) if _INSERT.search(text) else None
     if inserted is not None:
         target = table_of_name(spark, inserted.target)
         if target is not None:
             return _insert(spark, inserted, target, args, frames)
     return _query(spark, original, text, args, frames)
+
+
+def _changed(spark: Any, text: str) -> tuple[Change, str] | None:
+    """A statement that would change rows of a table of ours, and where that table is."""
+    if not _CHANGE.search(text):
+        return None
+    prefix = _PREFIX.match(text, _LEADING.match(text).end())  # type: ignore[union-attr]
+    change = parse_change(text[prefix.end() if prefix else 0 :])
+    table = None if change is None else table_of_name(spark, change.target)
+    return None if change is None or table is None else (change, table.path)
+
+
+def _no_change(change: Change, path: str) -> CommandError:
+    name, place = ".".join(change.target), path.replace("'", "\\'")
+    other = (
+        ""
+        if change.verb == "DELETE"
+        else f" To replace rows, write the new ones with mode 'overwrite' and option replaceWhere, or run "
+        f"INSERT INTO {name} REPLACE WHERE ... SELECT ..."
+    )
+    return CommandError(
+        f"{change.verb} is not supported on {name}, a view of the IndexTables table {path}. "
+        f"To remove rows, run DELETE FROM INDEXTABLES '{place}' WHERE ...{'.' if other else ''}{other}"
+    )
 
 
 def _query(spark: Any, original: Sql, text: str, args: Any, frames: Mapping[str, Any]) -> Any:

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from indextables.spark.loading import LoadedTable
 
 _KEPT = 100
+_AT_ONCE = 32_768
 
 _lock = threading.Lock()
 _written: deque[tuple[str, WriteResult]] = deque(maxlen=_KEPT)
@@ -339,10 +340,24 @@ def _task(job: _Job, zone: str) -> Any:
         rows: Iterator[Any] = batches
         if job.where is not None:
             rows = _inside(rows, job, options, zone)
-        for split in build(log, job.plan, rows, options):
+        for split in build(log, job.plan, _gathered(rows), options):
             yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(split)], pa.binary())], names=["split"])
 
     return run
+
+
+def _gathered(batches: Iterator[Any]) -> Iterator[Any]:
+    """Rows in pieces of a row group: Spark hands over fewer at a time, and every piece has its cost."""
+    import pyarrow as pa
+
+    pending: list[Any] = []
+    for batch in batches:
+        pending.append(batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch]))
+        if sum(piece.num_rows for piece in pending) >= _AT_ONCE:
+            yield pa.concat_tables(pending)
+            pending = []
+    if pending:
+        yield pa.concat_tables(pending)
 
 
 def _inside(batches: Iterator[pa.RecordBatch], job: _Job, options: Options, zone: str) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""CREATE ... USING and INSERT, taken apart far enough to know whether they are about a table of ours."""
+"""CREATE ... USING, INSERT and DELETE, read just far enough to tell whether they concern a table of ours."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ _PROVIDERS = frozenset(
     }
 )
 _QUERY_STARTS = frozenset({"SELECT", "VALUES", "WITH", "TABLE", "FROM", "(", "MAP", "REDUCE"})
+
+_CHANGES = frozenset({"DELETE", "UPDATE", "MERGE"})
+_CHANGE_STARTS = (
+    ("DELETE", "FROM"), ("UPDATE",), ("MERGE", "INTO"), ("MERGE", "WITH", "SCHEMA", "EVOLUTION", "INTO"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,14 @@ class Insert:
     columns: tuple[str, ...] | None = None
     by_name: bool = False
     replace_where: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """DELETE, UPDATE or MERGE, and the parts of its target's name."""
+
+    verb: str
+    target: tuple[str, ...]
 
 
 class _Cursor:
@@ -172,6 +185,23 @@ def _insert(cursor: _Cursor, target: tuple[str, ...], prefix: str, *, overwrite:
         else:
             break
     return Insert(target, overwrite, prefix + cursor.rest(), columns, by_name, where)
+
+
+def parse_change(text: str) -> Change | None:
+    """The table that a DELETE, UPDATE or MERGE names, wherever common table expressions let it begin."""
+    try:
+        cursor = _Cursor(text)
+    except CommandError:
+        # What cannot be read here is for Spark to complain about.
+        return None
+    if cursor.word() == "WITH":
+        # A common table expression may itself be called `update`, but only a parenthesis ends one.
+        while cursor.at < len(cursor.tokens) and not (cursor.word() in _CHANGES and cursor.word(-1) == ")"):
+            cursor.skip_group() if cursor.word() == "(" else cursor.value()
+    verb = cursor.word()
+    if not any(cursor.take(*words) for words in _CHANGE_STARTS) or cursor.at >= len(cursor.tokens):
+        return None
+    return Change(verb, cursor.name())
 
 
 def _column_list(cursor: _Cursor) -> tuple[str, ...]:

@@ -1,0 +1,150 @@
+"""What a table does not do is refused by name, and its directory stays as it was, byte for byte."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+import indextables as it
+from indextables.errors import CommandError, SchemaError, TableError
+from indextables.errors import Error as IndexTablesError
+
+
+def fingerprint(root: Path) -> dict[str, bytes]:
+    return {
+        str(file.relative_to(root)): hashlib.sha256(file.read_bytes()).digest()
+        for file in root.rglob("*")
+        if file.is_file()
+    }
+
+
+@pytest.fixture
+def table(spark: SparkSession, tmp_path: Path) -> Path:
+    """Two rows; `loaded` shows all of it, `part` some of it, `past` an old version; `other` is Spark's own."""
+    root = tmp_path / "t"
+    spark.sql("SELECT 1L AS id, 'a' AS s UNION ALL SELECT 2L, 'b'").write.format("indextables").save(
+        str(root)
+    )
+    frame = spark.read.format("indextables").load(str(root))
+    frame.createOrReplaceTempView("loaded")
+    frame.createOrReplaceGlobalTempView("loaded_everywhere")
+    frame.filter("id = 1").createOrReplaceTempView("part")
+    spark.read.format("indextables").option("versionAsOf", 0).load(str(root)).createOrReplaceTempView("past")
+    spark.range(1).selectExpr("id", "'z' AS s").createOrReplaceTempView("other")
+    return root
+
+
+@pytest.mark.parametrize(
+    ("verb", "statement"),
+    [
+        ("DELETE", "DELETE FROM loaded"),
+        ("DELETE", "delete from `loaded` where id = 1"),
+        ("DELETE", "EXPLAIN DELETE FROM loaded WHERE id = 1"),
+        ("DELETE", "DELETE FROM global_temp.loaded_everywhere WHERE id = 1"),
+        ("DELETE", "DELETE FROM indextables.`{path}` WHERE id = 1"),
+        ("UPDATE", "UPDATE loaded SET s = 'x' WHERE id = 1"),
+        ("MERGE", "MERGE INTO loaded USING other ON loaded.id = other.id WHEN MATCHED THEN DELETE"),
+        ("MERGE", "WITH o AS (SELECT * FROM other) MERGE INTO loaded USING o ON true WHEN MATCHED THEN DELETE"),
+    ],
+)  # fmt: skip
+def test_changing_rows_of_a_view_names_the_statement_that_can(
+    spark: SparkSession, table: Path, verb: str, statement: str
+) -> None:
+    before = fingerprint(table)
+    with pytest.raises(CommandError, match=f"{verb} is not supported on") as refused:
+        spark.sql(statement.format(path=table))
+    assert "DELETE FROM INDEXTABLES '" in str(refused.value)
+    assert str(table) in str(refused.value)
+    assert ("REPLACE WHERE" in str(refused.value)) == (verb != "DELETE")
+    assert fingerprint(table) == before
+
+
+def test_the_statement_the_message_names_works(spark: SparkSession, table: Path) -> None:
+    with pytest.raises(CommandError) as refused:
+        spark.sql("DELETE FROM loaded WHERE id = 1")
+    advised = str(refused.value).partition("run ")[2].replace("...", "id = 1")
+    spark.sql(advised)
+    assert it.Table.open(str(table)).scan().read_all().to_pylist() == [{"id": 2, "s": "b"}]
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM other", "UPDATE other SET id = 1", "DELETE FROM nobody"])
+def test_changes_of_what_is_not_ours_are_answered_by_spark(
+    spark: SparkSession, table: Path, statement: str
+) -> None:
+    with pytest.raises(Exception) as refused:  # noqa: PT011  (Spark has several)
+        spark.sql(statement)
+    assert not isinstance(refused.value, IndexTablesError)
+
+
+def _writes() -> list[tuple[str, Callable[[DataFrame, str], object]]]:
+    return [
+        ("insertInto of a filtered view", lambda f, _: f.write.insertInto("part")),
+        ("insertInto of a filtered view, overwriting", lambda f, _: f.write.insertInto("part", overwrite=True)),
+        ("insertInto of an old version", lambda f, _: f.write.insertInto("past")),
+        ("insertInto with too few columns", lambda f, _: f.select("id").write.insertInto("loaded")),
+        ("saveAsTable", lambda f, path: f.write.format("indextables").option("path", path).saveAsTable("x")),
+        (
+            "saveAsTable, overwriting",
+            lambda f, path: f.write.format("indextables").mode("overwrite").saveAsTable("x", path=path),
+        ),
+        ("writeTo append", lambda f, _: f.writeTo("loaded").append()),
+        ("writeTo overwritePartitions", lambda f, _: f.writeTo("loaded").overwritePartitions()),
+        ("writeTo create", lambda f, path: f.writeTo("x").using("indextables").option("path", path).create()),
+        ("the default mode", lambda f, path: f.write.format("indextables").save(path)),
+        ("bucketBy", lambda f, path: f.write.format("indextables").bucketBy(2, "id").mode("append").save(path)),
+        ("sortBy", lambda f, path: f.write.format("indextables").bucketBy(2, "id").sortBy("id").mode("append").save(path)),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("write", [call for _, call in _writes()], ids=[name for name, _ in _writes()])
+def test_a_refused_write_leaves_the_directory_byte_identical(
+    spark: SparkSession, table: Path, write: Callable[[DataFrame, str], object]
+) -> None:
+    before = fingerprint(table)
+    with pytest.raises((TableError, SchemaError, AnalysisException)):
+        write(spark.table("other"), str(table))
+    assert fingerprint(table) == before
+    assert not spark.catalog.tableExists("x")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE made USING indextables LOCATION '{path}'",
+        "CREATE TABLE made (id BIGINT, s STRING) USING indextables OPTIONS (path '{path}')",
+        "CREATE OR REPLACE TABLE made USING indextables LOCATION '{path}' AS SELECT 1 AS id",
+        "CREATE TABLE IF NOT EXISTS made USING indextables LOCATION '{path}' AS SELECT 1 AS id",
+        "CREATE VIEW made USING indextables OPTIONS (path '{path}')",
+    ],
+)
+def test_a_catalog_entry_is_refused_by_name(spark: SparkSession, table: Path, statement: str) -> None:
+    before = fingerprint(table)
+    with pytest.raises(Exception, match="USING indextables|PARSE_SYNTAX_ERROR") as refused:
+        spark.sql(statement.format(path=table))
+    assert isinstance(refused.value, CommandError) or "PARSE_SYNTAX_ERROR" in str(refused.value)
+    assert fingerprint(table) == before
+    assert not spark.catalog.tableExists("made")
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda spark: spark.sql("INSERT INTO loaded SELECT * FROM other"),
+        lambda spark: spark.sql("INSERT OVERWRITE loaded SELECT * FROM other"),
+        lambda spark: spark.table("other").write.insertInto("loaded"),
+        lambda spark: spark.table("other").write.insertInto("loaded", overwrite=True),
+    ],
+)
+def test_an_accepted_insert_adds_one_version_and_touches_nothing_else(
+    spark: SparkSession, table: Path, write: Callable[[SparkSession], object]
+) -> None:
+    before, version = fingerprint(table), it.Table.open(str(table)).version
+    write(spark)
+    after = fingerprint(table)
+    assert it.Table.open(str(table)).version == version + 1
+    assert {name: after.get(name) for name in before} == before
