@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError
 from indextables.model.actions import AddAction, action_from_wire, action_to_wire
@@ -188,6 +189,31 @@ def text_and_offsets(lines: pa.BinaryArray) -> tuple[Bytes, Positions]:
     _, offsets, text = lines.buffers()
     ends = np.frombuffer(offsets, dtype=np.int32)[lines.offset : lines.offset + len(lines) + 1]
     return np.frombuffer(text, dtype=np.uint8), ends.astype(np.int64)
+
+
+def search_paths(paths: pa.StringArray, wanted: Sequence[bytes]) -> tuple[Positions, npt.NDArray[np.bool_]]:
+    """Where paths would stand among others, which are in ascending order, and whether they do."""
+    if hasattr(pc, "search_sorted"):
+        needles, others = pa.array(wanted, pa.binary()), paths.view(pa.binary())
+        places = pc.search_sorted(others, needles, side="left").to_numpy().astype(np.int64)
+        beside = others.take(pa.array(np.minimum(places, len(others) - 1)))
+        return places, pc.equal(beside, needles).to_numpy(zero_copy_only=False)
+    padded, sought = _padded(paths), np.array(wanted)
+    places = np.searchsorted(padded, sought)
+    return places, padded[np.minimum(places, len(padded) - 1)] == sought
+
+
+def _padded(paths: pa.StringArray) -> npt.NDArray[np.bytes_]:
+    """The paths as byte strings of one width, which numpy compares as bytes."""
+    lengths = pc.binary_length(paths).to_numpy()
+    _, offsets, text = paths.buffers()
+    begins = np.frombuffer(offsets, dtype=np.int32)[paths.offset : paths.offset + len(paths)]
+    width = max(int(lengths.max()), 1)
+    places = np.arange(width)
+    inside = places < lengths[:, None]
+    grid = np.zeros((len(paths), width), dtype=np.uint8)
+    grid[inside] = np.frombuffer(text, dtype=np.uint8)[begins[0] : begins[0] + int(lengths.sum())]
+    return grid.view(f"S{width}").ravel()
 
 
 def cut_text(text: bytes, chunk_bytes: int = 4 << 20) -> Iterator[bytes]:

@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError
 from indextables.log.add_columns import PATH, Leaf, TableForm, Unusual, check_increasing, disordered
-from indextables.log.add_lines import PathSequence
+from indextables.log.add_lines import PathSequence, search_paths
 from indextables.log.checkpoint import OpenCheckpoint, open_checkpoint
 from indextables.log.dialect import Checkpoint
 from indextables.log.line_layout import POOL
@@ -184,7 +183,7 @@ class BaseFiles:
             if low == high:
                 continue
             chosen = by_home[low:high]
-            places, there = _search(self._pieces[PATH][at], wanted[chosen])
+            places, there = search_paths(self._pieces[PATH][at], wanted[chosen].tolist())
             present[chosen] = there
             rows[chosen] = self.starts[at] + places
         return rows, present
@@ -236,32 +235,6 @@ class _Pieces:
         if self._count:
             self._done.append(pa.concat_arrays(self._held, memory_pool=POOL))
         return self._done
-
-
-def _search(paths: pa.StringArray, wanted: npt.NDArray[np.bytes_]) -> tuple[Rows, npt.NDArray[np.bool_]]:
-    """Where paths would stand among others, in ascending order, and whether they do."""
-    if hasattr(pc, "search_sorted"):
-        needles = pa.array(wanted.tolist(), pa.binary())
-        others = paths.view(pa.binary())
-        places = pc.search_sorted(others, needles, side="left").to_numpy().astype(np.int64)
-        beside = others.take(pa.array(np.minimum(places, len(others) - 1)))
-        return places, pc.equal(beside, needles).to_numpy(zero_copy_only=False)
-    padded = _padded(paths)
-    places = np.searchsorted(padded, wanted)
-    return places, padded[np.minimum(places, len(padded) - 1)] == wanted
-
-
-def _padded(paths: pa.StringArray) -> npt.NDArray[np.bytes_]:
-    """The paths as byte strings of one width, which numpy compares as bytes."""
-    lengths = pc.binary_length(paths).to_numpy()
-    _, offsets, text = paths.buffers()
-    begins = np.frombuffer(offsets, dtype=np.int32)[paths.offset : paths.offset + len(paths)]
-    width = max(int(lengths.max()), 1)
-    places = np.arange(width)
-    inside = places < lengths[:, None]
-    grid = np.zeros((len(paths), width), dtype=np.uint8)
-    grid[inside] = np.frombuffer(text, dtype=np.uint8)[begins[0] : begins[0] + int(lengths.sum())]
-    return grid.view(f"S{width}").ravel()
 
 
 def _is_increasing(pieces: Sequence[pa.Array]) -> bool:

@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 from indextables.log.add_columns import check_increasing, disordered
 from indextables.log.add_lines import (
     CHUNK_LINES,
-    PathSequence,
     encode_add,
     join_lines,
     line_array,
     line_paths,
     lines_adds,
+    search_paths,
 )
 from indextables.log.checkpoint import open_checkpoint
 from indextables.log.snapshot import Snapshot
@@ -54,7 +54,7 @@ def live_lines(snapshot: Snapshot, options: Options) -> Iterator[pa.BinaryArray]
                 raise disordered(name)
             previous = paths[-1].as_py()
             upto = bisect_left(recent.paths, previous.encode(), lo=done)
-            yield _shortened(_merge(lines, PathSequence(paths), recent, done, upto), snapshot, options, name)
+            yield _shortened(_merge(lines, paths, recent, done, upto), snapshot, options, name)
             done = upto
     for begin in range(done, len(recent.paths), CHUNK_LINES):
         lines = recent.lines[begin : min(begin + CHUNK_LINES, len(recent.paths))]
@@ -77,19 +77,18 @@ def _line(add: AddAction) -> bytes:
 
 
 def _merge(
-    lines: pa.BinaryArray, paths: PathSequence, recent: _Recent, begin: int, end: int
+    lines: pa.BinaryArray, paths: pa.StringArray, recent: _Recent, begin: int, end: int
 ) -> pa.BinaryArray:
     """A chunk without the lines the tail touched, with the tail's lines `begin` to `end` in their places."""
-    low = bisect_left(recent.touched, paths[0])
-    high = bisect_right(recent.touched, paths[-1], lo=low)
-    found = ((bisect_left(paths, path), path) for path in recent.touched[low:high])
-    gone = [at for at, path in found if paths[at] == path]
-    if begin == end and not gone:
+    low = bisect_left(recent.touched, paths[0].as_py().encode())
+    high = bisect_right(recent.touched, paths[-1].as_py().encode(), lo=low)
+    rows, present = search_paths(paths, recent.touched[low:high])
+    if begin == end and not present.any():
         return lines
-    kept = np.delete(np.arange(len(lines)), gone)
+    kept = np.delete(np.arange(len(lines)), rows[present])
     if begin == end:
         return lines.take(pa.array(kept))
-    places = np.array([bisect_left(paths, path) for path in recent.paths[begin:end]], dtype=np.int64)
+    places, _ = search_paths(paths, recent.paths[begin:end])
     order = np.insert(kept, np.searchsorted(kept, places), len(lines) + np.arange(end - begin))
     return pa.concat_arrays([lines, recent.lines[begin:end]]).take(pa.array(order))
 
