@@ -494,3 +494,22 @@ def test_words_among_the_fast_fields_of_an_older_table_keep_nobody_from_searchin
     assert table.count(query="fox") == 1
     with pytest.raises(OptionError, match="fastfields names column 'm'"):
         table.append(rows)
+
+
+def test_a_required_field_below_a_null_parent_is_written_and_merged(tmp_path):
+    inner = pa.struct([pa.field("x", pa.int32(), nullable=False), pa.field("y", pa.string(), nullable=False)])
+    kind = pa.list_(pa.field("element", inner))
+    schema = pa.schema([("n", pa.int64()), ("s", inner), ("l", kind)])
+    rows = [
+        {"n": 0, "s": None, "l": [None, {"x": 1, "y": "a"}]},
+        {"n": 1, "s": {"x": 2, "y": ""}, "l": None},
+        {"n": 2, "s": None, "l": []},
+    ]
+    table = Table.create(tmp_path / "t", schema)
+    table.append(pa.Table.from_pylist(rows, schema=schema))
+    table.append(pa.Table.from_pylist(rows, schema=schema).slice(1))
+    assert table.merge_splits().to_arrow().num_rows
+    assert table.files().num_rows == 1
+    assert table.scan().read_all().sort_by("n").to_pylist() == [rows[0], rows[1], rows[1], rows[2], rows[2]]
+    with pytest.raises(SchemaError, match="NOT NULL"):
+        table.append(pa.table({"n": [3], "s": pa.array([{"x": None, "y": ""}])}))

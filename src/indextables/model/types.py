@@ -210,7 +210,10 @@ def spark_type(kind: pa.DataType, where: str) -> pa.DataType:
     if is_.is_timestamp(kind):
         return TIMESTAMP_NTZ if kind.tz is None else TIMESTAMP
     if is_.is_decimal(kind):
-        return decimal_type(kind.precision, kind.scale)
+        try:
+            return decimal_type(kind.precision, kind.scale)
+        except SchemaError as bad:
+            raise SchemaError(f"column {where}: {bad}", column=where) from bad
     if is_.is_struct(kind) and kind.num_fields:
         refuse_twins([item.name for item in kind], where + ".")
         return pa.struct([spark_field(item, where + ".") for item in kind])

@@ -23,6 +23,7 @@ from indextables.split.index_cache import PAGES, SKELETON
 from indextables.split.index_spec import JSON, TEXT, IndexSpec
 from indextables.split.layout import TAIL, Footer, Manifest, finish
 from indextables.split.pages import ROWS_PER_PAGE, map_pages, pages_bytes
+from indextables.split.required import with_values
 from indextables.split.scratch import discard, scratch
 from indextables.split.tantivy_index import IndexBuilder
 from indextables.split.thrift import decode
@@ -116,7 +117,7 @@ class SplitWriter:
         if self._index is not None:
             self._index.add(group)
         if group.num_rows:
-            self._parquet.write_table(group, row_group_size=group.num_rows)
+            self._parquet.write_table(with_values(group), row_group_size=group.num_rows)
             self._group_rows.append(group.num_rows)
 
     def _open(self, first: pa.Table) -> None:
