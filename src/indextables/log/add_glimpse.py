@@ -42,7 +42,7 @@ def glimpse(adds: Sequence[AddAction], leaves: tuple[Leaf, ...]) -> list[list[An
     try:
         lines = [decode(source[0]) for source in sources if source is not None]
         return lens.look(lines) if lens.suffices(lines) else None
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 

@@ -74,7 +74,7 @@ def decode_add(line: bytes, name: str) -> AddAction:
     """The add of a line without its end; CorruptLogError names the file it stands in."""
     try:
         found = action_from_wire("add", msgspec.json.decode(line))
-    except (msgspec.DecodeError, UnicodeDecodeError, CorruptLogError) as bad:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, CorruptLogError) as bad:
         raise _unreadable(name, bad) from bad
     assert isinstance(found, AddAction)
     return found
@@ -84,7 +84,7 @@ def decode_path(line: bytes, name: str) -> str:
     """Only the path of an add."""
     try:
         return _KEYED.decode(line).path
-    except (msgspec.DecodeError, UnicodeDecodeError) as bad:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
         raise _unreadable(name, bad) from bad
 
 

@@ -91,7 +91,7 @@ def read_head(data: bytes, name: str) -> Mapping[str, Any] | None:
 def _decode_head(opening: bytes, name: str) -> Mapping[str, Any] | None:
     try:
         head = msgspec.json.decode(opening + b"]}")
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     if not isinstance(head, dict) or head.pop("add", None) != []:
         raise CorruptLogError(f"{name} is no checkpoint document", file=name)
@@ -146,7 +146,7 @@ def _read_any(text: bytes, name: str) -> Document:
         except msgspec.DecodeError:
             return _reduce(_ONE.decode(line) for line in stripped.split(b"\n") if line.strip())
         return _whole_document(document)
-    except (msgspec.DecodeError, UnicodeDecodeError) as bad:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
         raise CorruptLogError(
             f"{name} is no checkpoint that can be read: {bad}. It is damaged or was cut off.", file=name
         ) from bad

@@ -37,7 +37,7 @@ def read_head(data: bytes, name: str) -> Mapping[str, Any]:
         raise CorruptLogError(f"{name} has a damaged head: its checksum is another", file=name)
     try:
         head = msgspec.json.decode(found) if found is not None else None
-    except (msgspec.DecodeError, UnicodeDecodeError) as bad:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
         raise CorruptLogError(f"{name} has a damaged head: {bad}", file=name) from bad
     if not isinstance(head, dict):
         raise CorruptLogError(f"{name} is no checkpoint: it has no {_HEAD_KEY.decode()}", file=name)

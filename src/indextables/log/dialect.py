@@ -212,7 +212,7 @@ class NativeDialect:
         """Read `_last_checkpoint`; None when it makes no sense."""
         try:
             wire = msgspec.json.decode(data, type=_HintWire)
-        except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
         if wire.version < 0:
             return None

@@ -73,6 +73,10 @@ class LogHandle:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.uri!r})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Stores, locks and caches stay where they are; the other process opens the log again.
+        return _reopened, (type(self), self.uri, dict(self.options.explicit))
+
     @property
     def uri(self) -> str:
         """The table's root."""
@@ -250,6 +254,10 @@ class LogHandle:
                 version=version, available=available, uri=self.uri,
             ) from gone  # fmt: skip
         return LogFile(name, version, "commit", meta.size, meta.modified_ms, meta.etag)
+
+
+def _reopened(kind: type[LogHandle], uri: str, options: Mapping[str, str]) -> LogHandle:
+    return kind.open(uri, options)
 
 
 def _identity(snapshot: Snapshot) -> object:

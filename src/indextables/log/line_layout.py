@@ -60,7 +60,7 @@ def take_apart(line: bytes) -> Layout | None:
     """The layout of a line; None if it is no JSON object, or has arrays or fields twice."""
     try:
         msgspec.json.decode(line.removesuffix(LINE_END))
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     runs: list[Run] = []
     values: dict[tuple[str, ...], Value] = {}

@@ -15,7 +15,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from indextables.cache import TtlCache
-from indextables.errors import CorruptLogError, LogTimeoutError, MissingVersionError, NotFoundError
+from indextables.errors import (
+    CorruptLogError,
+    LogTimeoutError,
+    MissingVersionError,
+    NotFoundError,
+    VersionNotFoundError,
+)
 from indextables.log.dialect import Dialect, Hint, LogFile
 from indextables.log.replay import CheckpointHead, CheckpointReader, ReplayEngine, Tail, reduce_tail
 from indextables.log.segment import (
@@ -26,6 +32,7 @@ from indextables.log.segment import (
     list_log,
     ranges,
     read_hint,
+    reconstructible,
 )
 from indextables.model.actions import Action
 from indextables.options import Options
@@ -185,3 +192,16 @@ def advance_state(state: State, dialect: Dialect, file: LogFile, actions: Sequen
     segment = Segment(file.version, old.checkpoint, (*old.commits, file), file, old.newest_checkpoint)
     tail = reduce_tail([(file.version, actions)], dialect, state.tail)
     return State(segment, state.head, tail, state.memo)
+
+
+def cleaned_away(source: LogSource, version: int) -> VersionNotFoundError | None:
+    """The error for a version older than every one that is left; None where that is not what happened."""
+    left = reconstructible(list_log(source.store, source.dialect), source.dialect)
+    if not left or version >= left[0]:
+        return None
+    return VersionNotFoundError(
+        f"{source.store.uri}: the log files of version {version} were removed by cleanup after it was "
+        f"opened. Versions {ranges(left)} are left: open the table again, or keep log files longer "
+        "(logRetention.duration).",
+        version=version, available=left, uri=source.store.uri,
+    )  # fmt: skip

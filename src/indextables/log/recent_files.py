@@ -102,7 +102,7 @@ def _null_count(add: AddAction) -> Mapping[str, Any]:
         return {}
     try:
         return _COUNTS.decode(add.stats).nullCount
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return of_add(add).null_count
 
 

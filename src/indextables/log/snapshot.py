@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from indextables.errors import CorruptLogError, NotFoundError, VersionNotFoundError
 from indextables.log.dialect import Checkpoint, Dialect
 from indextables.log.protocol import LEGACY, check_readable
-from indextables.log.reading import LogSource, State, load_state
+from indextables.log.reading import LogSource, State, cleaned_away, load_state
 from indextables.log.replay import (
     LiveFiles,
     ReplayEngine,
@@ -334,7 +334,7 @@ class Snapshot:
             try:
                 sound = load_state(self.source, self.version, self._rejected)
             except CorruptLogError as lost:
-                raise lost from bad
+                raise (cleaned_away(self.source, self.version) or lost) from bad
             if _table_id(sound) != _table_id(state):
                 raise VersionNotFoundError(
                     f"{self.store.uri}: version {self.version} is gone, the table was made anew; "

@@ -368,7 +368,7 @@ def decode_line(line: bytes | str) -> Action | None:
     """Read one line of a log file; None when its kind is not known. Raises CorruptLogError on bad JSON."""
     try:
         document = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as bad:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
         raise CorruptLogError(f"not a JSON object: {bad}") from bad
     if not isinstance(document, dict):
         raise CorruptLogError(f"holds {type(document).__name__}, not an object with one action")

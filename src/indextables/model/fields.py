@@ -65,7 +65,7 @@ def schema_from_json(text: str | bytes) -> pa.Schema:
     """Read a Spark StructType document into an Arrow schema."""
     try:
         document = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError) as bad:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
         raise SchemaError(f"the schema is not JSON: {bad}") from bad
     if not isinstance(document, dict) or document.get("type") != "struct":
         raise SchemaError('the schema is not a Spark struct: expected {"type": "struct", "fields": [...]}')

@@ -44,7 +44,7 @@ def decode_many(text: bytes, *, name: str, version: int) -> list[Action] | None:
     try:
         lines = _DECODER.decode_lines(text)
         return _actions(lines, name, version) if len(lines) == text.count(b"\n") else None
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 
@@ -77,9 +77,9 @@ def _whole(key: str, source: Source) -> Action | None:
     raw, name, version, number = source
     try:
         return action_from_wire(key, msgspec.json.decode(raw))
-    except CorruptLogError as bad:
+    except (CorruptLogError, RecursionError) as bad:
         raise CorruptLogError(
-            f"line {number} of {name} (version {version}) cannot be read: {bad.message}. "
+            f"line {number} of {name} (version {version}) cannot be read: {bad}. "
             "Restore the file from a backup, or rebuild the log with REPAIR.",
             file=name, version=version, line=number,
         ) from bad  # fmt: skip

@@ -269,7 +269,7 @@ def of_add(add: AddAction) -> FileStats:
     if add.stats:
         try:
             decoded = msgspec.json.decode(add.stats)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             decoded = None  # statistics that cannot be read are statistics that are not there
         document = decoded if isinstance(decoded, dict) else {}
     rows = add.num_records if add.num_records is not None else _whole(document.get("numRecords"))

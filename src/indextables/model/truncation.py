@@ -180,7 +180,7 @@ def _document(text: str | None, max_length: int) -> dict[str, Any] | None:
         return None
     try:
         document = msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
     if not isinstance(document, dict):
         return None

@@ -276,7 +276,7 @@ def _unpack_metadata(metadata: Mapping[bytes, bytes] | None, where: str) -> dict
                 found[key.removeprefix(_JSON).decode()] = msgspec.json.decode(value)
             else:
                 found[key.decode()] = value.decode()
-        except (UnicodeDecodeError, msgspec.DecodeError) as bad:
+        except (UnicodeDecodeError, msgspec.DecodeError, RecursionError) as bad:
             raise SchemaError(f"column {where}: metadata {key!r} is not text: {bad}", column=where) from bad
     return found
 

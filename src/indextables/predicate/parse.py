@@ -62,10 +62,16 @@ def as_node(where: str | Expr | Node | None, schema: pa.Schema, time_zone: str =
     """Return the tree of a filter in any of its forms; None for none."""
     if where is None:
         return None
-    if isinstance(where, str):
-        return parse(where, schema, time_zone)
-    if isinstance(where, Expr):
-        return Builder(schema, time_zone).predicate(where)
+    try:
+        if isinstance(where, str):
+            return parse(where, schema, time_zone)
+        if isinstance(where, Expr):
+            return Builder(schema, time_zone).predicate(where)
+    except RecursionError as deep:
+        raise PredicateError(
+            "the filter is nested too deeply to be read; write it with fewer brackets, "
+            "or as a list (IN, AND, OR without brackets in between)"
+        ) from deep
     if isinstance(where, Node):
         return where
     raise PredicateError(
