@@ -26,6 +26,7 @@ _COMMA, _NEWLINE, _SPACE, _QUOTE, _BACKSLASH = 44, 10, 32, 34, 92
 _PATH_FIRST = np.frombuffer(b'{"path":"', dtype=np.uint8)
 _PATH_WINDOWS = (96, 512)
 _BLOCK = 1 << 18
+CAN_SEARCH = hasattr(pc, "search_sorted")
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -193,7 +194,7 @@ def text_and_offsets(lines: pa.BinaryArray) -> tuple[Bytes, Positions]:
 
 def search_paths(paths: pa.StringArray, wanted: Sequence[bytes]) -> tuple[Positions, npt.NDArray[np.bool_]]:
     """Where paths would stand among others, which are in ascending order, and whether they do."""
-    if hasattr(pc, "search_sorted"):
+    if CAN_SEARCH:
         needles, others = pa.array(wanted, pa.binary()), paths.view(pa.binary())
         places = pc.search_sorted(others, needles, side="left").to_numpy().astype(np.int64)
         beside = others.take(pa.array(np.minimum(places, len(others) - 1)))

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from indextables.errors import CorruptLogError
 from indextables.log.add_columns import PATH, Leaf, TableForm, Unusual, check_increasing, disordered
-from indextables.log.add_lines import PathSequence, search_paths
+from indextables.log.add_lines import CAN_SEARCH, PathSequence, search_paths
 from indextables.log.checkpoint import OpenCheckpoint, open_checkpoint
 from indextables.log.dialect import Checkpoint
 from indextables.log.line_layout import POOL
@@ -29,8 +29,8 @@ Columns = Mapping[Leaf, list[pa.Array]]
 Rows = npt.NDArray[np.int64]
 _PIECE_ROWS = 1 << 16
 _BISECTED = 100
-"""So many paths are looked for one by one, and more while they are fewer than one for so many rows: comparing
-by the piece costs a look at every row."""
+"""So many paths are looked for one by one, and more where Arrow cannot search while they are fewer than one
+for so many rows: comparing by the piece then costs a look at every row."""
 KEPT_BYTES = 256 << 20
 """Columns beyond this are read again rather than kept."""
 
@@ -160,8 +160,8 @@ class BaseFiles:
         with self._lock:
             unknown = [path for path in paths if path not in known]
             if unknown:
-                many = len(unknown) > max(_BISECTED, len(self) // _BISECTED)
-                find = self._find_many if many else self._find_each
+                few = _BISECTED if CAN_SEARCH else max(_BISECTED, len(self) // _BISECTED)
+                find = self._find_many if len(unknown) > few else self._find_each
                 rows, present = find([path.encode() for path in unknown])
                 known.update(
                     zip(unknown, range(len(self._found[0]), len(self._found[0]) + len(unknown)), strict=True)
