@@ -359,3 +359,31 @@ def test_an_empty_split_finds_nothing(tmp_path):
             )
             == 0
         )
+
+
+def test_the_index_answers_phrases_with_gaps_and_prefixes_by_itself(tmp_path):
+    texts = ["red big fox", "red fox", "fox red", "red a b c fox", "red foxes", "red big foxes", None]
+    rows = pa.table({"t": texts, "l": [[text] if text else None for text in texts]})
+    built = build_split(tmp_path, rows, {"indexing.typemap.t": "text", "indexing.typemap.l": "text"})
+    for column, checked in (("t", 0), ("l", 2)):
+        notes = []
+        assert built.hits(f'{column}:"red fox"~1', note=notes) == [0, 1]
+        assert notes[0].verified_rows == checked
+        assert built.hits(f'{column}:"red fox"~3') == [0, 1, 3]
+        notes = []
+        assert built.hits(f'{column}:"red fo"*', note=notes) == [1, 4]
+        assert notes[0].verified_rows == 0
+    assert built.hits('t:"red zebra"*') == []
+
+
+def test_a_gap_does_not_reach_from_one_text_of_a_row_into_the_next(tmp_path):
+    rows = pa.table({"l": [["red", "fox"], ["red big fox"], ["a red", "fox"]]})
+    built = build_split(tmp_path, rows, {"indexing.typemap.l": "text"})
+    assert built.hits('l:"red fox"~2') == [1]
+
+
+def test_a_prefix_that_too_many_words_begin_with_is_checked_row_by_row(tmp_path):
+    rows = pa.table({"t": [f"red w{at}" for at in range(200)] + ["red dog", "w1 red"]})
+    built = build_split(tmp_path, rows, {"indexing.typemap.t": "text"})
+    assert built.hits('t:"red w"*') == list(range(200))
+    assert built.hits('t:"red w19"*') == [19, *range(190, 200)]

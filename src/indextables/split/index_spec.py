@@ -40,19 +40,17 @@ class IndexSpec:
     """The indexed columns of a table, in the order of its schema."""
 
     fields: tuple[IndexField, ...] = ()
+    columns: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """The indexed columns."""
     _by_column: Mapping[str, IndexField] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(item.column for item in self.fields))
         object.__setattr__(self, "_by_column", {item.column: item for item in self.fields})
 
     def get(self, column: str) -> IndexField | None:
         """The settings of a column; None when it is not indexed."""
         return self._by_column.get(column)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The indexed columns."""
-        return tuple(item.column for item in self.fields)
 
     def to_wire(self) -> tuple[dict[str, Any], ...]:
         """The form written into a split."""

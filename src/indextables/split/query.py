@@ -14,13 +14,22 @@ It drives both the index and the scan of rows, with the same words.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from indextables.errors import QueryError
-from indextables.split.index_spec import FAST, IP, JSON, STRING, TEXT, IndexField, IndexSpec
+from indextables.split.index_spec import (
+    FAST,
+    IP,
+    JSON,
+    STRING,
+    TEXT,
+    IndexField,
+    IndexSpec,
+    is_list_of_text,
+)
 from indextables.split.query_values import address_bounds, number_text, numeric, typed_value
 from indextables.split.tokens import is_id, words_of
 
@@ -96,12 +105,15 @@ class Query:
     text: str
     node: Node
     spec: IndexSpec
+    several: frozenset[str] = frozenset()
+    """Columns that hold several texts per row."""
+    columns: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """The columns the query looks into, in table order."""
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns the query looks into, in table order."""
+    def __post_init__(self) -> None:
         named = set(columns_of(self.node))
-        return tuple(column for column in self.spec.columns if column in named)
+        found = tuple(column for column in self.spec.columns if column in named)
+        object.__setattr__(self, "columns", found)
 
 
 def columns_of(node: Node) -> Iterable[str]:
@@ -133,7 +145,8 @@ def parse_query(
             "indexing.typemap.<column> = text, or set it with update_properties and merge",
             query=text,
         )
-    return Query(text, reader.node(_syntax(text)), spec)
+    several = frozenset(name for name in spec.columns if is_list_of_text(schema.field(name).type))
+    return Query(text, reader.node(_syntax(text)), spec, several)
 
 
 def _syntax(text: str) -> dict[str, Any]:

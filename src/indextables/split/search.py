@@ -155,14 +155,14 @@ class _Search:
         else:
             self._open = lambda: self._open_by_entry(store, source)
         self.query = self._on_this_split(query)
-        if self.index is not None:
+        answered = self.index is not None and _answers(self.index.spec, self.query)
+        if self.index is not None and not answered:
             self.index = self.index.without(_other_settings(self.index.spec, self.query))
             named = set(self.query.columns)
             if named and not named & set(self.index.spec.columns):
                 self.index = None
         if self.index is not None:
             self.bounds = self.index.bounds(self.query)
-        answered = self.index is not None and _answers(self.index.spec, self.query)
         self.metrics = replace(self.metrics, by_index=int(answered), scanned=int(not answered))
         self.exact = self.index is not None and self.bounds.exact
         self.most = options.search.max_hits

@@ -176,7 +176,7 @@ class OpenIndex:
             self._searcher = index.searcher()
             if self._searcher.num_docs != rows or self._searcher.num_segments > 1:
                 raise IndexUnusableError(f"the index in {directory} is not the one of {rows} rows")
-            self.compiler = Compiler(index.schema, field_names(spec), unsure)
+            self.compiler = Compiler(index.schema, field_names(spec), unsure, self._begins)
 
     def without(self, columns: frozenset[str]) -> OpenIndex:
         """The same index, not knowing of some columns."""
@@ -189,8 +189,14 @@ class OpenIndex:
 
     def bounds(self, query: Query) -> Bounds:
         """The query as this index can answer it."""
+        compiler = self.compiler.with_several(query.several) if query.several else self.compiler
         with guarded(f"preparing the query {query.text!r}"):
-            return self.compiler.compile(query.node)
+            return compiler.compile(query.node)
+
+    def _begins(self, name: str, start: str, limit: int) -> list[str]:
+        if not self.rows:
+            return []
+        return [term for term, _ in self._searcher.terms_with_prefix(name, start, limit=limit)]
 
     def count(self, query: Any) -> int:
         """How many rows a prepared query finds."""

@@ -8,8 +8,9 @@ Rows that only may match are then checked against their text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations, islice
 from typing import Any
 
 from indextables.split.index_spec import FAST, JSON, IndexField
@@ -22,6 +23,8 @@ LONGEST_TERM = 65_530
 LONGEST_PREFIX = 200
 LONGEST_BOUND = 24
 """Longer prefixes and range bounds would make automata that the index refuses."""
+MOST_PHRASES = 64
+"""Phrases that one with gaps, or one that ends in a prefix, is spelled out into; beyond, rows are checked."""
 MARKS = "marks"
 """Hidden marks on rows: `n<field>` for a null, `v<field>` for one to be checked, `r<row>` on some rows."""
 _LARGEST = (1 << 63) - 1
@@ -40,7 +43,12 @@ class Compiler:
     """Turns trees into queries for one index; a column it has no field for may hold anything."""
 
     def __init__(
-        self, schema: Any, fields: Mapping[str, tuple[str, IndexField]], unsure: frozenset[str]
+        self,
+        schema: Any,
+        fields: Mapping[str, tuple[str, IndexField]],
+        unsure: frozenset[str],
+        begins: Callable[[str, str, int], Sequence[str]],
+        several: frozenset[str] = frozenset(),
     ) -> None:
         import tantivy
 
@@ -49,11 +57,19 @@ class Compiler:
         self.schema = schema
         self.fields = fields
         self.unsure = unsure
+        self.begins = begins
+        """Some of a field's terms that begin with a text, as many as are asked for."""
+        self.several = several
+        """Columns that hold several texts per row."""
 
     def without(self, columns: frozenset[str]) -> Compiler:
         """The same, with nothing known about some columns."""
         fields = {name: field for name, field in self.fields.items() if name not in columns}
-        return Compiler(self.schema, fields, self.unsure)
+        return Compiler(self.schema, fields, self.unsure, self.begins, self.several)
+
+    def with_several(self, columns: frozenset[str]) -> Compiler:
+        """The same, knowing which columns hold several texts per row."""
+        return Compiler(self.schema, self.fields, self.unsure, self.begins, columns)
 
     def compile(self, node: Node) -> Bounds:
         """The queries of a tree."""
@@ -130,14 +146,24 @@ class Compiler:
             return self._maybe(self.make.all_query())
         terms = [self._term(word, name, item) for word in spelled]
         if node.prefix is not None:
-            return self._prefixed(node, name, item, terms)
+            return self._prefixed(node, name, item, terms, spelled)
         if len(terms) == 1:
             return terms[0]
         every = self._combine([term.upper for term in terms], [], [])
         if item.record != "position" or not all(term.exact for term in terms):
             return self._maybe(every)
         phrase = self.make.phrase_query(self.schema, name, spelled)
-        return self._maybe(every, phrase) if node.slop else self._exact(phrase)
+        if not node.slop:
+            return self._exact(phrase)
+        # Texts of one row, and leaves of one document, follow each other closely enough for a gap to span.
+        apart = item.kind != JSON and node.column not in self.several
+        ways = list(islice(_spreads(len(spelled), node.slop), MOST_PHRASES + 1))
+        if len(ways) > MOST_PHRASES:
+            return self._maybe(every, phrase)
+        spread = self._either(
+            [self.make.phrase_query(self.schema, name, list(zip(way, spelled, strict=True))) for way in ways]
+        )
+        return self._exact(spread) if apart else self._maybe(spread, phrase)
 
     def _term(self, word: str, name: str, item: IndexField) -> Bounds:
         term = self.make.term_query(self.schema, name, word, item.record)
@@ -148,17 +174,40 @@ class Compiler:
             return self._maybe(self._either([hidden, term]))
         return self._maybe(term) if word.startswith(ID_MARK) else self._exact(term)
 
-    def _prefixed(self, node: Words, name: str, item: IndexField, terms: Sequence[Bounds]) -> Bounds:
+    def _prefixed(
+        self, node: Words, name: str, item: IndexField, terms: Sequence[Bounds], spelled: Sequence[str]
+    ) -> Bounds:
         start = json_word(node.path or "", node.prefix or "") if item.kind == JSON else node.prefix or ""
         choices = [self.make.regex_query(self.schema, name, starting(start[:LONGEST_PREFIX]))]
         if node.whole is not None:
             whole = json_word(node.path or "", node.whole) if item.kind == JSON else node.whole
             choices.append(self.make.term_query(self.schema, name, whole, item.record))
         last = self._either(choices)
+        if terms and item.record == "position" and all(term.exact for term in terms):
+            phrases = self._spelled_out(node, name, item, spelled, start)
+            if phrases is not None:
+                return phrases
         if terms:
             return self._maybe(self._combine([*(term.upper for term in terms), last], [], []))
         doubtful = item.tokenizer == "compact_ids" or len(start) > LONGEST_PREFIX
         return self._maybe(last) if doubtful else self._exact(last)
+
+    def _spelled_out(
+        self, node: Words, name: str, item: IndexField, spelled: Sequence[str], start: str
+    ) -> Bounds | None:
+        """A phrase that ends in a prefix as one phrase for every word it may end in; None for too many."""
+        if item.tokenizer == "compact_ids":
+            return None
+        ends = list(self.begins(name, start, MOST_PHRASES + 1))
+        if len(ends) > MOST_PHRASES:
+            return None
+        if node.whole is not None:
+            whole = json_word(node.path or "", node.whole) if item.kind == JSON else node.whole
+            ends = sorted({*ends, whole})
+        if not ends:
+            return self._exact(self.make.empty_query())
+        phrases = [self.make.phrase_query(self.schema, name, [*spelled, end]) for end in ends]
+        return self._exact(self._either(phrases))
 
     def _between(self, node: Between, name: str, item: IndexField) -> Bounds:
         if item.kind == FAST:
@@ -195,3 +244,8 @@ class Compiler:
             include_lower=node.include_lower,
             include_upper=node.include_upper,
         )
+
+
+def _spreads(words: int, slop: int) -> Iterator[tuple[int, ...]]:
+    """The places of words in order, with up to `slop` others among them, from the first on."""
+    return ((0, *places) for places in combinations(range(1, words + slop), words - 1))
