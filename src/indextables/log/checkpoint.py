@@ -116,6 +116,8 @@ class OpenCheckpoint:
                     data if self.format == "parquet" else read_document(data, part.path, workers=workers)
                 )
                 yield part.path, content, part.actions
+                # The next file is waited for without this one.
+                del data, content
 
     def lines(
         self, rows: Rows | None = None, paths: Note | None = None, *, workers: int | None = None
@@ -148,6 +150,7 @@ class OpenCheckpoint:
                     f"{name} holds {count} adds, its manifest says {actions}. It is damaged.",
                     file=name,
                 )
+            del content, found
 
     def leaves(
         self, leaves: Sequence[Leaf], paths: Note | None = None, *, rows: Rows | None = None
@@ -180,6 +183,7 @@ class OpenCheckpoint:
                 if paths is not None:
                     paths(arrays.pop(0))
                 yield arrays
+            del content
 
     def leaves_as_actions(
         self,
