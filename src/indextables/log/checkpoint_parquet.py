@@ -65,12 +65,31 @@ def read_leaves(
         )
     present = set(file.schema_arrow.names)
     names = [leaf_name(leaf) for leaf in leaves]
+    unasked: dict[pa.DataType, pa.Array] = {}
     for group in range(file.metadata.num_row_groups):
-        table = _group(file, group, [item for item in names if item in present], name)
-        yield [
-            _one(table.column(item)).cast(leaf.type) if item in present else pa.nulls(len(table), leaf.type)
-            for leaf, item in zip(leaves, names, strict=True)
-        ]
+        first = [item for leaf, item in zip(leaves, names, strict=True) if item in present and not leaf.spare]
+        table = _group(file, group, first, name)
+        rows = file.metadata.row_group(group).num_rows
+        arrays = []
+        for leaf, item in zip(leaves, names, strict=True):
+            if leaf.spare and _is_bounded(table, leaf):
+                # Nobody looks at these, so all row groups share them.
+                nothing = unasked.get(leaf.type)
+                if nothing is None or len(nothing) < rows:
+                    nothing = unasked[leaf.type] = pa.nulls(rows, leaf.type)
+                arrays.append(nothing[:rows])
+            elif item not in present:
+                arrays.append(pa.nulls(rows, leaf.type))
+            else:
+                column = table.column(item) if item in first else _group(file, group, [item], name).column(0)
+                arrays.append(_one(column).cast(leaf.type))
+        yield arrays
+
+
+def _is_bounded(table: pa.Table, leaf: Leaf) -> bool:
+    """Whether every row has a minimum, or every row a maximum, of the column that a null count is of."""
+    bounds = (f"min.{leaf.child}", f"max.{leaf.child}")
+    return any(item in table.column_names and not table.column(item).null_count for item in bounds)
 
 
 def read_lines(data: bytes, name: str) -> Iterator[pa.BinaryArray]:
