@@ -162,7 +162,9 @@ def _count(directory: Path, word: str) -> Operation:
         began = time.perf_counter()
         for _ in range(WARM_COUNTS):
             count_split(store, ref, query, SCHEMA, options=options)
-        return {"seconds": (time.perf_counter() - began) / WARM_COUNTS, "rows": found}
+        seconds = (time.perf_counter() - began) / WARM_COUNTS
+        # Too short a time for the digits that results keep.
+        return {"seconds": seconds, "rows": found, "microseconds": round(seconds * 1e6, 1)}
 
     return operation
 
@@ -272,7 +274,8 @@ def goals(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         built = facts["build", "indextables"]
         lines.append(f"{size}: {built['rows_per_second']} rows/s, index/text {built['index_to_text']}")
     if ("count a rare word", "indextables") in time_of:
-        ratio = best("count a rare word") / time_of["count a rare word", "indextables"]
+        microseconds = facts["count a rare word", "indextables"]["microseconds"]
+        ratio = 1e6 * best("count a rare word") / microseconds
         goal("warm count, times faster than DuckDB (goal >= 1000)", ratio, ratio >= 1000)
         ratio = best("fetch 10 rows") / time_of["fetch 10 rows", "indextables"]
         goal("10 rows, times faster than the best scan (goal >= 4)", ratio, ratio >= 4)
