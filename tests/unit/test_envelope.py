@@ -29,6 +29,11 @@ def level(number: int | None) -> CompressionOptions:
     return CompressionOptions(gzip_level=number)
 
 
+@pytest.fixture(autouse=True)
+def _threads_for_small_files_too(monkeypatch):
+    monkeypatch.setattr(envelope, "_WORTH_THREADS", 0)
+
+
 @pytest.mark.parametrize("number", LEVELS)
 def test_a_log_file_begins_with_two_magic_bytes_and_then_is_gzip(number: int | None) -> None:
     """G1, G3: levels 1 to 9, and the fast one when none is set; any gzip reads the body."""

@@ -37,6 +37,8 @@ _HIGHEST_ISAL_LEVEL = 3
 _HIGHEST_LEVEL = 9
 _FEED_BYTES = 64 << 10
 _CHUNK_BYTES = 4 << 20
+_WORTH_THREADS = 512 << 10
+"""Stored bytes from which starting threads costs less than it saves."""
 # id, method, flags = extra field, no time, no hints, unknown system; the extra field's length;
 # its only subfield: name, length, length of the whole member
 _HEADER = struct.Struct("<2sBBIBBH2sHQ")
@@ -86,7 +88,7 @@ def unpack_members(data: bytes, name: str, *, limit: int | None = None, workers:
         return
     body = memoryview(data)[2:]
     spans = _spans(body)
-    if len(spans) > 1 and workers > 1:
+    if len(spans) > 1 and workers > 1 and len(body) > _WORTH_THREADS:
         yield from _unpack_in_parallel(body, spans, name, limit, workers)
         return
     if spans:
