@@ -46,7 +46,7 @@ PAGES_SCHEMA = pa.schema(
         ("crc", pa.uint32()),
     ]
 )
-ROWS_PER_PAGE = 2048
+ROWS_PER_PAGE = 4096
 DICTIONARY = -1
 """The `first_row` of a dictionary page, which holds no rows."""
 
