@@ -126,6 +126,8 @@ def _session() -> Any:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", "4g")
         .config("spark.sql.shuffle.partitions", "2")
+        # With tasks of 128 MiB the smaller of two tables is read by an uneven handful of them on two cores.
+        .config("spark.sql.files.maxPartitionBytes", "32m")
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
