@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 import indextables as it
-from indextables.errors import MissingSplitError, SchemaError
+from indextables.errors import MissingSplitError, PredicateError, SchemaError
 from indextables.spark.load import load_table
 from indextables.spark.requests import ReadRequest
 
@@ -106,6 +107,7 @@ def test_eight_threads_write_read_and_search_one_table(spark: SparkSession, tmp_
 
 STORED = {
     "variant": "parse_json('{\"a\": [1, null]}')",
+    "variants inside": "named_struct('one', parse_json('1'), 'more', array(parse_json('[]'), NULL))",
     "day-time interval": "INTERVAL '1 02:03:04.5' DAY TO SECOND",
     "year-month interval": "INTERVAL '1-2' YEAR TO MONTH",
     "timestamp_ntz": "TIMESTAMP_NTZ'0001-01-01 00:00:00.000001'",
@@ -126,7 +128,7 @@ STORED = {
 }
 
 
-REFUSED = frozenset({"variant", "day-time interval", "year-month interval"})
+REFUSED = frozenset({"day-time interval", "year-month interval"})
 
 
 @pytest.mark.parametrize("name", STORED)
@@ -186,3 +188,29 @@ def test_an_old_spark_is_refused_with_what_to_do() -> None:
 
     with pytest.raises(TableError, match=r"4\.1 or later .* 3\.5\.1.*pip install"):
         it.connect(Old())
+
+
+def test_variants_are_read_in_every_way_and_survive_maintenance(spark: SparkSession, tmp_path: Path) -> None:
+    """Natively, through Python, without Spark; after a second append, a merge and a rebuilt log."""
+    path = str(tmp_path / "t")
+    frame = spark.sql(
+        "SELECT id, if(id = 1, NULL, parse_json(concat('{\"a\":', id, '}'))) AS v FROM range(3)"
+    )
+    for _ in range(2):
+        frame.coalesce(1).write.format("indextables").mode("append").save(path)
+    it.Table.open(path).merge_splits(target_size="1M")
+    wanted = sorted([(0, 0), (1, None), (2, 2)] * 2, key=str)
+    for way in ("native", "planned", "arrow"):
+        read = load_table(spark, ReadRequest(path), way=way)
+        assert read.schema["v"].dataType.simpleString() == "variant"
+        found = read.selectExpr("id", "variant_get(v, '$.a', 'int')").collect()
+        assert sorted(map(tuple, found), key=str) == wanted, way
+    table = it.Table.open(path)
+    assert table.count("v IS NULL") == 2
+    with pytest.raises(PredicateError, match="is variant and has no field"):
+        table.count("v.value IS NULL")
+    log = f"{path}/_transaction_log"
+    it.sql(f"REPAIR INDEXFILES TRANSACTION LOG '{log}' AT LOCATION '{path}/_new' FROM SPLITS")
+    shutil.rmtree(log)
+    Path(path, "_new").rename(log)
+    assert it.Table.open(path).spark_schema == table.spark_schema

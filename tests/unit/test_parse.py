@@ -151,7 +151,7 @@ def test_a_part_the_tree_cannot_hold_is_unknown_in_its_own_words(text):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("i = ", "not valid SQL"), ("i = 'x", "not valid SQL"), ("i = 1; l = 2", "not"), ("", "not one condition"), ("nope = 1", "no column 'nope'"), ("st.q = 1", "'st' has no column 'q'"), ("i.x = 1", "'i' is int32"),
+        ("i = ", "not valid SQL"), ("i = 'x", "not valid SQL"), ("i = 1; l = 2", "not"), ("", "not one condition"), ("nope = 1", "no column 'nope'"), ("st.q = 1", "'st' has no column 'q'"), ("i.x = 1", "'i' is int "),
         ("i", "not a condition"), ("i = 'x'", "'x'"), ("dt = 'soon'", "soon"), ("ts = '2024-99-01'", "2024-99-01"), ("b = 5", "cannot be compared"), ("dt = 5", "cannot be compared"), ("b IN (1, 2)", "cannot be compared"),
         ("i = 1e999", "range"), ("dec = 123456789012345678901234567890123456789.5", "38"), ("s LIKE 'a\\\\'", "escape"), ("ts = '2024-01-01 00:00:00 Mars/Olympus'", "Mars"), ("ntz = TIMESTAMP_NTZ '2024-01-01 00:00:00Z'", "no zone"),
     ],

@@ -26,6 +26,7 @@ from indextables.model.types import (
     field_metadata,
     field_to_json,
     fields_from_json,
+    is_variant,
     refuse_twins,
     spark_field,
 )
@@ -128,7 +129,7 @@ def find_field(fields: Any, name: str) -> pa.Field | None:
 def leaf_fields(schema: pa.Schema) -> list[pa.Field]:
     """Return the leaves of the schema, named by their dotted path.
 
-    Structs are looked into, arrays and maps are leaves themselves. Where two
+    Structs are looked into, arrays, maps and variants are leaves themselves. Where two
     leaves would share a dotted name (a column `a.b` beside a struct `a` with a
     field `b`) neither is returned, so a dotted name always means one leaf.
     """
@@ -139,7 +140,7 @@ def leaf_fields(schema: pa.Schema) -> list[pa.Field]:
 
 def _leaves(fields: Any, prefix: str) -> Iterator[pa.Field]:
     for field in fields:
-        if pa.types.is_struct(field.type):
+        if pa.types.is_struct(field.type) and not is_variant(field.type):
             yield from _leaves(field.type, f"{prefix}{field.name}.")
         else:
             yield field.with_name(prefix + field.name)

@@ -3,7 +3,7 @@
 A table's schema is Spark's. Each Spark type has exactly one Arrow type here,
 and the other way round every Arrow type that Spark can hold is led to one of
 those: this module is the two mappings and nothing else. Types that a table
-cannot store (intervals, variants, user-defined types, times, unions, ...) are
+cannot store (intervals, user-defined types, times, unions, ...) are
 refused by name. What Spark says about a field beyond its type (comment,
 char/varchar length, collation, anything else in its metadata) travels as Arrow
 field metadata: text values as they are, others as JSON under `json:<key>`.
@@ -23,6 +23,14 @@ from indextables.errors import SchemaError
 TIMESTAMP = pa.timestamp("us", tz="UTC")
 TIMESTAMP_NTZ = pa.timestamp("us")
 MAX_PRECISION = 38
+_IS_VARIANT = {b"variant": b"true"}
+VARIANT = pa.struct(
+    [
+        pa.field("value", pa.binary(), nullable=False),
+        pa.field("metadata", pa.binary(), nullable=False, metadata=_IS_VARIANT),
+    ]
+)
+"""A variant as Spark hands it to Arrow: a struct like any other, but for the mark on its second field."""
 
 CHAR_VARCHAR_KEY = "__CHAR_VARCHAR_TYPE_STRING"
 COLLATIONS_KEY = "__COLLATIONS"
@@ -77,6 +85,11 @@ def decimal_type(precision: int, scale: int) -> pa.DataType:
     return pa.decimal128(precision, scale)
 
 
+def is_variant(kind: pa.DataType) -> bool:
+    """Whether a struct is a variant: types that differ in the mark alone are equal to Arrow."""
+    return bool(kind == VARIANT and kind.field(1).metadata == _IS_VARIANT)
+
+
 def type_from_json(kind: Any, where: str) -> pa.DataType:
     """Return the Arrow type of one type of a Spark schema document; `where` names the column in errors."""
     if isinstance(kind, str):
@@ -125,6 +138,8 @@ def _atom(name: str, where: str) -> pa.DataType:
     lowered = name.strip().lower()
     if lowered in _ATOMS:
         return _ATOMS[lowered]
+    if lowered == "variant":
+        return VARIANT
     if match := _DECIMAL.match(lowered):
         return decimal_type(int(match.group(1)), int(match.group(2) or 0))
     if lowered == "decimal":
@@ -150,6 +165,8 @@ def type_to_sql(kind: pa.DataType) -> str:
     """Return the SQL name of an Arrow type of a table, for messages and `explain`."""
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
+    if is_variant(kind):
+        return "variant"
     name = _NAMES.get(kind)
     return _SQL_NAMES.get(name, name) if name else str(kind)
 
@@ -158,6 +175,8 @@ def type_to_json(kind: pa.DataType, where: str) -> Any:
     """Return the Spark schema document of an Arrow type of a table."""
     if kind in _NAMES:
         return _NAMES[kind]
+    if is_variant(kind):
+        return "variant"
     if pa.types.is_decimal128(kind):
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_list(kind):
@@ -192,7 +211,7 @@ def field_to_json(field: pa.Field, prefix: str = "") -> dict[str, Any]:
 def spark_type(kind: pa.DataType, where: str) -> pa.DataType:
     """Return the Arrow type of the Spark type that holds values of `kind` in any encoding."""
     is_ = pa.types
-    if kind in _NAMES:
+    if kind in _NAMES or is_variant(kind):
         return kind
     if is_.is_dictionary(kind) or is_.is_run_end_encoded(kind):
         return spark_type(kind.value_type, where)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from indextables.errors import PredicateError
 from indextables.model.fields import find_field, string_order
+from indextables.model.types import is_variant, type_to_sql
 from indextables.predicate.tree import Column
 
 _PART = re.compile(r"`((?:[^`]|``)*)`(?:\.|\Z)|([^`.]+)(?:\.|\Z)")
@@ -30,9 +31,9 @@ def resolve(path: Sequence[str], schema: pa.Schema) -> Column:
             )  # fmt: skip
         spelled.append(field.name)
         is_last = step == len(path) - 1
-        if not is_last and not pa.types.is_struct(field.type):
+        if not is_last and (not pa.types.is_struct(field.type) or is_variant(field.type)):
             raise PredicateError(
-                f"{'.'.join(spelled)!r} is {field.type} and has no field {path[step + 1]!r}",
+                f"{'.'.join(spelled)!r} is {type_to_sql(field.type)} and has no field {path[step + 1]!r}",
                 part=".".join(path),
             )
         fields = field.type
