@@ -11,15 +11,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from indextables.split import scratch as scratch_module
 from indextables.split.index_cache import IndexCache
-from indextables.split.scratch import discard, scratch, sweep
 from indextables.split.source import Source
+from indextables.storage import scratch as scratch_module
+from indextables.storage.scratch import discard, scratch, sweep
 from support.splits import build_split
 
 HOLD = """
 import sys
-from indextables.split.scratch import scratch
+from indextables.storage.scratch import scratch
 print(scratch("build"), scratch("index"), flush=True)
 sys.stdin.read()
 """

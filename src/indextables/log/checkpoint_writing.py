@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import tempfile
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,6 +35,7 @@ from indextables.log.snapshot import Snapshot
 from indextables.model.actions import Action, action_to_wire
 from indextables.options import Options
 from indextables.runtime import Clock
+from indextables.storage.scratch import scratch_directory
 from indextables.storage.store import Store
 
 HOUR_MS = 3_600_000
@@ -97,8 +97,8 @@ def _wire(action: Action) -> dict[str, Any]:
 
 def _create(snapshot: Snapshot, options: Options, clock: Clock, form: str) -> Written:
     head = _head(snapshot, options, clock.now_ms())
-    with tempfile.TemporaryDirectory(prefix="indextables-checkpoint-") as directory:
-        parts = _new_parts(snapshot, options, form, head, Path(directory))
+    with scratch_directory("checkpoint") as directory:
+        parts = _new_parts(snapshot, options, form, head, directory)
         parts.write_all(live_lines(snapshot, options))
         return _publish(snapshot, form, head, parts)
 

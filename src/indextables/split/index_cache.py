@@ -37,9 +37,9 @@ from indextables.split.layout import (
     parse_footer,
     read_footer,
 )
-from indextables.split.scratch import scratch, shared_root
 from indextables.split.source import Source
 from indextables.split.tantivy_index import IndexUnusableError, OpenIndex
+from indextables.storage.scratch import scratch, shared_root
 
 MANIFEST = "manifest.json"
 BOOT = "boot_id"

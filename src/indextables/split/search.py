@@ -28,9 +28,9 @@ from indextables.split.layout import SplitRef
 from indextables.split.match import match_rows
 from indextables.split.query import NOTHING, Boolean, Boosted, Everything, Node, Query
 from indextables.split.reader import SplitReader, open_split, to_table_schema
-from indextables.split.scratch import discard, scratch
 from indextables.split.source import Source
 from indextables.split.tantivy_index import IndexBuilder, IndexUnusableError, OpenIndex
+from indextables.storage.scratch import discard, scratch
 from indextables.storage.store import Store
 
 SCORE = "_score"

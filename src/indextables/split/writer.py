@@ -24,9 +24,9 @@ from indextables.split.index_spec import JSON, TEXT, IndexSpec
 from indextables.split.layout import TAIL, Footer, Manifest, finish
 from indextables.split.pages import ROWS_PER_PAGE, map_pages, pages_bytes
 from indextables.split.required import with_values
-from indextables.split.scratch import discard, scratch
 from indextables.split.tantivy_index import IndexBuilder
 from indextables.split.thrift import decode
+from indextables.storage.scratch import discard, scratch
 
 ROWS_PER_GROUP = 32_768
 BYTES_PER_GROUP = 32 << 20

@@ -1,4 +1,4 @@
-"""Scratch directories: local room for a split being built, an index being scored, an extracted index.
+"""Scratch directories: local room for what is being made before it is stored, and for extracted indexes.
 
 A process holds a lock on each of its scratch directories for as long as it uses
 it. Locks end with their process, however it ends, so a directory that nobody
@@ -17,6 +17,7 @@ import shutil
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 try:
@@ -46,6 +47,16 @@ def scratch(kind: str) -> str:
     with _lock:
         _held[made] = (os.getpid(), handle)
     return made
+
+
+@contextlib.contextmanager
+def scratch_directory(kind: str) -> Iterator[Path]:
+    """A scratch directory for the length of a block."""
+    made = scratch(kind)
+    try:
+        yield Path(made)
+    finally:
+        discard(made)
 
 
 def discard(directory: str) -> None:
