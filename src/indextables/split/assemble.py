@@ -26,7 +26,7 @@ from indextables.split.source import Range, Source
 from indextables.split.thrift import BINARY, I32, I64, LIST, STRUCT, Struct, decode, encode, encode_more
 
 MAGIC = b"PAR1"
-SMALL_READ = 4 << 20
+SMALL_READ = 256 << 10
 """Bytes below which decoding on one thread is quicker than starting several."""
 
 
