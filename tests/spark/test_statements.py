@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 import indextables as it
 from indextables.errors import CommandError, QueryError, SchemaError, TableError
@@ -206,6 +206,13 @@ def test_a_view_follows_a_growing_schema_and_gives_way_to_another(spark: SparkSe
     assert contents(spark) == [(0,)]
     shutil.rmtree(table)
     assert contents(spark) == [(0,)], "the table that the name once meant is not looked at again"
+
+
+def test_a_lost_table_fails_the_queries_that_read_it_and_no_others(spark: SparkSession, table: Path) -> None:
+    shutil.rmtree(table)
+    assert spark.sql("SELECT 1 AS v").collect() == [Row(v=1)]
+    with pytest.raises(Exception, match="is not a table|was deleted|does not exist|cannot be found"):  # noqa: PT011  (Spark wraps it)
+        contents(spark)
 
 
 def test_inserts_into_a_view_are_our_append_and_overwrite(spark: SparkSession, table: Path) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from indextables.errors import Error
 from indextables.spark.call_options import is_connect
 from indextables.spark.load import load_table, snapshot_asked_for
 from indextables.spark.loading import LoadedTable, recall
@@ -76,16 +77,22 @@ def refresh_named(spark: Any, text: str) -> None:
     for name, kept in views.items():
         if not kept.follows or not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE):
             continue
-        if not _is_still(spark, name, kept):
-            _forget(spark, name, kept)
+        try:
+            newest = snapshot_asked_for(spark, kept.request)
+        except Error:
+            # The name may mean something else by now, or be a mere word in the statement. A view over our
+            # file index says what is wrong when it is read; one on Connect would show what there was.
+            if not _is_still(spark, name, kept):
+                _forget(spark, name, kept)
+            elif is_connect(spark):
+                raise
             continue
-        newest = snapshot_asked_for(spark, kept.request)
         stale = (
             kept.version != newest.version
             if is_connect(spark)
             else kept.schema != newest.metadata.schema_string
         )
-        if stale:
+        if stale and _is_still(spark, name, kept):
             register_view(load_table(spark, kept.request), TableView(name, True, kept.shared), kept.request)
 
 
