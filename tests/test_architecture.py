@@ -44,7 +44,7 @@ HOMES = {
     "click": ("cli/",),
     "rich": ("cli/",),
     "isal": ("storage/",),
-    "duckdb": ("log/",),
+    "duckdb": ("storage/", "log/"),
 }
 # The places that reach for a layer above them, by name, through one importlib call each.
 SPARK_DOORS = {"__init__.py", "delta.py"}

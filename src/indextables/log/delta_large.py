@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from indextables.errors import CorruptLogError
 from indextables.log.delta_checkpoint import AddRows
 from indextables.log.delta_text import Path, decode_paths, text_column
+from indextables.storage import duck
 from indextables.storage.store import Store, resolve
 
 ROW = "__row"
@@ -27,7 +28,8 @@ def local_file(store: Store, pieces: Sequence[AddRows]) -> str | None:
     if sum(piece.rows for piece in pieces) < _WORTH_IT_ROWS:
         return None
     owner, name = resolve(store, pieces[0].path)
-    return owner.local_path(name)
+    path = owner.local_path(name)
+    return path if path is not None and duck.can_name(path) else None
 
 
 def read_adds_with_texts(
@@ -36,12 +38,11 @@ def read_adds_with_texts(
     """Rows of `add` with the named fields, and a column of text per path into their statistics."""
     present = [field.name for field in add]
     fields = [name for name in sorted({"path", *names}) if name in present and name != "stats"]
-    columns = [f"add.{_quoted(name)} AS {_quoted(name)}" for name in fields]
-    columns += [f"found[{at + 1}] AS {_quoted(text_column(path))}" for at, path in enumerate(texts)]
-    wanted = ", ".join(_text(_pointer(path)) for path in texts)
-    inner = (
-        f"SELECT add, file_row_number, json_extract_string(add.stats, [{wanted}]) AS found FROM {_scan(file)}"
-    )
+    columns = [f"add.{duck.quoted(name)} AS {duck.quoted(name)}" for name in fields]
+    columns += [f"found[{at + 1}] AS {duck.quoted(text_column(path))}" for at, path in enumerate(texts)]
+    wanted = ", ".join(duck.text(_pointer(path)) for path in texts)
+    values = f"json_extract_string(add.stats, [{wanted}]) AS found"
+    inner = f"SELECT add, file_row_number, {values} FROM {duck.scan(file)}"
     table = _run(
         f"SELECT file_row_number AS {ROW}, {', '.join(columns)} FROM ({inner} WHERE add.path IS NOT NULL)",
         file,
@@ -53,7 +54,7 @@ def read_adds_with_texts(
 def statistics_of(file: str, rows: pa.Array) -> pa.Array:
     """The statistics documents of some rows of a file, in the order of the rows."""
     columns = "file_row_number AS row, add.stats AS stats"
-    query = f"SELECT {columns} FROM {_scan(file)} SEMI JOIN kept USING (file_row_number)"
+    query = f"SELECT {columns} FROM {duck.scan(file)} SEMI JOIN kept USING (file_row_number)"
     found = _run(query, file, kept=pa.table({"file_row_number": rows}))
     place = pc.index_in(rows, value_set=found.column("row").combine_chunks())
     return found.column("stats").combine_chunks().cast(pa.string()).take(place)
@@ -72,17 +73,5 @@ def _run(query: str, file: str, **tables: pa.Table) -> pa.Table:
         raise CorruptLogError(f"checkpoint file {file} cannot be read: {error}", path=file) from error
 
 
-def _scan(file: str) -> str:
-    return f"read_parquet({_text(file)}, file_row_number=true)"
-
-
 def _pointer(path: Path) -> str:
     return "/" + "/".join(part.replace("~", "~0").replace("/", "~1") for part in path)
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -8,7 +8,6 @@ and MERGE SPLITS indexes it again.
 from __future__ import annotations
 
 import logging
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +19,7 @@ from indextables.ops.progress import Progress, silent, watched
 from indextables.runtime import LOCAL, Runtime
 from indextables.split.layout import Manifest, SplitRef, read_footer
 from indextables.split.source import Source
+from indextables.storage.checksum import crc32
 from indextables.storage.store import Store, StoreSpec, open_store
 
 _BLOCK = 8 << 20
@@ -103,7 +103,7 @@ def index_damage(source: Source, manifest: Manifest) -> str | None:
         crc = 0
         for start in range(0, file.length, _BLOCK):
             length = min(_BLOCK, file.length - start)
-            crc = zlib.crc32(source.read_one(manifest.offset + file.offset + start, length), crc)
+            crc = crc32(source.read_one(manifest.offset + file.offset + start, length), crc)
         if crc != file.crc32:
             return f"the checksum of {name} does not match"
     return None

@@ -1,4 +1,4 @@
-"""Reading ahead: the next pieces of work run in threads while the caller uses the one before.
+"""Working in threads: the next pieces while the caller uses the one before, or several pieces at once.
 
 The threads stay for the life of the process: starting them, and memory that only
 they have touched, would be paid for by every search.
@@ -71,3 +71,13 @@ class Ahead(Generic[A, T]):
         if self._items:
             item = self._items.popleft()
             self._running.append((item, self._pool.submit(self._work, item)))
+
+
+def at_once(work: Callable[[A], T], items: Sequence[A]) -> list[T]:
+    """Results of work on items, in order; the first is worked on here, the others in threads."""
+    pool = _pool()
+    others = [pool.submit(work, item) for item in items[1:]]
+    try:
+        return [work(items[0]), *(other.result() for other in others)]
+    finally:
+        wait(others)

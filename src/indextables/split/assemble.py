@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import struct as packing
-import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from indextables.errors import DamagedSplitError
+from indextables.split.ahead import at_once
 from indextables.split.arrays import integers
 from indextables.split.pages import Chunk, PageMap, Span
 from indextables.split.parquet_fields import (
@@ -24,6 +24,7 @@ from indextables.split.parquet_fields import (
 )
 from indextables.split.source import Range, Source
 from indextables.split.thrift import BINARY, I32, I64, LIST, STRUCT, Struct, decode, encode, encode_more
+from indextables.storage.checksum import crc32
 
 MAGIC = b"PAR1"
 SMALL_READ = 256 << 10
@@ -62,7 +63,7 @@ class Skeleton:
     root: Struct
     columns: Mapping[str, Column]
     chunks: tuple[bytes, ...]
-    """What is the same for a leaf in every row group: the beginning of its description, encoded."""
+    """What is the same for a leaf in every row group: the beginning of its chunk, encoded."""
 
     @classmethod
     def from_bytes(cls, data: bytes | memoryview) -> Skeleton:
@@ -81,8 +82,9 @@ class Skeleton:
             at, leaf = end, leaf + leaves
         groups = items(footer, FileFields.GROUPS)
         chunks = items(groups[0], GroupFields.COLUMNS) if groups else []
-        # The end of the structure is cut off: numbers follow.
-        begun = tuple(encode(_description(value(chunk, ChunkFields.META)))[:-1] for chunk in chunks)
+        # The ends of the structures are cut off: numbers follow.
+        opened = encode({ChunkFields.FILE_OFFSET: (I64, 0), ChunkFields.META: (STRUCT, b"")})[:-1]
+        begun = tuple(opened + encode(_description(value(chunk, ChunkFields.META)))[:-1] for chunk in chunks)
         return cls(elements[0], columns, begun)
 
 
@@ -110,7 +112,7 @@ def _description(meta: Struct) -> Struct:
     return {key: meta[key] for key in MetaFields.DESCRIPTION}
 
 
-def _group(chunks: list[Struct], size: int, rows: int) -> Struct:
+def _group(chunks: Sequence[Struct | bytes], size: int, rows: int) -> Struct:
     return {
         GroupFields.COLUMNS: (LIST, (STRUCT, chunks)),
         GroupFields.BYTES: (I64, size),
@@ -152,21 +154,43 @@ def read_pages(
         for piece in leaves
         for place, crc in zip(piece.places, piece.crcs, strict=True)
     }
-    bodies = source.read(ranges)
-    for place, crc in ranges.items():
-        if zlib.crc32(bodies[place]) != crc:
-            raise damaged_page(source.name, place[0])
-    read: dict[str, Any] = {}
-    for (cover, names), layout in zip(plans.items(), layouts, strict=True):
+    bodies = _checked(source, ranges)
+
+    def decode_plan(plan: tuple[Cover, Sequence[str], Sequence[Sequence[Piece]]]) -> pa.Table:
+        cover, names, layout = plan
         picks = _picks(cover, wanted)
         kept = _coded(skeleton, names, layout) if coded or picks is not None else []
-        laid_out = _lay_out(skeleton, names, cover, layout, bodies)
-        table = _decode(laid_out, source.name, kept)
-        if picks is not None:
-            table = table.take(picks)
-        read.update({name: table[name] for name in names})
+        table = _decode(_lay_out(skeleton, names, cover, layout, bodies), source.name, kept)
+        return table if picks is None else table.take(picks)
+
+    tables = at_once(decode_plan, list(zip(plans, plans.values(), layouts, strict=True)))
+    read = {name: table[name] for table in tables for name in table.column_names}
     found = pa.table({name: read[name] for name in columns})
     return found if coded else decoded(found)
+
+
+def check_pages(
+    source: Source, skeleton: Skeleton, pages: PageMap, columns: Sequence[str], groups: Iterable[int]
+) -> None:
+    """Make sure that the pages of some row groups are what was written."""
+    leaves = [leaf for name in columns for leaf in skeleton.columns[name].leaves]
+    for group in groups:
+        stretches = [stretch for leaf in leaves for stretch in pages.stretches(group, leaf)]
+        _checked(source, {(offset, length): crc for offset, length, crc in stretches})
+
+
+def _checked(source: Source, ranges: Mapping[Range, int]) -> dict[Range, memoryview]:
+    """The bytes of every range, which have the given checksums."""
+    bodies = source.read(ranges)
+    for (offset, length), crc in ranges.items():
+        if crc32(bodies[offset, length]) != crc:
+            raise damaged_page(source.name, offset, length)
+    return bodies
+
+
+def schema_of(skeleton: Skeleton, name: str) -> pa.Schema:
+    """The columns of a split as pyarrow reads them."""
+    return _decode(_lay_out(skeleton, list(skeleton.columns), (), (), {}), name).schema
 
 
 def decoded(table: pa.Table) -> pa.Table:
@@ -177,11 +201,11 @@ def decoded(table: pa.Table) -> pa.Table:
     return table
 
 
-def damaged_page(name: str, offset: int) -> DamagedSplitError:
-    """The error for a page whose bytes have changed."""
+def damaged_page(name: str, offset: int, length: int) -> DamagedSplitError:
+    """The error for pages whose bytes have changed."""
     return DamagedSplitError(
-        f"{name} is damaged: the page at byte {offset} is not what was written. Bring back an intact copy, "
-        "or restore a version of the table without this file.",
+        f"{name} is damaged: bytes {offset} to {offset + length - 1} are not what was written. "
+        "Bring back an intact copy, or restore a version of the table without this file.",
         path=name,
         offset=offset,
     )
@@ -282,7 +306,7 @@ def _lay_out(
     groups: list[Struct] = []
     begun = [skeleton.chunks[leaf] for name in names for leaf in skeleton.columns[name].leaves]
     for (_, spans), pieces in zip(cover, layout, strict=True):
-        chunks: list[Struct] = []
+        chunks: list[bytes] = []
         position = start
         for description, piece in zip(begun, pieces, strict=True):
             length = sum([place[1] for place in piece.places])
@@ -312,7 +336,7 @@ def _small_footer(skeleton: Skeleton, names: Sequence[str], groups: list[Struct]
     )
 
 
-def _chunk(begun: bytes, position: int, length: int, piece: Piece) -> Struct:
+def _chunk(begun: bytes, position: int, length: int, piece: Piece) -> bytes:
     data = position + piece.places[0][1] if piece.dictionary else position
     numbers = [
         (MetaFields.VALUES, piece.values),
@@ -322,16 +346,18 @@ def _chunk(begun: bytes, position: int, length: int, piece: Piece) -> Struct:
     ]
     if piece.dictionary:
         numbers.append((MetaFields.DICTIONARY_PAGE, position))
-    meta = encode_more(begun, MetaFields.DESCRIPTION[-1], numbers)
-    return {ChunkFields.FILE_OFFSET: (I64, position), ChunkFields.META: (STRUCT, meta)}
+    return encode_more(begun, MetaFields.DESCRIPTION[-1], numbers) + b"\0"
 
 
 def _decode(buffer: pa.Buffer, name: str, coded: Sequence[str] = ()) -> pa.Table:
-    import pyarrow.parquet as pq
+    # What is below ParquetFile, because it takes a pool. Of the default one most memory is given back to the
+    # system at once and has to be cleared for the next search, which can cost more than all decoding.
+    from pyarrow.parquet.core import ParquetReader
 
+    reader = ParquetReader(memory_pool=pa.system_memory_pool())
     try:
-        with pq.ParquetFile(pa.BufferReader(buffer), pre_buffer=False, read_dictionary=list(coded)) as file:
-            return file.read(use_threads=buffer.size > SMALL_READ)
+        reader.open(pa.BufferReader(buffer), pre_buffer=False, read_dictionary=list(coded))
+        return reader.read_all(use_threads=buffer.size > SMALL_READ)
     except (pa.ArrowException, OSError, ValueError) as bad:
         raise DamagedSplitError(
             f"{name} is damaged: its pages cannot be decoded ({bad}). Bring back an intact copy, "

@@ -19,7 +19,6 @@ import shutil
 import threading
 import time
 import uuid
-import zlib
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -39,6 +38,7 @@ from indextables.split.layout import (
 )
 from indextables.split.source import Source
 from indextables.split.tantivy_index import IndexUnusableError, OpenIndex
+from indextables.storage.checksum import crc32
 from indextables.storage.scratch import scratch, shared_root
 
 MANIFEST = "manifest.json"
@@ -193,7 +193,7 @@ class IndexCache:
         try:
             for name, file in manifest.files.items():
                 body = bundle[file.offset : file.offset + file.length]
-                if len(body) != file.length or zlib.crc32(body) != file.crc32 or os.sep in name:
+                if len(body) != file.length or crc32(body) != file.crc32 or os.sep in name:
                     raise IndexUnusableError(
                         f"the index inside {source.name} is damaged: {name} is not what was written",
                         path=source.name,
@@ -270,7 +270,7 @@ def _inode(directory: str) -> int | None:
 
 
 def _intact(path: Path, manifest: Manifest) -> bool:
-    return all(zlib.crc32((path / name).read_bytes()) == file.crc32 for name, file in manifest.files.items())
+    return all(crc32((path / name).read_bytes()) == file.crc32 for name, file in manifest.files.items())
 
 
 def _boot_id() -> str:

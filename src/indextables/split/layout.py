@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import struct as packing
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,6 +25,7 @@ from indextables.model.actions import AddAction
 from indextables.split.parquet_fields import FileFields, PairFields, items, value
 from indextables.split.source import Source, cut_short
 from indextables.split.thrift import BINARY, LIST, STRUCT, Struct, ThriftError, decode, encode
+from indextables.storage.checksum import crc32
 
 FORMAT_VERSION = 1
 INDEX_KEY = b"indextables.index"
@@ -139,7 +139,7 @@ def parse_footer(data: bytes, size: int, name: str) -> Footer:
             path=name,
         )
     stored, at = given
-    if b"%08x" % zlib.crc32(body[:at] + _BLANK_CRC + body[at + len(stored) :]) != stored:
+    if b"%08x" % crc32(body[:at] + _BLANK_CRC + body[at + len(stored) :]) != stored:
         raise damaged_footer(name, "its checksum does not match")
     try:
         found = dict(_pairs(decode(body)[0]))
@@ -192,7 +192,7 @@ def finish(path: str, footer: Struct, files: Mapping[str, str | bytes], manifest
             offset = out.tell() - start
             crc = 0
             for block in _blocks(content):
-                crc = zlib.crc32(block, crc)
+                crc = crc32(block, crc)
                 out.write(block)
             placed[name] = BundleFile(offset, out.tell() - start - offset, crc)
         manifest = replace(manifest, offset=start, length=out.tell() - start, files=placed)
@@ -214,7 +214,7 @@ def _sealed(footer: Struct) -> bytes:
     found = _stored_crc(body)
     assert found is not None
     _, at = found
-    return body[:at] + b"%08x" % zlib.crc32(body) + body[at + len(_BLANK_CRC) :]
+    return body[:at] + b"%08x" % crc32(body) + body[at + len(_BLANK_CRC) :]
 
 
 def _stored_crc(body: bytes) -> tuple[bytes, int] | None:

@@ -8,10 +8,10 @@ Parquet file in memory, which pyarrow then decodes like any other.
 
 from __future__ import annotations
 
-import zlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -30,9 +30,12 @@ from indextables.split.parquet_fields import (
     value,
 )
 from indextables.split.thrift import Struct, decode
+from indextables.storage.checksum import crc32, crc32_combine
 
 Span = tuple[int, int]
 """Rows of one row group, from the first to before the last."""
+Stretch = tuple[int, int, int]
+"""Where bytes begin, how many there are, and their checksum."""
 
 PAGES_SCHEMA = pa.schema(
     [
@@ -100,13 +103,15 @@ class PageMap:
         )
         self._chunks: dict[int, Chunk] = {}
 
-    @property
-    def group_starts(self) -> list[int]:
-        """The first row of every row group, and one beyond the last."""
-        starts = [0]
-        for rows in self.group_rows:
-            starts.append(starts[-1] + rows)
-        return starts
+    @cached_property
+    def _stretches(self) -> dict[int, list[Stretch]]:
+        columns = (self._columns[name].to_pylist() for name in ("offset", "length", "crc"))
+        pages = list(zip(*columns, strict=True))
+        return {key: _joined(pages[start:end]) for key, (start, end) in self._slices.items()}
+
+    def stretches(self, group: int, leaf: int) -> list[Stretch]:
+        """Where the bytes of one column chunk lie, dictionary included: one stretch, as pages are written."""
+        return self._stretches[group * self.leaves + leaf]
 
     def chunk(self, group: int, leaf: int) -> Chunk:
         """The pages of one column chunk."""
@@ -135,6 +140,18 @@ class PageMap:
             return cls(reader.read_all(), group_rows)
 
 
+def _joined(pages: Iterable[Stretch]) -> list[Stretch]:
+    """Pages that lie one behind the other as one."""
+    joined: list[Stretch] = []
+    for offset, length, crc in pages:
+        if joined and joined[-1][0] + joined[-1][1] == offset:
+            first, before, so_far = joined[-1]
+            joined[-1] = (first, before + length, crc32_combine(so_far, crc, length))
+        else:
+            joined.append((offset, length, crc))
+    return joined
+
+
 def map_pages(footer: Struct, read: Callable[[int, int], Any]) -> pa.Table:
     """List every page of a finished Parquet file with the checksum of its bytes."""
     repeated = _repeated_leaves(items(footer, FileFields.SCHEMA))
@@ -161,12 +178,12 @@ def _chunk_pages(
     start = value(meta, MetaFields.DICTIONARY_PAGE, begin)
     body = memoryview(read(start, value(meta, MetaFields.COMPRESSED_BYTES)))
     if start < begin:
-        yield DICTIONARY, 0, 0, start, begin - start, zlib.crc32(body[: begin - start])
+        yield DICTIONARY, 0, 0, start, begin - start, crc32(body[: begin - start])
     for location, (first, following) in zip(locations, pairwise([*firsts, total]), strict=True):
         offset, length = value(location, PageFields.OFFSET), value(location, PageFields.LENGTH)
         page = body[offset - start : offset - start + length]
         rows = following - first
-        yield first, rows, rows if counted else _page_values(page), offset, length, zlib.crc32(page)
+        yield first, rows, rows if counted else _page_values(page), offset, length, crc32(page)
 
 
 def pages_bytes(table: pa.Table) -> bytes:

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import io
 import threading
-import zlib
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -23,24 +22,30 @@ import pyarrow.compute as pc
 
 from indextables.errors import DamagedSplitError, SchemaError
 from indextables.model.fields import decode_partition_array
-from indextables.split.ahead import DEPTH, Ahead
+from indextables.split.ahead import Ahead
 from indextables.split.arrays import integers
-from indextables.split.assemble import Skeleton, decoded, read_pages
+from indextables.split.assemble import Skeleton, check_pages, decoded, read_pages, schema_of
 from indextables.split.index_cache import PAGES, SKELETON, Entry, entry_key
 from indextables.split.layout import Manifest, SplitRef, read_footer
 from indextables.split.pages import ROWS_PER_PAGE, PageMap
 from indextables.split.source import Source
+from indextables.split.sparse import UndecodedError, can_decode, decode_rows
 from indextables.split.thrift import ThriftError
+from indextables.storage.checksum import crc32
 from indextables.storage.store import Store
 
 READERS_KEPT = 256
 GROUPS_AT_ONCE = 4
 """Row groups that a scan reads together."""
 MANY_ROWS = 20_000
-DENSE_SHARE = 0.05
-"""From this share of all rows on, hits are taken to be spread over the whole split."""
+SPARSE_SHARE = 0.5
+"""Up to this share of the rows of their row groups, wanted rows are decoded alone."""
+SPARSE_ROWS_AT_ONCE = 131_072
 PAGE_SHARE = 0.5
 """Up to this share of a row group's pages are fetched one by one; above it the whole group is."""
+
+Parts = Mapping[int, Sequence[int]]
+"""Wanted rows by their row group."""
 
 _kept: OrderedDict[str, SplitReader] = OrderedDict()
 _kept_lock = threading.Lock()
@@ -85,7 +90,7 @@ def _from_file(source: Source, ref: SplitRef) -> SplitReader:
         ranges = [(manifest.offset + place.offset, place.length) for place in places if place is not None]
         bodies = source.read(ranges)
         sound = all(
-            zlib.crc32(bodies[where]) == place.crc32
+            crc32(bodies[where]) == place.crc32
             for where, place in zip(ranges, places, strict=True)
             if place is not None
         )
@@ -179,69 +184,46 @@ class SplitReader:
         if self.plan(rows) == "pages":
             yield rows, self.read_rows(rows, columns)
             return
-        found: Future[Sequence[int]] = Future()
-        found.set_result(rows)
-        yield from self._picked(list(self.by_group(rows)), columns, found)
+        parts = {group: rows[at.start : at.stop] for group, at in self.by_group(rows).items()}
+        sparse = self._is_sparse(parts, columns)
+        pieces = _pieces(parts, SPARSE_ROWS_AT_ONCE if sparse else 1)
+        pick = self._pick_sparse if sparse else self._pick
+        with Ahead(partial(pick, columns=columns), pieces) as reading:
+            for piece, table in reading:
+                yield list(chain.from_iterable(piece.values())), table
 
-    def is_dense(self, count: int) -> bool:
-        """Whether so many rows are surely spread over the whole split."""
-        return count >= DENSE_SHARE * self.rows and count * ROWS_PER_PAGE > self.rows
+    def _is_sparse(self, parts: Parts, columns: Sequence[str]) -> bool:
+        """Whether it pays to pass over unwanted values, and whether they can be."""
+        wanted, total = sum(map(len, parts.values())), sum(self.manifest.group_rows[group] for group in parts)
+        if not columns or self._pages is None or self._skeleton is None or wanted > SPARSE_SHARE * total:
+            return False
+        path = self.source.local
+        return path is not None and can_decode(path, self._schema, columns)
 
-    def fetch_dense(
-        self, find: Callable[[], Sequence[int]], columns: Sequence[str]
-    ) -> Iterator[tuple[Sequence[int], pa.Table]]:
-        """As `fetch` for rows that are all over the split: reading begins while they are being found."""
-        found: Future[Sequence[int]] = Future()
-        return self._picked(list(self.groups), columns, found, find)
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        assert self._skeleton is not None
+        return schema_of(self._skeleton, self.source.name)
 
-    def _picked(
-        self,
-        groups: Sequence[int],
-        columns: Sequence[str],
-        found: Future[Sequence[int]],
-        find: Callable[[], Sequence[int]] | None = None,
-    ) -> Iterator[tuple[Sequence[int], pa.Table]]:
-        # Large pieces first, which keep the threads busy while rows are found; small ones reuse their memory.
-        large = _batched(groups[: DEPTH * GROUPS_AT_ONCE])
-        small = [[group] for group in groups[DEPTH * GROUPS_AT_ONCE :]]
-        with Ahead(partial(self._pick, found=found, columns=columns), [*large, *small]) as reading:
-            if find is not None:
-                try:
-                    found.set_result(find())
-                except BaseException as failed:
-                    found.set_exception(failed)
-                    raise
-            rows = found.result()
-            for some, table in reading:
-                part = self._inside(rows, some)
-                if part:
-                    yield rows[part.start : part.stop], table
+    def _pick_sparse(self, parts: Parts, columns: Sequence[str]) -> pa.Table:
+        """Few of the rows of some row groups."""
+        path = self.source.local
+        assert path is not None
+        assert self._skeleton is not None
+        assert self._pages is not None
+        check_pages(self.source, self._skeleton, self._pages, columns, parts)
+        try:
+            return decode_rows(path, self._schema, columns, list(chain.from_iterable(parts.values())))
+        except UndecodedError:
+            return pa.concat_tables([self._pick({group: rows}, columns) for group, rows in parts.items()])
 
-    def _inside(self, rows: Sequence[int], groups: Sequence[int]) -> range:
-        """Which of the rows lie between the first and the last of some row groups: positions in `rows`."""
-        start = bisect_left(rows, self.group_starts[groups[0]])
-        return range(start, bisect_left(rows, self.group_starts[groups[-1] + 1], start))
-
-    def _pick(self, groups: Sequence[int], found: Future[Sequence[int]], columns: Sequence[str]) -> pa.Table:
-        """The wanted ones among the rows of some groups."""
-        table = self._read(dict.fromkeys(groups), columns, coded=True)
-        rows = found.result()
-        part = self._inside(rows, groups)
-        if len(part) < table.num_rows:
-            table = table.take(self._among(groups, rows[part.start : part.stop]))
+    def _pick(self, parts: Parts, columns: Sequence[str]) -> pa.Table:
+        """Many of the rows of one row group."""
+        ((group, rows),) = parts.items()
+        table = self._read({group: None}, columns, coded=True)
+        if len(rows) < table.num_rows:
+            table = table.take(pc.subtract(integers(rows), self.group_starts[group]))
         return decoded(table)
-
-    def _among(self, groups: Sequence[int], rows: Sequence[int]) -> pa.Array:
-        """Where rows stand in the rows of some row groups."""
-        places = integers(rows)
-        if groups[-1] - groups[0] + 1 == len(groups):
-            return pc.subtract(places, self.group_starts[groups[0]])
-        parts, base = [], 0
-        for group in groups:
-            mine = self._inside(rows, [group])
-            parts.append(pc.add(places.slice(mine.start, len(mine)), base - self.group_starts[group]))
-            base += self.manifest.group_rows[group]
-        return pa.concat_arrays(parts)
 
     def scan(self, columns: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
         """All rows, in pieces; each with the number of its first row."""
@@ -287,6 +269,19 @@ class SplitReader:
 
 def _batched(groups: Sequence[int]) -> list[Sequence[int]]:
     return [groups[at : at + GROUPS_AT_ONCE] for at in range(0, len(groups), GROUPS_AT_ONCE)]
+
+
+def _pieces(parts: Parts, most: int) -> list[dict[int, Sequence[int]]]:
+    """Row groups in pieces of about so many rows, and of one row group at least."""
+    pieces: list[dict[int, Sequence[int]]] = []
+    size = most
+    for group, rows in parts.items():
+        if size + len(rows) > most:
+            pieces.append({})
+            size = 0
+        pieces[-1][group] = rows
+        size += len(rows)
+    return pieces
 
 
 class _Ranges(io.RawIOBase):

@@ -221,14 +221,6 @@ class _Search:
         self, columns: Sequence[str], where: Predicate | None, limit: int | None
     ) -> Iterator[pa.Table]:
         """The rows the query and the filter find, with the wanted columns."""
-        if self.exact and self.index is not None and limit is None:
-            count = self.index.count(self.bounds.upper)
-            self._refuse_too_many(count)
-            if self.reader.is_dense(count):
-                fetch = partial(self.reader.fetch_dense, lambda: self._noted(self.rows()))
-                for _, table in self._filtered(fetch, columns, where):
-                    yield table
-                return
         rows = self._noted(self.rows(limit if where is None else None))
         self._refuse_too_many(len(rows) if limit is None else 0)
         left = limit if limit is not None else len(rows)
@@ -258,14 +250,14 @@ class _Search:
 
     def _filtered(
         self, fetch: Fetch, columns: Sequence[str], where: Predicate | None
-    ) -> Iterator[tuple[list[int], pa.Table]]:
+    ) -> Iterator[tuple[Sequence[int], pa.Table]]:
         """Fetched rows as rows of the table, those that the filter keeps."""
         needed = list(columns)
         if where is not None:
             needed += sorted({column.path[0] for column in predicate_columns(where)} - set(needed))
         for found, raw in fetch([name for name in needed if name in self.reader.columns]):
             table = _shaped(raw, len(found), self.schema, needed, self.ref)
-            kept = list(found)
+            kept = found
             if where is not None:
                 wanted = mask(where, table, self.schema, self.options.search.time_zone)
                 table = table.filter(wanted)

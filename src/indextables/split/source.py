@@ -38,9 +38,14 @@ class Source:
         """The file's address, for messages."""
         return f"{self.store.uri}/{self.path}"
 
+    @property
+    def local(self) -> str | None:
+        """Where the file lies on this machine, if it does."""
+        return self.store.local_path(self.path)
+
     def size(self) -> int:
         """How many bytes the file has."""
-        local = self.store.local_path(self.path)
+        local = self.local
         try:
             return Path(local).stat().st_size if local is not None else self.store.head(self.path).size
         except (FileNotFoundError, NotFoundError) as gone:
@@ -49,7 +54,7 @@ class Source:
     def read(self, ranges: Iterable[Range]) -> dict[Range, memoryview]:
         """The bytes of every range, read with as few requests as is sensible."""
         wanted = sorted(set(ranges))
-        local = self.store.local_path(self.path)
+        local = self.local
         blocks = coalesce(wanted, LOCAL_GAP if local is not None else REMOTE_GAP)
         bodies = _read_local(local, blocks, self.name) if local is not None else self._read_remote(blocks)
         found: dict[Range, memoryview] = {}

@@ -7,6 +7,7 @@ included, leaves this module as an IndexUnusableError.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -42,6 +43,18 @@ def guarded(doing: str) -> Iterator[None]:
         raise
     except BaseException as failed:
         raise IndexUnusableError(f"{doing} failed: {type(failed).__name__}: {failed}") from failed
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Spare the garbage collector looking at a great many objects that are gone in a moment."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def field_names(spec: IndexSpec) -> dict[str, tuple[str, IndexField]]:
@@ -220,7 +233,9 @@ class OpenIndex:
             if limit > FEW_HITS and self._searcher.search(plain, limit=1, count=True).count == self.rows:
                 return range(min(limit, self.rows))
             # Equal scores come in document order, and here all scores are equal.
-            return [place.doc for _, place in self._searcher.search(plain, limit=limit, count=False).hits]
+            found = self._searcher.search(plain, limit=limit, count=False)
+            with _uncollected():
+                return [place.doc for _, place in found.hits]
 
     def best(self, query: Any, limit: int) -> list[tuple[float, int]]:
         """The rows with the highest BM25 scores, best first, equal ones in row order."""

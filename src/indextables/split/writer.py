@@ -30,7 +30,8 @@ from indextables.storage.scratch import discard, scratch
 
 ROWS_PER_GROUP = 32_768
 BYTES_PER_GROUP = 32 << 20
-BYTES_PER_PAGE = 1 << 20
+BYTES_PER_PAGE = 128 << 10
+"""Large values come in pages of fewer rows, which a needle decodes whole."""
 DICTIONARY_BYTES = 64 << 10
 """A dictionary is read along with any page of its column, so it stays small."""
 BLOOM_FALSE_POSITIVES = 0.01

@@ -1,0 +1,75 @@
+"""Rows that lie thinly in whole row groups, decoded by DuckDB, which passes over the values in between.
+
+pyarrow decodes every value of a page before the wanted ones can be taken. Where
+rows are on nearly every page, but few on each, most of that is for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.types as is_a
+
+from indextables.split.arrays import booleans, integers
+from indextables.storage import duck
+
+_TURNED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
+"""Arrow counts the bits of a byte from the lowest on, DuckDB from the highest."""
+
+
+class UndecodedError(Exception):
+    """DuckDB did not give the rows; nothing is said about the file."""
+
+
+def can_decode(path: str, schema: pa.Schema, columns: Sequence[str]) -> bool:
+    """Whether DuckDB reads these columns of a file with this schema exactly as pyarrow does."""
+    names = [name.casefold() for name in schema.names]
+    distinct = len(set(names)) == len(names) and duck.ROW_NUMBER not in names
+    return distinct and duck.can_name(path) and all(_is_plain(schema.field(name).type) for name in columns)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return bool(
+        is_a.is_boolean(kind)
+        or is_a.is_signed_integer(kind)
+        or is_a.is_float32(kind)
+        or is_a.is_float64(kind)
+        or is_a.is_string(kind)
+        or is_a.is_binary(kind)
+        or is_a.is_date32(kind)
+        or is_a.is_decimal128(kind)
+        or (is_a.is_timestamp(kind) and kind.unit == "us")
+    )
+
+
+def decode_rows(path: str, schema: pa.Schema, columns: Sequence[str], rows: Sequence[int]) -> pa.Table:
+    """Some rows of a file, which are given in order, with these columns in the types of the schema."""
+    bits = _bits(rows)
+    place = f"CAST({duck.ROW_NUMBER} & {len(bits) * 8 - 1} AS INTEGER)"
+    query = (
+        f"SELECT {', '.join(map(duck.quoted, [*columns, duck.ROW_NUMBER]))} FROM {duck.scan(path)} "
+        f"WHERE {duck.ROW_NUMBER} BETWEEN {rows[0]} AND {rows[-1]} AND get_bit(CAST($1 AS BIT), {place}) = 1"
+    )
+    try:
+        found = duck.run(query, bits)
+        numbers = pa.concat_arrays(found.column(len(columns)).chunks)
+        if not numbers.equals(integers(rows)):
+            raise UndecodedError(f"{len(numbers)} rows of {path} were read where {len(rows)} were asked for")
+        return found.select(columns).cast(pa.schema([schema.field(name) for name in columns]))
+    except (duck.QueryError, pa.ArrowException) as failed:
+        raise UndecodedError(str(failed)) from failed
+
+
+def _bits(rows: Sequence[int]) -> bytes:
+    """A power of two of bits, at least one for every row from the first to the last, set for wanted rows.
+
+    A row's bit is its number modulo theirs, so that any row of the file has one, in whatever order
+    DuckDB looks at the conditions.
+    """
+    size = 1 << max(3, (rows[-1] - rows[0]).bit_length())
+    wanted = bytearray(size)
+    for row in rows:
+        wanted[row & (size - 1)] = 1
+    bits: bytes = booleans(wanted).buffers()[1].to_pybytes()
+    return bits[: size // 8].translate(_TURNED)

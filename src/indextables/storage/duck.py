@@ -1,0 +1,73 @@
+"""DuckDB, which reads Parquet files of this machine: one database per process, and how SQL names a file."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+
+from indextables.runtime import default_parallelism
+
+ROW_NUMBER = "file_row_number"
+"""The column in which DuckDB gives the number of a row in its file."""
+_PATTERNS = "*?["
+
+_databases: dict[int, Any] = {}
+_lock = threading.Lock()
+
+
+def _cursor() -> Any:
+    """A connection of its own to the database of this process.
+
+    A forked child makes its own: the threads of its parent's are not there. It must not end that one either.
+    """
+    import duckdb
+
+    with _lock:
+        found = _databases.get(os.getpid())
+        if found is None:
+            found = duckdb.connect(config={"threads": default_parallelism()})
+            # What was read of a file would be kept, up to most of the memory; early versions keep nothing.
+            with suppress(duckdb.CatalogException):
+                found.execute("SET enable_external_file_cache = false")
+            _databases[os.getpid()] = found
+        return found.cursor()
+
+
+class QueryError(Exception):
+    """DuckDB did not answer; nothing is said about the file."""
+
+
+def run(query: str, *values: object) -> pa.Table:
+    """What a query finds, with values for its parameters."""
+    import duckdb
+
+    try:
+        with _cursor() as connection:
+            return connection.sql(query, params=values).to_arrow_table()
+    except duckdb.Error as failed:
+        raise QueryError(str(failed)) from failed
+
+
+def can_name(path: str) -> bool:
+    """Whether SQL can name this file: beside the signs of a pattern a backslash has no name."""
+    return "\\" not in path or not any(sign in path for sign in _PATTERNS)
+
+
+def scan(path: str) -> str:
+    """The rows of one Parquet file, with their numbers, as a table of a query."""
+    literal = "".join(f"[{sign}]" if sign in _PATTERNS else sign for sign in path)
+    return f"read_parquet({text(literal)}, {ROW_NUMBER} = true, hive_partitioning = false)"
+
+
+def text(value: str) -> str:
+    """A literal."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def quoted(name: str) -> str:
+    """The name of a column."""
+    return '"' + name.replace('"', '""') + '"'
