@@ -97,6 +97,9 @@ def test_component_sizes_add_up_to_the_split(path):
         mine = [row for row in rows if row["path"] == name]
         assert {row["component"] for row in mine} == {"column", "index", "footer"}
         assert {row["name"] for row in mine if row["component"] == "column"} == {"id", "day", "message"}
+        index = {row["name"] for row in mine if row["component"] == "index"}
+        assert {"terms", "postings", "positions", "pages.arrow"} <= index
+        assert not any(character.isdigit() for character in "".join(index)), "the same in every split"
         assert 0.5 * size < sum(row["size_bytes"] for row in mine) <= size
 
 
