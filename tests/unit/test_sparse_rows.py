@@ -12,6 +12,7 @@ import pytest
 
 from indextables.errors import DamagedSplitError
 from indextables.split import reader as readers
+from indextables.split import writer
 from indextables.split.reader import forget_readers, open_split
 from indextables.split.sparse import UndecodedError
 from indextables.storage import duck
@@ -162,3 +163,18 @@ def test_times_beyond_any_calendar_come_back_as_stored(tmp_path, kind):
     wanted = list(range(1, 9000, 7))
     found = fetched(build_split(tmp_path, rows), wanted, ["at"]).column("at").combine_chunks()
     assert found.view(number).equals(stored.take(pa.array(wanted)))
+
+
+def test_large_values_are_fetched_few_at_a_time(tmp_path, monkeypatch, alone):
+    """Row groups of large values have few rows; a piece is never more than four of them hold."""
+    monkeypatch.setattr(writer, "BYTES_PER_GROUP", 64 << 10)
+    rows = pa.table({"id": pa.array(range(4000), pa.int64()), "text": [f"{at:0200d}" for at in range(4000)]})
+    built = build_split(tmp_path, rows)
+    reader = open_split(built.store, built.ref)
+    largest = max(reader.manifest.group_rows)
+    assert len(reader.groups) > 10
+    wanted = list(range(0, 4000, 3))
+    pieces = [table for _, table in reader.fetch(wanted, ["id", "text"])]
+    assert max(piece.num_rows for piece in pieces) <= 4 * largest
+    assert len(pieces) == len(alone) > 1
+    assert pa.concat_tables(pieces).equals(expected(rows, wanted, ["id", "text"]))

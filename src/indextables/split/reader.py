@@ -36,11 +36,10 @@ from indextables.storage.store import Store
 
 READERS_KEPT = 256
 GROUPS_AT_ONCE = 4
-"""Row groups that a scan reads together."""
+"""Row groups that a scan reads together, and how many of them found rows may amount to."""
 MANY_ROWS = 20_000
 SPARSE_SHARE = 0.5
 """Up to this share of the rows of their row groups, wanted rows are decoded alone."""
-SPARSE_ROWS_AT_ONCE = 131_072
 PAGE_SHARE = 0.5
 """Up to this share of a row group's pages are fetched one by one; above it the whole group is."""
 
@@ -186,11 +185,24 @@ class SplitReader:
             return
         parts = {group: rows[at.start : at.stop] for group, at in self.by_group(rows).items()}
         sparse = self._is_sparse(parts, columns)
-        pieces = _pieces(parts, SPARSE_ROWS_AT_ONCE if sparse else 1)
+        pieces = self._pieces(parts, GROUPS_AT_ONCE if sparse else 0)
         pick = self._pick_sparse if sparse else self._pick
         with Ahead(partial(pick, columns=columns), pieces) as reading:
             for piece, table in reading:
                 yield list(chain.from_iterable(piece.values())), table
+
+    def _pieces(self, parts: Parts, most: int) -> list[Parts]:
+        """Row groups in pieces whose wanted rows are no more than so many groups hold; one group at least."""
+        pieces: list[dict[int, Sequence[int]]] = []
+        size = 0.0
+        for group, rows in parts.items():
+            share = len(rows) / self.manifest.group_rows[group]
+            if not pieces or size + share > most:
+                pieces.append({})
+                size = 0.0
+            pieces[-1][group] = rows
+            size += share
+        return [*pieces]
 
     def _is_sparse(self, parts: Parts, columns: Sequence[str]) -> bool:
         """Whether it pays to pass over unwanted values, and whether they can be."""
@@ -269,19 +281,6 @@ class SplitReader:
 
 def _batched(groups: Sequence[int]) -> list[Sequence[int]]:
     return [groups[at : at + GROUPS_AT_ONCE] for at in range(0, len(groups), GROUPS_AT_ONCE)]
-
-
-def _pieces(parts: Parts, most: int) -> list[dict[int, Sequence[int]]]:
-    """Row groups in pieces of about so many rows, and of one row group at least."""
-    pieces: list[dict[int, Sequence[int]]] = []
-    size = most
-    for group, rows in parts.items():
-        if size + len(rows) > most:
-            pieces.append({})
-            size = 0
-        pieces[-1][group] = rows
-        size += len(rows)
-    return pieces
 
 
 class _Ranges(io.RawIOBase):
