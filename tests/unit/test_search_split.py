@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import random
+import subprocess
+import sys
 from datetime import UTC, date, datetime
 
 import pyarrow as pa
@@ -387,3 +389,41 @@ def test_a_prefix_that_too_many_words_begin_with_is_checked_row_by_row(tmp_path)
     built = build_split(tmp_path, rows, {"indexing.typemap.t": "text"})
     assert built.hits('t:"red w"*') == list(range(200))
     assert built.hits('t:"red w19"*') == [19, *range(190, 200)]
+
+
+PROGRAM = """
+import sys
+import pyarrow as pa
+from indextables.options import Options
+from indextables.split.index_spec import from_options
+from indextables.split.layout import SplitRef
+from indextables.split.query import parse_query
+from indextables.split.search import count_split, search_split
+from indextables.storage.store import open_store
+
+root, cache, path, size, offset, length = sys.argv[1:]
+schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
+options = Options.of({"indexing.typemap.text": "text", "indexCache.dir": cache})
+store, ref = open_store(root), SplitRef(path, int(size), int(offset), int(length))
+for word, limit in (("w3", None), ("word", 5)):
+    query = parse_query(word, from_options(options, schema), schema)
+    print(count_split(store, ref, query, schema, options=options))
+    print(sum(part.num_rows for part in search_split(store, ref, query, schema, schema.names, limit=limit, options=options)))
+print("pandas" in sys.modules)
+"""
+
+
+def test_a_search_does_not_load_pandas(tmp_path):
+    """Executors start many processes, and pyarrow looks for pandas to make a value of a Python object."""
+    pytest.importorskip("pandas")
+    rows = pa.table(
+        {"id": pa.array(range(9000), pa.int64()), "text": [f"word w{at % 10}" for at in range(9000)]}
+    )
+    built = build_split(tmp_path, rows, {"indexing.typemap.text": "text"})
+    add = built.add
+    where = [add.path, add.size, add.hotcache_start_offset, add.hotcache_length]
+    arguments = [str(item) for item in (tmp_path / "table", tmp_path / "other", *where)]
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments], capture_output=True, check=True, text=True
+    )
+    assert done.stdout.split() == ["900", "900", "9000", "5", "False"]

@@ -95,7 +95,8 @@ class PageMap:
         self._columns = {name: table[name].combine_chunks() for name in table.column_names}
         groups = pc.cast(self._columns["group"], pa.int64())
         self.leaves = (pc.max(self._columns["leaf"]).as_py() + 1) if table.num_rows else 0
-        key = pc.add(pc.multiply(groups, pa.scalar(max(self.leaves, 1), pa.int64())), self._columns["leaf"])
+        width = numbers([max(self.leaves, 1)], pa.int64())[0]
+        key = pc.add(pc.multiply(groups, width), self._columns["leaf"])
         runs = pc.run_end_encode(key, run_end_type=pa.int64()) if table.num_rows else None
         ends = runs.run_ends.to_pylist() if runs is not None else []
         self._slices = dict(

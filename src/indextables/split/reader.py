@@ -234,7 +234,7 @@ class SplitReader:
         ((group, rows),) = parts.items()
         table = self._read({group: None}, columns, coded=True)
         if len(rows) < table.num_rows:
-            table = table.take(pc.subtract(integers(rows), self.group_starts[group]))
+            table = table.take(pc.subtract(integers(rows), integers([self.group_starts[group]])[0]))
         return decoded(table)
 
     def scan(self, columns: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
