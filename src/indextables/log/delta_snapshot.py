@@ -69,7 +69,7 @@ class DeltaSnapshot(Snapshot):
     @property
     def columns(self) -> DeltaColumns:
         """Schema, partition columns and their physical names."""
-        return self._once("columns", lambda: columns_of(self.protocol, self.metadata))
+        return self.once("columns", lambda: columns_of(self.protocol, self.metadata))
 
     @property
     def schema(self) -> pa.Schema:

@@ -126,7 +126,7 @@ class Snapshot:
     @property
     def settings(self) -> Options:
         """The options with the table's own properties in the place of defaults; what writers follow."""
-        return self._once(
+        return self.once(
             "settings", lambda: with_table(self.options, self.metadata.configuration, self.store.uri)
         )
 
@@ -162,7 +162,7 @@ class Snapshot:
     @property
     def schema(self) -> pa.Schema:
         """The table's columns."""
-        return self._once("schema", lambda: schema_from_json(self.metadata.schema_string))
+        return self.once("schema", lambda: schema_from_json(self.metadata.schema_string))
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
@@ -186,7 +186,7 @@ class Snapshot:
     @property
     def info(self) -> CommitInfo | None:
         """The commitInfo of this version; None where its file is gone or holds none."""
-        return self._once("info", self._read_info)
+        return self.once("info", self._read_info)
 
     @property
     def timestamp_ms(self) -> int:
@@ -216,7 +216,7 @@ class Snapshot:
     @property
     def totals(self) -> Totals:
         """Number, size and rows of the live files."""
-        return self._once("totals", self._sum)
+        return self.once("totals", self._sum)
 
     @property
     def num_files_hint(self) -> int | None:
@@ -377,7 +377,8 @@ class Snapshot:
             return None
         return next((action for action in actions if isinstance(action, CommitInfo)), None)
 
-    def _once(self, name: str, make: Callable[[], T]) -> T:
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """What follows from this version alone: made the first time it is asked for, and kept with it."""
         kept: Any = self._kept.get(name, _ABSENT)
         if kept is _ABSENT:
             # Made outside the lock: whoever asks for the schema must not wait for a sum over all files.

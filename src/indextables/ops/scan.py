@@ -161,9 +161,13 @@ def known_columns(snapshot: Snapshot, columns: Sequence[str] | None) -> tuple[st
 
 def _planned(snapshot: Snapshot, node: Node | None, record: Record) -> list[AddAction]:
     require_parquet(snapshot)
+    if node is None:
+        adds = snapshot.adds()
+        record.planned(PruneMetrics(considered=len(adds), kept=len(adds)))
+        return adds
     plan = snapshot.plan(node, columns={"path"})
     record.planned(plan.metrics)
-    return snapshot.adds(None if node is None else plan.files.column("path").to_pylist())
+    return snapshot.adds(plan.files.column("path").to_pylist())
 
 
 def _schema(snapshot: Snapshot, columns: Sequence[str]) -> pa.Schema:

@@ -100,9 +100,13 @@ def effective(snapshot: Snapshot, options: Options | None) -> Options:
 
 def settings_of(snapshot: Snapshot) -> IndexSpec:
     """The index settings the table has."""
-    # Only these: a bad value of another property must not keep anybody from searching.
-    table = Options.of(None, table=_indexing(snapshot.metadata.configuration))
-    return from_options(table, snapshot.schema, reading=True)
+
+    def read() -> IndexSpec:
+        # Only these: a bad value of another property must not keep anybody from searching.
+        table = Options.of(None, table=_indexing(snapshot.metadata.configuration))
+        return from_options(table, snapshot.schema, reading=True)
+
+    return snapshot.once("index settings", read)
 
 
 def settings_for_write(snapshot: Snapshot, schema: pa.Schema, options: Options) -> IndexSpec:
