@@ -101,7 +101,7 @@ class DeltaCheckpointReader:
                 file = _open(store, path)
                 if "add" not in file.schema_arrow.names:
                     continue
-                for batch in file.iter_batches(_BATCH_ROWS, columns=["add"]):
+                for batch in file.iter_batches(_BATCH_ROWS, columns=["add"], use_threads=False):
                     column = batch.column(0)
                     for body in column.filter(column.is_valid()).to_pylist():
                         yield _add(body)
@@ -270,7 +270,7 @@ def _parquet_singles(file: pq.ParquetFile, name: str, leaf: str) -> list[Any]:
     groups = _without_nulls(file, leaf)
     if not groups:
         return []
-    column = file.read_row_groups(groups, columns=[name]).column(0)
+    column = file.read_row_groups(groups, columns=[name], use_threads=False).column(0)
     bodies = column.filter(column.is_valid()).to_pylist()
     tested = leaf.rpartition(".")[2]
     # Some writers fill absent structs with nulls instead of leaving them out.

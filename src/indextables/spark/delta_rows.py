@@ -100,7 +100,7 @@ class _Reader:
         wanted = [_find(opened.schema_arrow, field, self.mode) for field in fields]
         columns = [item.name for item in wanted if item is not None]
         if columns:
-            yield from opened.iter_batches(_BATCH_ROWS, columns=columns)
+            yield from opened.iter_batches(_BATCH_ROWS, columns=columns, use_threads=False)
         elif opened.metadata.num_rows:
             # Partition columns alone: only the number of rows matters.
             yield pa.record_batch([pa.nulls(opened.metadata.num_rows)], names=["_"])

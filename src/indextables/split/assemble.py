@@ -27,6 +27,9 @@ from indextables.split.thrift import BINARY, I32, I64, LIST, STRUCT, Struct, dec
 from indextables.storage.checksum import crc32
 
 MAGIC = b"PAR1"
+POOL = pa.system_memory_pool()
+"""Arrow's own pool gives most memory back to the system at once; clearing it for the next search can cost
+more than all decoding."""
 SMALL_READ = 256 << 10
 """Bytes below which decoding on one thread is quicker than starting several."""
 
@@ -317,7 +320,14 @@ def _lay_out(
         start = position
     footer = _small_footer(skeleton, names, groups)
     parts += [footer, packing.pack("<I", len(footer)), MAGIC]
-    return pa.py_buffer(b"".join(parts))
+    return _owned(b"".join(parts))
+
+
+def _owned(data: bytes) -> pa.Buffer:
+    """The bytes in Arrow's hands: its threads may be the last to let go of them, even after Python ended."""
+    owned = pa.allocate_buffer(len(data), memory_pool=POOL)
+    memoryview(owned).cast("B")[:] = data
+    return owned
 
 
 def _small_footer(skeleton: Skeleton, names: Sequence[str], groups: list[Struct]) -> bytes:
@@ -350,11 +360,10 @@ def _chunk(begun: bytes, position: int, length: int, piece: Piece) -> bytes:
 
 
 def _decode(buffer: pa.Buffer, name: str, coded: Sequence[str] = ()) -> pa.Table:
-    # What is below ParquetFile, because it takes a pool. Of the default one most memory is given back to the
-    # system at once and has to be cleared for the next search, which can cost more than all decoding.
+    # What is below ParquetFile, because it takes a pool.
     from pyarrow.parquet.core import ParquetReader
 
-    reader = ParquetReader(memory_pool=pa.system_memory_pool())
+    reader = ParquetReader(memory_pool=POOL)
     try:
         reader.open(pa.BufferReader(buffer), pre_buffer=False, read_dictionary=list(coded))
         return reader.read_all(use_threads=buffer.size > SMALL_READ)

@@ -137,7 +137,8 @@ class PageMap:
     @classmethod
     def from_bytes(cls, data: bytes | memoryview, group_rows: Sequence[int]) -> PageMap:
         """Read the stored form."""
-        with pa.ipc.open_file(pa.py_buffer(data)) as reader:
+        options = pa.ipc.IpcReadOptions(use_threads=False)
+        with pa.ipc.open_file(pa.py_buffer(data), options=options) as reader:
             return cls(reader.read_all(), group_rows)
 
 

@@ -261,7 +261,8 @@ class SplitReader:
         try:
             with self._plain() as file:
                 for group, rows in wanted.items():
-                    part = file.read_row_group(group, columns=list(columns)).select(list(columns))
+                    part = file.read_row_group(group, columns=list(columns), use_threads=False)
+                    part = part.select(list(columns))
                     parts.append(part if rows is None else part.take(integers(rows)))
         except (pa.ArrowException, OSError, ValueError) as bad:
             raise DamagedSplitError(
@@ -276,7 +277,8 @@ class SplitReader:
 
         size = self.ref.size if self.ref.size is not None else self.source.size()
         file = pa.PythonFile(io.BufferedReader(_Ranges(self.source, size)), "r")
-        return pq.ParquetFile(file, page_checksum_verification=True)
+        # No threads of Arrow's: they would call into Python, and may do so when it has ended.
+        return pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
 
 
 def _batched(groups: Sequence[int]) -> list[Sequence[int]]:
