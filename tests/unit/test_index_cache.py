@@ -16,6 +16,7 @@ import pytest
 from indextables.errors import OptionError
 from indextables.split import index_cache
 from indextables.split.index_cache import IndexCache, cache_for, entry_key
+from indextables.split.query import parse_query
 from indextables.split.reader import forget_readers
 from indextables.split.source import Source
 from indextables.split.tantivy_index import IndexUnusableError
@@ -70,8 +71,6 @@ def test_an_open_index_outlives_its_entry(tmp_path):
     built = split(tmp_path)
     cache = IndexCache(str(tmp_path / "c"), 1 << 30)
     index = opened(cache, built)
-    from indextables.split.query import parse_query
-
     bounds = index.bounds(parse_query("word7", built.spec, built.schema))
     IndexCache(str(tmp_path / "c"), 1 << 30).clear()
     assert list((tmp_path / "c").iterdir()) == []
@@ -121,6 +120,26 @@ def test_many_processes_share_a_cache_that_is_too_small(tmp_path):
     for process in running:
         out, err = process.communicate(timeout=120)
         assert out.strip() == "fine", err
+
+
+def test_an_entry_that_others_always_remove_is_used_all_the_same(tmp_path, monkeypatch):
+    built = split(tmp_path)
+    cache = IndexCache(str(tmp_path / "c"), 1 << 30)
+    entry, removed = cache.entry, []
+
+    def gone(*given):
+        found = entry(*given)
+        shutil.rmtree(found.directory)
+        removed.append(found.directory)
+        return found
+
+    monkeypatch.setattr(cache, "entry", gone)
+    index = opened(cache, built)
+    assert index.rows == 200
+    assert len(removed) == index_cache._TRIES
+    assert list((tmp_path / "c").iterdir()) == []
+    bounds = index.bounds(parse_query("word7", built.spec, built.schema))
+    assert index.hits(bounds.upper, 10) == [7]
 
 
 def test_a_damaged_bundle_leaves_no_entry(tmp_path):

@@ -46,7 +46,7 @@ BOOT = "boot_id"
 OPEN_AT_ONCE = 128
 ABANDONED_S = 3600
 """Age at which a half-made entry belongs to a process that is gone."""
-_TRIES = 20
+_TRIES = 5
 PAGES, SKELETON = "pages.arrow", "skeleton.thrift"
 _READ = 1 << 20
 
@@ -133,17 +133,16 @@ class IndexCache:
     def _opened(self, source: Source, ref: SplitRef) -> OpenIndex | None:
         for _ in range(_TRIES):
             entry = self.entry(source, ref)
-            if not entry.manifest.fields:
-                return None
-            spec = IndexSpec.from_wire(entry.manifest.fields)
-            before = _inode(entry.directory)
+            before = _identity(entry.directory)
             try:
-                return OpenIndex(entry.directory, spec, frozenset(entry.manifest.unsure), entry.manifest.rows)
+                return _open_entry(entry)
             except IndexUnusableError:
-                if before is not None and _inode(entry.directory) == before:
+                if before is not None and _identity(entry.directory) == before:
                     raise
             # Another process made room just now: extract once more.
-        raise OSError("other processes remove it as soon as it is there; raise indexCache.maxBytes")
+        # Others remove it as soon as it is there. What is open stays readable when its files are gone.
+        with self._laid_out(source, ref) as entry:
+            return _open_entry(entry)
 
     def clear(self) -> None:
         """Forget and delete every entry."""
@@ -185,8 +184,17 @@ class IndexCache:
         return Entry(str(path), manifest)
 
     def _extract(self, key: str, source: Source, ref: SplitRef) -> Entry:
-        manifest, bundle = _fetch(source, ref)
         path = Path(self.directory, key)
+        # Failure to rename means that another process put the same entry there first.
+        with self._laid_out(source, ref) as made, contextlib.suppress(OSError):
+            Path(made.directory).rename(path)
+        self._trim(key)
+        return Entry(str(path), made.manifest)
+
+    @contextlib.contextmanager
+    def _laid_out(self, source: Source, ref: SplitRef) -> Iterator[Entry]:
+        """The bundle of a split, checked and in files, in a directory that nobody else removes meanwhile."""
+        manifest, bundle = _fetch(source, ref)
         made = Path(self.directory, f"making-{uuid.uuid4().hex}")
         # Its parent too: what cleans temporary directories may have taken it.
         made.mkdir(parents=True)
@@ -201,13 +209,9 @@ class IndexCache:
                 (made / name).write_bytes(body)
             (made / BOOT).write_text(_boot_id())
             (made / MANIFEST).write_bytes(encode_manifest(manifest))
-            with contextlib.suppress(OSError):
-                # Failure means that another process put the same entry there first.
-                made.rename(path)
+            yield Entry(str(made), manifest)
         finally:
             shutil.rmtree(made, ignore_errors=True)
-        self._trim(key)
-        return Entry(str(path), manifest)
 
     def _listed(self) -> list[Path]:
         return [path for path in Path(self.directory).iterdir() if path.is_dir()]
@@ -261,12 +265,21 @@ def _remove(path: Path, directory: str) -> None:
         shutil.rmtree(leaving, ignore_errors=True)
 
 
-def _inode(directory: str) -> int | None:
-    """What tells a directory from a later one of its name; None when it is not there."""
+def _open_entry(entry: Entry) -> OpenIndex | None:
+    manifest = entry.manifest
+    if not manifest.fields:
+        return None
+    spec = IndexSpec.from_wire(manifest.fields)
+    return OpenIndex(entry.directory, spec, frozenset(manifest.unsure), manifest.rows)
+
+
+def _identity(directory: str) -> tuple[int, int] | None:
+    """What tells a directory from a later one of its name, even with its number; None when there is none."""
     try:
-        return Path(directory).stat().st_ino
+        found = Path(directory).stat()
     except OSError:
         return None
+    return found.st_ino, found.st_ctime_ns
 
 
 def _intact(path: Path, manifest: Manifest) -> bool:
