@@ -27,6 +27,8 @@ from indextables.split.thrift import BINARY, I32, I64, LIST, STRUCT, Struct, dec
 from indextables.storage.checksum import crc32
 
 MAGIC = b"PAR1"
+MANY_CHUNKS = 40
+"""Column chunks from which on it pays to decode them in two threads, which also wait for each other."""
 POOL = pa.system_memory_pool()
 """Arrow's own pool gives most memory back to the system at once; clearing it for the next search can cost
 more than all decoding."""
@@ -166,7 +168,9 @@ def read_pages(
         table = _decode(_lay_out(skeleton, names, cover, layout, bodies), source.name, kept)
         return table if picks is None else table.take(picks)
 
-    tables = at_once(decode_plan, list(zip(plans, plans.values(), layouts, strict=True)))
+    work = list(zip(plans, plans.values(), layouts, strict=True))
+    chunks = sum(len(leaves) for layout in layouts for leaves in layout)
+    tables = at_once(decode_plan, work) if chunks >= MANY_CHUNKS else [decode_plan(plan) for plan in work]
     read = {name: table[name] for table in tables for name in table.column_names}
     found = pa.table({name: read[name] for name in columns})
     return found if coded else decoded(found)
