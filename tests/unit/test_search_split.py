@@ -16,6 +16,7 @@ from indextables.errors import QueryError, TableError
 from indextables.predicate.parse import as_node
 from indextables.split import search as search_module
 from indextables.split.reader import forget_readers
+from indextables.split.tantivy_index import OpenIndex
 from indextables.storage.memory import MemoryStore
 from support.faults import CountingStore
 from support.splits import build_split, flip, index_bytes
@@ -319,11 +320,16 @@ def test_a_string_column_matches_whole_values_only(tmp_path):
     assert built.hits("s:[A TO Z]") == [0, 2]
 
 
-def test_too_many_hits_are_refused_where_a_limit_is_set(tmp_path):
+def test_too_many_hits_are_refused_where_a_limit_is_set(tmp_path, monkeypatch):
+    """They are counted before they are gathered: a billion row numbers would not fit into memory."""
+    gathered = []
+    hits = OpenIndex.hits
+    monkeypatch.setattr(OpenIndex, "hits", lambda *given: gathered.append(1) or hits(*given))
     rows = pa.table({"t": ["x"] * 50})
     built = build_split(tmp_path, rows, {"indexing.typemap.t": "text", "search.maxHits": "10"})
     with pytest.raises(TableError, match=r"finds 50 rows .* more than search.maxHits = 10"):
         built.search("x")
+    assert not gathered
     assert built.search("x", limit=5).num_rows == 5
 
 

@@ -221,6 +221,9 @@ class _Search:
         self, columns: Sequence[str], where: Predicate | None, limit: int | None
     ) -> Iterator[pa.Table]:
         """The rows the query and the filter find, with the wanted columns."""
+        if self.most is not None and self.exact and self.index is not None and limit is None:
+            # Counting takes no memory.
+            self._refuse_too_many(self.index.count(self.bounds.upper))
         rows = self._noted(self.rows(limit if where is None else None))
         self._refuse_too_many(len(rows) if limit is None else 0)
         left = limit if limit is not None else len(rows)
