@@ -42,10 +42,18 @@ _AZURITE = "azurite@3.35.0"
 _AZURE_ACCOUNT = "devstoreaccount1"
 _AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
+# moto looks whether a key is there and then writes it, on several threads: two conditional puts of one key
+# could both be told yes, which S3 never does. So here they go one after the other.
 _MOTO = """
 import os, sys, threading
 threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
+from moto.s3.responses import S3Response
 from moto.server import main
+one_at_a_time, put = threading.Lock(), S3Response.put_object
+def put_object(self, *given, **named):
+    with one_at_a_time:
+        return put(self, *given, **named)
+S3Response.put_object = put_object
 main(["-H", "127.0.0.1", "-p", "0"])
 """
 _NODE = """
