@@ -10,6 +10,7 @@ from indextables.errors import CommitError, NotATableError, NotFoundError, Schem
 from indextables.log.dialect import NATIVE
 from indextables.log.protocol import CURRENT, WITH_PARQUET
 from indextables.log.reading import LogSource
+from indextables.log.recognise import refuse_foreign
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import Action, MetadataAction, ProtocolAction
 from indextables.model.fields import check_partition_columns, normalise_schema, schema_to_json
@@ -43,7 +44,7 @@ def create_table(
     try:
         return _agreed(look(), wanted, partitions)
     except NotATableError:
-        pass
+        refuse_foreign(source.store)
     metadata = MetadataAction(
         id=table_id or str(uuid.uuid4()),
         format=FORMAT,

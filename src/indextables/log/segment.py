@@ -21,6 +21,7 @@ from indextables.errors import (
     VersionNotFoundError,
 )
 from indextables.log.dialect import Checkpoint, Dialect, Hint, LogFile
+from indextables.log.recognise import not_a_table
 from indextables.storage.store import Store
 
 logger = logging.getLogger(__name__)
@@ -152,10 +153,7 @@ def segment_of(
     checkpoints = dialect.checkpoints(listing.files)
     latest = max([*commits, *(item.version for item in checkpoints)], default=None)
     if latest is None:
-        raise NotATableError(
-            f"{uri} is not a table: {dialect.log_dir} holds no version. Create it first, or check the path.",
-            uri=uri,
-        )
+        raise NotATableError(f"{uri} is not a table: {dialect.log_dir} holds no version.", uri=uri)
     wanted = latest if version is None else version
     if wanted > latest or wanted < 0:
         raise _no_such_version(wanted, listing, dialect, uri)
@@ -204,6 +202,8 @@ def _whole(
 ) -> Segment:
     try:
         return segment_of(listing, dialect, version, hint=hint, rejected=rejected, uri=store.uri)
+    except NotATableError as nothing:
+        raise not_a_table(store, dialect.log_dir) from nothing
     except MissingVersionError as gap:
         filled = fill_gaps(store, dialect, listing, gap.missing)
         if filled is None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from indextables.errors import NotATableError, OptionError, SchemaError, TableError
 from indextables.log.commit import CommitPlan
+from indextables.log.recognise import refuse_foreign
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import TxnAction
@@ -95,6 +96,8 @@ def _newest(log: TransactionLog) -> Snapshot | None:
     try:
         return log.snapshot(max_staleness_s=0)
     except NotATableError:
+        # Found out before any split is built: nothing is ever written beside another system's log.
+        refuse_foreign(log.store)
         return None
 
 
