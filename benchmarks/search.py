@@ -46,8 +46,8 @@ def _options(directory: Path) -> Any:
 
 
 def _build(directory: Path, name: str) -> list[Any]:
+    from indextables.index.settings import from_options
     from indextables.split.build import write_splits
-    from indextables.split.index_spec import from_options
     from indextables.storage.store import open_store
 
     options = _options(directory)
@@ -136,9 +136,9 @@ def build_pyarrow(directory: Path) -> Operation:
 
 
 def _ours(directory: Path, word: str) -> tuple[Any, ...]:
-    from indextables.split.index_spec import from_options
+    from indextables.index.query.syntax import parse_query
+    from indextables.index.settings import from_options
     from indextables.split.layout import SplitRef, read_footer
-    from indextables.split.query import parse_query
     from indextables.split.source import Source
     from indextables.storage.store import open_store
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from indextables.errors import LogError, NotATableError, TableError
+from indextables.index.settings import from_options
 from indextables.log.history import Moment
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
@@ -39,7 +40,6 @@ from indextables.ops.outcomes import (
 from indextables.ops.results import ScanMetrics, WriteResult
 from indextables.options import Options, parse_size
 from indextables.runtime import LOCAL
-from indextables.split.index_spec import from_options
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -115,9 +115,9 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = pa.table({"id": list(range(len(ODD))), "p": pa.array(ODD, pa.string())}, schema=schema)
     if os.pathconf("/", "PC_NAME_MAX") < 70_000:
         # A value of 70,000 characters has no directory; its file lies at the root, and the log knows better.
+        from indextables.index.settings import IndexSpec
         from indextables.options import Options
         from indextables.split.build import write_splits
-        from indextables.split.index_spec import IndexSpec
 
         log = it.TransactionLog.open(str(root))
         log.initialize(schema, ["p"])

@@ -9,12 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from indextables.index.query.syntax import parse_query
+from indextables.index.settings import IndexSpec, from_options
 from indextables.model.actions import AddAction
 from indextables.options import Options
 from indextables.split.build import write_splits
-from indextables.split.index_spec import IndexSpec, from_options
 from indextables.split.layout import Manifest, SplitRef, read_footer
-from indextables.split.query import parse_query
 from indextables.split.search import SearchMetrics, count_split, hits_split, search_split
 from indextables.split.source import Source
 from indextables.storage.store import Store, open_store

@@ -10,6 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from indextables.index.query.syntax import parse_query
+from indextables.index.settings import from_options
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
 from indextables.ops.rewriting import split_rows
@@ -17,9 +19,7 @@ from indextables.ops.write import settings_of
 from indextables.options import Options
 from indextables.runtime import LOCAL
 from indextables.split.build import write_splits
-from indextables.split.index_spec import from_options
 from indextables.split.layout import SplitRef
-from indextables.split.query import parse_query
 from indextables.split.reader import forget_readers
 from indextables.split.search import search_split
 

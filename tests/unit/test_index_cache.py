@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 from indextables.errors import OptionError
+from indextables.index.query.syntax import parse_query
 from indextables.split import index_cache
 from indextables.split.index_cache import IndexCache, cache_for, entry_key
-from indextables.split.query import parse_query
 from indextables.split.reader import forget_readers
 from indextables.split.source import Source
 from indextables.split.tantivy_index import IndexUnusableError

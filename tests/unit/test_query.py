@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 
 from indextables.errors import QueryError
+from indextables.index.query.syntax import parse_query
+from indextables.index.query.tree import NOTHING, Between, Boolean, Boosted, Everything, Exists, Words
+from indextables.index.settings import IndexSpec, from_options
 from indextables.options import Options
-from indextables.split.index_spec import IndexSpec, from_options
-from indextables.split.query import NOTHING, Between, Boolean, Boosted, Everything, Exists, Words, parse_query
 
 SCHEMA = pa.schema(
     [

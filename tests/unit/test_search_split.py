@@ -343,10 +343,10 @@ def test_a_bad_query_opens_no_file(lines):
 
 
 def test_an_empty_split_finds_nothing(tmp_path):
+    from indextables.index.query.syntax import parse_query
+    from indextables.index.settings import from_options
     from indextables.options import Options
-    from indextables.split.index_spec import from_options
     from indextables.split.layout import SplitRef
-    from indextables.split.query import parse_query
     from indextables.split.search import count_split
     from indextables.split.writer import SplitWriter
     from indextables.storage.store import open_store
@@ -401,9 +401,9 @@ PROGRAM = """
 import sys
 import pyarrow as pa
 from indextables.options import Options
-from indextables.split.index_spec import from_options
+from indextables.index.settings import from_options
 from indextables.split.layout import SplitRef
-from indextables.split.query import parse_query
+from indextables.index.query.syntax import parse_query
 from indextables.split.search import count_split, search_split
 from indextables.storage.store import open_store
 

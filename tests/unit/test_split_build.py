@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from indextables.errors import OptionError, StorageError
+from indextables.index.settings import IndexField, IndexSpec, from_options
 from indextables.options import Options
 from indextables.split import build, writer
 from indextables.split.build import partitions, write_splits
-from indextables.split.index_spec import IndexField, IndexSpec, from_options
 from indextables.storage.store import open_store
 from support.faults import FaultyStore
 from support.splits import build_all, build_split
@@ -260,7 +260,7 @@ _PEAK = """
 import sys, pyarrow as pa, tempfile, random
 from indextables.options import Options
 from indextables.split.build import write_splits
-from indextables.split.index_spec import from_options
+from indextables.index.settings import from_options
 from indextables.storage.store import open_store
 
 def peak():

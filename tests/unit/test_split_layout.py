@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from indextables.errors import DamagedSplitError, MissingSplitError, NewerSplitError, SplitError
+from indextables.index.settings import IndexSpec
 from indextables.split import layout
-from indextables.split.index_spec import IndexSpec
 from indextables.split.layout import SplitRef, parse_footer, read_footer
 from indextables.split.reader import forget_readers, open_split
 from indextables.split.source import Source, coalesce

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from indextables.errors import SplitError, StorageError
+from indextables.index.settings import IndexSpec
 from indextables.model.actions import AddAction
 from indextables.model.fields import normalise_schema
 from indextables.model.values import encode_stat
 from indextables.split.build import index_tags
-from indextables.split.index_spec import IndexSpec
 from indextables.split.layout import MAGIC, Footer, SplitRef, read_footer
 from indextables.split.source import Source
 from indextables.storage.store import Store, StoreSpec, open_store

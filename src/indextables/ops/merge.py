@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from indextables.errors import ConflictError
+from indextables.index.settings import IndexSpec
 from indextables.log.conflicts import CommitPlan, Rule
 from indextables.log.cooldown import in_cooldown
 from indextables.log.snapshot import Snapshot
@@ -29,7 +30,6 @@ from indextables.ops.progress import Progress, silent, watched
 from indextables.ops.rewriting import Piece, RewriteSetting, Rewritten, discard, require_writable, rewrite
 from indextables.ops.write import settings_of
 from indextables.split.build import index_tags
-from indextables.split.index_spec import IndexSpec
 
 OPERATION = "MERGE SPLITS"
 _SHOWN = 5

@@ -18,6 +18,7 @@ from functools import partial
 import pyarrow as pa
 
 from indextables.errors import CorruptLogError, LogError, NotATableError, StorageError
+from indextables.index.settings import IndexSpec
 from indextables.log.dialect import Checkpoint
 from indextables.log.native import native_source
 from indextables.log.protocol import CURRENT
@@ -41,7 +42,6 @@ from indextables.ops.progress import Progress, silent, watched
 from indextables.ops.purge import may_delete, own_files
 from indextables.options import Options
 from indextables.runtime import LOCAL, Runtime
-from indextables.split.index_spec import IndexSpec
 
 _log = logging.getLogger(__name__)
 

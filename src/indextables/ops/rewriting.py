@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from indextables.errors import Error, SplitError, StorageError, TableError
+from indextables.index.settings import IndexSpec
 from indextables.log.protocol import check_writable
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
@@ -22,7 +23,6 @@ from indextables.options import Options
 from indextables.predicate.rows import mask
 from indextables.predicate.tree import Node, columns_of
 from indextables.split.build import build_splits
-from indextables.split.index_spec import IndexSpec
 from indextables.split.layout import SplitRef
 from indextables.split.reader import open_split, to_table_schema
 from indextables.storage.store import Store, StoreSpec, open_store

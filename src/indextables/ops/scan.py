@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import OptionError, SchemaError
+from indextables.index.query.syntax import parse_query
+from indextables.index.query.tree import Query
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
 from indextables.model.fields import find_field
@@ -32,7 +34,6 @@ from indextables.predicate.rows import mask, require_exact
 from indextables.predicate.tree import Node, columns_of
 from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef
-from indextables.split.query import Query, parse_query
 from indextables.split.reader import open_split, to_table_schema
 from indextables.split.search import SCORE, SearchMetrics, count_split, search_split
 

@@ -23,6 +23,7 @@ from indextables.errors import (
     SchemaError,
     SplitError,
 )
+from indextables.index.settings import IndexField, IndexSpec, from_options
 from indextables.log.changes import removals
 from indextables.log.commit import CommitPlan, Committed, Rule
 from indextables.log.snapshot import Snapshot
@@ -35,7 +36,6 @@ from indextables.ops.results import WriteResult
 from indextables.ops.rewriting import discard, require_writable
 from indextables.options import IndexingOptions, Options
 from indextables.split.build import BuiltSplit, build_splits
-from indextables.split.index_spec import IndexField, IndexSpec, from_options
 
 NEVER_COMMITTED = (
     ConflictError, AttemptsExhaustedError, OptionError, ProtocolError, SchemaError, SplitError,

@@ -12,6 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from indextables.index.query.syntax import parse_query
+from indextables.index.query.tree import Query
+from indextables.index.settings import IndexSpec, from_options
 from indextables.options import Options
 from indextables.predicate.parse import as_node
 from indextables.spark import nearby
@@ -27,9 +30,7 @@ from indextables.spark.call_options import Settings, session_zone
 from indextables.spark.loading import check_container, reading_way, restricted_frame
 from indextables.spark.search_tasks import SearchTask, counts, found_rows, hits
 from indextables.spark.workers import SparkWorkers, default_width
-from indextables.split.index_spec import IndexSpec, from_options
 from indextables.split.layout import SplitRef
-from indextables.split.query import Query, parse_query
 from indextables.split.search import SCORE
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from indextables.errors import NotATableError, OptionError, SchemaError, TableError
+from indextables.index.settings import from_options
 from indextables.log.commit import CommitPlan
 from indextables.log.recognise import refuse_foreign
 from indextables.log.snapshot import Snapshot
@@ -44,7 +45,6 @@ from indextables.spark.replacing import partitions_plan, schema_plan, where_plan
 from indextables.spark.requests import WriteRequest
 from indextables.spark.views import tables_in_frame
 from indextables.split.build import BuiltSplit
-from indextables.split.index_spec import from_options
 
 if TYPE_CHECKING:
     import pyarrow as pa

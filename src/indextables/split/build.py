@@ -18,12 +18,12 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.index.settings import IndexSpec
 from indextables.model.actions import AddAction
 from indextables.model.fields import encode_partition, partition_directory
 from indextables.model.stats import Truncated, truncate_add
 from indextables.options import Options
 from indextables.runtime import LOCAL
-from indextables.split.index_spec import IndexSpec
 from indextables.split.layout import FORMAT_VERSION
 from indextables.split.writer import Finished, SplitWriter
 from indextables.storage.store import Store

@@ -10,10 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.split.index_spec import FAST, IP, JSON, STRING, TEXT, IndexField
-from indextables.split.match import texts_of, typed_numbers
+from indextables.index.query.values import typed_numbers
+from indextables.index.settings import FAST, IP, JSON, STRING, TEXT, IndexField
+from indextables.index.tokens import address, json_text, without_ids, words_of
+from indextables.split.match import texts_of
 from indextables.split.terms import LONGEST_TERM, MARKS
-from indextables.split.tokens import address, json_text, without_ids, words_of
 
 Put = Callable[[Any], Any]
 """Puts what one row holds in one column into a tantivy document."""

@@ -27,7 +27,7 @@ from pathlib import Path
 import msgspec
 
 from indextables.errors import Error, OptionError, SplitError
-from indextables.split.index_spec import IndexSpec
+from indextables.index.settings import IndexSpec
 from indextables.split.layout import (
     Manifest,
     SplitRef,

@@ -13,10 +13,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.index.query.tree import Between, Boolean, Boosted, Everything, Exists, Node, Query, Words
+from indextables.index.query.values import typed_between
+from indextables.index.settings import FAST, IP, JSON, STRING, IndexField
+from indextables.index.tokens import address, is_id, json_leaves, leaf_words, words_of
 from indextables.split.arrays import booleans
-from indextables.split.index_spec import FAST, IP, JSON, STRING, IndexField
-from indextables.split.query import Between, Boolean, Boosted, Everything, Exists, Node, Query, Words
-from indextables.split.tokens import address, is_id, json_leaves, leaf_words, words_of
 
 Texts = list[list[str]]
 """The words of every value of one row."""
@@ -119,7 +120,7 @@ class _Matcher:
 
     def between(self, node: Between, item: IndexField) -> pa.BooleanArray:
         if item.kind == FAST:
-            return _typed_between(node, self.column(node.column))
+            return typed_between(node, self.column(node.column))
         inside = _range_test(node)
         if item.kind in (STRING, IP):
             read: Callable[[str], str | None] = address if item.kind == IP else str
@@ -141,45 +142,6 @@ def texts_of(column: pa.Array) -> list[Sequence[str]]:
             [] if row is None else [text for text in row if text is not None] for row in column.to_pylist()
         ]
     return [() if text is None else (text,) for text in column.to_pylist()]
-
-
-def typed_numbers(column: pa.Array) -> pa.Array:
-    """Typed values as the numbers a range compares: days, microseconds, 0 and 1; NaN is no value."""
-    kind = column.type
-    if pa.types.is_floating(kind):
-        wide = pc.add(pc.cast(column, pa.float64()), 0.0)
-        return pc.if_else(pc.is_nan(wide), None, wide)
-    if pa.types.is_timestamp(kind):
-        return pc.cast(pc.cast(column, pa.timestamp("us", kind.tz)), pa.int64())
-    if pa.types.is_date32(kind):
-        return pc.cast(pc.cast(column, pa.int32()), pa.int64())
-    return pc.cast(column, pa.int64())
-
-
-def _typed_between(node: Between, column: pa.Array) -> pa.BooleanArray:
-    numbers = typed_numbers(column)
-    found = pc.is_valid(numbers)
-    for bound, at, beyond in (
-        (node.lower, pc.greater_equal if node.include_lower else pc.greater, False),
-        (node.upper, pc.less_equal if node.include_upper else pc.less, True),
-    ):
-        if bound is None:
-            continue
-        scalar = _bound_scalar(bound, numbers.type)
-        if scalar is None:
-            # A whole number outside 64 bits lies on one side of every value.
-            inside = (bound > 0) == beyond
-            found = pc.and_(found, pa.scalar(inside))
-        else:
-            found = pc.and_(found, pc.fill_null(at(numbers, scalar), False))
-    return found
-
-
-def _bound_scalar(bound: float, kind: pa.DataType) -> pa.Scalar | None:
-    try:
-        return pa.scalar(bound, kind)
-    except (OverflowError, pa.ArrowInvalid):
-        return None
 
 
 def _range_test(node: Between) -> Callable[[Any], bool]:

@@ -17,16 +17,16 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.errors import StorageError, TableError
+from indextables.index.query.tree import NOTHING, Boolean, Boosted, Everything, Node, Query
+from indextables.index.settings import IndexSpec
 from indextables.options import Options
 from indextables.predicate.rows import mask
 from indextables.predicate.tree import Node as Predicate
 from indextables.predicate.tree import columns_of as predicate_columns
 from indextables.split.arrays import integers, numbers
 from indextables.split.index_cache import cache_for
-from indextables.split.index_spec import IndexSpec
 from indextables.split.layout import SplitRef
 from indextables.split.match import match_rows
-from indextables.split.query import NOTHING, Boolean, Boosted, Everything, Node, Query
 from indextables.split.reader import SplitReader, open_split, to_table_schema
 from indextables.split.source import Source
 from indextables.split.tantivy_index import IndexBuilder, IndexUnusableError, OpenIndex

@@ -17,11 +17,11 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.errors import SplitError
+from indextables.index.query.tree import Query
+from indextables.index.settings import FAST, JSON, IndexField, IndexSpec
+from indextables.index.tokens import analyzer
 from indextables.split.documents import entries, is_plain
-from indextables.split.index_spec import FAST, JSON, IndexField, IndexSpec
-from indextables.split.query import Query
 from indextables.split.terms import MARKS, Bounds, Compiler
-from indextables.split.tokens import analyzer
 
 HEAP_BYTES = 4_000_000_000
 """Above this tantivy would begin a second segment; memory is taken only as it is needed."""

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from itertools import combinations, islice
 from typing import Any
 
-from indextables.split.index_spec import FAST, JSON, IndexField
-from indextables.split.query import Between, Boolean, Boosted, Everything, Exists, Node, Words
+from indextables.index.query.tree import Between, Boolean, Boosted, Everything, Exists, Node, Words
+from indextables.index.settings import FAST, JSON, IndexField
+from indextables.index.tokens import ID_MARK, bucket, is_id, json_mark, json_word
 from indextables.split.term_patterns import between, starting
-from indextables.split.tokens import ID_MARK, bucket, is_id, json_mark, json_word
 
 LONGEST_TERM = 65_530
 """Bytes of the longest word the index can hold."""

@@ -16,11 +16,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.index.settings import JSON, TEXT, IndexSpec
 from indextables.model.stats import FileStats, StatsCollector
 from indextables.options import Options
 from indextables.split.assemble import skeleton_bytes
 from indextables.split.index_cache import PAGES, SKELETON
-from indextables.split.index_spec import JSON, TEXT, IndexSpec
 from indextables.split.layout import TAIL, Footer, Manifest, finish
 from indextables.split.pages import ROWS_PER_PAGE, map_pages, pages_bytes
 from indextables.split.required import with_values

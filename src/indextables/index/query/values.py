@@ -8,10 +8,12 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from indextables.index.query.tree import Between
+from indextables.index.tokens import address, network
 from indextables.model.calendar import US_PER_DAY, parse_date, parse_instant
 from indextables.model.values import to_float32
-from indextables.split.tokens import address, network
 
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -73,3 +75,43 @@ def _micros(text: str, kind: pa.DataType, time_zone: str) -> int:
         return local
     wall = (_EPOCH + timedelta(microseconds=local)).replace(tzinfo=ZoneInfo(time_zone))
     return (wall - _EPOCH) // timedelta(microseconds=1)
+
+
+def typed_numbers(column: pa.Array) -> pa.Array:
+    """Typed values as the numbers a range compares: days, microseconds, 0 and 1; NaN is no value."""
+    kind = column.type
+    if pa.types.is_floating(kind):
+        wide = pc.add(pc.cast(column, pa.float64()), 0.0)
+        return pc.if_else(pc.is_nan(wide), None, wide)
+    if pa.types.is_timestamp(kind):
+        return pc.cast(pc.cast(column, pa.timestamp("us", kind.tz)), pa.int64())
+    if pa.types.is_date32(kind):
+        return pc.cast(pc.cast(column, pa.int32()), pa.int64())
+    return pc.cast(column, pa.int64())
+
+
+def typed_between(node: Between, column: pa.Array) -> pa.BooleanArray:
+    """Which values of a column lie within the bounds."""
+    numbers = typed_numbers(column)
+    found = pc.is_valid(numbers)
+    for bound, at, beyond in (
+        (node.lower, pc.greater_equal if node.include_lower else pc.greater, False),
+        (node.upper, pc.less_equal if node.include_upper else pc.less, True),
+    ):
+        if bound is None:
+            continue
+        scalar = _bound_scalar(bound, numbers.type)
+        if scalar is None:
+            # A whole number outside 64 bits lies on one side of every value.
+            inside = (bound > 0) == beyond
+            found = pc.and_(found, pa.scalar(inside))
+        else:
+            found = pc.and_(found, pc.fill_null(at(numbers, scalar), False))
+    return found
+
+
+def _bound_scalar(bound: float, kind: pa.DataType) -> pa.Scalar | None:
+    try:
+        return pa.scalar(bound, kind)
+    except (OverflowError, pa.ArrowInvalid):
+        return None

@@ -14,117 +14,28 @@ It drives both the index and the scan of rows, with the same words.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 
 from indextables.errors import QueryError
-from indextables.split.index_spec import (
-    FAST,
-    IP,
-    JSON,
-    STRING,
-    TEXT,
-    IndexField,
-    IndexSpec,
-    is_list_of_text,
+from indextables.index.query.tree import (
+    NOTHING,
+    Between,
+    Boolean,
+    Boosted,
+    Everything,
+    Exists,
+    Node,
+    Query,
+    Words,
 )
-from indextables.split.query_values import address_bounds, number_text, numeric, typed_value
-from indextables.split.tokens import is_id, words_of
+from indextables.index.query.values import address_bounds, number_text, numeric, typed_value
+from indextables.index.settings import FAST, IP, JSON, STRING, IndexField, IndexSpec, is_list_of_text
+from indextables.index.tokens import is_id, words_of
 
 LONGEST_QUERY = 100_000
 DEEPEST_QUERY = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Words:
-    """Words in a row, with at most `slop` others among them; after them a word that begins with `prefix`.
-
-    `whole` is one more word that may stand in the place of the prefix. `path` is a JSON path.
-    """
-
-    column: str
-    words: tuple[str, ...]
-    slop: int = 0
-    prefix: str | None = None
-    whole: str | None = None
-    path: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Between:
-    """A value within bounds; None is open."""
-
-    column: str
-    lower: Any
-    upper: Any
-    include_lower: bool = True
-    include_upper: bool = True
-    path: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Exists:
-    """A value that is not null."""
-
-    column: str
-    path: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Everything:
-    """Every row."""
-
-
-@dataclass(frozen=True, slots=True)
-class Boolean:
-    """All of `must`, none of `must_not`, and one of `should` unless there is a `must`."""
-
-    must: tuple[Node, ...] = ()
-    should: tuple[Node, ...] = ()
-    must_not: tuple[Node, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Boosted:
-    """A part whose score counts more or less."""
-
-    node: Node
-    factor: float
-
-
-Node: TypeAlias = Words | Between | Exists | Everything | Boolean | Boosted
-NOTHING = Boolean()
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A checked query: its text, its tree, and the settings of the columns it looks into."""
-
-    text: str
-    node: Node
-    spec: IndexSpec
-    several: frozenset[str] = frozenset()
-    """Columns that hold several texts per row."""
-    columns: tuple[str, ...] = field(init=False, repr=False, compare=False)
-    """The columns the query looks into, in table order."""
-
-    def __post_init__(self) -> None:
-        named = set(columns_of(self.node))
-        found = tuple(column for column in self.spec.columns if column in named)
-        object.__setattr__(self, "columns", found)
-
-
-def columns_of(node: Node) -> Iterable[str]:
-    """Every column a tree names."""
-    if isinstance(node, (Words, Between, Exists)):
-        yield node.column
-    elif isinstance(node, Boosted):
-        yield from columns_of(node.node)
-    elif isinstance(node, Boolean):
-        for part in (*node.must, *node.should, *node.must_not):
-            yield from columns_of(part)
 
 
 def parse_query(
@@ -361,19 +272,3 @@ def _readings(name: str) -> Iterable[tuple[str, str | None]]:
 def _any(nodes: Iterable[Node]) -> Node:
     parts = tuple(node for node in nodes if node != NOTHING)
     return parts[0] if len(parts) == 1 else Boolean(should=parts)
-
-
-__all__ = [
-    "NOTHING",
-    "TEXT",
-    "Between",
-    "Boolean",
-    "Boosted",
-    "Everything",
-    "Exists",
-    "Node",
-    "Query",
-    "Words",
-    "columns_of",
-    "parse_query",
-]

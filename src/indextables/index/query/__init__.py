@@ -1,0 +1,1 @@
+"""The query language: its syntax, its tree, and how an index answers it."""
