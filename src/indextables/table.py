@@ -155,7 +155,7 @@ class Table:
 
     @property
     def last_scan(self) -> ScanMetrics | None:
-        """How the last scan, count or search came about; it grows while batches are being read."""
+        """How the last files, scan, count or search came about; it grows while batches are being read."""
         return None if self._record is None else self._record.metrics
 
     def history(self, limit: int | None = None) -> pa.Table:
@@ -176,7 +176,8 @@ class Table:
 
     def files(self, where: Any = None, engine: str = "auto") -> pa.Table:
         """The live files that can hold a matching row, one row each, sorted by path."""
-        return self._snapshot.files(where, engine)
+        found, self._record = scan.files(self._snapshot, where, engine)
+        return found
 
     def scan(self, where: Any = None, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
         """The rows, or those for which the filter is true, as a stream of batches."""

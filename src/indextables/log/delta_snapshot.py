@@ -24,7 +24,7 @@ from indextables.log.delta_replay import DeltaColumnarEngine, DeltaReferenceEngi
 from indextables.log.delta_source import DeltaSource
 from indextables.log.delta_times import version_at
 from indextables.log.reading import LogSource, State, load_state, refresh_state
-from indextables.log.replay import LiveFiles, ReplayEngine, choose
+from indextables.log.replay import LiveFiles, ReplayEngine, choose, explain_choice
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import MetadataAction, ProtocolAction
 from indextables.options import Options
@@ -96,7 +96,9 @@ class DeltaSnapshot(Snapshot):
                 )
             )
 
-        return self._sound(ask)
+        found = self._sound(ask)
+        why = explain_choice(self.options, self.num_files_hint, "auto")
+        return replace(found, replay=replace(found.replay, why=why))
 
     def _request(
         self, state: State, where: Node | None, columns: frozenset[str] | None, *, explain: bool

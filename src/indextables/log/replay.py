@@ -168,6 +168,8 @@ class ReplayMetrics:
     """Seconds per stage, by the engine's own names."""
     rows_collected: int = 0
     """Files that reached the caller's process."""
+    rows_on_executors: int = 0
+    """Entries of the log that executors parsed; 0 for an engine in this process."""
 
 
 @dataclass(frozen=True, slots=True)

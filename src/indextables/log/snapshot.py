@@ -8,9 +8,9 @@ asks for whole adds.
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -244,11 +244,13 @@ class Snapshot:
         def replay(state: State) -> LiveFiles:
             return chosen.replay(self._request(state, node, wanted, explain=explain))
 
+        started = time.perf_counter()
         found = self._sound(replay)
+        seconds = found.replay.seconds or {"replay": time.perf_counter() - started}
         if node is not None:
             TALLY.note(self.store.uri, found.metrics)
         why = explain_choice(self.options, self.num_files_hint, engine)
-        return FilePlan(found.files, found.metrics, dataclasses.replace(found.replay, why=why))
+        return FilePlan(found.files, found.metrics, replace(found.replay, why=why, seconds=seconds))
 
     def files(self, where: Any = None, engine: str = "auto") -> pa.Table:
         """The live files, one row each, sorted by path."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from indextables.log.replay import ReplayMetrics
 from indextables.ops.outcomes import Reported
 from indextables.predicate.prune import PruneMetrics
 from indextables.split.search import SearchMetrics
@@ -34,3 +35,5 @@ class ScanMetrics:
     files_read: int = 0
     rows: int = 0
     search: SearchMetrics = field(default_factory=SearchMetrics)
+    replay: ReplayMetrics = field(default_factory=lambda: ReplayMetrics("none"))
+    """Which engine found the files, why that one, and how long its stages took."""

@@ -20,6 +20,8 @@ import pyarrow.compute as pc
 from indextables.errors import OptionError, SchemaError
 from indextables.index.query.syntax import parse_query
 from indextables.index.query.tree import Query
+from indextables.log import scans
+from indextables.log.replay import ReplayMetrics
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
 from indextables.model.fields import find_field
@@ -41,13 +43,15 @@ from indextables.split.search import SCORE, SearchMetrics, count_split, search_s
 class Record:
     """The metrics of a scan while it goes on."""
 
-    def __init__(self, version: int) -> None:
+    def __init__(self, snapshot: Snapshot) -> None:
         self._lock = threading.Lock()
-        self.metrics = ScanMetrics(version, PruneMetrics(0, 0, 0, 0))
+        self._uri = snapshot.store.uri
+        self.metrics = ScanMetrics(snapshot.version, PruneMetrics(0, 0, 0, 0))
 
-    def planned(self, files: PruneMetrics) -> None:
-        """Note how files were chosen."""
-        self.metrics = replace(self.metrics, files=files)
+    def planned(self, files: PruneMetrics, replay: ReplayMetrics) -> None:
+        """Note how files were chosen; this is what a scan logs."""
+        self.metrics = replace(self.metrics, files=files, replay=replay)
+        scans.record(self._uri, self.metrics.version, files, replay)
 
     def read(self, rows: int) -> None:
         """Note a file that was opened, and rows that were returned from it."""
@@ -62,13 +66,21 @@ class Record:
             self.metrics = replace(self.metrics, search=self.metrics.search.plus(search))
 
 
+def files(snapshot: Snapshot, where: Any = None, engine: str = "auto") -> tuple[pa.Table, Record]:
+    """The live files that can hold a matching row, one row each."""
+    record = Record(snapshot)
+    plan = snapshot.plan(where, engine=engine)
+    record.planned(plan.metrics, plan.replay)
+    return plan.files, record
+
+
 def scan(
     snapshot: Snapshot, where: Any = None, columns: Sequence[str] | None = None
 ) -> tuple[pa.RecordBatchReader, Record]:
     """The rows of a version, or those for which a filter is true."""
     node = row_filter(snapshot, where)
     wanted = known_columns(snapshot, columns)
-    record = Record(snapshot.version)
+    record = Record(snapshot)
     adds = _planned(snapshot, node, record)
     pieces = [partial(_scan_split, snapshot, add, node, wanted, record) for add in adds]
     return _reader(_schema(snapshot, wanted), pieces), record
@@ -77,7 +89,7 @@ def scan(
 def count(snapshot: Snapshot, where: Any = None, query: str | None = None) -> tuple[int, Record]:
     """How many rows there are; files whose statistics decide are not opened."""
     node = row_filter(snapshot, where)
-    record = Record(snapshot.version)
+    record = Record(snapshot)
     if query is not None:
         return _count_found(snapshot, node, query, record), record
     if node is None and snapshot.num_records is not None:
@@ -85,7 +97,8 @@ def count(snapshot: Snapshot, where: Any = None, query: str | None = None) -> tu
     require_parquet(snapshot)
     if node is None:
         return sum(_rows_of(snapshot, add) for add in snapshot.adds()), record
-    record.planned(snapshot.plan(node, columns={"path"}).metrics)
+    chosen = snapshot.plan(node, columns={"path"})
+    record.planned(chosen.metrics, chosen.replay)
     plan = plan_delete(snapshot, node)
     total = sum(_rows_of(snapshot, add) for add in plan.whole)
     pieces = [partial(_scan_split, snapshot, add, node, (), record) for add in plan.doubtful]
@@ -112,7 +125,7 @@ def search(
         if SCORE in wanted:
             raise SchemaError(f"the table has a column {SCORE!r} of its own; leave it out of columns")
         schema = schema.append(pa.field(SCORE, pa.float32(), nullable=False))
-    record = Record(snapshot.version)
+    record = Record(snapshot)
     adds = _planned(snapshot, node, record)
     pieces = [
         partial(
@@ -164,10 +177,11 @@ def _planned(snapshot: Snapshot, node: Node | None, record: Record) -> list[AddA
     require_parquet(snapshot)
     if node is None:
         adds = snapshot.adds()
-        record.planned(PruneMetrics(considered=len(adds), kept=len(adds)))
+        every = PruneMetrics(considered=len(adds), kept=len(adds))
+        record.planned(every, ReplayMetrics("reference", why="every file is read, with its whole entry"))
         return adds
     plan = snapshot.plan(node, columns={"path"})
-    record.planned(plan.metrics)
+    record.planned(plan.metrics, plan.replay)
     return snapshot.adds(plan.files.column("path").to_pylist())
 
 

@@ -90,7 +90,7 @@ class _Planner:
         nodes = [from_typed(tree, self.columns.schema) for tree in filters]
         names = {"path", "dv", "size", "modification_time", "partition_values"}
         found = self._replay(all_of(nodes) if nodes else None, names)
-        scans.record(self.snapshot.store.uri, self.snapshot.version, found.metrics, found.replay.engine)
+        scans.record(self.snapshot.store.uri, self.snapshot.version, found.metrics, found.replay)
         files = found.files
         numbers: list[int] = []
         if self.only is not None:

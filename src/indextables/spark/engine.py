@@ -72,11 +72,11 @@ class SparkEngine:
         live = self.live(request)
         planned = time.perf_counter()
         tail, metrics = _tail(request)
-        collected = 0
+        collected = on_cluster = 0
         if live is not None:
             with _ours(request):
                 rows, seen = self._collect(live, request)
-            collected = rows.num_rows
+            collected, on_cluster = rows.num_rows, seen.considered
             metrics = seen.plus(metrics)
             tail = pa.concat_tables([rows, tail.select(rows.column_names)])
         if not isinstance(request, DeltaRequest):
@@ -89,12 +89,8 @@ class SparkEngine:
             bytes_read=_stored_bytes(request),
             seconds=seconds,
             rows_collected=collected,
+            rows_on_executors=on_cluster,
         )
-        logger.info(
-            "%s: %d of %d files of version %d kept, %d collected, in %.2f s",
-            request.store.uri, metrics.kept, metrics.considered, request.segment.version, collected,
-            sum(seconds.values()),
-        )  # fmt: skip
         return LiveFiles(tail, metrics, replayed)
 
     def live(self, request: ReplayRequest) -> Live | None:

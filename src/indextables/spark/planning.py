@@ -55,7 +55,7 @@ class TablePlanner:
 
         snapshot = self.snapshot()
         planned = snapshot.plan(conjunction(filters, snapshot), columns=_COLUMNS, engine=self.engine)
-        scans.record(self.uri, snapshot.version, planned.metrics, planned.replay.engine)
+        scans.record(self.uri, snapshot.version, planned.metrics, planned.replay)
         files = planned.files
         if self.only is not None:
             files = files.filter(_among(files.column("path"), self.only))

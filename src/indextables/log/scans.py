@@ -1,0 +1,82 @@
+"""How the files of a scan were chosen, as a value that is remembered and logged once.
+
+A scan is one question of a user: `files`, `scan`, `count`, `search`, or one
+query of Spark. The newest scans of the process are kept for whoever asks.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from indextables.log.replay import ReplayMetrics
+from indextables.predicate.prune import PruneMetrics
+
+logger = logging.getLogger(__name__)
+
+_KEPT = 1000
+
+_lock = threading.Lock()
+_scans: deque[Scan] = deque(maxlen=_KEPT)
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """The files of one question to one version of a table."""
+
+    table: str
+    version: int
+    considered: int
+    pruned_by_partition: int
+    skipped_by_statistics: int
+    kept: int
+    engine: str
+    """The replay engine: columnar or reference in this process, spark on the cluster."""
+    why: str = ""
+    """Why this engine was chosen."""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    """Seconds per stage, by the engine's own names; summed over threads."""
+    rows_on_executors: int = 0
+    """Entries of the log that executors parsed; 0 when no cluster was asked."""
+
+    def __str__(self) -> str:
+        stages = ", ".join(f"{name} {spent:.3f} s" for name, spent in self.seconds.items())
+        cluster = f", {self.rows_on_executors} parsed on executors" if self.rows_on_executors else ""
+        return (
+            f"{self.table} version {self.version}: {self.kept} of {self.considered} files to read, "
+            f"{self.pruned_by_partition} pruned by partition, "
+            f"{self.skipped_by_statistics} skipped by statistics; engine {self.engine}"
+            f"{f' ({self.why})' if self.why else ''}{cluster}{f'; {stages}' if stages else ''}"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same facts for programs."""
+        return asdict(self)
+
+
+def scan_of(table: str, version: int, files: PruneMetrics, replay: ReplayMetrics) -> Scan:
+    """The facts of a plan as one value."""
+    return Scan(
+        table, version, files.considered, files.pruned_by_partition, files.skipped_by_statistics,
+        files.kept, replay.engine, replay.why, dict(replay.seconds), replay.rows_on_executors,
+    )  # fmt: skip
+
+
+def record(table: str, version: int, files: PruneMetrics, replay: ReplayMetrics) -> Scan:
+    """Remember a scan and log it."""
+    scan = scan_of(table, version, files, replay)
+    with _lock:
+        _scans.append(scan)
+    logger.info("%s", scan)
+    return scan
+
+
+def last_scans(table: str | None = None, limit: int = 10) -> list[Scan]:
+    """The newest scans first, of one table or of all."""
+    with _lock:
+        found = [scan for scan in reversed(_scans) if table is None or scan.table == table]
+    return found[:limit]
