@@ -30,6 +30,7 @@ LAYERS = (
     ("report",),
     ("spark",),
     ("cli",),
+    ("__main__",),
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 

@@ -1,6 +1,7 @@
 """The one tree of errors that IndexTables raises.
 
     Error
+    +-- MissingPackageError    Spark is asked for and what it needs is not installed
     +-- OptionError            an option key or value that is not known
     +-- StorageError           the store said no, or could not be reached
     |   +-- NotFoundError      there is no such object
@@ -54,6 +55,10 @@ class Error(Exception):
 
 def _rebuild(kind: type[Error], message: str, fields: dict[str, Any]) -> Error:
     return kind(message, **fields)
+
+
+class MissingPackageError(Error, ImportError):
+    """Spark is asked for and what it needs is not installed."""
 
 
 class OptionError(Error, ValueError):

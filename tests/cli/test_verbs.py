@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import subprocess
 import sys
 
 import pyarrow as pa
@@ -158,10 +159,10 @@ def test_bench_times_the_usual_questions(run, table):
 
 
 def test_options_reach_the_table(run, table):
-    code, _, err = run("inspect", table, "-o", "checkpoint.intervall=3")
+    code, _, err = run("inspect", table, "-O", "checkpoint.intervall=3")
     assert code == 2
     assert "checkpoint.interval" in err
-    assert run("inspect", table, "-o", "nonsense")[0] == 2
+    assert run("inspect", table, "-O", "nonsense")[0] == 2
 
 
 def test_a_mistake_in_a_statement_ends_with_2_and_shows_where(run):
@@ -210,6 +211,20 @@ def test_help_fits_80_columns_and_names_every_verb(run):
 
 def test_the_version_is_printed(run):
     assert it.__version__ in run("--version")[1]
+
+
+def test_the_package_runs_as_a_module_too():
+    ran = subprocess.run(
+        [sys.executable, "-m", "indextables", "--version"], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.strip() == f"indextables, version {it.__version__}"
+
+
+def test_report_writes_the_file_it_is_given(run, table, tmp_path):
+    page = tmp_path / "page.html"
+    code, out, _ = run("report", table, "-o", page)
+    assert (code, out.strip()) == (0, f"Wrote {page}")
+    assert "<html" in page.read_text()
 
 
 def test_rows_too_wide_for_the_terminal_are_printed_one_fact_per_line(run, table):

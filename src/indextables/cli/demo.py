@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import shutil
+import os
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -15,8 +16,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from indextables.cli.demo_spark import tour_spark
 from indextables.cli.tour import Tour
+from indextables.errors import MissingPackageError
 
 
 def run_demo(rows: int, directory: str | None, spark: bool | None) -> None:
@@ -30,7 +31,11 @@ def run_demo(rows: int, directory: str | None, spark: bool | None) -> None:
         tour = Tour(console, root, rows)
         tour.run()
         if _wants_spark(spark, console):
-            tour_spark(tour)
+            from indextables.cli.demo_spark import tour_spark
+
+            with _errors_into_file() as log:
+                tour_spark(tour)
+            tour.say(f"What Java and Spark had to say meanwhile is in {log}")
         kept = f" The table is in {root}." if directory else ""
         console.print(f"\nDone in {time.perf_counter() - began:.0f} s.{kept}")
 
@@ -56,10 +61,32 @@ def _place(directory: str | None) -> Iterator[Path]:
         yield Path(made) / "events"
 
 
+@contextlib.contextmanager
+def _errors_into_file() -> Iterator[str]:
+    """Send standard error to a file that stays, that of the Java process started meanwhile included."""
+    number, log = tempfile.mkstemp(prefix="indextables-demo-", suffix=".log")
+    sys.stderr.flush()
+    before = os.dup(2)
+    os.dup2(number, 2)
+    os.close(number)
+    try:
+        yield log
+    finally:
+        sys.stderr.flush()
+        os.dup2(before, 2)
+        os.close(before)
+
+
 def _wants_spark(asked: bool | None, console: Console) -> bool:
     if asked is False:
         return False
-    if shutil.which("java") is None:
-        console.print("\nNo Java on the path, so the part with Spark is left out.", style="dim")
+    try:
+        from indextables.spark.java import check_java
+
+        check_java()
+    except MissingPackageError as missing:
+        if asked:
+            raise
+        console.print(f"\nThe part with Spark is left out. {missing.message}", style="dim", markup=False)
         return False
     return True

@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
-import logging
-import os
-import sys
 from typing import Any
 
-from indextables import connect
 from indextables.cli.tour import Tour
+from indextables.spark.session import start_local
 
 
 def tour_spark(tour: Tour) -> None:
     """Open a local session and ask the same table there."""
     tour.title("The same table in Spark")
-    spark, seconds = tour.timed(_session)
+    spark, seconds = tour.timed(lambda: start_local("indextables demo"))
     tour.say(f"A local session took {seconds:.0f} s to start.")
     try:
         _ask(tour, spark)
     finally:
         spark.stop()
-
-
-def _session() -> Any:
-    # The executors must be this Python, with the packages it has.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    logging.getLogger("py4j").setLevel(logging.ERROR)
-    module = importlib.import_module("pyspark.sql")
-    builder = module.SparkSession.builder.master("local[2]").appName("indextables demo")
-    builder = builder.config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
-    builder = builder.config("spark.ui.showConsoleProgress", "false")
-    return connect(builder.config("spark.driver.host", "127.0.0.1").getOrCreate())
 
 
 def _ask(tour: Tour, spark: Any) -> None:

@@ -43,7 +43,7 @@ def verb(function: Callable[..., None]) -> Callable[..., None]:
     @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
     @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
     @click.option(
-        "-o",
+        "-O",
         "--option",
         "pairs",
         multiple=True,

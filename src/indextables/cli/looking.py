@@ -121,7 +121,7 @@ def describe(subject: str, table: str | None, include_all: bool, settings: Setti
 
 @click.command()
 @table_argument
-@click.option("-O", "--output", default="report.html", show_default=True, type=click.Path(dir_okay=False))
+@click.option("-o", "--output", default="report.html", show_default=True, type=click.Path(dir_okay=False))
 @verb
 def report(table: str, output: str, settings: Settings) -> None:
     """Write one HTML page about a table."""

@@ -15,6 +15,7 @@ from indextables.runtime import Runtime
 from indextables.spark import doors, translation
 from indextables.spark.call_options import is_connect, session_layers, session_zone
 from indextables.spark.frames import SparkFrames
+from indextables.spark.java import check_java, will_start_java
 from indextables.spark.packages import package_of
 from indextables.spark.surroundings import runtime_with
 
@@ -43,6 +44,18 @@ def connect(spark: Any) -> Any:
     return spark
 
 
+def start_local(name: str) -> Any:
+    """Start a connected session on this machine, for a program that is not the user's own."""
+    from pyspark.sql import SparkSession
+
+    check_java()
+    # The executors must be this Python, with the packages it has.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master("local[2]").appName(name)
+    builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
+    return connect(builder.config("spark.driver.host", "127.0.0.1").getOrCreate())
+
+
 def _same_interpreter(context: Any) -> None:
     """Let the workers of a session on this machine run the Python that has this package installed."""
     if context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
@@ -60,7 +73,12 @@ def _check_version(version: str) -> None:
 
 
 def configure(builder: Any, cloud: str | None = None) -> Any:
-    """Set the recommended configuration on a builder; `cloud` adds the Hadoop package of that store."""
+    """Set the recommended configuration on a builder; `cloud` adds the Hadoop package of that store.
+
+    Where the builder is going to start Java, a Java that is missing or too old is an error here.
+    """
+    if will_start_java(builder):
+        check_java()
     for key, value in _RECOMMENDED.items():
         builder = builder.config(key, value)
     if cloud is None:

@@ -1,0 +1,7 @@
+"""The command line as a module: `python -m indextables`."""
+
+from __future__ import annotations
+
+from indextables.cli.main import main
+
+main()
