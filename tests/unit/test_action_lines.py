@@ -62,6 +62,8 @@ def test_the_quick_reader_gives_the_actions_that_were_written():
     [
         b'{"cdc":{"path":"a"}}',
         b'{"txn":{"appId":"a","version":1},"commitInfo":{}}',
+        b'{"add":{"path":"a"},"remove":{"path":"b"}}',
+        b'{"add":{"path":"a"},"txn":{"appId":"a","version":1}}',
         b'{"add":{"path":"a"',
         b"[]",
         b'{"add":{}}',

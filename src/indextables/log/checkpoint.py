@@ -10,6 +10,7 @@ older; a shorter list of files is never the answer.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -28,10 +29,12 @@ from indextables.errors import CorruptLogError, NotFoundError, SchemaError
 from indextables.log import checkpoint_parquet
 from indextables.log.add_columns import PATH, Leaf, TableForm, read_leaves_as_actions
 from indextables.log.add_lines import line_array, line_paths, lines_adds
-from indextables.log.checkpoint_json import Document, read_document, read_head
+from indextables.log.binding import check_head
+from indextables.log.checkpoint_json import COUNT, Document, read_document, read_head
 from indextables.log.dialect import NATIVE, Checkpoint
 from indextables.log.leaf_reading import read_leaves
 from indextables.log.replay import CheckpointHead
+from indextables.log.segment import HINT_NAME
 from indextables.model.actions import (
     AddAction,
     MetadataAction,
@@ -43,6 +46,8 @@ from indextables.model.actions import (
 from indextables.model.fields import schema_from_json
 from indextables.runtime import default_parallelism
 from indextables.storage.store import Store
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -94,12 +99,12 @@ class OpenCheckpoint:
             return sum(part.actions for part in self.parts)
         if isinstance(self.content, bytes):
             return checkpoint_parquet.count_rows(self.content, self.name)
-        return None
+        return _stated_count(self.head)
 
     def files(self, workers: int) -> Iterator[tuple[str, Document | bytes, int | None]]:
         """The files that hold adds, in order, as name, content and the number of adds it must hold."""
         if self.parts is None:
-            yield self.name, self.content, None
+            yield self.name, self.content, _stated_count(self.head)
             return
         ahead: deque[Future[bytes]] = deque()
         waiting = iter(self.parts)
@@ -147,7 +152,7 @@ class OpenCheckpoint:
                 yield lines
             if actions is not None and count != actions:
                 raise CorruptLogError(
-                    f"{name} holds {count} adds, its manifest says {actions}. It is damaged.",
+                    f"{name} holds {count} adds, {actions} were written. It is damaged.",
                     file=name,
                 )
             del content, found
@@ -233,9 +238,10 @@ class NativeCheckpointReader:
         if checkpoint.format == "json" and file.size > _READ_WHOLE:
             head = read_head(store.get_range(_path(file.name), 0, _HEAD_BYTES), file.name)
             if head is not None:
-                return decode_head(head, checkpoint.version, file.name, checkpoint.num_files)
+                counted = _agreed_count(_stated_count(head), checkpoint)
+                return decode_head(head, checkpoint.version, file.name, counted)
         opened = open_checkpoint(store, checkpoint)
-        counted = checkpoint.num_files if opened.num_files is None else opened.num_files
+        counted = _agreed_count(opened.num_files, checkpoint)
         return decode_head(opened.head, checkpoint.version, file.name, counted)
 
     def adds(
@@ -272,12 +278,28 @@ def decode_head(
         raise CorruptLogError(
             f"{name} has no metaData. The checkpoint is damaged.", file=name, version=version
         )
+    check_head(head, metadata, name, version)
     parts = tuple(part.path for part in _parts(head, name) or ())
     return CheckpointHead(
         version, protocol, metadata,
         tuple(skip for skip in skips if skip), tuple(txn for txn in txns if txn),
         num_files, len(parts) or 1, parts,
     )  # fmt: skip
+
+
+def _stated_count(head: Mapping[str, Any]) -> int | None:
+    found = head.get(COUNT)
+    return found if isinstance(found, int) else None
+
+
+def _agreed_count(own: int | None, checkpoint: Checkpoint) -> int | None:
+    """How many adds a checkpoint holds: what it says itself counts more than what the hint says."""
+    if own is not None and checkpoint.num_files not in (None, own):
+        logger.warning(
+            "%s holds %d adds and %s says %d; the checkpoint decides",
+            checkpoint.files[0].name, own, HINT_NAME, checkpoint.num_files,
+        )  # fmt: skip
+    return checkpoint.num_files if own is None else own
 
 
 def _action(key: str, body: Any, kind: type[T]) -> T | None:

@@ -22,6 +22,8 @@ OPENING = b'"add":[\n'
 CLOSING = b"]}\n"
 ORDER = "path"
 """What `order` says in the head of a document whose adds are sorted, which other writers need not know."""
+COUNT = "numFiles"
+"""Under this key the head of a document says how many adds follow."""
 PART_OPENING = b"{" + OPENING
 _HEAD_BYTES = 64 << 10
 

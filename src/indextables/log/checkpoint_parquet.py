@@ -60,7 +60,7 @@ def read_leaves(
     file = _open(data, name)
     if actions is not None and file.metadata.num_rows != actions:
         raise CorruptLogError(
-            f"{name} holds {file.metadata.num_rows} adds, its manifest says {actions}. It is damaged.",
+            f"{name} holds {file.metadata.num_rows} adds, {actions} were written. It is damaged.",
             file=name,
         )
     present = set(file.schema_arrow.names)

@@ -25,7 +25,7 @@ from indextables.errors import CorruptLogError, NotFoundError
 from indextables.log.add_columns import TableForm
 from indextables.log.add_lines import line_paths
 from indextables.log.checkpoint import NativeCheckpointReader, Part, open_checkpoint
-from indextables.log.checkpoint_json import ORDER
+from indextables.log.checkpoint_json import COUNT, ORDER
 from indextables.log.checkpoint_parts import JsonParts, ParquetParts, Parts
 from indextables.log.dialect import NATIVE, Checkpoint, Hint, LogFile
 from indextables.log.live_lines import live_lines
@@ -83,6 +83,8 @@ def _head(snapshot: Snapshot, options: Options, now_ms: int) -> dict[str, Any]:
     skips = [item for item in snapshot.skips.values() if (item.retry_after or math.inf) > now_ms]
     txns = [item for item in snapshot.txns.values() if now_ms - (item.last_updated or now_ms) <= kept_ms]
     return {
+        "version": snapshot.version,
+        "tableId": snapshot.table_id,
         "protocol": _wire(snapshot.protocol),
         "metaData": _wire(snapshot.metadata),
         "mergeskip": [_wire(skip) for skip in skips],
@@ -123,10 +125,10 @@ def _publish(snapshot: Snapshot, form: str, head: Mapping[str, Any], parts: Part
             path = NATIVE.part_name(version, name, at, total, form)
             entries.append(Part(path, file.sha256, file.actions, file.size_bytes))
             store.put_file(_path(path), str(file.path))
-        listed = {"manifest": 1, "version": version, **head, "parts": msgspec.to_builtins(entries)}
+        listed = {"manifest": 1, **head, "parts": msgspec.to_builtins(entries)}
         data = parts.manifest(listed)
     else:
-        data = parts.single(head)
+        data = parts.single({**head, COUNT: parts.actions})
     name = NATIVE.checkpoint_name(version, form)
     if not store.put_if_absent(_path(name), data):
         # Another writer was first: his is as good as ours, unless it is damaged.

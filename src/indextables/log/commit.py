@@ -149,6 +149,8 @@ def _finish(
         user_metadata=without_secrets(plan.user_metadata),
         engine_info=ENGINE,
         commit_id=commit_id,
+        table_id=base.table_id,
+        version=base.version + 1,
     )
     return (*actions, *txn, info)
 

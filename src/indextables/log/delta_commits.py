@@ -88,6 +88,7 @@ class DeltaAdd(AddAction):
     min_values = max_values = num_records = None
     footer_start_offset = footer_end_offset = hotcache_start_offset = hotcache_length = None
     has_footer_offsets = False
+    footer_crc = None
     time_range_start = time_range_end = split_tags = delete_opstamp = num_merge_ops = None
     doc_mapping_json = uncompressed_size_bytes = None
 

@@ -17,6 +17,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from indextables.errors import CorruptLogError
+from indextables.log.binding import check_version
 from indextables.model.actions import Action, AddAction, CommitInfo, RemoveAction, decode_line, encode_action
 from indextables.model.lines import decode_many
 from indextables.storage.envelope import unpack
@@ -148,6 +149,8 @@ _PART = re.compile(
     r"([0-9]{20})\.checkpoint\.([0-9A-Za-z-]+)\.([0-9]{5,})of([0-9]{5,})\.(json|parquet)", re.ASCII
 )
 _LINE = re.compile(rb"[^\n]+")
+_LAST_VERSION = f"{(1 << 63) - 1:020d}"
+"""Versions are 64-bit numbers; a larger one in a name is a stranger's."""
 
 
 class NativeDialect:
@@ -171,6 +174,8 @@ class NativeDialect:
     def parse_name(self, name: str, meta: ObjectMeta) -> LogFile | None:
         """Read a name of the log directory; None when it is not a log file."""
         size, modified_ms, etag = meta.size, meta.modified_ms, meta.etag
+        if name[:20].isdigit() and name[:20] > _LAST_VERSION:
+            return None
         if _COMMIT.fullmatch(name):
             return LogFile(name, int(name[:20]), "commit", size, modified_ms, etag)
         found = _CHECKPOINT.fullmatch(name)
@@ -189,7 +194,9 @@ class NativeDialect:
         text = unpack(data, name=name)
         actions = decode_many(text, name=name, version=version)
         if actions or text.removeprefix(_BYTE_ORDER_MARK).strip():
-            return decode_lines(text, name=name, version=version) if actions is None else actions
+            found = decode_lines(text, name=name, version=version) if actions is None else actions
+            check_version(found, name, version)
+            return found
         raise CorruptLogError(
             f"{name} (version {version}) holds no action: its content was lost. "
             "Restore the file from a backup, or rebuild the log with REPAIR.",
@@ -202,6 +209,7 @@ class NativeDialect:
         if not last.startswith(b'{"commitInfo"'):
             return None
         found = decode_lines(last, name=name, version=int(name[:20]))
+        check_version(found, name, int(name[:20]))
         return found[0] if found and isinstance(found[0], CommitInfo) else None
 
     def encode_commit(self, actions: Iterable[Action]) -> bytes:

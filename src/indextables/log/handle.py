@@ -20,6 +20,7 @@ from indextables.errors import (
     OptionError,
     VersionNotFoundError,
 )
+from indextables.log.binding import check_tables
 from indextables.log.caching import NEWS, LogCaches, remembered
 from indextables.log.dialect import NATIVE, LogFile
 from indextables.log.history import Moment, Timeline, history_table, version_at
@@ -118,7 +119,9 @@ class LogHandle:
         snapshot = self.snapshot()
         known = {file.version: file for file in snapshot.segment.commits}
         file = known.get(version) or self._file(version)
-        return list(self._source.read_commit(file))
+        actions = self._source.read_commit(file)
+        check_tables([(version, actions)], snapshot.table_id, self.uri)
+        return list(actions)
 
     def versions(self) -> list[int]:
         """The versions whose files are there, ascending."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from indextables.errors import OptionError, VersionNotFoundError
+from indextables.log.binding import foreign
 from indextables.log.dialect import NATIVE, LogFile
 from indextables.log.reading import LogSource
 from indextables.model.actions import CommitInfo
@@ -33,12 +34,22 @@ class Timeline:
     files: Sequence[LogFile]
     """Commit files, ascending and contiguous."""
     _infos: dict[int, CommitInfo | None] = field(default_factory=dict)
+    _table_id: str | None = None
 
     def info(self, at: int) -> CommitInfo | None:
         """The commitInfo of the file at an index."""
         if at not in self._infos:
-            self._infos[at] = read_info(self.source, self.files[at])
+            self._infos[at] = self._bound(read_info(self.source, self.files[at]), at)
         return self._infos[at]
+
+    def _bound(self, info: CommitInfo | None, at: int) -> CommitInfo | None:
+        """The info, if it names the table that the others name."""
+        found = None if info is None else info.table_id
+        if found is not None:
+            self._table_id = self._table_id or found
+            if found != self._table_id:
+                raise foreign(self.files[at].version, found, self._table_id, self.source.store.uri)
+        return info
 
     def time_ms(self, at: int) -> int:
         """The time of the version at an index."""

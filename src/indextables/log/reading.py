@@ -22,6 +22,7 @@ from indextables.errors import (
     NotFoundError,
     VersionNotFoundError,
 )
+from indextables.log.binding import check_one_table, check_tables
 from indextables.log.dialect import Dialect, Hint, LogFile
 from indextables.log.replay import CheckpointHead, CheckpointReader, ReplayEngine, Tail, reduce_tail
 from indextables.log.segment import (
@@ -29,6 +30,7 @@ from indextables.log.segment import (
     Segment,
     fill_gaps,
     find_segment,
+    gaps,
     list_log,
     ranges,
     read_hint,
@@ -45,6 +47,7 @@ VersionCache = TtlCache[tuple[object, ...], tuple[Action, ...]]
 _CACHED_ACTIONS = 1000
 _MOST_RELOADS = 5
 _TAIL_KEYS = 20_000
+_WITNESS_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,7 @@ def load_state(source: LogSource, version: int | None = None, rejected: Collecti
         try:
             start = Tail(-1 if segment.checkpoint is None else segment.checkpoint.version)
             tail = reduce_tail(source.read_commits(segment.commits), dialect, start)
+            strange = _strange(source, segment, head, tail)
         except NotFoundError:
             # Cleanup took a version between the listing and the read; a newer checkpoint covers it.
             vanished += 1
@@ -144,7 +148,48 @@ def load_state(source: LogSource, version: int | None = None, rejected: Collecti
                 raise
             hint = read_hint(store, dialect)
             continue
-        return State(segment, head, tail)
+        if strange is None:
+            return State(segment, head, tail)
+        if segment.checkpoint is None:
+            raise strange
+        # Either may be the foreign one: without the checkpoint it shows.
+        logger.warning("%s; falling back to what is older", strange)
+        damaged[segment.checkpoint.identity] = strange
+
+
+def _strange(
+    source: LogSource, segment: Segment, head: CheckpointHead | None, tail: Tail
+) -> CorruptLogError | None:
+    """What is wrong when the files of a version belong to several tables; None when they are one table's."""
+    if source.dialect.name != "native":
+        return None
+    try:
+        check_one_table(tail.table_ids, None if head is None else head.metadata, source.store.uri)
+        _confirm(source, segment, head, tail)
+    except CorruptLogError as bad:
+        return bad
+    return None
+
+
+def _confirm(source: LogSource, segment: Segment, head: CheckpointHead | None, tail: Tail) -> None:
+    """Look at one more commit where a single file, bound to nothing but itself, makes the whole version."""
+    metadata = tail.metadata if head is None else head.metadata
+    if metadata is None:
+        return
+    if segment.checkpoint is None:
+        witness = segment.successor if segment.version == 0 else None
+    elif segment.commits or segment.checkpoint.checksum is not None:
+        witness = None
+    else:
+        witness = segment.head or segment.successor
+    if witness is None or witness.size > _WITNESS_BYTES:
+        return
+    try:
+        actions = source.read_commit(witness)
+    except CorruptLogError:
+        # This version does not need it, so its damage is somebody else's.
+        return
+    check_tables([(witness.version, actions)], metadata.id, source.store.uri)
 
 
 def _compare(hint: Hint | None, segment: Segment, uri: str) -> None:
@@ -171,7 +216,7 @@ def refresh_state(source: LogSource, state: State) -> State:
     latest = max(commits)
     if latest == old.version:
         return state
-    missing = [number for number in range(old.version + 1, latest) if number not in commits]
+    missing = gaps(commits, old.version + 1, latest)
     filled = fill_gaps(store, dialect, listing, missing)
     touched = len(state.tail.adds) + len(state.tail.removed)
     base = -1 if old.checkpoint is None else old.checkpoint.version
@@ -183,7 +228,10 @@ def refresh_state(source: LogSource, state: State) -> State:
     except NotFoundError:
         return load_state(source)
     segment = Segment(latest, old.checkpoint, (*old.commits, *fresh), fresh[-1], newest)
-    return State(segment, state.head, reduce_tail(read, dialect, state.tail), state.memo)
+    tail = reduce_tail(read, dialect, state.tail)
+    if _strange(source, segment, state.head, tail) is not None:
+        return load_state(source)
+    return State(segment, state.head, tail, state.memo)
 
 
 def advance_state(state: State, dialect: Dialect, file: LogFile, actions: Sequence[Action]) -> State:

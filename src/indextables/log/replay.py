@@ -53,6 +53,8 @@ class Tail:
     txns: Mapping[str, TxnAction] = field(default_factory=dict)
     info: CommitInfo | None = None
     """commitInfo of `version` itself."""
+    table_ids: Mapping[str, int] = field(default_factory=dict)
+    """The table ids the commits name, each with the first version that does."""
 
     def touches(self) -> frozenset[Key]:
         """Every key whose entry in the checkpoint no longer counts."""
@@ -71,6 +73,7 @@ def reduce_tail(
     metadata = start.metadata if start else None
     version = start.version if start else -1
     info = start.info if start else None
+    ids: dict[str, int] = dict(start.table_ids) if start else {}
     for number, actions in commits:
         version, info = number, None
         for action in actions:
@@ -87,13 +90,16 @@ def reduce_tail(
                     protocol = action
                 case MetadataAction():
                     metadata = action
+                    ids.setdefault(action.id, number)
                 case SkipAction():
                     skips[action.path] = action
                 case TxnAction():
                     txns[action.app_id] = action
                 case CommitInfo():
                     info = action
-    return Tail(version, adds, removed, protocol, metadata, skips, txns, info)
+                    if action.table_id is not None:
+                        ids.setdefault(action.table_id, number)
+    return Tail(version, adds, removed, protocol, metadata, skips, txns, info, ids)
 
 
 @dataclass(frozen=True, slots=True)

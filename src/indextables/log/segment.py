@@ -11,13 +11,14 @@ import logging
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from indextables.errors import (
     CorruptLogError,
     MissingVersionError,
     NotATableError,
     NotFoundError,
+    StorageError,
     VersionNotFoundError,
 )
 from indextables.log.dialect import Checkpoint, Dialect, Hint, LogFile
@@ -56,13 +57,20 @@ class Segment:
     """The commit file of `version` itself; None where only its checkpoint is left."""
     newest_checkpoint: int = -1
     """The highest version the listing shows a checkpoint for, damaged ones left out; -1 is none."""
+    successor: LogFile | None = None
+    """The commit file of the version after it, where the listing shows one."""
 
 
 def read_hint(store: Store, dialect: Dialect) -> Hint | None:
     """Read `_last_checkpoint`; None when it is missing or makes no sense."""
+    path = f"{dialect.log_dir}/{HINT_NAME}"
     try:
-        data = store.get(f"{dialect.log_dir}/{HINT_NAME}")
+        data = store.get(path)
     except NotFoundError:
+        return None
+    except StorageError as bad:
+        # It only saves work, and the listing that follows fails by itself where the store does.
+        logger.warning("%s/%s cannot be read and is left aside: %s", store.uri, path, bad)
         return None
     return dialect.decode_hint(data)
 
@@ -88,7 +96,8 @@ def list_log(store: Store, dialect: Dialect, start: int | None = None) -> Listin
 def _warn_of_strangers(directory: str, first: str, count: int) -> None:
     """Say it once: a handle lists the same directory again and again."""
     logger.warning(
-        "%s: %d file(s) such as %s are no versions (the number has not 20 digits) and are ignored",
+        "%s: %d file(s) such as %s are no versions (the number has not 20 digits, or is beyond 64 bits) "
+        "and are ignored",
         directory, count, first,
     )  # fmt: skip
 
@@ -117,16 +126,29 @@ def find_segment(
     return _whole(store, list_log(store, dialect), dialect, version, hint=hint, rejected=rejected)
 
 
-def fill_gaps(store: Store, dialect: Dialect, listing: Listing, missing: Sequence[int]) -> Listing | None:
+def gaps(present: Collection[int], first: int, last: int) -> list[range]:
+    """The runs of versions from `first` to `last` that are not among the present ones.
+
+    As ranges: one stray name may leave a gap of more versions than memory holds.
+    """
+    found = []
+    for number in sorted({*(item for item in present if first <= item <= last), last + 1}):
+        if number > first:
+            found.append(range(first, number))
+        first = number + 1
+    return found
+
+
+def fill_gaps(store: Store, dialect: Dialect, listing: Listing, missing: Sequence[range]) -> Listing | None:
     """Look for commits a listing lacks, one by one; None when one of them is really gone.
 
     Reading a local directory is no atomic act: a file made meanwhile may be passed over although a
     later one is seen.
     """
-    if len(missing) > _MOST_GAPS:
+    if sum(map(len, missing)) > _MOST_GAPS:
         return None
     found = []
-    for version in missing:
+    for version in chain.from_iterable(missing):
         name = dialect.commit_name(version)
         try:
             meta = store.head(f"{dialect.log_dir}/{name}")
@@ -161,14 +183,14 @@ def segment_of(
     below = [item for item in sound if item.version <= wanted]
     checkpoint = with_hint(below[0], hint) if below else None
     first = 0 if checkpoint is None else checkpoint.version + 1
-    missing = [number for number in range(first, wanted + 1) if number not in commits]
+    missing = gaps(commits, first, wanted)
     if missing:
         raise _missing(
             missing, wanted, listing, dialect, uri, explicit=version is not None, rejected=rejected
         )
     chosen = tuple(commits[number] for number in range(first, wanted + 1))
     newest = sound[0].version if sound else -1
-    return Segment(wanted, checkpoint, chosen, commits.get(wanted), newest)
+    return Segment(wanted, checkpoint, chosen, commits.get(wanted), newest, commits.get(wanted + 1))
 
 
 def reconstructible(listing: Listing, dialect: Dialect) -> list[int]:
@@ -188,6 +210,11 @@ def ranges(numbers: Iterable[int]) -> str:
     items = sorted(numbers)
     cuts = [0, *(at + 1 for at, (low, high) in enumerate(pairwise(items)) if high != low + 1), len(items)]
     runs = [items[low:high] for low, high in pairwise(cuts) if low < high]
+    return spans(runs)
+
+
+def spans(runs: Iterable[Sequence[int]]) -> str:
+    """Runs of numbers as text: `0-4, 7`."""
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
@@ -234,7 +261,7 @@ def _no_such_version(wanted: int, listing: Listing, dialect: Dialect, uri: str) 
 
 
 def _missing(
-    missing: list[int],
+    missing: list[range],
     wanted: int,
     listing: Listing,
     dialect: Dialect,
@@ -245,12 +272,12 @@ def _missing(
 ) -> VersionNotFoundError | CorruptLogError:
     available = reconstructible(listing, dialect)
     oldest = min(listing.commits, default=wanted)
-    if explicit and not rejected and (wanted < oldest or all(number < oldest for number in missing)):
+    if explicit and not rejected and (wanted < oldest or missing[-1][-1] < oldest):
         return _no_such_version(wanted, listing, dialect, uri)
     lost = " Its newer checkpoints are damaged." if rejected else ""
     return MissingVersionError(
-        f"{uri}: version {ranges(missing)} is missing from {dialect.log_dir}, so version {wanted} cannot be "
+        f"{uri}: version {spans(missing)} is missing from {dialect.log_dir}, so version {wanted} cannot be "
         f"rebuilt.{lost} Restore the file(s), or rebuild the log with REPAIR; "
         f"versions that can still be read: {ranges(available) or 'none'}.",
-        version=missing[0], missing=missing, available=available, uri=uri,
+        version=missing[0][0], missing=missing, available=available, uri=uri,
     )  # fmt: skip

@@ -156,8 +156,13 @@ class Snapshot:
 
     @property
     def table_id(self) -> str:
-        """The id the table got when it was created."""
+        """The id of the table's log: given when the table was created, and anew when it was repaired."""
         return self.metadata.id
+
+    @property
+    def split_table_id(self) -> str:
+        """The table id that the footers of the splits carry; a repair leaves it as it is."""
+        return self.metadata.split_table_id or self.metadata.id
 
     @property
     def schema(self) -> pa.Schema:

@@ -113,6 +113,7 @@ class MetadataAction:
     """The schema, partitioning and properties of the table."""
 
     id: str = _wire(_text)
+    """Of this log: a repaired one gets another."""
     name: str | None = _wire(_text, None)
     description: str | None = _wire(_text, None)
     format: Mapping[str, Any] = _wire(_map, _native_format)
@@ -120,6 +121,8 @@ class MetadataAction:
     partition_columns: tuple[str, ...] = _wire(_names, ())
     configuration: Mapping[str, str | None] = _wire(_strings, dict)
     created_time: int | None = _wire(_whole, None)
+    split_table_id: str | None = _wire(_text, None)
+    """The table id in the footers of the splits, where a repair gave the log an id of its own."""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -142,6 +145,8 @@ class AddAction:
     hotcache_start_offset: int | None = _wire(_whole, None)
     hotcache_length: int | None = _wire(_whole, None)
     has_footer_offsets: bool = _wire(_flag, False)
+    footer_crc: str | None = _wire(_text, None)
+    """The checksum in the split's footer, which covers everything else: it tells one split from another."""
     time_range_start: str | None = _wire(_scalar_text, None)
     time_range_end: str | None = _wire(_scalar_text, None)
     split_tags: tuple[str, ...] | None = _wire(_names, None)
@@ -202,6 +207,8 @@ class CommitInfo:
     user_metadata: str | None = _wire(_text, None)
     engine_info: str | None = _wire(_text, None)
     commit_id: str | None = _wire(_text, None)
+    table_id: str | None = _wire(_text, None)
+    version: int | None = _wire(_whole, None)
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -275,6 +282,8 @@ def action_from_wire(key: str, body: Any) -> Action | None:
     if kind is None:
         return None
     if not isinstance(body, dict):
+        if kind is CommitInfo:
+            return CommitInfo()
         raise CorruptLogError(f"a {key!r} action holds {type(body).__name__}, not an object", action=key)
     known = _BY_WIRE[kind]
     values: dict[str, Any] = {}
@@ -286,7 +295,10 @@ def action_from_wire(key: str, body: Any) -> Action | None:
         elif value is not None:
             try:
                 values[item.attribute] = item.read(value)
-            except (TypeError, ValueError) as bad:
+            except (TypeError, ValueError, OverflowError) as bad:
+                if kind is CommitInfo:
+                    # Never needed for replay: what another writer put there must not cost the table.
+                    continue
                 raise CorruptLogError(f"field {name!r} of a {key!r} action: {bad}", action=key) from bad
     missing = [
         f.wire for f in _FIELDS[kind] if f.default is dataclasses.MISSING and f.attribute not in values

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import msgspec
+from msgspec.structs import astuple
 
 from indextables.errors import CorruptLogError
 from indextables.model.actions import KINDS, Action, AddAction, RemoveAction, action_from_wire
@@ -52,13 +53,15 @@ def _actions(lines: list[Any], name: str, version: int) -> list[Action] | None:
     unset, path_of, add, remove = msgspec.UNSET, _KEYED.decode, _UNREAD_ADD, _UNREAD_REMOVE
     actions: list[Action] = []
     for number, line in enumerate(lines, start=1):
+        if astuple(line).count(unset) != len(_OTHERS) + 1:
+            return None
         if line.add is not unset:
             actions.append(add(path_of(line.add).path, (line.add, name, version, number)))
         elif line.remove is not unset:
             actions.append(remove(path_of(line.remove).path, (line.remove, name, version, number)))
         else:
             found = [key for key in _OTHERS if getattr(line, key) is not unset]
-            body = msgspec.json.decode(getattr(line, found[0])) if len(found) == 1 else None
+            body = msgspec.json.decode(getattr(line, found[0]))
             action = None if body is None else action_from_wire(found[0], body)
             if action is None:
                 return None

@@ -263,15 +263,18 @@ def spark_field(field: pa.Field, prefix: str = "") -> pa.Field:
 
 
 def refuse_twins(names: list[str], prefix: str = "") -> None:
-    """Refuse names that are equal but for case: Spark could not tell the columns apart."""
+    """Refuse names that are equal, if only but for case: Spark could not tell the columns apart."""
     seen: dict[str, str] = {}
     for name in names:
-        other = seen.setdefault(name.lower(), name)
-        if other is not name:
-            raise SchemaError(
-                f"columns {prefix + other!r} and {prefix + name!r} differ in case only; rename one",
-                column=name,
+        other = seen.get(name.lower())
+        if other is not None:
+            twins = (
+                f"two columns are named {prefix + name!r}"
+                if other == name
+                else f"columns {prefix + other!r} and {prefix + name!r} differ in case only"
             )
+            raise SchemaError(f"{twins}; rename one", column=name)
+        seen[name.lower()] = name
 
 
 def _pack_metadata(metadata: Mapping[str, Any]) -> dict[bytes, bytes]:

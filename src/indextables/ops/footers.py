@@ -66,6 +66,7 @@ def rebuild_add(store: Store | StoreSpec, path: str) -> Rebuilt | str:
         hotcache_start_offset=manifest.offset,
         hotcache_length=manifest.length,
         has_footer_offsets=True,
+        footer_crc=footer.crc,
     )
     return Rebuilt(add, schema, manifest.table_id, manifest.fields, manifest.replaces)
 

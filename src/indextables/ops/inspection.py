@@ -89,7 +89,7 @@ def inspect_split(store: Store | StoreSpec, sizes: Mapping[str, int], add: AddAc
         return Finding(add.path, rows=f"it has {size} bytes and the log says {add.size}")
     source = Source.of(root, add.path)
     try:
-        manifest = read_footer(source, SplitRef(add.path, size)).manifest
+        manifest = read_footer(source, SplitRef(add.path, size, footer_crc=add.footer_crc)).manifest
         if add.num_records is not None and manifest.rows != add.num_records:
             return Finding(add.path, rows=f"it has {manifest.rows} rows and the log says {add.num_records}")
         return Finding(add.path, index=index_damage(source, manifest))

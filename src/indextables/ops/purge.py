@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from indextables.errors import OptionError, StorageError
+from indextables.log.binding import check_tables
 from indextables.log.dialect import NATIVE, LogFile
 from indextables.log.protocol import check_writable
 from indextables.log.retention import find_cleanup
@@ -147,7 +148,9 @@ def needed_paths(log: TransactionLog, leaving_out: Collection[LogFile] = ()) -> 
 
 def _added(log: TransactionLog, commits: Sequence[LogFile]) -> Iterable[str]:
     for start in range(0, len(commits), _AT_ONCE):
-        for _, actions in log.source.read_commits(commits[start : start + _AT_ONCE]):
+        read = log.source.read_commits(commits[start : start + _AT_ONCE])
+        check_tables(read, log.snapshot().table_id, log.uri)
+        for _, actions in read:
             yield from (action.path for action in actions if isinstance(action, AddAction))
 
 

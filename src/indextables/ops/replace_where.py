@@ -132,7 +132,7 @@ class TakenOut:
             partition_columns=base.partition_columns,
             spec=settings_of(base),
             options=base.settings,
-            table_id=base.table_id,
+            table_id=base.split_table_id,
             now_ms=self.log.runtime.clock.now_ms(),
             data_change=True,
             drop=self.node,

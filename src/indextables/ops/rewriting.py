@@ -61,7 +61,7 @@ class RewriteSetting:
             partition_columns=snapshot.partition_columns,
             spec=spec,
             options=log.options,
-            table_id=snapshot.table_id,
+            table_id=snapshot.split_table_id,
             now_ms=log.runtime.clock.now_ms(),
             data_change=drop is not None,
             drop=drop,

@@ -253,7 +253,7 @@ def _save_new(
         discard(log.store, adds)
         raise
     created = log.snapshot(max_staleness_s=0)
-    if created.table_id != plan.table_id and order.mode in ("error", "ignore"):
+    if created.split_table_id != plan.table_id and order.mode in ("error", "ignore"):
         discard(log.store, adds)
         if order.mode == "ignore":
             return None
@@ -270,7 +270,7 @@ def _plan_existing(frame: Any, snapshot: Snapshot, settings: Settings, order: _O
     if order.overwrite_schema:
         partitions = check_partition_columns(schema, snapshot.partition_columns if given is None else given)
         spec = from_options(settings.options(), schema)
-        return WritePlan(schema, tuple(partitions), spec, snapshot.table_id, schema)
+        return WritePlan(schema, tuple(partitions), spec, snapshot.split_table_id, schema)
     if given is not None and given != snapshot.partition_columns:
         raise SchemaError(
             f"{snapshot.store.uri} is partitioned by {', '.join(snapshot.partition_columns) or 'nothing'}, "

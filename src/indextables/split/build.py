@@ -194,6 +194,7 @@ class _Build:
             hotcache_start_offset=manifest.offset,
             hotcache_length=manifest.length,
             has_footer_offsets=True,
+            footer_crc=done.footer.crc,
             uncompressed_size_bytes=done.uncompressed_bytes,
         )
 

@@ -244,7 +244,9 @@ def _fetch(source: Source, ref: SplitRef) -> tuple[Manifest, memoryview]:
     if ref.size is not None and ref.index_offset is not None and ref.index_length is not None:
         data = source.read_one(ref.index_offset, ref.size - ref.index_offset)
         with contextlib.suppress(SplitError):
-            manifest = parse_footer(bytes(data[ref.index_length :]), ref.size, source.name).manifest
+            manifest = parse_footer(
+                bytes(data[ref.index_length :]), ref.size, source.name, ref.footer_crc
+            ).manifest
             if (manifest.offset, manifest.length) == (ref.index_offset, ref.index_length):
                 return manifest, data[: ref.index_length]
     manifest = read_footer(source, ref).manifest

@@ -75,6 +75,8 @@ class SplitRef:
     index_length: int | None = None
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
     num_records: int | None = None
+    footer_crc: str | None = None
+    """What the log says the footer's checksum is; None is not checked."""
 
     @classmethod
     def of(cls, add: AddAction) -> SplitRef:
@@ -86,6 +88,7 @@ class SplitRef:
             add.hotcache_length,
             add.partition_values,
             add.num_records,
+            add.footer_crc,
         )
 
 
@@ -98,6 +101,12 @@ class Footer:
     body: bytes
     manifest: Manifest
 
+    @property
+    def crc(self) -> str:
+        """The checksum it carries, as the add of the split names it."""
+        found = _stored_crc(self.body)
+        return "" if found is None else found[0].decode("ascii", "replace")
+
 
 def read_footer(source: Source, ref: SplitRef) -> Footer:
     """Read and check the footer of a split."""
@@ -109,7 +118,7 @@ def read_footer(source: Source, ref: SplitRef) -> Footer:
         data = bytes(source.read_one(start, size - start))
     else:
         data = b""
-    return parse_footer(_whole_footer(source, size, data), size, source.name)
+    return parse_footer(_whole_footer(source, size, data), size, source.name, ref.footer_crc)
 
 
 def _whole_footer(source: Source, size: int, data: bytes) -> bytes:
@@ -123,8 +132,11 @@ def _whole_footer(source: Source, size: int, data: bytes) -> bytes:
     return bytes(source.read_one(size - TAIL - length, length + TAIL))
 
 
-def parse_footer(data: bytes, size: int, name: str) -> Footer:
-    """Check the bytes of a footer with its tail, and read the manifest out of it."""
+def parse_footer(data: bytes, size: int, name: str, expected: str | None = None) -> Footer:
+    """Check the bytes of a footer with its tail, and read the manifest out of it.
+
+    `expected` is the checksum that the log names.
+    """
     body = data[:-TAIL]
     start = size - len(data)
     if data[-TAIL:] != packing.pack("<I", len(body)) + MAGIC:
@@ -141,6 +153,13 @@ def parse_footer(data: bytes, size: int, name: str) -> Footer:
     stored, at = given
     if b"%08x" % crc32(body[:at] + _BLANK_CRC + body[at + len(stored) :]) != stored:
         raise damaged_footer(name, "its checksum does not match")
+    if expected is not None and stored != expected.encode():
+        raise DamagedSplitError(
+            f"{name} is not the split that was written under this name: its footer has the checksum "
+            f"{stored.decode('ascii', 'replace')}, the log says {expected}. Another file was put in its "
+            "place; bring back the right one, or restore a version of the table without this file.",
+            path=name,
+        )
     try:
         found = dict(_pairs(decode(body)[0]))
         manifest = decode_manifest(found[INDEX_KEY], name)

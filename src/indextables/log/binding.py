@@ -1,0 +1,84 @@
+"""Binding: log files say which table and version they belong to, and whoever reads them checks it.
+
+A commit's `commitInfo` carries `tableId` and `version`; version 0, which has no
+commitInfo, is bound by the id in its `metaData`, and a checkpoint by `version`
+and `tableId` beside its own metaData. A file that was copied over another one,
+from another version or another table, is then damage with a name instead of
+other rows. What a foreign writer left out is not checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from indextables.errors import CorruptLogError
+from indextables.model.actions import Action, CommitInfo, MetadataAction
+
+
+def check_version(actions: Sequence[Action], name: str, version: int) -> None:
+    """Raise when a commit says that it is another version than the one its name says."""
+    # It is the last line of what we wrote; elsewhere it may stand anywhere.
+    info = next((action for action in reversed(actions) if isinstance(action, CommitInfo)), None)
+    if info is not None and info.version is not None and info.version != version:
+        raise CorruptLogError(
+            f"{name} (version {version}) holds the commit of version {info.version}: it was overwritten with "
+            "a copy of another file. Restore it from a backup, or rebuild the log with REPAIR.",
+            file=name, version=version, found=info.version,
+        )  # fmt: skip
+
+
+def check_tables(commits: Iterable[tuple[int, Iterable[Action]]], table_id: str, uri: str) -> None:
+    """Raise when a commit says that it belongs to another table."""
+    for version, actions in commits:
+        for found in ids_of(actions):
+            if found != table_id:
+                raise foreign(version, found, table_id, uri)
+
+
+def ids_of(actions: Iterable[Action]) -> list[str]:
+    """The table ids that a commit names."""
+    found = []
+    for action in actions:
+        if isinstance(action, CommitInfo) and action.table_id is not None:
+            found.append(action.table_id)
+        elif isinstance(action, MetadataAction):
+            found.append(action.id)
+    return found
+
+
+def check_one_table(ids: Mapping[str, int], base: MetadataAction | None, uri: str) -> None:
+    """Raise unless all commits of a version and the checkpoint below them name one table.
+
+    `ids` maps each table id to the first version that names it.
+    """
+    known = base.id if base is not None else next(iter(ids), "")
+    for found, version in ids.items():
+        if found != known:
+            raise foreign(version, found, known, uri)
+
+
+def foreign(version: int, found: str, table_id: str, uri: str) -> CorruptLogError:
+    """The error for a log file of another table."""
+    return CorruptLogError(
+        f"{uri}: version {version} belongs to the table {found}, the rest of the log to {table_id}. One of "
+        "them was overwritten with a file of another table. Restore it from a backup, or rebuild the log "
+        "with REPAIR.",
+        uri=uri, version=version, found=found, table_id=table_id,
+    )  # fmt: skip
+
+
+def check_head(head: Mapping[str, Any], metadata: MetadataAction, name: str, version: int) -> None:
+    """Raise when a checkpoint says that it is of another version or table than it is used for."""
+    stated = head.get("version")
+    if isinstance(stated, int) and stated != version:
+        raise CorruptLogError(
+            f"{name} holds the checkpoint of version {stated}: it was overwritten with a copy",
+            file=name, version=version,
+        )  # fmt: skip
+    table_id = head.get("tableId")
+    if isinstance(table_id, str) and table_id != metadata.id:
+        raise CorruptLogError(
+            f"{name} says it belongs to the table {table_id}, and its metaData to {metadata.id}",
+            file=name, version=version,
+        )  # fmt: skip
