@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from indextables.model.actions import SkipAction as SkipAction
     from indextables.model.actions import TxnAction as TxnAction
     from indextables.model.stats import truncate_statistics as truncate_statistics
+    from indextables.ops.check.run import check as check
     from indextables.ops.repair import repair_log as repair_log
     from indextables.predicate.tree import col as col
     from indextables.sql.runner import sql as sql
@@ -39,6 +40,7 @@ _HOMES = {
     "Table": "indextables.table",
     "TransactionLog": "indextables.log.transaction_log",
     "TxnAction": "indextables.model.actions",
+    "check": "indextables.ops.check.run",
     "col": "indextables.predicate.tree",
     "repair_log": "indextables.ops.repair",
     "sql": "indextables.sql.runner",
@@ -57,6 +59,7 @@ __all__ = [
     "Table",
     "TransactionLog",
     "TxnAction",
+    "check",
     "col",
     "configure",
     "connect",

@@ -34,6 +34,9 @@ from __future__ import annotations
 
 from typing import Any
 
+ADVICE_ON_DAMAGE = "Restore the file from a backup, or let CHECK INDEXTABLES say what can be saved and how."
+"""What to do about a damaged log file, for messages."""
+
 
 class Error(Exception):
     """Anything IndexTables raises on purpose."""

@@ -7,6 +7,7 @@ import pytest
 
 from indextables.errors import CommandError
 from indextables.sql.commands import (
+    CheckTable,
     DeleteRows,
     Describe,
     DropPartitions,
@@ -30,6 +31,10 @@ STATEMENTS = {
         "/a/_transaction_log", "/b"
     ),
     "REPAIR INDEXFILES TRANSACTION LOG '/a' AT LOCATION '/b' FROM SPLITS": RepairLog("/a", "/b", True),
+    "REPAIR INDEXFILES TRANSACTION LOG '/a' AT LOCATION '/b' UP TO VERSION 7": RepairLog(
+        "/a", "/b", False, 7
+    ),
+    "CHECK INDEXTABLES '/t'": CheckTable(TableName("/t")),
     "MERGE SPLITS '/data/t'": MergeSplits(T),
     "MERGE SPLITS events WHERE day = '2024-01-01' TARGET SIZE 100M DRY RUN": MergeSplits(
         VIEW, "day = '2024-01-01'", target_bytes=100 << 20, dry_run=True

@@ -1,6 +1,7 @@
 """REPAIR with the splits at hand: deep checks, and a log rebuilt from footers when none is left."""
 
 import shutil
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -83,14 +84,14 @@ def test_a_deep_check_accepts_sound_splits(table):
 
 
 def test_a_deep_check_leaves_out_cut_and_torn_splits(table):
-    """A deep check verifies footers and sizes."""
+    """A listing shows sizes; a deep check verifies footers too."""
     cut, torn, _ = table.handle().list_files()
     file = table.root / cut.path
     file.write_bytes(file.read_bytes()[:-5])
     data = bytearray((table.root / torn.path).read_bytes())
     data[-40] ^= 0xFF
     (table.root / torn.path).write_bytes(bytes(data))
-    assert repair(table).valid_splits == 3
+    assert repair(table).missing == (cut.path,)
     shutil.rmtree(table.root / "_new")
     result = repair(table, **{"repair.validateSplits": "deep"})
     assert (result.valid_splits, result.missing_splits) == (1, 2)
@@ -223,3 +224,19 @@ def test_the_statement_does_the_same(table):
     text = f"REPAIR INDEXFILES TRANSACTION LOG '{table.root}/_transaction_log' AT LOCATION '{table.root}/_new' FROM SPLITS"
     (row,) = it.sql(text).to_pylist()
     assert (row["status"], row["valid_splits"]) == ("SUCCESS", 3)
+
+
+def test_a_damaged_schema_is_taken_from_the_splits(table):
+    """A schemaString that cannot be read is an ERROR row that names FROM SPLITS, and FROM SPLITS mends it."""
+    from indextables.model.actions import encode_action
+
+    before = sorted(row["id"] for row in table.rows())
+    metadata = replace(table.handle().metadata(), schema_string='{"type":"struct","fields":[{"name"')
+    (table.root / "_transaction_log" / f"{3:020}.json").write_bytes(encode_action(metadata) + b"\n")
+    result = repair(table)
+    assert result.status.startswith("ERROR: the schema in the log cannot be read")
+    assert "FROM SPLITS" in result.status
+    assert not (table.root / "_new").exists()
+    assert repair(table, from_splits=True).status == "SUCCESS"
+    swap(table)
+    assert sorted(row["id"] for row in table.rows()) == before

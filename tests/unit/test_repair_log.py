@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -71,7 +72,9 @@ def test_after_the_swap_the_table_is_the_same(table):
     assert repair(table).status == "SUCCESS"
     swap(table)
     assert table.handle().list_files() == before
-    assert table.handle().metadata() == properties
+    after = table.handle().metadata()
+    assert after.id != properties.id
+    assert after == replace(properties, id=after.id, split_table_id=properties.id)
     table.log = table.handle()
     assert table.add("d.split") == 2
 
@@ -192,8 +195,6 @@ def test_statistics_can_be_left_behind(tmp_path):
 @pytest.mark.parametrize("width", [1, 3])
 def test_the_parallelism_is_honoured(tmp_path, width):
     """J2: `parallelism` honoured, and the answer does not depend on it."""
-    from dataclasses import replace
-
     from indextables.runtime import LOCAL, ThreadWorkers
 
     seen = []
@@ -486,3 +487,122 @@ def test_absolute_addresses_are_checked_where_they_point(tmp_path):
     assert (result.valid_splits, result.missing_splits) == (1, 1)
     swap(table)
     assert table.live() == [outside.as_uri()]
+
+
+def test_the_properties_of_the_table_say_how_the_repaired_log_is_written(tmp_path):
+    """Truncation and compression are a table's own settings, for REPAIR as for a writer."""
+    long = "x" * 2000
+    table = StandIn(tmp_path / "t")
+    properties = {
+        "spark.indextables.stats.truncation.enabled": "false",
+        "spark.indextables.transaction.compression.enabled": "false",
+    }
+    table.log.update_properties(properties)
+    table.add("a.split", min_values={"text": long}, max_values={"text": long})
+    assert repair(table).status == "SUCCESS"
+    assert all(file.read_bytes().startswith(b"{") for file in target_of(table).iterdir())
+    swap(table)
+    (add,) = table.handle().list_files()
+    assert add.min_values == {"text": long}
+
+
+def test_every_add_says_that_it_brings_rows(tmp_path):
+    """ERRATA repair 2: whatever a merge wrote, a stream of the repaired log must see every row."""
+    table = StandIn(tmp_path / "t")
+    table.log.add_files([table.split("a.split", data_change=False)])
+    repair(table)
+    swap(table)
+    (add,) = (action for action in table.handle().read_version(1) if isinstance(action, AddAction))
+    assert add.data_change is True
+
+
+def test_a_target_that_cannot_be_listed_is_an_error_row(table, tmp_path):
+    """J5: an I/O error gives the ERROR row, also one about the target."""
+    target = FaultyStore(open_store(str(tmp_path / "target")), 1, "error")
+    job = RepairJob(
+        RepairRequest(str(table.log_dir), str(tmp_path / "target")),
+        LogDirectory(open_store(str(table.root)), "_transaction_log"),
+        LogDirectory(target, "_transaction_log"),
+        Options.of(),
+    )
+    result = carry_out(job)
+    assert result.status.startswith("ERROR: injected: list")
+    assert result.source_version == -1
+
+
+@pytest.mark.parametrize("link", ["into the source", "to the source"])
+def test_a_target_that_is_a_link_into_the_source_is_refused(table, tmp_path, link):
+    """J4: symbolic links are followed before the two places are compared."""
+    inside = table.log_dir / "deeper" if link == "into the source" else table.log_dir
+    (tmp_path / "link").symlink_to(inside, target_is_directory=True)
+    before = fingerprint(table.root)
+    with pytest.raises(TableError, match="lies inside the log"):
+        it.repair_log(str(table.log_dir), str(tmp_path / "link"))
+    assert fingerprint(table.root) == before
+
+
+@pytest.mark.parametrize("content", [b"", b"short"])
+def test_an_empty_or_shortened_split_is_left_out(table, content):
+    """J2: a listing shows sizes, so a split of another size than the log says is not whole."""
+    (table.root / "a.split").write_bytes(content)
+    result = repair(table)
+    assert (result.status, result.valid_splits, result.missing) == ("SUCCESS", 1, ("a.split",))
+
+
+def test_every_missing_split_is_named(tmp_path, caplog):
+    """J2: in the result and in the log, however many they are."""
+    table = StandIn(tmp_path / "t")
+    names = [f"{n:02}.split" for n in range(25)]
+    table.add(*names)
+    for name in names:
+        (table.root / name).unlink()
+    result = repair(table)
+    assert list(result.missing) == names
+    assert all(f"{name}: the file is not there" in caplog.text for name in names)
+
+
+def test_up_to_version_leaves_out_what_was_committed_later(table):
+    """A log can be saved up to the last version that can be read."""
+    (table.log_dir / f"{3:020}.json").write_bytes(b'{"add":{"path"')
+    assert repair(table).status.startswith("ERROR: ")
+    target = str(target_of(table))
+    result = it.repair_log(str(table.log_dir), target, up_to_version=2)
+    assert (result.status, result.source_version, result.valid_splits) == ("SUCCESS", 2, 3)
+    swap(table)
+    assert table.live() == ["a.split", "b.split", "c.split"]
+
+
+def test_up_to_version_is_sql_too(table):
+    result = it.sql(
+        f"REPAIR INDEXFILES TRANSACTION LOG '{table.log_dir}' AT LOCATION '{target_of(table)}' UP TO VERSION 1"
+    )
+    assert result["source_version"].to_pylist() == [1]
+    swap(table)
+    assert table.live() == ["a.split", "b.split"]
+
+
+def test_a_version_that_is_not_there_is_an_error_row(table):
+    result = it.repair_log(str(table.log_dir), str(target_of(table)), up_to_version=9)
+    assert result.status.startswith("ERROR: ")
+    assert "no version 9; available: 0-3" in result.status
+
+
+def test_a_version_and_the_splits_exclude_each_other(table):
+    with pytest.raises(it.Error, match="exclude each other"):
+        it.repair_log(str(table.log_dir), str(target_of(table)), from_splits=True, up_to_version=1)
+
+
+@pytest.mark.parametrize("open_before", [False, True])
+def test_the_error_about_a_torn_last_commit_offers_to_save_the_rest(table, open_before):
+    """Whoever meets the torn file first is told the command, and the command works."""
+    handle = table.handle()
+    if open_before:
+        handle.snapshot()
+    (table.log_dir / f"{4:020}.json").write_bytes(b'{"add":{"path":"d.spl')
+    with pytest.raises(it.errors.CorruptLogError) as caught:
+        handle.snapshot(max_staleness_s=0)
+    assert "It is the newest version" in str(caught.value)
+    command = caught.value.message[caught.value.message.index("REPAIR INDEXFILES") :].rstrip(".")
+    assert it.sql(command)["status"].to_pylist() == ["SUCCESS"]
+    swap(table)
+    assert table.live() == ["a.split", "c.split"]

@@ -204,3 +204,26 @@ def test_a_truncated_value_still_bounds_the_real_one(value, limit):
         assert following is None or value < following
     else:
         assert kept == value
+
+
+def test_long_values_of_binary_and_decimal_columns_are_left_out_whatever_the_strategy():
+    """Only the beginning of a text is a bound; a cut number or a cut base64 text would be another value."""
+    schema = pa.schema([("b", pa.binary()), ("d", pa.decimal128(38, 2)), ("t", pa.string())])
+    values = {"b": "x" * 2000, "d": "1" * 2000, "t": "x" * 2000}
+    for strategy, kept in (("drop", {}), ("truncate", {"t": "x" * 1012 + MARKER})):
+        options = {"stats.truncation.strategy": strategy}
+        assert truncate_statistics(values, values, schema, options) == (kept, kept)
+
+
+def test_long_values_nested_in_the_stats_document_are_found():
+    """ERRATA 4: statistics are truncated wherever they stand, also in the nested form other writers use."""
+    schema = pa.schema([("a", pa.struct([("b", pa.string()), ("n", pa.int64())]))])
+    halves = {"minValues": {"a": {"b": "x" * 3000, "n": 1}}, "maxValues": {"a": {"b": "y", "n": 9}}}
+    add = AddAction(path="x", stats=json.dumps({"numRecords": 2, **halves}))
+    short, done = truncate_add(add, schema, (), None)
+    assert json.loads(short.stats) == {
+        "numRecords": 2,
+        "minValues": {"a": {"n": 1}},
+        "maxValues": {"a": {"n": 9}},
+    }
+    assert done.columns == ("a.b",)

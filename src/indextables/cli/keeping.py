@@ -31,11 +31,19 @@ def sql(statement: str, settings: Settings) -> None:
 @click.argument("source")
 @click.argument("target")
 @click.option("--from-splits", is_flag=True, help="Rebuild the log from the split files themselves.")
+@click.option("--up-to-version", type=click.IntRange(min=0), help="Leave out what was committed after it.")
 @click.option("--deep", is_flag=True, help="Also check footers, sizes and checksums of every split.")
 @click.option("--fail-on-missing", is_flag=True, help="Write nothing when a split is missing.")
 @verb
 def repair(
-    *, source: str, target: str, from_splits: bool, deep: bool, fail_on_missing: bool, settings: Settings
+    *,
+    source: str,
+    target: str,
+    from_splits: bool,
+    up_to_version: int | None,
+    deep: bool,
+    fail_on_missing: bool,
+    settings: Settings,
 ) -> None:
     """Write a clean copy of a damaged log.
 
@@ -46,7 +54,24 @@ def repair(
         settings.options.setdefault("repair.validateSplits", "deep")
     if fail_on_missing:
         settings.options.setdefault("repair.failOnMissing", "true")
-    _fail_on_error_row(run_command(commands.RepairLog(source, target, from_splits), settings))
+    command = commands.RepairLog(source, target, from_splits, up_to_version)
+    _fail_on_error_row(run_command(command, settings))
+
+
+@click.command()
+@table_argument
+@click.option("--deep", is_flag=True, help="Also check footers, row counts and checksums of every split.")
+@verb
+def check(table: str, deep: bool, settings: Settings) -> None:
+    """Say what is wrong with a table, what follows from it, and which command helps.
+
+    Nothing is changed. The exit code is 1 when something is broken.
+    """
+    if deep:
+        settings.options.setdefault("repair.validateSplits", "deep")
+    found = run_command(commands.CheckTable(TableName(table)), settings)
+    if "BROKEN" in found["severity"].to_pylist():
+        raise click.exceptions.Exit(1)
 
 
 @click.command()
@@ -156,4 +181,4 @@ def _fail_on_error_row(table: pa.Table) -> None:
         raise click.exceptions.Exit(1)
 
 
-VERBS = (sql, repair, merge, purge, checkpoint, drop_partitions, truncate_history, restore, delete)
+VERBS = (sql, check, repair, merge, purge, checkpoint, drop_partitions, truncate_history, restore, delete)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from indextables.errors import CorruptLogError
+from indextables.errors import ADVICE_ON_DAMAGE, CorruptLogError
 from indextables.model.actions import Action, CommitInfo, MetadataAction
 
 
@@ -23,7 +23,7 @@ def check_version(actions: Sequence[Action], name: str, version: int) -> None:
     if info is not None and info.version is not None and info.version != version:
         raise CorruptLogError(
             f"{name} (version {version}) holds the commit of version {info.version}: it was overwritten with "
-            "a copy of another file. Restore it from a backup, or rebuild the log with REPAIR.",
+            f"a copy of another file. {ADVICE_ON_DAMAGE}",
             file=name, version=version, found=info.version,
         )  # fmt: skip
 
@@ -62,8 +62,7 @@ def foreign(version: int, found: str, table_id: str, uri: str) -> CorruptLogErro
     """The error for a log file of another table."""
     return CorruptLogError(
         f"{uri}: version {version} belongs to the table {found}, the rest of the log to {table_id}. One of "
-        "them was overwritten with a file of another table. Restore it from a backup, or rebuild the log "
-        "with REPAIR.",
+        f"them was overwritten with a file of another table. {ADVICE_ON_DAMAGE}",
         uri=uri, version=version, found=found, table_id=table_id,
     )  # fmt: skip
 

@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from indextables.errors import CorruptLogError
+from indextables.errors import ADVICE_ON_DAMAGE, CorruptLogError
 from indextables.log.binding import check_version
 from indextables.model.actions import Action, AddAction, CommitInfo, RemoveAction, decode_line, encode_action
 from indextables.model.lines import decode_many
@@ -198,8 +198,7 @@ class NativeDialect:
             check_version(found, name, version)
             return found
         raise CorruptLogError(
-            f"{name} (version {version}) holds no action: its content was lost. "
-            "Restore the file from a backup, or rebuild the log with REPAIR.",
+            f"{name} (version {version}) holds no action: its content was lost. {ADVICE_ON_DAMAGE}",
             file=name, version=version,
         )  # fmt: skip
 
@@ -255,7 +254,7 @@ def decode_lines(text: bytes, *, name: str, version: int) -> list[Action]:
             number = found.string.count(b"\n", 0, found.start()) + 1
             raise CorruptLogError(
                 f"line {number} of {name} (version {version}) cannot be read: {bad.message}. "
-                "Restore the file from a backup, or rebuild the log with REPAIR.",
+                f"{ADVICE_ON_DAMAGE}",
                 file=name, version=version, line=number,
             ) from bad  # fmt: skip
         if action is None:

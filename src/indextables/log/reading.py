@@ -23,7 +23,7 @@ from indextables.errors import (
     VersionNotFoundError,
 )
 from indextables.log.binding import check_one_table, check_tables
-from indextables.log.dialect import Dialect, Hint, LogFile
+from indextables.log.dialect import NATIVE, Dialect, Hint, LogFile
 from indextables.log.replay import CheckpointHead, CheckpointReader, ReplayEngine, Tail, reduce_tail
 from indextables.log.segment import (
     HINT_NAME,
@@ -101,8 +101,27 @@ class LogSource:
                     versions=versions, uri=self.store.uri,
                 )  # fmt: skip
             return [(file.version, future.result()) for file, future in zip(files, futures, strict=True)]
+        except CorruptLogError as torn:
+            # The futures are asked in order, so every version before this one could be read.
+            raise self._with_offer(torn, files[-1].version) from torn
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+    def _with_offer(self, torn: CorruptLogError, newest: int) -> CorruptLogError:
+        """The error with what can be saved of the log: everything before the damaged version."""
+        version = torn.fields.get("version")
+        if self.dialect.log_dir != NATIVE.log_dir or not isinstance(version, int) or version < 1:
+            return torn
+        log = f"{self.store.uri}/{NATIVE.log_dir}"
+        whose = (
+            "It is the newest version, perhaps of a writer that was cut off. " if version == newest else ""
+        )
+        return CorruptLogError(
+            f"{torn.message} {whose}Everything up to version {version - 1} can be read: open it with "
+            f"version={version - 1}, or save it with REPAIR INDEXFILES TRANSACTION LOG '{log}' AT LOCATION "
+            f"'{log}_repaired' UP TO VERSION {version - 1}.",
+            **{**torn.fields, "uri": self.store.uri, "readable_version": version - 1},
+        )
 
 
 @dataclass(frozen=True, slots=True)

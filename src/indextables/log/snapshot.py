@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from indextables.errors import CorruptLogError, NotFoundError, VersionNotFoundError
+from indextables.errors import ADVICE_ON_DAMAGE, CorruptLogError, NotFoundError, VersionNotFoundError
 from indextables.log.dialect import Checkpoint, Dialect
 from indextables.log.protocol import LEGACY, check_readable
 from indextables.log.reading import LogSource, State, cleaned_away, load_state
@@ -149,7 +149,7 @@ class Snapshot:
         if found is None:
             raise CorruptLogError(
                 f"{self.store.uri}: version {self.version} has no metaData action, so its schema is unknown. "
-                "Restore the missing log file, or rebuild the log with REPAIR.",
+                f"{ADVICE_ON_DAMAGE}",
                 version=self.version, uri=self.store.uri,
             )  # fmt: skip
         return found

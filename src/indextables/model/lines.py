@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec.structs import astuple
 
-from indextables.errors import CorruptLogError
+from indextables.errors import ADVICE_ON_DAMAGE, CorruptLogError
 from indextables.model.actions import KINDS, Action, AddAction, RemoveAction, action_from_wire
 
 Source: TypeAlias = tuple[msgspec.Raw, str, int, int]
@@ -82,8 +82,7 @@ def _whole(key: str, source: Source) -> Action | None:
         return action_from_wire(key, msgspec.json.decode(raw))
     except (CorruptLogError, RecursionError) as bad:
         raise CorruptLogError(
-            f"line {number} of {name} (version {version}) cannot be read: {bad}. "
-            "Restore the file from a backup, or rebuild the log with REPAIR.",
+            f"line {number} of {name} (version {version}) cannot be read: {bad}. {ADVICE_ON_DAMAGE}",
             file=name, version=version, line=number,
         ) from bad  # fmt: skip
 

@@ -9,7 +9,7 @@ that prefix, and its upper bound lies just above every text with that prefix.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -76,24 +76,27 @@ def truncate_statistics(
     """Return minima and maxima without values over the limit, by the strategy of the options.
 
     The column is the unit: when its minimum or its maximum is too long, `drop`
-    leaves out both and `truncate` cuts whichever is too long. Partition columns
-    and nulls pass through. Lengths count code points.
+    leaves out both and `truncate` cuts whichever is too long. Only the beginning
+    of a text says something about the whole, so values of other types are always
+    left out. Partition columns and nulls pass through. Lengths count code points.
     """
     settings = _settings(options)
     lower, upper = dict(min_values or {}), dict(max_values or {})
     long = _long_columns(lower, upper, schema, settings, partition_columns)
-    for name in long:
+    if not long:
+        return lower, upper
+    lengths = [
+        {name: len(str(value or "")) for name, value in _leaves(half) if name in long}
+        for half in (lower, upper)
+    ]
+    for name in sorted(long):
         _log.info(
             "Truncating statistics of column %r (min length: %d, max length: %d, strategy: %s)",
-            name, len(lower.get(name) or ""), len(upper.get(name) or ""), settings.strategy,
+            name, lengths[0].get(name, 0), lengths[1].get(name, 0), settings.strategy,
         )  # fmt: skip
-    if settings.strategy == "truncate" and settings.max_length > len(MARKER):
-        for values in (lower, upper):
-            for name in long & values.keys():
-                values[name] = _cut(values[name], settings.max_length)
-        return lower, upper
-    kept = [{name: value for name, value in values.items() if name not in long} for values in (lower, upper)]
-    return kept[0], kept[1]
+    cut_to = settings.max_length if settings.strategy == "truncate" else 0
+    texts = _texts_among(long, schema) if cut_to > len(MARKER) else frozenset()
+    return _shortened(lower, long, texts, cut_to), _shortened(upper, long, texts, cut_to)
 
 
 def _settings(options: Options | StatsOptions | Mapping[str, Any] | None) -> StatsOptions:
@@ -107,23 +110,69 @@ def _long_columns(
     settings: StatsOptions,
     partition_columns: Collection[str],
 ) -> set[str]:
+    """The dotted names of the columns with a value over the limit."""
     if not settings.truncation_enabled:
         return set()
     limit = settings.max_length
     long = {
         name
         for values in (lower, upper)
-        for name, value in values.items()
+        for name, value in _leaves(values)
         if isinstance(value, str) and len(value) > limit
     }
     if not long:
         return long
     exempt = {name.lower() for name in partition_columns}
-    if schema is not None:
-        schema = schema if isinstance(schema, pa.Schema) else normalise_schema(schema)
-        # Only text has no natural limit; a column the schema does not know is treated as text.
-        exempt |= {leaf.name.lower() for leaf in leaf_fields(schema) if not pa.types.is_string(leaf.type)}
+    exempt |= {leaf.name.lower() for leaf in _leaf_fields(schema) if _has_natural_limit(leaf.type)}
     return {name for name in long if name.lower() not in exempt}
+
+
+def _leaf_fields(schema: Any) -> list[pa.Field]:
+    if schema is None:
+        return []
+    return leaf_fields(schema if isinstance(schema, pa.Schema) else normalise_schema(schema))
+
+
+def _has_natural_limit(kind: pa.DataType) -> bool:
+    """Whether every value of a type is short as text: numbers of fixed width, dates and times."""
+    types = pa.types
+    return any(
+        is_kind(kind)
+        for is_kind in (types.is_integer, types.is_floating, types.is_boolean, types.is_temporal)
+    )
+
+
+def _leaves(values: Values, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The values by dotted name; other writers nest the fields of a struct."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
+
+
+def _texts_among(names: Collection[str], schema: pa.Schema | None) -> frozenset[str]:
+    """The columns of text: only their order lets a prefix be a bound. Without a schema all count as text."""
+    if schema is None:
+        return frozenset(names)
+    texts = {leaf.name.lower() for leaf in _leaf_fields(schema) if pa.types.is_string(leaf.type)}
+    return frozenset(name for name in names if name.lower() in texts)
+
+
+def _shortened(
+    values: Values, long: Collection[str], texts: Collection[str], cut_to: int, prefix: str = ""
+) -> dict[str, Any]:
+    """The values without the long ones, or with those of text columns cut."""
+    kept: dict[str, Any] = {}
+    for name, value in values.items():
+        path = prefix + name
+        if isinstance(value, Mapping):
+            kept[name] = _shortened(value, long, texts, cut_to, f"{path}.")
+        elif path not in long:
+            kept[name] = value
+        elif path in texts:
+            kept[name] = _cut(value, cut_to)
+    return kept
 
 
 def _cut(value: Any, max_length: int) -> Any:
@@ -165,12 +214,10 @@ Pair = tuple[Values | None, Values | None]
 
 
 def _changed(before: Pair, after: Pair) -> tuple[str, ...]:
-    names = {
-        name
-        for old, new in zip(before, after, strict=True)
-        for name, value in (old or {}).items()
-        if (new or {}).get(name) != value
-    }
+    names: set[str] = set()
+    for old, new in zip(before, after, strict=True):
+        left = dict(_leaves(new or {}))
+        names |= {name for name, value in _leaves(old or {}) if left.get(name) != value}
     return tuple(sorted(names))
 
 

@@ -7,7 +7,6 @@ and MERGE SPLITS indexes it again.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +23,6 @@ from indextables.storage.store import Store, StoreSpec, open_store
 
 _BLOCK = 8 << 20
 _REMOTE_BUDGET = 1 << 30
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,30 +36,44 @@ class Finding:
     """What is wrong with the index; None when nothing is."""
 
 
-def whole_splits(
+def inspect_splits(
     store: Store,
     adds: Sequence[AddAction],
     sizes: Mapping[str, int],
     runtime: Runtime = LOCAL,
     *,
+    deep: bool = False,
     parallelism: int | None = None,
     progress: Progress = silent,
-) -> set[str]:
-    """The paths of splits whose rows are readable as far as footers tell; the rest is warned about."""
-    workers = workers_for(runtime, len(adds) * 10)
+) -> list[Finding]:
+    """What is wrong with the splits of a table, by what a listing shows and, if `deep`, by their content.
+
+    `sizes` holds the files that exist. Splits that nothing is wrong with are not in the result.
+    """
+    wrong = [
+        Finding(add.path, rows=damage) for add in adds if (damage := size_damage(add, sizes)) is not None
+    ]
+    if not deep:
+        return wrong
+    known = {finding.path for finding in wrong}
+    rest = [add for add in adds if add.path not in known]
+    workers = workers_for(runtime, len(rest) * 10)
     work = partial(inspect_split, portable(store, workers), sizes)
-    whole: set[str] = set()
-    found = workers.map(work, adds, parallelism=parallelism)
-    for finding in watched(found, progress, "Checking splits", len(adds)):
-        if finding.rows is None:
-            whole.add(finding.path)
-        else:
-            _log.warning("%s is not whole: %s", finding.path, finding.rows)
-        if finding.index is not None:
-            _log.warning(
-                "the index of %s is damaged: %s; MERGE SPLITS renews it", finding.path, finding.index
-            )
-    return whole
+    found = workers.map(work, rest, parallelism=parallelism)
+    seen = watched(found, progress, "Checking splits", len(rest))
+    return wrong + [finding for finding in seen if finding.rows is not None or finding.index is not None]
+
+
+def size_damage(add: AddAction, sizes: Mapping[str, int]) -> str | None:
+    """What a listing shows to be wrong with a split: it is gone, or has another size than the log says."""
+    size = sizes.get(add.path)
+    if size is None:
+        return "the file is not there"
+    if size == 0:
+        return "it is empty"
+    if add.size and size != add.size:
+        return f"it has {size} bytes and the log says {add.size}"
+    return None
 
 
 def damaged_indexes(store: Store, adds: Sequence[AddAction], runtime: Runtime = LOCAL) -> set[str]:
@@ -85,8 +97,6 @@ def inspect_split(store: Store | StoreSpec, sizes: Mapping[str, int], add: AddAc
     """Check one split against its add action and its own checksums."""
     root = open_store(store) if isinstance(store, StoreSpec) else store
     size = sizes.get(add.path)
-    if add.size and size is not None and size != add.size:
-        return Finding(add.path, rows=f"it has {size} bytes and the log says {add.size}")
     source = Source.of(root, add.path)
     try:
         manifest = read_footer(source, SplitRef(add.path, size, footer_crc=add.footer_crc)).manifest

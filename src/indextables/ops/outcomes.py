@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 if TYPE_CHECKING:
@@ -22,6 +22,10 @@ NO_ACTION = "NO ACTION"
 
 Int = Annotated[int, "int32"]
 """A number that SQL shows as an int rather than a long."""
+
+
+NOT_A_COLUMN = {"column": False}
+"""Marks a field that Python shows and SQL does not."""
 
 
 class Reported:
@@ -42,6 +46,8 @@ def arrow_schema(kind: type[Any]) -> pa.Schema:
     hints = typing.get_type_hints(kind, include_extras=True)
     columns = []
     for item in dataclasses.fields(kind):
+        if not item.metadata.get("column", True):
+            continue
         hint = hints[item.name]
         optional = next((part for part in typing.get_args(hint) if part in types), hint)
         columns.append((item.name, types[hint if hint in types else optional]))
@@ -70,6 +76,8 @@ class RepairResult(Reported):
     valid_splits: Int
     missing_splits: Int
     status: str
+    missing: tuple[str, ...] = field(default=(), metadata=NOT_A_COLUMN)
+    """The paths of the splits that are left out, because they are not there or not whole."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from indextables.errors import CorruptLogError, LogError, NotATableError, StorageError
+from indextables.errors import CorruptLogError, LogError, NotATableError, SchemaError, StorageError
 from indextables.index.settings import IndexSpec
 from indextables.log.dialect import Checkpoint
 from indextables.log.native import native_source
@@ -33,7 +33,7 @@ from indextables.model.actions import (
     SkipAction,
     TxnAction,
 )
-from indextables.model.fields import normalise_schema, schema_to_json
+from indextables.model.fields import normalise_schema, schema_from_json, schema_to_json
 from indextables.ops.contents import LogContents
 from indextables.ops.elsewhere import LogDirectory
 from indextables.ops.existence import portable, workers_for
@@ -63,8 +63,8 @@ class Remnants:
         try:
             for action in read():
                 self.note(action)
-        except (LogError, StorageError) as error:
-            _log.warning("REPAIR FROM SPLITS passes over version %d: %s", version, error)
+        except (LogError, StorageError, SchemaError) as error:
+            _log.warning("REPAIR FROM SPLITS passes over (the rest of) version %d: %s", version, error)
 
     def note(self, action: Action) -> None:
         """Take in one action."""
@@ -72,6 +72,7 @@ class Remnants:
             case ProtocolAction():
                 self.protocol = action
             case MetadataAction():
+                schema_from_json(action.schema_string)
                 self.metadata = action
             case AddAction():
                 self.added[action.path] = action
@@ -121,7 +122,7 @@ def plan_salvage(left: Remnants, splits: Sequence[Rebuilt]) -> LogContents:
     adds = []
     for split in live:
         known = left.added.get(split.add.path)
-        if known is None and split.table_id != metadata.id:
+        if known is None and split.table_id != (metadata.split_table_id or metadata.id):
             _log.warning(
                 "REPAIR FROM SPLITS leaves out %s: it belongs to the table %s", split.add.path, split.table_id
             )

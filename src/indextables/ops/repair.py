@@ -11,15 +11,27 @@ the place of the source is left to the operator.
 from __future__ import annotations
 
 import logging
+import os
+import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from indextables.errors import LogError, NotATableError, SplitError, StorageError, TableError
+from indextables.errors import (
+    CommandError,
+    CorruptLogError,
+    Error,
+    NotATableError,
+    OptionError,
+    SchemaError,
+    SplitError,
+    TableError,
+)
 from indextables.log.commit import ENGINE
 from indextables.log.dialect import NATIVE
 from indextables.log.protocol import WITH_PARQUET, check_writable, merged
 from indextables.log.snapshot import Snapshot
+from indextables.log.table_options import with_table
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import (
     Action,
@@ -32,14 +44,19 @@ from indextables.model.stats import truncate_add
 from indextables.ops.contents import LogContents
 from indextables.ops.elsewhere import LogDirectory
 from indextables.ops.existence import sizes_found
+from indextables.ops.inspection import inspect_splits
 from indextables.ops.outcomes import SUCCESS, RepairResult
 from indextables.ops.progress import Progress, silent
 from indextables.options import Options
 from indextables.runtime import LOCAL, Runtime
 from indextables.storage.envelope import pack
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _log = logging.getLogger(__name__)
-_NAMED = 10
+_STATE_VERSION = 1
+_REFUSED = (TableError, OptionError, CommandError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +66,15 @@ class RepairRequest:
     source: str
     target: str
     from_splits: bool = False
+    up_to_version: int | None = None
+    """Read the source as it was at this version; what was committed after it is left out."""
+
+    def __post_init__(self) -> None:
+        if self.from_splits and self.up_to_version is not None:
+            raise CommandError(
+                "FROM SPLITS and UP TO VERSION exclude each other: a split does not say in which version it "
+                "was added"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +90,22 @@ class RepairPlan:
 
 
 def repair_log(
-    source: str, target: str, options: Mapping[str, Any] | Options | None = None, spark: Any = None
+    source: str,
+    target: str,
+    options: Mapping[str, Any] | Options | None = None,
+    spark: Any = None,
+    *,
+    from_splits: bool = False,
+    up_to_version: int | None = None,
 ) -> RepairResult:
     """Write a clean copy of the log directory `source` to the empty directory `target`.
 
     The source is never changed. A source that cannot be read gives a result whose status begins
-    with "ERROR"; a target that is not empty raises. With `spark`, its configuration counts and large
-    tables are checked on its executors.
+    with "ERROR"; a target that is not empty raises. `from_splits` makes the log anew from the
+    footers of the splits, `up_to_version` leaves out everything committed after that version. With
+    `spark`, its configuration counts and large tables are checked on its executors.
     """
-    request = RepairRequest(source, target)
+    request = RepairRequest(source, target, from_splits, up_to_version)
     if spark is None:
         return run_repair(request, Options.of(options))
     from indextables import _session
@@ -84,35 +117,60 @@ def repair_log(
 def plan_repair(
     found: LogContents, present: Collection[str] | None, options: Options, now_ms: int
 ) -> RepairPlan:
-    """Decide what the repaired log holds; `present` None trusts the log about which files exist."""
-    from indextables.model.fields import schema_from_json
+    """Decide what the repaired log holds; `present` None trusts the log about which files exist.
 
+    Every add says that it changes data, also one that a merge wrote: in the new log it is the first to
+    bring its rows.
+    """
     kept = [add for add in found.adds if present is None or add.path in present]
     missing = tuple(add.path for add in found.adds if present is not None and add.path not in present)
-    schema = schema_from_json(found.metadata.schema_string)
+    schema = _schema(found.metadata)
     partitions = found.metadata.partition_columns
     adds = [truncate_add(_statistics(add, options), schema, partitions, options)[0] for add in kept]
     paths = {add.path for add in kept}
     skips = [skip for skip in found.skips if skip.path in paths and (skip.retry_after or 0) > now_ms]
+    metadata = new_incarnation(found.metadata)
     info = CommitInfo(
         timestamp=now_ms,
         operation="REPAIR",
         operation_parameters={"sourceVersion": found.version},
         operation_metrics={"numAddedFiles": len(adds), "numMissingFiles": len(missing)},
         engine_info=ENGINE,
+        table_id=metadata.id,
+        version=_STATE_VERSION,
     )
     # A Parquet checkpoint needs its protocol from the beginning, or it would take a version of its own.
     parquet = options.checkpoint.format == "parquet"
     protocol = merged(found.protocol, WITH_PARQUET) if parquet else found.protocol
     state: tuple[Action, ...] = (*adds, *skips, *found.txns, info)
-    return RepairPlan(protocol, found.metadata, state, len(adds), missing)
+    return RepairPlan(protocol, metadata, state, len(adds), missing)
 
 
 def _statistics(add: AddAction, options: Options) -> AddAction:
-    """The add as it is, or without what is known of its values; the row count is no value."""
+    """The add as the new log has it; without what is known of its values where they are not to be kept."""
     if options.repair.preserve_stats:
-        return add
-    return replace(add, min_values=None, max_values=None, stats=None)
+        return replace(add, data_change=True)
+    return replace(add, data_change=True, min_values=None, max_values=None, stats=None)
+
+
+def new_incarnation(metadata: MetadataAction) -> MetadataAction:
+    """The metadata of the table under a new log: versions start anew, so nobody may take it for the old one.
+
+    The splits keep the table id that they were written with.
+    """
+    return replace(metadata, id=str(uuid.uuid4()), split_table_id=metadata.split_table_id or metadata.id)
+
+
+def _schema(metadata: MetadataAction) -> pa.Schema:
+    from indextables.model.fields import schema_from_json
+
+    try:
+        return schema_from_json(metadata.schema_string)
+    except SchemaError as bad:
+        raise CorruptLogError(
+            f"the schema in the log cannot be read: {bad.message}. REPAIR ... FROM SPLITS takes the columns "
+            "from the splits."
+        ) from bad
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,17 +197,19 @@ def run_repair(
 def carry_out(job: RepairJob) -> RepairResult:
     """Repair between two log directories."""
     _require_apart(job.source, job.target)
-    _require_empty(job.target)
     found = plan = None
     try:
+        _require_empty(job.target)
         found = _read(job)
+        # A table's properties say how its log is written, this one as well.
+        job = replace(job, options=with_table(job.options, found.metadata.configuration, job.source.log_uri))
         plan = plan_repair(found, _present(job, found), job.options, job.runtime.clock.now_ms())
-        for path in plan.missing[:_NAMED]:
-            _log.warning("REPAIR leaves out %s: the file is not there or not whole", path)
         _require_complete(plan, job.options)
         check_writable(plan.protocol, job.target.log_uri)
         _publish(job, plan)
-    except (LogError, StorageError, SplitError) as error:
+    except _REFUSED:
+        raise
+    except Error as error:
         _log.error("REPAIR of %s failed: %s", job.request.source, error)
         return _result(job, found, plan, f"ERROR: {error.message}")
     return _result(job, found, plan, SUCCESS)
@@ -160,7 +220,9 @@ def _result(job: RepairJob, found: LogContents | None, plan: RepairPlan | None, 
     if found is None or plan is None:
         return RepairResult(source, target, -1, 0, 0, 0, status)
     missing = len(plan.missing)
-    return RepairResult(source, target, found.version, plan.valid + missing, plan.valid, missing, status)
+    return RepairResult(
+        source, target, found.version, plan.valid + missing, plan.valid, missing, status, plan.missing
+    )
 
 
 def _require_complete(plan: RepairPlan, options: Options) -> None:
@@ -173,13 +235,20 @@ def _require_complete(plan: RepairPlan, options: Options) -> None:
 
 
 def _require_apart(source: LogDirectory, target: LogDirectory) -> None:
-    if target.log_uri == source.log_uri or target.log_uri.startswith(f"{source.log_uri}/"):
+    inside, around = _real(target), _real(source)
+    if inside == around or inside.startswith(f"{around}/"):
         raise TableError(
             f"the target {target.log_uri} lies inside the log {source.log_uri} that is to be repaired. "
             "Choose an empty directory beside it.",
             source=source.log_uri,
             target=target.log_uri,
         )
+
+
+def _real(directory: LogDirectory) -> str:
+    """Where a log directory lies once symbolic links are followed."""
+    local = directory.around.local_path(directory.name)
+    return directory.log_uri if local is None else os.path.realpath(local)
 
 
 def _require_empty(target: LogDirectory) -> None:
@@ -197,7 +266,7 @@ def _read(job: RepairJob) -> LogContents:
         from indextables.ops.rebuild import salvage
 
         return salvage(job.source, job.options, job.runtime, job.progress)
-    snapshot = _snapshot(job.source, job.options)
+    snapshot = _snapshot(job.source, job.options, job.request.up_to_version)
     return LogContents(
         snapshot.version,
         snapshot.protocol,
@@ -208,9 +277,9 @@ def _read(job: RepairJob) -> LogContents:
     )
 
 
-def _snapshot(source: LogDirectory, options: Options) -> Snapshot:
+def _snapshot(source: LogDirectory, options: Options, version: int | None) -> Snapshot:
     try:
-        return TransactionLog(source, options).snapshot()
+        return TransactionLog(source, options).snapshot(version)
     except NotATableError as nothing:
         is_table = source.around.list_level(f"{source.name}/{NATIVE.log_dir}")
         hint = f" Name the log directory: {source.log_uri}/{NATIVE.log_dir}." if is_table else ""
@@ -228,17 +297,24 @@ def _present(job: RepairJob, found: LogContents) -> Collection[str] | None:
     paths = [add.path for add in found.adds]
     store, width = job.source.around, job.options.repair.parallelism
     sizes = sizes_found(store, paths, job.runtime, parallelism=width, progress=job.progress)
-    if checked == "true":
-        return sizes.keys()
-    from indextables.ops.inspection import whole_splits
-
-    there = [add for add in found.adds if add.path in sizes]
-    return whole_splits(store, there, sizes, job.runtime, parallelism=width, progress=job.progress)
+    deep = checked == "deep"
+    found_wrong = inspect_splits(
+        store, found.adds, sizes, job.runtime, deep=deep, parallelism=width, progress=job.progress
+    )
+    lost = {finding.path: finding.rows for finding in found_wrong if finding.rows is not None}
+    for path, reason in lost.items():
+        _log.warning("REPAIR leaves out %s: %s", path, reason)
+    for finding in found_wrong:
+        if finding.index is not None:
+            _log.warning(
+                "the index of %s is damaged: %s; MERGE SPLITS renews it", finding.path, finding.index
+            )
+    return {path for path in paths if path not in lost}
 
 
 def _publish(job: RepairJob, plan: RepairPlan) -> None:
     """Write version 1, then 0, then the checkpoint and its hint: a crash leaves no table, or a whole one."""
-    for version, actions in ((1, plan.state), (0, (plan.protocol, plan.metadata))):
+    for version, actions in ((_STATE_VERSION, plan.state), (0, (plan.protocol, plan.metadata))):
         data = pack(NATIVE.encode_commit(actions), job.options.compression)
         if not job.target.put_if_absent(f"{NATIVE.log_dir}/{NATIVE.commit_name(version)}", data):
             raise TableError(

@@ -28,6 +28,14 @@ class RepairLog:
     source: str
     target: str
     from_splits: bool = False
+    up_to_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckTable:
+    """CHECK INDEXTABLES: say what is wrong with a table, and change nothing."""
+
+    table: TableName
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +128,7 @@ class DeleteRows:
 
 Command = (
     RepairLog
+    | CheckTable
     | MergeSplits
     | Purge
     | DropPartitions

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from indextables.errors import CommandError
 from indextables.sql.commands import (
+    CheckTable,
     Command,
     DeleteRows,
     Describe,
@@ -62,7 +63,7 @@ _EXPECTED = {
 _OURS = re.compile(
     r"""(?: REPAIR\s+INDEXFILES
           | MERGE\s+SPLITS
-          | (?:PURGE|DROP|CHECKPOINT|COMPACT|TRUNCATE|INVALIDATE)\s+INDEXTABLES?
+          | (?:CHECK|PURGE|DROP|CHECKPOINT|COMPACT|TRUNCATE|INVALIDATE)\s+INDEXTABLES?
           | DESC(?:RIBE)?\s+INDEXTABLES?\s+(?:TRANSACTION|STATE|HISTORY|SKIPPED|COMPONENT|DATA)
           | RESTORE\s+INDEXTABLES?(?=\s*['"`]|\s+(?!TO\b)\w)
           | DELETE\s+FROM\s+INDEXTABLES?(?=\s*['"`]|\s+(?!(?:AS|WHERE)\b)\w)
@@ -70,7 +71,7 @@ _OURS = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _VERB = re.compile(
-    r"(?:REPAIR|MERGE|PURGE|DROP|CHECKPOINT|COMPACT|TRUNCATE|INVALIDATE|DESC|DESCRIBE|RESTORE|DELETE)\b",
+    r"(?:REPAIR|CHECK|MERGE|PURGE|DROP|CHECKPOINT|COMPACT|TRUNCATE|INVALIDATE|DESC|DESCRIBE|RESTORE|DELETE)\b",
     re.IGNORECASE,
 )
 _LEXEME = re.compile(
@@ -214,7 +215,10 @@ def _command(tree: Tree[Token], text: str) -> Command:
     match tree.data:
         case "repair":
             source, target = (_path(part, text) for part in tree.find_data("string"))
-            return RepairLog(source, target, from_splits="SPLITS" in _types(tree))
+            up_to = next((_number(part, "version", text) for part in tree.find_data("up_to")), None)
+            return RepairLog(source, target, "SPLITS" in _types(tree), up_to)
+        case "check":
+            return CheckTable(_table(tree, text))
         case "merge":
             return MergeSplits(_table(tree, text), _where(tree, text), **_clauses(tree, text))
         case "purge":

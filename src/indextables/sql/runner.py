@@ -16,6 +16,7 @@ from indextables.ops.progress import Progress, silent
 from indextables.options import Options
 from indextables.runtime import LOCAL, Runtime
 from indextables.sql.commands import (
+    CheckTable,
     Command,
     DeleteRows,
     Describe,
@@ -77,13 +78,17 @@ def run(
     if isinstance(command, RepairLog):
         from indextables.ops.repair import RepairRequest, run_repair
 
-        request = RepairRequest(command.source, command.target, command.from_splits)
+        request = RepairRequest(command.source, command.target, command.from_splits, command.up_to_version)
         return run_repair(request, resolved, runtime, progress).to_arrow()
     uri = None if command.table is None else _address(command.table, views)
     if isinstance(command, InvalidateCache):
         from indextables.ops.invalidate import run_invalidate
 
         return run_invalidate(uri).to_arrow()
+    if isinstance(command, CheckTable):
+        from indextables.ops.check.run import run_check
+
+        return run_check(str(uri), resolved, runtime, progress).to_arrow()
     if isinstance(command, Describe) and command.subject is Subject.DATA_SKIPPING_STATS:
         from indextables.ops.describe import skipping_rows
 

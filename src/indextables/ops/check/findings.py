@@ -1,0 +1,91 @@
+"""What a check reports: findings, each with its consequence and the command that helps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from indextables.log.dialect import NATIVE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BROKEN = "BROKEN"
+"""Something that a query of the newest version needs is lost or cannot be read."""
+WARNING = "WARNING"
+"""The newest version is whole; something else is lost, or works less well than it could."""
+NOTE = "NOTE"
+"""Something that takes up space and does no harm."""
+OK = "OK"
+_ORDER = (BROKEN, WARNING, NOTE)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is not as it should be."""
+
+    severity: str
+    subject: str
+    """The file, version or setting it is about."""
+    finding: str
+    consequence: str
+    command: str = ""
+    """What to run; empty where nothing has to be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What CHECK INDEXTABLES found, the worst first."""
+
+    table_path: str
+    version: int
+    """The newest version; -1 where none can be read."""
+    findings: tuple[Finding, ...]
+    looked_at: str
+    """What was checked, in words."""
+
+    @property
+    def status(self) -> str:
+        """OK, NOTE, WARNING or BROKEN: the worst that was found."""
+        return self.findings[0].severity if self.findings else OK
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the newest version cannot be read in full."""
+        return self.status == BROKEN
+
+    def to_arrow(self) -> pa.Table:
+        """One row per finding; one row that says OK where there is none."""
+        from indextables.ops.outcomes import rows_to_arrow
+
+        healthy = Finding(OK, self.table_path, f"nothing is wrong with {self.looked_at}", "")
+        return rows_to_arrow(Finding, self.findings or (healthy,))
+
+
+def worst_first(findings: list[Finding]) -> tuple[Finding, ...]:
+    """The findings in the order they are shown."""
+    return tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.severity)))
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """The commands that mend a table, with its address filled in."""
+
+    uri: str
+
+    def repair(self, how: str = "") -> str:
+        """REPAIR into a directory beside the log."""
+        log = f"{self.uri}/{NATIVE.log_dir}"
+        wanted = f" {how}" if how else ""
+        return (
+            f"REPAIR INDEXFILES TRANSACTION LOG {quoted(log)} AT LOCATION {quoted(log + '_repaired')}{wanted}"
+        )
+
+    def on_table(self, verb: str, rest: str = "") -> str:
+        """A command that names the table."""
+        return f"{verb} {quoted(self.uri)}{rest}"
+
+
+def quoted(text: str) -> str:
+    """Text as a SQL literal."""
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,254 @@
+"""The files of a log, each read as a reader would: versions, checkpoints, the hint, and what is none of them.
+
+Damage is told by its consequence. A version file after the newest sound
+checkpoint is needed by everyone; an older one only for the versions it makes;
+a damaged checkpoint costs time as long as an older one and the commits after it
+are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from indextables.errors import Error, NotFoundError, ProtocolError
+from indextables.log.dialect import NATIVE, Checkpoint, Hint, LogFile
+from indextables.log.reading import LogSource, load_state
+from indextables.log.segment import HINT_NAME, Listing, list_log, ranges, reconstructible, with_hint
+from indextables.log.snapshot import Snapshot
+from indextables.ops.check.findings import BROKEN, NOTE, WARNING, Commands, Finding
+from indextables.ops.progress import Progress, watched
+from indextables.runtime import LOCAL
+
+_TEMPORARY = ".tmp"
+
+
+@dataclass(frozen=True, slots=True)
+class LogFacts:
+    """What reading every file of a log brought to light."""
+
+    listing: Listing
+    checkpoints: tuple[Checkpoint, ...]
+    """Newest first."""
+    damaged: dict[str, str]
+    """Why a file cannot be read, by its name."""
+    hint_version: int | None
+    """The version the hint names; None when there is no hint, or none that can be read."""
+    strangers: tuple[str, ...]
+    """Names in the directory that are no log files."""
+    newest: Snapshot | None
+    unopened: Error | None
+    """Why the newest version cannot be opened."""
+    disagreement: str | None
+    """How the newest checkpoint and the versions below it contradict each other."""
+
+    @property
+    def sound(self) -> tuple[Checkpoint, ...]:
+        """The checkpoints that can be read, newest first."""
+        return tuple(item for item in self.checkpoints if item.files[0].name not in self.damaged)
+
+    @property
+    def rebuildable(self) -> list[int]:
+        """The versions that can be rebuilt from what is not damaged, ascending."""
+        whole = tuple(file for file in self.listing.files if file.name not in self.damaged)
+        return reconstructible(Listing(whole), NATIVE)
+
+
+def read_log(source: LogSource, progress: Progress) -> LogFacts:
+    """Read every file of the log directory."""
+    store = source.store
+    listing = list_log(store, NATIVE)
+    names = [meta.path.rpartition("/")[2] for meta in store.list_level(NATIVE.log_dir)]
+    known = {file.name for file in listing.files} | {HINT_NAME}
+    hint, bad_hint = _read_hint(source) if HINT_NAME in names else (None, None)
+    checkpoints = tuple(with_hint(item, hint) for item in NATIVE.checkpoints(listing.files))
+    commits = list(listing.commits.values())
+    work = {file.name: partial(_read_version, source, file) for file in commits}
+    work |= {item.files[0].name: partial(_read_checkpoint, source, item) for item in checkpoints}
+    width = source.options.checkpoint.parallelism
+    outcomes = LOCAL.workers.map(_call, work.values(), parallelism=width)
+    outcomes = watched(outcomes, progress, "Reading the log", len(work))
+    problems = {HINT_NAME: bad_hint, **dict(zip(work, outcomes, strict=True))}
+    damaged = {name: problem for name, problem in problems.items() if problem is not None}
+    newest, unopened = _open(source)
+    culprit = None if unopened is None else listing.commits.get(unopened.fields.get("version", -1))
+    if culprit is not None and unopened is not None:
+        # Whole by itself, and out of place: a file of another table shows only beside the others.
+        damaged.setdefault(culprit.name, unopened.message)
+    return LogFacts(
+        listing, checkpoints, damaged, None if hint is None else hint.version,
+        tuple(name for name in names if name not in known), newest, unopened,
+        _disagreement(source, checkpoints, damaged),
+    )  # fmt: skip
+
+
+def _read_hint(source: LogSource) -> tuple[Hint | None, str | None]:
+    """The hint, or why it cannot be read."""
+    try:
+        hint = NATIVE.decode_hint(source.store.get(source.path(HINT_NAME)))
+    except Error as bad:
+        return None, bad.message
+    return hint, "it does not point to a checkpoint" if hint is None else None
+
+
+def _call(work: partial[str | None]) -> str | None:
+    return work()
+
+
+def _read_version(source: LogSource, file: LogFile) -> str | None:
+    """Why a version file cannot be read; None when it can."""
+    try:
+        for action in source.read_commit(file):
+            _ = action.extra  # the line of an add is read when it is first looked at
+    except NotFoundError:
+        return None  # cleanup took it meanwhile
+    except Error as bad:
+        return bad.message
+    return None
+
+
+def _read_checkpoint(source: LogSource, checkpoint: Checkpoint) -> str | None:
+    """Why a checkpoint cannot be read; no path is wanted of it, yet every byte is read and checked."""
+    try:
+        source.reader.head(source.store, checkpoint)
+        for _ in source.reader.adds(source.store, checkpoint, frozenset()):
+            pass
+    except NotFoundError:
+        return None
+    except Error as bad:
+        return bad.message
+    return None
+
+
+def _open(source: LogSource) -> tuple[Snapshot | None, Error | None]:
+    try:
+        snapshot = Snapshot(source, load_state(source))
+        _ = snapshot.metadata, snapshot.schema
+        snapshot.live_paths()
+    except Error as bad:
+        return None, bad
+    return snapshot, None
+
+
+def _disagreement(
+    source: LogSource, checkpoints: tuple[Checkpoint, ...], damaged: dict[str, str]
+) -> str | None:
+    """Compare the newest sound checkpoint with its version rebuilt without it, where that is possible."""
+    sound = [item for item in checkpoints if item.files[0].name not in damaged]
+    if not sound:
+        return None
+    version = sound[0].version
+    rejected = [item.identity for item in checkpoints if item.version == version]
+    try:
+        rebuilt = Snapshot(source, load_state(source, version, rejected)).live_paths()
+        stored = Snapshot(source, load_state(source, version)).live_paths()
+    except Error:
+        return None  # cleanup took what it was made from, or that is damaged, which is a finding of its own
+    here, there = set(stored.to_pylist()), set(rebuilt.to_pylist())
+    if here == there:
+        return None
+    return (
+        f"it has {len(here - there)} files that the versions do not have, and lacks {len(there - here)} that "
+        "they have"
+    )
+
+
+def log_findings(facts: LogFacts, uri: str) -> Iterator[Finding]:
+    """What is wrong with the files of a log; pure."""
+    commands = Commands(uri)
+    if facts.unopened is not None:
+        yield _unopened(facts, facts.unopened, commands)
+    yield from _versions(facts, commands)
+    yield from _checkpoints(facts, commands)
+    yield from _hint(facts, commands)
+    for name in facts.strangers:
+        left_over = name.endswith(_TEMPORARY)
+        yield Finding(
+            NOTE, name,
+            "a killed writer left it" if left_over else "it is not a log file",
+            "it takes up space" if left_over else "readers pass over it",
+            commands.on_table("PURGE INDEXTABLE") if left_over else "",
+        )  # fmt: skip
+
+
+def _unopened(facts: LogFacts, why: Error, commands: Commands) -> Finding:
+    place = f"{commands.uri}/{NATIVE.log_dir}"
+    if isinstance(why, ProtocolError):
+        return Finding(
+            BROKEN, place, why.message, "this version of IndexTables cannot read the table",
+            "pip install --upgrade indextables",
+        )  # fmt: skip
+    saved = facts.rebuildable
+    if not saved:
+        return Finding(
+            BROKEN, place, why.message,
+            "no version can be opened; the splits still know their rows, columns and index settings, but not "
+            "which of them were removed",
+            commands.repair("FROM SPLITS"),
+        )  # fmt: skip
+    last = saved[-1]
+    return Finding(
+        BROKEN, place, why.message,
+        f"the newest version cannot be opened; up to version {last} everything can be saved. What was "
+        f"committed after it comes back with FROM SPLITS only, along with removed splits that PURGE has not "
+        "deleted yet",
+        commands.repair(f"UP TO VERSION {last}"),
+    )  # fmt: skip
+
+
+def _versions(facts: LogFacts, commands: Commands) -> Iterator[Finding]:
+    """Version files that are damaged or missing, where the newest version does not need them."""
+    base = max((item.version for item in facts.sound), default=-1)
+    commits = facts.listing.commits
+    rebuilt = set(facts.rebuildable)
+    first = min(rebuilt, default=base)
+    damaged = {number: facts.damaged.get(file.name) for number, file in commits.items()}
+    for number in range(first, base + 1):
+        problem = "it is missing" if number not in commits else damaged[number]
+        if problem is None or (number == first and number not in commits):
+            continue
+        later = (item.version for item in facts.sound if item.version >= number)
+        lost = ranges(set(range(number, min(later, default=number + 1))) - rebuilt)
+        yield Finding(
+            WARNING, NATIVE.commit_name(number), problem,
+            f"version {lost} cannot be opened; the newest can" if lost else "its changes cannot be shown",
+            commands.on_table("TRUNCATE INDEXTABLES TIME TRAVEL"),
+        )  # fmt: skip
+
+
+def _checkpoints(facts: LogFacts, commands: Commands) -> Iterator[Finding]:
+    anew = commands.on_table("CHECKPOINT INDEXTABLES")
+    for checkpoint in facts.checkpoints:
+        name = checkpoint.files[0].name
+        if name in facts.damaged:
+            yield Finding(
+                WARNING, name, facts.damaged[name],
+                "readers fall back to an older checkpoint and replay more versions",
+                anew if checkpoint is facts.checkpoints[0] else "",
+            )  # fmt: skip
+    if facts.disagreement is not None:
+        name = facts.sound[0].files[0].name
+        yield Finding(
+            BROKEN, name, facts.disagreement,
+            f"readers believe the checkpoint. The versions are the authority: move {name} away, then write "
+            "another",
+            anew,
+        )  # fmt: skip
+
+
+def _hint(facts: LogFacts, commands: Commands) -> Iterator[Finding]:
+    newest = facts.sound[0].version if facts.sound else None
+    if HINT_NAME in facts.damaged:
+        problem = facts.damaged[HINT_NAME]
+    elif facts.hint_version == newest:
+        return
+    elif facts.hint_version is None:
+        problem = f"it is missing, the newest checkpoint is that of version {newest}"
+    else:
+        is_there = "none can be read" if newest is None else f"the newest one is that of version {newest}"
+        problem = f"it names the checkpoint of version {facts.hint_version}, {is_there}"
+    yield Finding(
+        WARNING, HINT_NAME, problem, "readers list the whole log instead of its end",
+        commands.on_table("CHECKPOINT INDEXTABLES"),
+    )  # fmt: skip

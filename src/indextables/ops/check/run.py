@@ -1,0 +1,163 @@
+"""Running a check: the files of the log first, then the splits that the log names.
+
+Nothing is written. It works on a table that cannot be opened: whatever fails on
+the way is a finding. Only a path that holds no table at all, or a store that
+cannot be listed, is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from indextables.errors import Error, NotATableError
+from indextables.log.dialect import NATIVE
+from indextables.log.protocol import check_writable
+from indextables.log.snapshot import Snapshot
+from indextables.log.transaction_log import TransactionLog
+from indextables.ops.check.findings import (
+    BROKEN,
+    NOTE,
+    WARNING,
+    CheckResult,
+    Commands,
+    Finding,
+    worst_first,
+)
+from indextables.ops.check.log_files import LogFacts, log_findings, read_log
+from indextables.ops.existence import sizes_found
+from indextables.ops.inspection import inspect_splits
+from indextables.ops.progress import Progress, silent
+from indextables.ops.purge import needed_paths, own_files
+from indextables.ops.rebuild import is_split
+from indextables.options import Options
+from indextables.runtime import LOCAL, Runtime
+
+
+def check(uri: str, options: Mapping[str, Any] | Options | None = None, spark: Any = None) -> CheckResult:
+    """Say what is wrong with the table at a path, what follows from it, and which command helps.
+
+    Nothing is changed, and the table need not be one that can be opened. `repair.validateSplits`
+    says how closely splits are looked at: not at all (`false`), by existence and size (`true`, the
+    default), or also by footer, row count and index checksums (`deep`).
+    """
+    if spark is None:
+        return run_check(uri, Options.of(options))
+    from indextables import _session
+
+    return run_check(uri, _session("options_of")(spark, options, uri), _session("runtime_of")(spark))
+
+
+def run_check(
+    uri: str, options: Options, runtime: Runtime = LOCAL, progress: Progress = silent
+) -> CheckResult:
+    """Read the log and look for its splits; every problem becomes a finding."""
+    log = TransactionLog.open(uri, options, runtime=runtime)
+    facts = read_log(log.source, progress)
+    if not facts.listing.files:
+        return CheckResult(log.uri, -1, (_no_log(log),), "the table")
+    findings = list(log_findings(facts, log.uri))
+    if facts.newest is None:
+        return CheckResult(log.uri, -1, worst_first(findings), "the log")
+    findings += _protocol(facts.newest)
+    splits = SplitCheck(log, facts.newest, progress)
+    if facts.newest.settings.repair.validate_splits != "false":
+        findings += splits.findings()
+    return CheckResult(log.uri, facts.newest.version, worst_first(findings), _looked_at(facts, facts.newest))
+
+
+def _looked_at(facts: LogFacts, newest: Snapshot) -> str:
+    return (
+        f"version {newest.version}: {len(facts.listing.commits)} version files, {len(facts.checkpoints)} "
+        f"checkpoints, {newest.num_files} splits"
+    )
+
+
+def _no_log(log: TransactionLog) -> Finding:
+    splits = [file for file in own_files(log.store.list()) if is_split(file.path)]
+    if not splits:
+        raise NotATableError(
+            f"{log.uri} is not a table: it holds neither a log nor splits. Check the path.", uri=log.uri
+        )
+    return Finding(
+        BROKEN, f"{log.uri}/{NATIVE.log_dir}",
+        f"there is no version and no checkpoint, but {len(splits)} splits",
+        "the table cannot be opened; the splits still know their rows, columns and index settings, but not "
+        "which of them were removed",
+        Commands(log.uri).repair("FROM SPLITS"),
+    )  # fmt: skip
+
+
+def _protocol(newest: Snapshot) -> Iterator[Finding]:
+    try:
+        check_writable(newest.protocol, newest.store.uri)
+    except Error as newer:
+        yield Finding(
+            WARNING, "protocol", newer.message, "the table can be read and not written",
+            "pip install --upgrade indextables",
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SplitCheck:
+    """The splits that the log names, and those in the directory that it does not."""
+
+    log: TransactionLog
+    newest: Snapshot
+    progress: Progress
+
+    def findings(self) -> Iterator[Finding]:
+        """What is wrong with them."""
+        yield from self._live()
+        try:
+            needed = needed_paths(self.log).paths
+        except Error:
+            return  # a damaged version file, which is a finding of its own, hides what it names
+        listed = {file.path: file.size for file in own_files(self.log.store.list()) if is_split(file.path)}
+        yield from self._of_older_versions(needed, listed)
+        orphans = listed.keys() - needed
+        if orphans:
+            size = sum(listed[path] for path in orphans)
+            yield Finding(
+                NOTE, self.log.uri, f"no version names {len(orphans)} splits ({size} bytes)",
+                "they take up space, unless a running write is about to commit them",
+                self._commands.on_table("PURGE INDEXTABLE"),
+            )  # fmt: skip
+
+    @property
+    def _commands(self) -> Commands:
+        return Commands(self.log.uri)
+
+    def _live(self) -> Iterator[Finding]:
+        adds = self.newest.adds()
+        settings = self.newest.settings.repair
+        store, runtime, width = self.log.store, self.log.runtime, settings.parallelism
+        paths = [add.path for add in adds]
+        sizes = sizes_found(store, paths, runtime, parallelism=width, progress=self.progress)
+        deep = settings.validate_splits == "deep"
+        for found in inspect_splits(
+            store, adds, sizes, runtime, deep=deep, parallelism=width, progress=self.progress
+        ):
+            if found.rows is not None:
+                yield Finding(
+                    BROKEN, found.path, found.rows,
+                    "queries that need it fail. Bring it back from a backup, or give its rows up with a log "
+                    "that leaves it out",
+                    self._commands.repair(),
+                )  # fmt: skip
+            if found.index is not None:
+                yield Finding(
+                    WARNING, found.path, f"its index is damaged: {found.index}",
+                    "searches scan its rows and find the same, slower",
+                    self._commands.on_table("MERGE SPLITS"),
+                )  # fmt: skip
+
+    def _of_older_versions(self, needed: frozenset[str], listed: Mapping[str, int]) -> Iterator[Finding]:
+        live = set(self.newest.live_paths().to_pylist())
+        for path in sorted(needed - live - listed.keys()):
+            yield Finding(
+                WARNING, path, "the file is not there; only older versions have it",
+                "those versions cannot be read or restored in full",
+                self._commands.on_table("TRUNCATE INDEXTABLES TIME TRAVEL"),
+            )  # fmt: skip
