@@ -592,13 +592,14 @@ def test_a_version_and_the_splits_exclude_each_other(table):
         it.repair_log(str(table.log_dir), str(target_of(table)), from_splits=True, up_to_version=1)
 
 
+@pytest.mark.parametrize("left", [b"", b"\x01\x01\x1f", b'{"add":{"path":"d.spl', b"\x00" * 50])
 @pytest.mark.parametrize("open_before", [False, True])
-def test_the_error_about_a_torn_last_commit_offers_to_save_the_rest(table, open_before):
+def test_the_error_about_a_torn_last_commit_offers_to_save_the_rest(table, open_before, left):
     """Whoever meets the torn file first is told the command, and the command works."""
     handle = table.handle()
     if open_before:
         handle.snapshot()
-    (table.log_dir / f"{4:020}.json").write_bytes(b'{"add":{"path":"d.spl')
+    (table.log_dir / f"{4:020}.json").write_bytes(left)
     with pytest.raises(it.errors.CorruptLogError) as caught:
         handle.snapshot(max_staleness_s=0)
     assert "It is the newest version" in str(caught.value)

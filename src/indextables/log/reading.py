@@ -23,7 +23,7 @@ from indextables.errors import (
     VersionNotFoundError,
 )
 from indextables.log.binding import check_one_table, check_tables
-from indextables.log.dialect import NATIVE, Dialect, Hint, LogFile
+from indextables.log.dialect import Dialect, Hint, LogFile
 from indextables.log.replay import CheckpointHead, CheckpointReader, ReplayEngine, Tail, reduce_tail
 from indextables.log.segment import (
     HINT_NAME,
@@ -74,7 +74,11 @@ class LogSource:
             if cached is not None:
                 return cached
         data = self.store.get(self.path(file.name))
-        actions = tuple(self.dialect.decode_commit(data, name=file.name, version=file.version))
+        try:
+            actions = tuple(self.dialect.decode_commit(data, name=file.name, version=file.version))
+        except CorruptLogError as bad:
+            bad.fields.setdefault("version", file.version)
+            raise
         if self.versions is not None and len(actions) <= _CACHED_ACTIONS:
             # A commit of a million lines is in the tail already; a second life in the cache costs memory.
             self.versions.put(file.identity, actions)
@@ -101,27 +105,8 @@ class LogSource:
                     versions=versions, uri=self.store.uri,
                 )  # fmt: skip
             return [(file.version, future.result()) for file, future in zip(files, futures, strict=True)]
-        except CorruptLogError as torn:
-            # The futures are asked in order, so every version before this one could be read.
-            raise self._with_offer(torn, files[-1].version) from torn
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-
-    def _with_offer(self, torn: CorruptLogError, newest: int) -> CorruptLogError:
-        """The error with what can be saved of the log: everything before the damaged version."""
-        version = torn.fields.get("version")
-        if self.dialect.log_dir != NATIVE.log_dir or not isinstance(version, int) or version < 1:
-            return torn
-        log = f"{self.store.uri}/{NATIVE.log_dir}"
-        whose = (
-            "It is the newest version, perhaps of a writer that was cut off. " if version == newest else ""
-        )
-        return CorruptLogError(
-            f"{torn.message} {whose}Everything up to version {version - 1} can be read: open it with "
-            f"version={version - 1}, or save it with REPAIR INDEXFILES TRANSACTION LOG '{log}' AT LOCATION "
-            f"'{log}_repaired' UP TO VERSION {version - 1}.",
-            **{**torn.fields, "uri": self.store.uri, "readable_version": version - 1},
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +143,7 @@ def load_state(source: LogSource, version: int | None = None, rejected: Collecti
             continue
         try:
             start = Tail(-1 if segment.checkpoint is None else segment.checkpoint.version)
-            tail = reduce_tail(source.read_commits(segment.commits), dialect, start)
+            tail = reduce_tail(_read_tail(source, segment.commits), dialect, start)
             strange = _strange(source, segment, head, tail)
         except NotFoundError:
             # Cleanup took a version between the listing and the read; a newer checkpoint covers it.
@@ -174,6 +159,25 @@ def load_state(source: LogSource, version: int | None = None, rejected: Collecti
         # Either may be the foreign one: without the checkpoint it shows.
         logger.warning("%s; falling back to what is older", strange)
         damaged[segment.checkpoint.identity] = strange
+
+
+def _read_tail(source: LogSource, files: Sequence[LogFile]) -> list[tuple[int, tuple[Action, ...]]]:
+    """The commits after a sound checkpoint; an error about one of them offers to save those before it."""
+    try:
+        return source.read_commits(files)
+    except CorruptLogError as torn:
+        # They are asked in ascending order, so the first damaged one is the one that is named.
+        version = torn.fields.get("version", 0)
+        if source.dialect.name != "native" or version < 1:
+            raise
+        log = f"{source.store.uri}/{source.dialect.log_dir}".replace("'", "''")
+        cut = "It is the newest version, perhaps of a writer that was cut off. "
+        raise CorruptLogError(
+            f"{torn.message} {cut if version == files[-1].version else ''}Everything up to version "
+            f"{version - 1} can be read: open it with version={version - 1}, or save it with REPAIR "
+            f"INDEXFILES TRANSACTION LOG '{log}' AT LOCATION '{log}_repaired' UP TO VERSION {version - 1}.",
+            **{**torn.fields, "uri": source.store.uri, "readable_version": version - 1},
+        ) from torn
 
 
 def _strange(
@@ -243,7 +247,7 @@ def refresh_state(source: LogSource, state: State) -> State:
         return load_state(source)
     fresh = [filled.commits[number] for number in range(old.version + 1, latest + 1)]
     try:
-        read = source.read_commits(fresh)
+        read = _read_tail(source, fresh)
     except NotFoundError:
         return load_state(source)
     segment = Segment(latest, old.checkpoint, (*old.commits, *fresh), fresh[-1], newest)
