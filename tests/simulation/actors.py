@@ -1,0 +1,350 @@
+"""Actors: processes that use a table through its public verbs, step by step, and note what they are told.
+
+Here at the level of the log: splits are small files with the names of their
+rows, so that a history costs milliseconds. What commits, checkpoints, cleans,
+truncates, restores, purges, repairs and reads is the production code.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from indextables.errors import Error
+from indextables.log.conflicts import CommitPlan, Rule
+from indextables.log.transaction_log import TransactionLog
+from indextables.model.actions import AddAction, CommitInfo, RemoveAction, TxnAction
+from indextables.ops.drop_partitions import removal
+from indextables.ops.merge import _commit as commit_merge
+from indextables.ops.purge import PurgeRequest, run_purge
+from indextables.ops.restore import run_restore
+from indextables.ops.rewriting import Rewritten
+from indextables.ops.truncate_history import run_truncate
+from indextables.runtime import Runtime
+from simulation.intents import ACKNOWLEDGED, CRASHED, FAILED, NOTHING, UNKNOWN, Intent, Observation
+from simulation.world import LOG_DIR, ActorClock, Crash, Effect, Faults, SimStore, World
+
+SCHEMA = pa.schema([("id", pa.string()), ("k", pa.int64())])
+
+
+@dataclass(frozen=True)
+class Step:
+    """One call of a verb: after a pause, with one number that decides everything it has to choose."""
+
+    verb: str
+    pause_ms: int
+    pick: float
+
+
+@dataclass
+class Stage:
+    """What the actors of one history share."""
+
+    world: World
+    options: dict[str, str]
+    intents: list[Intent] = field(default_factory=list)
+    seen: list[Observation] = field(default_factory=list)
+    busy: int = 0
+    """Verbs under way; the operator who swaps a log in waits until there is none."""
+    stopped: bool = False
+    """Nobody begins anything while a log is being swapped in."""
+    swaps: int = 0
+    used: set[str] = field(default_factory=set)
+
+
+class Actor:
+    """One process with a handle on the log; after a crash it begins anew with a fresh one."""
+
+    def __init__(
+        self, stage: Stage, name: str, steps: Sequence[Step], faults: Faults, *, skew_ms: int = 0
+    ) -> None:
+        self.stage = stage
+        self.name = name
+        self.steps = steps
+        self.faults = faults
+        self.skew_ms = skew_ms
+        self.lives = 0
+        self.made = 0
+        self.chance = random.Random(f"{stage.world.seed}:{name}")
+        self.held: list[tuple[int, Any]] = []
+        self.followed: int | None = None
+        self.delivered: list[tuple[int, tuple[str, ...]]] = []
+        self._open()
+
+    # Running
+
+    def run(self) -> None:
+        """Take every step; what a step raises is its outcome."""
+        for step in self.steps:
+            self.stage.world.wait(step.pause_ms)
+            self._step(step)
+
+    def _step(self, step: Step) -> None:
+        if step.verb == "txn":
+            self._txn_until_done(step)
+        else:
+            self.attempt(step.verb, getattr(self, f"do_{step.verb}"), step.pick)
+
+    def attempt(self, verb: str, work: Callable[[Intent, float], None], pick: float) -> Intent:
+        """Carry out one call and note what became of it."""
+        stage, world = self.stage, self.stage.world
+        while stage.stopped:
+            world.wait(1000)
+        intent = Intent(len(stage.intents), self.name, verb, world.now_ms)
+        stage.intents.append(intent)
+        self.store.intent = intent
+        world.note(self.name, f"-- {verb} #{intent.number}")
+        stage.busy += 1
+        try:
+            work(intent, pick)
+        except Crash:
+            intent.outcome = CRASHED
+            self._open()
+        except Exception as error:
+            intent.error = error
+            fields = error.fields if isinstance(error, Error) else {}
+            intent.outcome = UNKNOWN if fields.get("outcome") == "unknown" else FAILED
+        finally:
+            stage.busy -= 1
+            intent.ended_ms = world.now_ms
+        world.note(self.name, f"== {intent}")
+        return intent
+
+    def _open(self) -> None:
+        self.lives += 1
+        world = self.stage.world
+        name = f"{self.name}-{self.lives}"
+        self.store = SimStore(world, name, self.chance, self.faults)
+        self.runtime = Runtime(clock=ActorClock(world, self.skew_ms))
+        self.held.clear()
+        self.log = TransactionLog.open(
+            self.store.uri, self.stage.options, store=self.store, runtime=self.runtime
+        )
+
+    # Files
+
+    def new_split(
+        self, intent: Intent, rows: Sequence[str] | None = None, *, data_change: bool = True
+    ) -> AddAction:
+        """Write a split with some rows, or with one of its own."""
+        self.made += 1
+        path = f"{self.name}-{self.made:03d}.split"
+        if rows is None:
+            rows = [f"{self.name}{self.made}"]
+            intent.rows = (*intent.rows, *rows)
+        content = json.dumps(list(rows)).encode()
+        self.store.put(path, content)
+        return AddAction(
+            path=path,
+            size=len(content),
+            modification_time=self.runtime.clock.now_ms(),
+            num_records=1,
+            data_change=data_change,
+        )
+
+    def rows_of(self, path: str) -> list[str]:
+        return json.loads(self.store.get(path))
+
+    def done(self, intent: Intent, version: int | None = None) -> None:
+        """The verb returned: what did it say?"""
+        last = self.log.last_commit
+        assert last is not None
+        if last.written:
+            intent.outcome, intent.returned = ACKNOWLEDGED, last.version if version is None else version
+        else:
+            intent.outcome = NOTHING
+
+    def some(self, items: Sequence[Any], pick: float, most: int = 3) -> list[Any]:
+        """A few of them, decided by one number."""
+        chance = random.Random(pick)
+        count = min(len(items), 1 + int(chance.random() * most))
+        return chance.sample(list(items), count)
+
+    # Verbs that write
+
+    def do_append(self, intent: Intent, pick: float) -> None:
+        intent.operation = "WRITE"
+        adds = [self.new_split(intent) for _ in range(1 + int(pick * 2))]
+        self.done(intent, self.log.add_files(adds))
+
+    def _txn_until_done(self, step: Step) -> None:
+        """An application that repeats its batch until it is told that it is in."""
+        number = self.made
+        for _ in range(4):
+            intent = self.attempt("txn", lambda intent, _pick: self._write_batch(intent, number), step.pick)
+            if intent.outcome in {ACKNOWLEDGED, NOTHING}:
+                return
+            self.stage.world.wait(1000)
+
+    def _write_batch(self, intent: Intent, number: int) -> None:
+        intent.operation = "WRITE"
+        intent.txn = (self.name, number)
+        adds = [self.new_split(intent)]
+        self.done(intent, self.log.add_files(adds, txn=TxnAction(app_id=self.name, version=number)))
+
+    def do_overwrite(self, intent: Intent, pick: float) -> None:
+        intent.operation = "OVERWRITE"
+        expected = self.log.snapshot(max_staleness_s=0).version if pick < 0.5 else None
+        intent.version = expected
+        adds = [self.new_split(intent)]
+        self.done(intent, self.log.overwrite_files(adds, expected_version=expected))
+
+    def do_remove(self, intent: Intent, pick: float) -> None:
+        intent.operation = "REMOVE"
+        live = [add.path for add in self.log.list_files(max_staleness_s=0)]
+        intent.sources = tuple(self.some(live, pick, 2)) if live else ()
+        self.done(intent, self.log.remove_files(intent.sources))
+
+    def do_merge(self, intent: Intent, pick: float) -> None:
+        intent.operation = "MERGE SPLITS"
+        live = self.log.list_files(max_staleness_s=0)
+        if len(live) < 2:
+            intent.outcome = NOTHING
+            return
+        sources = self.some(live, pick, 3)
+        rows = [row for add in sources for row in self.rows_of(add.path)]
+        merged = self.new_split(intent, rows, data_change=False)
+        intent.sources = tuple(add.path for add in sources)
+        piece = Rewritten(tuple(sources), (merged,), len(rows), len(rows))
+        self.done(intent, commit_merge(self.log, [piece]))
+
+    def do_delete(self, intent: Intent, pick: float) -> None:
+        """Every other row, by the digit its name ends in, taken out of the files that hold them."""
+        intent.operation = "DELETE"
+        half = int(pick * 2)
+        intent.matches = lambda row: int(row[-1]) % 2 == half
+        sources, adds = [], []
+        for add in self.log.list_files(max_staleness_s=0):
+            rows = self.rows_of(add.path)
+            kept = [row for row in rows if not intent.matches(row)]
+            if len(kept) < len(rows):
+                sources.append(add)
+                adds += [self.new_split(intent, kept)] if kept else []
+        if not sources:
+            intent.outcome = NOTHING
+            return
+        now_ms = self.runtime.clock.now_ms()
+        plan = CommitPlan(
+            operation="DELETE",
+            rule=Rule.DELETE,
+            build=lambda _: [*(removal(add, now_ms) for add in sources), *adds],
+            sources=frozenset(add.path for add in sources),
+        )
+        self.done(intent, self.log.commit(plan).version)
+
+    def do_restore(self, intent: Intent, pick: float) -> None:
+        intent.operation = "RESTORE"
+        versions = self.log.versions()
+        intent.version = versions[int(pick * len(versions))]
+        result = run_restore(self.log, intent.version)
+        if result.status == "SUCCESS":
+            self.done(intent)
+        else:
+            intent.outcome = NOTHING
+
+    def do_properties(self, intent: Intent, pick: float) -> None:
+        intent.operation = "SET PROPERTIES"
+        self.done(intent, self.log.update_properties({"note": f"{self.name} {pick}"}))
+
+    def do_skip(self, intent: Intent, pick: float) -> None:
+        intent.operation = "SKIP"
+        self.done(intent, self.log.record_skipped_file(f"odd-{int(pick * 3)}", "odd", "merge"))
+
+    # Upkeep
+
+    def do_checkpoint(self, intent: Intent, pick: float) -> None:
+        self.log.checkpoint()
+        intent.outcome = ACKNOWLEDGED
+
+    def do_cleanup(self, intent: Intent, pick: float) -> None:
+        self.log.cleanup()
+        intent.outcome = ACKNOWLEDGED
+
+    def do_truncate(self, intent: Intent, pick: float) -> None:
+        run_truncate(self.log)
+        intent.outcome = ACKNOWLEDGED
+
+    def do_purge(self, intent: Intent, pick: float) -> None:
+        hours = (None, 0.0, 1.0)[int(pick * 3)]
+        run_purge(self.log, PurgeRequest(older_than_hours=24, log_retention_hours=hours))
+        intent.outcome = ACKNOWLEDGED
+
+    def do_repair(self, intent: Intent, pick: float) -> None:
+        """Write a repaired log beside the old one, and put it in its place while nobody is at work."""
+        from simulation.repairing import repair
+
+        stage, world = self.stage, self.stage.world
+        stage.stopped = True
+        try:
+            while stage.busy > 1 or world.pending_writes:
+                world.wait(1000)
+            stage.swaps += 1
+            target = f"_repaired_{stage.swaps}"
+            if repair(self, target):
+                swap(world, target, intent)
+                intent.outcome = ACKNOWLEDGED
+            else:
+                intent.outcome = NOTHING
+        finally:
+            stage.stopped = False
+
+    # Readers
+
+    def _saw(self, intent: Intent, snapshot: Any, *, newest: bool, staleness_ms: int = 0) -> None:
+        paths = frozenset(add.path for add in snapshot.adds())
+        intent.outcome, intent.ended_ms = ACKNOWLEDGED, self.stage.world.now_ms
+        self.stage.seen.append(Observation(intent, snapshot.version, paths, newest, staleness_ms))
+
+    def do_read(self, intent: Intent, pick: float) -> None:
+        self._saw(intent, self.log.snapshot(max_staleness_s=0), newest=True)
+
+    def do_look(self, intent: Intent, pick: float) -> None:
+        """Believe for five seconds that nothing is newer."""
+        snapshot = self.log.snapshot()
+        self.held.append((intent.number, snapshot))
+        self._saw(intent, snapshot, newest=True, staleness_ms=5000)
+
+    def do_reread(self, intent: Intent, pick: float) -> None:
+        """Use a snapshot that was opened long ago: its answers never change."""
+        if self.held:
+            _, snapshot = self.held[int(pick * len(self.held))]
+            intent.version = snapshot.version
+            self._saw(intent, snapshot, newest=False, staleness_ms=1 << 60)
+        else:
+            intent.outcome = NOTHING
+
+    def do_travel(self, intent: Intent, pick: float) -> None:
+        versions = self.log.versions()
+        intent.version = versions[int(pick * len(versions))]
+        self._saw(intent, self.log.snapshot(intent.version), newest=False)
+
+    def do_follow(self, intent: Intent, pick: float) -> None:
+        """A stream: the files that each version adds, in order, each once."""
+        latest = self.log.snapshot(max_staleness_s=0).version
+        if self.followed is None:
+            self.followed = latest + 1
+        while self.followed <= latest:
+            actions = self.log.read_version(self.followed)
+            assert any(isinstance(action, CommitInfo) for action in actions) or self.followed == 0
+            changes = any(isinstance(action, RemoveAction) and action.data_change for action in actions)
+            files = tuple(
+                action.path for action in actions if isinstance(action, AddAction) and action.data_change
+            )
+            self.delivered.append((self.followed, () if changes else files))
+            self.followed += 1
+        intent.outcome = ACKNOWLEDGED
+
+
+def swap(world: World, target: str, intent: Intent) -> None:
+    """What the operator does: the repaired log takes the place of the old one, at once."""
+    for path in [path for path in world.objects if path.startswith(f"{LOG_DIR}/")]:
+        del world.objects[path]
+    for path in [path for path in world.objects if path.startswith(f"{target}/")]:
+        world.objects[LOG_DIR + path[len(target) :]] = world.objects.pop(path)
+    world.journal.append(Effect(world.now_ms, "swap", target, None, intent))
+    world.note("operator", f"swaps {target} in")

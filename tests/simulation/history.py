@@ -1,0 +1,292 @@
+"""A history: a seed turned into a plan of actors, steps and faults; the plan run; the end looked at.
+
+Each seed draws which verbs and which faults it uses at all, and how the table
+is set up. Few kinds of things in one history meet each other more often than
+all kinds would.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from indextables.log.transaction_log import TransactionLog
+from indextables.runtime import Runtime
+from simulation.actors import SCHEMA, Actor, Stage, Step
+from simulation.intents import ACKNOWLEDGED, Intent, Violation
+from simulation.oracle import _CHECKPOINT, _COMMIT, Truth, actions_of, checkpoint_of
+from simulation.world import HOUR_MS, LOG_DIR, ActorClock, Faults, SimStore, World
+
+WRITES = (
+    "append",
+    "append",
+    "txn",
+    "overwrite",
+    "remove",
+    "merge",
+    "delete",
+    "restore",
+    "properties",
+    "skip",
+)
+UPKEEP = ("checkpoint", "cleanup", "truncate", "purge", "repair")
+READS = ("read", "look", "reread", "travel", "follow")
+GENTLE = Faults()
+
+
+@dataclass(frozen=True)
+class Part:
+    """One actor of a plan."""
+
+    name: str
+    steps: tuple[Step, ...]
+    faults: Faults
+    skew_ms: int = 0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that decides a history."""
+
+    seed: str
+    options: dict[str, str]
+    parts: tuple[Part, ...]
+    level: str = "log"
+
+
+@dataclass
+class Outcome:
+    """What became of a history."""
+
+    plan: Plan
+    violations: list[Violation]
+    digest: str
+    operations: int
+    faults: dict[str, int]
+    commits: int
+    strays: int
+    trace: list[str] = field(default_factory=list)
+    verbs: dict[str, int] = field(default_factory=dict)
+
+
+def plan_history(seed: int) -> Plan:
+    """Draw a history at the level of the log."""
+    chance = random.Random(f"plan:{seed}")
+    verbs = [
+        *("append",),
+        *chance.sample(WRITES, chance.randint(1, 5)),
+        *chance.sample(UPKEEP, chance.randint(0, 3)),
+        *chance.sample(READS, chance.randint(0, 2)),
+    ]
+    return Plan(str(seed), draw_options(chance), draw_parts(chance, verbs, chance.randint(2, 5), (2, 6)))
+
+
+def draw_options(chance: random.Random) -> dict[str, str]:
+    """How the table is set up: small numbers, so that everything happens soon."""
+    hours = chance.choice((0, 1, 24, 720))
+    return {
+        "checkpoint.interval": str(chance.choice((1, 2, 3, 5, 10))),
+        "checkpoint.actionsPerPart": str(chance.choice((2, 100_000, 100_000))),
+        "checkpoint.parallelism": "1",
+        "logRetention.duration": str(hours * HOUR_MS),
+        "checkpointRetention.duration": str(chance.choice((0, 0, 7_200_000))),
+        "transaction.compression.enabled": chance.choice(("true", "false")),
+        "transaction.cache.enabled": chance.choice(("true", "true", "false")),
+        "transaction.retry.maxAttempts": str(chance.choice((3, 10))),
+        "purge.retentionCheckEnabled": "false",
+        "cleanup.enabled": chance.choice(("true", "true", "false")),
+    }
+
+
+def draw_parts(
+    chance: random.Random, verbs: Sequence[str], actors: int, steps: tuple[int, int]
+) -> tuple[Part, ...]:
+    """Who does what: each actor some steps, with faults that all of them share."""
+    faults = draw_faults(chance)
+    skewed = chance.random() < 0.3
+    parts = []
+    for at in range(actors):
+        taken = tuple(
+            Step(chance.choice(verbs), _pause(chance), chance.random()) for _ in range(chance.randint(*steps))
+        )
+        skew_ms = round(chance.uniform(-2, 2) * HOUR_MS) if skewed else 0
+        parts.append(Part(f"{chr(ord('a') + at)}", taken, faults, skew_ms))
+    return tuple(parts)
+
+
+def _pause(chance: random.Random) -> int:
+    """Mostly next to nothing, sometimes a day: what is old must come about."""
+    kind = chance.random()
+    if kind < 0.85:
+        return round(10 ** chance.uniform(0, 3))
+    return round(10 ** chance.uniform(5, 8.2))
+
+
+def draw_faults(chance: random.Random) -> Faults:
+    """Which kinds of faults this history has, if any."""
+    if chance.random() < 0.25:
+        return replace(GENTLE, pause=chance.choice((0.0, 0.01)))
+    rate = chance.choice((0.002, 0.008, 0.02))
+    on = {kind: chance.random() < 0.5 for kind in ("error", "lost_reply", "late", "echo", "crash", "pause")}
+    return Faults(
+        error=rate * on["error"],
+        lost_reply=rate * on["lost_reply"],
+        late=rate * on["late"],
+        echo=rate * on["echo"],
+        crash=rate / 2 * on["crash"],
+        pause=rate * on["pause"],
+    )
+
+
+def log_rows(_path: str, data: bytes) -> Sequence[str]:
+    """The rows of a split of the log level."""
+    return json.loads(data)
+
+
+def run_plan(plan: Plan, chance: random.Random, *, keep_trace: bool = False) -> Outcome:
+    """Run a plan from an empty store to its end, and hold what happened against what was promised."""
+    if plan.level == "table":
+        from simulation.tables import TableActor, table_rows
+
+        return _run(plan, chance, TableActor, table_rows, keep_trace=keep_trace)
+    return _run(plan, chance, Actor, log_rows, keep_trace=keep_trace)
+
+
+def _run(
+    plan: Plan,
+    chance: random.Random,
+    kind: type[Actor],
+    rows_in: Callable[[str, bytes], Sequence[Any]],
+    *,
+    keep_trace: bool,
+) -> Outcome:
+    chance.seed(f"ids:{plan.seed}")
+    world = World(plan.seed, keep_trace=keep_trace)
+    stage = Stage(world, plan.options)
+    _begin(stage)
+    actors = [kind(stage, part.name, part.steps, part.faults, skew_ms=part.skew_ms) for part in plan.parts]
+    for actor in actors:
+        world.start(actor.run)
+    world.run()
+    truth = Truth(rows_in)
+    end = len(world.journal)
+    truth.see(world.journal)
+    truth.check_told(stage.intents)
+    truth.check_seen(stage.seen)
+    for actor in actors:
+        _check_stream(truth, actor)
+    if not truth.violations:
+        _check_end(truth, world, stage, end)
+    verbs: dict[str, int] = {}
+    for intent in stage.intents:
+        verbs[f"{intent.verb} {intent.outcome}"] = verbs.get(f"{intent.verb} {intent.outcome}", 0) + 1
+    return Outcome(
+        plan, truth.violations, world.digest, world.operations, dict(world.faults),
+        sum(map(len, truth.epochs)), len(truth.strays), world.trace, verbs,
+    )  # fmt: skip
+
+
+def quiet_log(stage: Stage, name: str) -> TransactionLog:
+    """A handle without faults and without a past."""
+    world = stage.world
+    store = SimStore(world, name, random.Random(0), GENTLE, quiet=True)
+    return TransactionLog.open(
+        store.uri, stage.options, store=store, runtime=Runtime(clock=ActorClock(world))
+    )
+
+
+def _begin(stage: Stage) -> None:
+    quiet_log(stage, "founder").initialize(SCHEMA)
+
+
+def _check_stream(truth: Truth, actor: Actor) -> None:
+    if len(truth.epochs) > 1:
+        return
+    for number, files in actor.delivered:
+        version = truth.versions.get(number)
+        if version is None:
+            truth.broken("a stream delivers what was added", f"{actor.name}: version {number} never was")
+            continue
+        changes = any(body.get("dataChange", True) for body in version.bodies("remove"))
+        wanted = [body["path"] for body in version.bodies("add") if body.get("dataChange", True)]
+        if list(files) != ([] if changes else wanted):
+            truth.broken("a stream delivers what was added", f"{actor.name}: version {number} gave {files}")
+
+
+def _check_end(truth: Truth, world: World, stage: Stage, end: int) -> None:
+    """When all is quiet: every offered version opens and is what it was, and the table can be written."""
+    log = quiet_log(stage, "inspector")
+    present = set(world.objects)
+    try:
+        offered = log.versions()
+        newest = log.snapshot(max_staleness_s=0).version
+    except Exception as error:
+        truth.broken("the table can be read", f"{type(error).__name__}: {error}")
+        return
+    if newest != truth.newest:
+        truth.broken("the newest version is found", f"{newest} instead of {truth.newest}")
+    for number in offered:
+        _check_version(truth, log, number, present)
+    raw = _raw_live(world, truth.newest)
+    if raw != truth.versions[truth.newest].live:
+        truth.broken("the bytes hold the newest version", f"version {truth.newest} replays differently")
+    try:
+        log.history()
+        version = log.add_files([])
+        assert version == newest
+    except Exception as error:
+        truth.broken("the table can be written", f"{type(error).__name__}: {error}")
+
+
+def _check_version(truth: Truth, log: TransactionLog, number: int, present: set[str]) -> None:
+    version = truth.versions.get(number)
+    try:
+        live = frozenset(add.path for add in log.snapshot(number).adds())
+    except Exception as error:
+        truth.broken("an offered version opens", f"version {number}: {type(error).__name__}: {error}")
+        return
+    if version is None or live != version.live:
+        truth.broken("an offered version is what it was", f"version {number}")
+        return
+    lost = truth.lost_splits(live, present)
+    if lost:
+        truth.broken("no live split is deleted", f"version {number} needs {lost[:3]}")
+
+
+def _raw_live(world: World, newest: int) -> frozenset[str] | None:
+    """The live files of the newest version, from the bytes that are in the store now."""
+    commits = {int(found[1]): path for path in world.objects if (found := _COMMIT.fullmatch(path))}
+    checkpoints = [
+        (int(found[1]), found[2], path) for path in world.objects if (found := _CHECKPOINT.fullmatch(path))
+    ]
+    live: set[str] = set()
+    start = -1
+    for number, form, path in sorted(checkpoints, reverse=True):
+        if number > newest:
+            continue
+        with contextlib.suppress(KeyError):
+            data = world.objects[path].data
+            live = set(checkpoint_of(data, form, lambda name: world.objects[name].data))
+            start = number
+            break
+    for number in range(start + 1, newest + 1):
+        if number not in commits:
+            return None
+        for kind, body in actions_of(world.objects[commits[number]].data):
+            if kind == "remove":
+                live.discard(body["path"])
+            elif kind == "add":
+                live.add(body["path"])
+    return frozenset(live)
+
+
+def describe(intents: Sequence[Intent]) -> list[str]:
+    """What the actors did and were told, one line each."""
+    return [str(intent) for intent in intents if intent.outcome != ACKNOWLEDGED or intent.operation]
+
+
+__all__ = ["LOG_DIR", "Outcome", "Part", "Plan", "plan_history", "run_plan"]

@@ -1,0 +1,80 @@
+"""What actors set out to do, and what they were told came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+ACKNOWLEDGED = "acknowledged"
+NOTHING = "nothing"
+"""Returned, and said that nothing was to be done."""
+FAILED = "failed"
+"""Raised, and did not say that the outcome is unknown: it claims that nothing was committed."""
+UNKNOWN = "unknown"
+CRASHED = "crashed"
+
+
+@dataclass(eq=False)
+class Intent:
+    """One call of a verb by one actor."""
+
+    number: int
+    who: str
+    verb: str
+    began_ms: int
+    operation: str | None = None
+    """The operation that its commit carries; None where the verb commits nothing of its own."""
+    rows: tuple[str, ...] = ()
+    """Rows it means to add."""
+    sources: tuple[str, ...] = ()
+    """Files it means to take away."""
+    matches: Callable[[str], bool] | None = None
+    """Which rows its condition is true for."""
+    version: int | None = None
+    """The version it restores or was made from."""
+    txn: tuple[str, int] | None = None
+    outcome: str = CRASHED
+    error: BaseException | None = None
+    returned: int | None = None
+    """The version it was told it had written."""
+    ended_ms: int = 0
+    faults: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def met(self, fault: str, operation: str, path: str) -> None:
+        """Remember a fault that was injected on the way."""
+        self.faults.append((fault, operation, path))
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether a put of a version, or the look at what became of it, got no honest answer."""
+        return any(path.endswith(".json") and ".checkpoint" not in path for _, _, path in self.faults)
+
+    def __str__(self) -> str:
+        told = f" as version {self.returned}" if self.returned is not None else ""
+        reason = f" ({type(self.error).__name__}: {self.error})" if self.error is not None else ""
+        return f"#{self.number} {self.verb} by {self.who}: {self.outcome}{told}{reason}"
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What a reader was given."""
+
+    intent: Intent
+    version: int
+    paths: frozenset[str]
+    newest: bool
+    """Whether it had asked for the newest version."""
+    staleness_ms: int = 0
+    rows: tuple[Any, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A promise that was broken."""
+
+    promise: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.promise}: {self.what}"

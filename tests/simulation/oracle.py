@@ -1,0 +1,417 @@
+"""The oracle: what is true of a history, told from the raw bytes that reached the store.
+
+It replays the log by itself, with json and gzip and nothing of the production
+reader. A version file is part of the history when its number is one above the
+newest at the moment it lands; a file that lands below that is a stray, which
+nobody may be told of. Everything the actors were told, and everything readers
+were given, is held against this history.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from simulation.intents import (
+    ACKNOWLEDGED,
+    CRASHED,
+    FAILED,
+    NOTHING,
+    UNKNOWN,
+    Intent,
+    Observation,
+    Violation,
+)
+from simulation.world import HOUR_MS, LOG_DIR, Effect
+
+_COMMIT = re.compile(rf"{LOG_DIR}/(\d{{20}})\.json")
+_CHECKPOINT = re.compile(rf"{LOG_DIR}/(\d{{20}})\.checkpoint\.(json|parquet)")
+_LONG_MS = 20 * HOUR_MS
+"""A split that waits longer than this for its commit may be purged: the documented limit is a day."""
+
+
+def text_of(data: bytes) -> bytes:
+    """The text of a log file: plain, or gzip members behind two bytes."""
+    return gzip.decompress(data[2:]) if data[:1] == b"\x01" else data
+
+
+def actions_of(data: bytes) -> list[tuple[str, dict[str, Any]]]:
+    """The actions of a version file."""
+    lines = [json.loads(line) for line in text_of(data).splitlines() if line.strip()]
+    return [(kind, body) for line in lines for kind, body in line.items()]
+
+
+def checkpoint_of(data: bytes, form: str, fetch: Callable[[str], bytes]) -> dict[str, Any]:
+    """The live files of a checkpoint by path, its parts fetched by name."""
+    if form == "parquet":
+        return _parquet_checkpoint(data, fetch)
+    document = json.loads(text_of(data))
+    adds = list(document.get("add") or ())
+    for part in document.get("parts") or ():
+        adds += json.loads(text_of(fetch(f"{LOG_DIR}/{part['path']}")))["add"]
+    return {add["path"]: add for add in adds}
+
+
+def _parquet_checkpoint(data: bytes, fetch: Callable[[str], bytes]) -> dict[str, Any]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(pa.BufferReader(data))
+    head = next(
+        json.loads(value) for value in (file.schema_arrow.metadata or {}).values() if b"metaData" in value
+    )
+    sources = [fetch(f"{LOG_DIR}/{part['path']}") for part in head.get("parts") or ()] or [data]
+    paths = [
+        path
+        for source in sources
+        for path in pq.read_table(pa.BufferReader(source), columns=["path"], use_threads=False)[
+            "path"
+        ].to_pylist()
+    ]
+    return {path: {"path": path} for path in paths}
+
+
+@dataclass
+class Version:
+    """One version of the history."""
+
+    number: int
+    at_ms: int
+    intent: Intent | None
+    operation: str
+    live: frozenset[str]
+    rows: Counter[Any]
+    actions: list[tuple[str, dict[str, Any]]]
+    timestamp: int
+
+    def bodies(self, kind: str) -> list[dict[str, Any]]:
+        """The actions of one kind."""
+        return [body for found, body in self.actions if found == kind]
+
+
+@dataclass
+class Truth:
+    """The history of one table, built effect by effect."""
+
+    rows_in: Callable[[str, bytes], Sequence[Any]]
+    """The rows a split holds, from its bytes."""
+    epochs: list[dict[int, Version]] = field(default_factory=lambda: [{}])
+    began_ms: list[int] = field(default_factory=lambda: [0])
+    violations: list[Violation] = field(default_factory=list)
+    strays: list[tuple[int, Intent | None]] = field(default_factory=list)
+    contents: dict[str, tuple[int, Sequence[Any]]] = field(default_factory=dict)
+    deleted_ms: dict[str, int] = field(default_factory=dict)
+
+    def broken(self, promise: str, what: str) -> None:
+        """Record a violation."""
+        self.violations.append(Violation(promise, what))
+
+    @property
+    def versions(self) -> dict[int, Version]:
+        """The versions of the log as it is now."""
+        return self.epochs[-1]
+
+    @property
+    def newest(self) -> int:
+        """The newest version's number; -1 before there is any."""
+        return max(self.versions, default=-1)
+
+    def see(self, effects: Iterable[Effect]) -> None:
+        """Take in everything that happened to the store, in order."""
+        files: dict[str, bytes] = {}
+        for effect in effects:
+            if effect.kind == "swap":
+                self._swapped(effect, files)
+                continue
+            if effect.kind == "delete":
+                files.pop(effect.path, None)
+                self.deleted_ms[effect.path] = effect.at_ms
+                continue
+            assert effect.data is not None
+            files[effect.path] = effect.data
+            if commit := _COMMIT.fullmatch(effect.path):
+                self._landed(int(commit[1]), effect)
+            elif checkpoint := _CHECKPOINT.fullmatch(effect.path):
+                self._checkpointed(int(checkpoint[1]), checkpoint[2], effect, files)
+            elif effect.path.endswith(".split"):
+                self.contents[effect.path] = effect.at_ms, tuple(self.rows_in(effect.path, effect.data))
+
+    def rows_of(self, live: Iterable[str]) -> Counter[Any]:
+        """All rows of some files, each with how often it is there."""
+        return Counter(row for path in live for row in self.contents.get(path, (0, (("lost", path),)))[1])
+
+    def _landed(self, number: int, effect: Effect) -> None:
+        if effect.replaced:
+            self.broken("versions are written once", f"version {number} was replaced by {effect.intent}")
+        if number <= self.newest:
+            self.strays.append((number, effect.intent))
+            return
+        if number > self.newest + 1:
+            self.broken("versions are linear", f"version {number} follows {self.newest}: {effect.intent}")
+        assert effect.data is not None
+        self._append(number, effect.at_ms, effect.intent, actions_of(effect.data))
+
+    def _append(
+        self,
+        number: int,
+        at_ms: int,
+        intent: Intent | None,
+        actions: list[tuple[str, dict[str, Any]]],
+        *,
+        repaired: bool = False,
+    ) -> None:
+        before = self.versions.get(self.newest)
+        live = set(before.live if before else ())
+        removed = [body["path"] for kind, body in actions if kind == "remove"]
+        added = [body["path"] for kind, body in actions if kind == "add"]
+        for path in removed:
+            if path not in live:
+                self.broken("a file is removed once", f"version {number} removes {path}, not live: {intent}")
+            live.discard(path)
+        for path in added:
+            if path in live:
+                self.broken("a file is added once", f"version {number} adds {path}, live already: {intent}")
+            live.add(path)
+        info = next((body for kind, body in actions if kind == "commitInfo"), {})
+        version = Version(
+            number, at_ms, intent, info.get("operation", "CREATE"), frozenset(live), self.rows_of(live),
+            actions, info.get("timestamp") or 0,
+        )  # fmt: skip
+        self.versions[number] = version
+        if before is not None and not repaired:
+            self._check_step(before, version)
+
+    # What a version may do to the one before
+
+    def _check_step(self, before: Version, after: Version) -> None:
+        intent = after.intent
+        doubled = sorted(row for row, times in after.rows.items() if times > 1)
+        if doubled:
+            self.broken("every row is there once", f"version {after.number} doubles {doubled[:3]}: {intent}")
+        if after.timestamp and before.timestamp and after.timestamp <= before.timestamp:
+            self.broken("commit times grow", f"version {after.number} is not later than {before.number}")
+        for body in after.bodies("txn"):
+            key = (body["appId"], body["version"])
+            if any(
+                (known["appId"], known["version"]) == key
+                for version in self.versions.values()
+                if version is not after
+                for known in version.bodies("txn")
+            ):
+                self.broken(
+                    "a transaction is written once", f"version {after.number} repeats {key}: {intent}"
+                )
+        if intent is None or after.operation != intent.operation:
+            if before.rows != after.rows:
+                self.broken("upkeep changes no row", f"version {after.number}, {after.operation}")
+            return
+        reason = _wrong(self, intent, before, after)
+        if reason:
+            self.broken("a commit does what was asked", f"version {after.number} {reason}: {intent}")
+
+    def _checkpointed(self, number: int, form: str, effect: Effect, files: Mapping[str, bytes]) -> None:
+        version = self.versions.get(number)
+        if version is None:
+            self.broken(
+                "a checkpoint follows its commit", f"a checkpoint of version {number}: {effect.intent}"
+            )
+            return
+        assert effect.data is not None
+        try:
+            live = checkpoint_of(effect.data, form, files.__getitem__).keys()
+        except KeyError:
+            # A part is gone already: nobody can use this checkpoint, and the end shows that nobody has to.
+            return
+        if live != version.live:
+            self.broken(
+                "a checkpoint holds its version",
+                f"that of {number} lacks {sorted(version.live - live)[:3]}, "
+                f"has {sorted(live - version.live)[:3]} too many: {effect.intent}",
+            )
+
+    def _swapped(self, effect: Effect, files: dict[str, bytes]) -> None:
+        """A repaired log took the place of the old one: numbers begin anew, rows stay."""
+        old = self.versions.get(self.newest)
+        for path in [path for path in files if path.startswith(f"{LOG_DIR}/")]:
+            del files[path]
+        target = effect.path
+        for path, data in list(files.items()):
+            if path.startswith(f"{target}/"):
+                files[LOG_DIR + path[len(target) :]] = files.pop(path)
+        self.epochs.append({})
+        self.began_ms.append(effect.at_ms)
+        numbers = sorted(int(match[1]) for path in files if (match := _COMMIT.fullmatch(path)))
+        for number in numbers:
+            actions = actions_of(files[f"{LOG_DIR}/{number:020d}.json"])
+            self._append(number, effect.at_ms, None, actions, repaired=True)
+        new = self.versions.get(self.newest)
+        if old is not None and (new is None or new.rows != old.rows):
+            self.broken("a repaired log has every row", f"{effect.intent}")
+
+    # What actors were told
+
+    def check_told(self, intents: Iterable[Intent]) -> None:
+        """Hold every answer of a verb against the history."""
+        landed: dict[int, list[Version]] = {}
+        for epoch in self.epochs:
+            for version in epoch.values():
+                if version.intent is not None and version.operation == version.intent.operation:
+                    landed.setdefault(version.intent.number, []).append(version)
+        written = {
+            (body["appId"], body["version"])
+            for epoch in self.epochs
+            for version in epoch.values()
+            for body in version.bodies("txn")
+        }
+        for intent in intents:
+            reason = _untrue(intent, landed.get(intent.number, []), written)
+            if reason:
+                self.broken(*reason)
+
+    def check_seen(self, observations: Iterable[Observation]) -> None:
+        """Hold everything that readers were given against the history."""
+        for seen in observations:
+            reason = self._misread(seen)
+            if reason:
+                self.broken("readers see a version as it is", f"{reason}: {seen.intent}")
+
+    def _misread(self, seen: Observation) -> str | None:
+        intent = seen.intent
+        first = intent.began_ms - seen.staleness_ms
+        reasons = []
+        for at, epoch in enumerate(self.epochs):
+            ended = self.began_ms[at + 1] if at + 1 < len(self.epochs) else None
+            if self.began_ms[at] > intent.ended_ms or (ended is not None and ended < first):
+                continue
+            version = epoch.get(seen.version)
+            if version is None:
+                reasons.append(f"version {seen.version} never was")
+            elif version.at_ms > intent.ended_ms:
+                reasons.append(f"version {seen.version} came later")
+            elif version.live != seen.paths:
+                lacks, more = sorted(version.live - seen.paths)[:3], sorted(seen.paths - version.live)[:3]
+                reasons.append(f"version {seen.version} without {lacks} and with {more}")
+            elif seen.rows is not None and Counter(seen.rows) != version.rows:
+                reasons.append(f"version {seen.version} has other rows")
+            elif seen.newest and (newer := _newest_at(epoch, first)) > seen.version:
+                reasons.append(f"version {seen.version} when {newer} was there")
+            else:
+                return None
+        return reasons[-1] if reasons else None
+
+    def lost_splits(self, live: Iterable[str], present: Iterable[str]) -> list[str]:
+        """The live files that are gone, but for those whose writer took longer than any writer may."""
+        here = set(present)
+        return [path for path in sorted(live) if path not in here and not self._waited_long(path)]
+
+    def _waited_long(self, path: str) -> bool:
+        """Whether the file was purged before its slow writer committed it."""
+        written_ms = self.contents.get(path, (0, ()))[0]
+        gone_ms = self.deleted_ms.get(path, 0)
+        first = min(
+            (
+                version.at_ms
+                for epoch in self.epochs
+                for version in epoch.values()
+                if any(body["path"] == path for body in version.bodies("add"))
+            ),
+            default=0,
+        )
+        return first - written_ms > _LONG_MS and gone_ms - written_ms > _LONG_MS
+
+
+def _newest_at(epoch: Mapping[int, Version], moment_ms: int) -> int:
+    return max((version.number for version in epoch.values() if version.at_ms < moment_ms), default=-1)
+
+
+def _untrue(intent: Intent, landed: Sequence[Version], txns: set[tuple[str, int]]) -> tuple[str, str] | None:
+    """Why what an actor was told is not true; None when it is."""
+    numbers = [version.number for version in landed]
+    if len(numbers) > 1:
+        return "a commit lands once", f"versions {numbers}: {intent}"
+    if intent.outcome == ACKNOWLEDGED and intent.operation is not None:
+        if not numbers:
+            return "what is acknowledged is there", str(intent)
+        if intent.returned != numbers[0]:
+            return "a commit knows its version", f"it is {numbers[0]}: {intent}"
+    if intent.outcome == NOTHING:
+        if numbers:
+            return "what did nothing wrote nothing", f"version {numbers[0]}: {intent}"
+        if intent.txn is not None and intent.txn not in txns:
+            return "a transaction is skipped only when it is there", str(intent)
+    if intent.outcome == FAILED:
+        if numbers:
+            return "an error is true", f"version {numbers[0]} is there: {intent}"
+        if not _excusable(intent):
+            return "nothing fails without a cause", str(intent)
+    if intent.outcome == UNKNOWN and not intent.doubtful:
+        return "unknown is what could not be known", str(intent)
+    assert intent.outcome in {ACKNOWLEDGED, NOTHING, FAILED, UNKNOWN, CRASHED}
+    return None
+
+
+def _excusable(intent: Intent) -> bool:
+    """Whether a failure has a cause: a fault on the way, or a rule that the verb is known for."""
+    if intent.faults:
+        return True
+    allowed = {
+        "restore": {"ConflictError", "VersionNotFoundError", "MissingSplitError"},
+        "travel": {"VersionNotFoundError"},
+        "follow": {"VersionNotFoundError", "TableError"},
+        "reread": {"VersionNotFoundError"},
+        "append": set(),
+        "txn": set(),
+        "read": set(),
+        "look": set(),
+        "checkpoint": set(),
+        "cleanup": set(),
+        "properties": set(),
+    }.get(intent.verb, {"ConflictError"})
+    return type(intent.error).__name__ in {*allowed, "AttemptsExhaustedError"}
+
+
+def _wrong(truth: Truth, intent: Intent, before: Version, after: Version) -> str | None:
+    """What a commit did other than its verb promises; None when it is right."""
+    mine = Counter(intent.rows)
+    added = {body["path"] for body in after.bodies("add")}
+    removed = {body["path"] for body in after.bodies("remove")}
+    if intent.verb in {"append", "txn"}:
+        return None if after.rows == before.rows + mine and not removed else "did not just append"
+    if intent.verb == "overwrite":
+        if intent.version is not None and truth.versions[intent.version].rows != before.rows:
+            return f"overwrote what came after version {intent.version}"
+        return None if after.rows == mine else "left or lost rows"
+    if intent.verb == "overwrite_where":
+        assert intent.matches is not None
+        kept = Counter({row: times for row, times in before.rows.items() if not intent.matches(row)})
+        return None if after.rows == kept + mine else "did not replace what matches"
+    if intent.verb == "remove":
+        return None if removed == set(intent.sources) and not added else "did not just remove its files"
+    if intent.verb == "delete":
+        return _wrong_delete(truth, intent, before, after)
+    if intent.verb == "restore":
+        assert intent.version is not None
+        wanted = truth.versions.get(intent.version)
+        return None if wanted is not None and after.live == wanted.live else "is not the version to restore"
+    if after.rows != before.rows:
+        lost, more = before.rows - after.rows, after.rows - before.rows
+        return f"lost {sorted(lost)[:3]} and gained {sorted(more)[:3]}"
+    return None
+
+
+def _wrong_delete(truth: Truth, intent: Intent, before: Version, after: Version) -> str | None:
+    assert intent.matches is not None
+    if after.rows - before.rows:
+        return "brought rows back"
+    gone = before.rows - after.rows
+    if not all(intent.matches(row) for row in gone):
+        return "deleted rows that do not match"
+    at_begin = _newest_at(truth.versions, intent.began_ms)
+    known = truth.versions[at_begin].rows if at_begin >= 0 else Counter()
+    left = [row for row in after.rows if intent.matches(row) and row in known]
+    return f"left matching rows {left[:3]}" if left else None
