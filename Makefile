@@ -4,9 +4,15 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 SIZES  ?= 1k,10k,100k
+SEEDS  ?= 0:500
+LEVEL  ?= log
+MUTANT ?=
+HISTORIES ?= 20000
+TABLES ?= 1000
+JOBS   ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install java demo test test-fast check bench docs clean
+.PHONY: help install java demo test test-fast check bench simulate harness docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -39,6 +45,14 @@ check: $(STAMP) ## lint, check the format and the types
 
 bench: $(STAMP) java ## measure against named rivals; SIZES=1k,10k,100k,1M for the full run
 	$(BIN)/python -m benchmarks.run all --sizes $(SIZES)
+
+simulate: $(STAMP) ## run simulated histories; SEEDS=first:end or one seed, LEVEL=log|table, MUTANT=a planted bug
+	cd tests && $(abspath $(BIN))/python -m simulation.run --seeds $(SEEDS) --level $(LEVEL) --jobs $(JOBS) --mutant "$(MUTANT)"
+
+harness: $(STAMP) ## run HISTORIES=20000 and TABLES=1000 histories, going on where the last run ended
+	cd tests && $(abspath $(BIN))/python -m simulation.run --seeds 0:$(HISTORIES) --level log --jobs $(JOBS) --resume simulation
+	cd tests && $(abspath $(BIN))/python -m simulation.run --seeds 0:$(TABLES) --level table --jobs $(JOBS) --resume simulation
+	cd tests && $(abspath $(BIN))/python -m simulation.page
 
 docs: $(STAMP) ## write the generated pages and run the examples in the documentation
 	$(BIN)/python -m indextables.options.page > docs/options.md

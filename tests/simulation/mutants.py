@@ -1,12 +1,514 @@
-"""Planted bugs."""
+"""Planted bugs: each takes one rule of the protocol away, and the simulation has to notice.
+
+A mutant names the rule it breaks and the number of histories within which it is
+caught. It is planted by replacing functions of the production code while a block
+runs; a function that is no longer there is an error, so that no mutant ages into
+one that changes nothing.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any
+
+from indextables.errors import CommitError, StorageError
+
+
+class Bench:
+    """Where production code is taken apart, and put together again."""
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[Any, str, Any]] = []
+
+    def change(self, where: str, name: str, make: Callable[[Any], Any], *, only_here: bool = False) -> None:
+        """Replace a function, or a member of a class (`Class.member`), wherever it has been imported."""
+        owner: Any = import_module(f"indextables.{where}")
+        *classes, name = name.split(".")
+        for part in classes:
+            owner = getattr(owner, part)
+        original = owner.__dict__[name]
+        made = make(original)
+        for place in [owner] if classes or only_here else self._holders(name, original):
+            self._kept.append((place, name, original))
+            setattr(place, name, made)
+
+    @staticmethod
+    def _holders(name: str, original: Any) -> list[Any]:
+        return [
+            module
+            for key, module in sorted(sys.modules.items())
+            if key.startswith(("indextables", "simulation")) and module.__dict__.get(name) is original
+        ]
+
+    def put_back(self) -> None:
+        """Make everything as it was."""
+        for owner, name, original in reversed(self._kept):
+            setattr(owner, name, original)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One planted bug."""
+
+    name: str
+    plant: Callable[[Bench], None]
+    level: str = "log"
+    within: int = 100
+    """It is caught by one of so many histories, counted from seed 0."""
+
+    @property
+    def what(self) -> str:
+        """The bug in words."""
+        return " ".join((self.plant.__doc__ or "").split())
+
+
+MUTANTS: dict[str, Mutant] = {}
+
+
+def mutant(within: int, level: str = "log") -> Callable[[Callable[[Bench], None]], Callable[[Bench], None]]:
+    """Register a planted bug under its function's name."""
+
+    def register(plant: Callable[[Bench], None]) -> Callable[[Bench], None]:
+        name = plant.__name__
+        MUTANTS[name] = Mutant(name, plant, level, within)
+        return plant
+
+    return register
 
 
 @contextlib.contextmanager
 def planted(name: str | None) -> Iterator[None]:
-    """Run a block with one bug in the production code."""
-    yield
+    """Run a block with one bug in the production code, or with none."""
+    bench = Bench()
+    try:
+        if name is not None:
+            MUTANTS[name].plant(bench)
+        yield
+    finally:
+        bench.put_back()
+
+
+def always(value: Any) -> Callable[[Any], Any]:
+    """A function that gives one answer, whatever it is asked."""
+    return lambda _original: lambda *_args, **_more: value
+
+
+# Creating a version
+
+
+@mutant(100)
+def no_condition(bench: Bench) -> None:
+    """A version file is put whether or not there is one."""
+    from indextables.log.commit import Outcome
+    from indextables.log.dialect import NATIVE
+
+    def make(_put: Any) -> Any:
+        def put(source: Any, version: int, data: bytes, *_more: Any, **_named: Any) -> Any:
+            source.store.put(source.path(NATIVE.commit_name(version)), data)
+            return Outcome.LANDED
+
+        return put
+
+    bench.change("log.commit", "put_version", make)
+
+
+@mutant(100)
+def lost_reply_is_failure(bench: Bench) -> None:
+    """A put without an answer is reported as one that did not happen."""
+
+    def make(put: Any) -> Any:
+        def changed(source: Any, version: int, data: bytes, *more: Any, **named: Any) -> Any:
+            return put(_Sure(source), version, data, *more, **named)
+
+        return changed
+
+    bench.change("log.commit", "put_version", make)
+
+
+class _Sure:
+    """A log whose store takes every failed put for one that did not happen."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+        self.store = self
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._source, name, None)
+        return found if found is not None else getattr(self._source.store, name)
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        try:
+            return self._source.store.put_if_absent(path, data)
+        except StorageError as failed:
+            raise CommitError("nothing was committed", outcome="absent") from failed
+
+
+@mutant(100)
+def lost_reply_is_conflict(bench: Bench) -> None:
+    """A put without an answer counts as a version that another writer took, and is tried again."""
+    from indextables.log.commit import Outcome
+
+    def make(_put: Any) -> Any:
+        def put(source: Any, version: int, data: bytes, *_more: Any, **_named: Any) -> Any:
+            from indextables.log.dialect import NATIVE
+
+            try:
+                made = source.store.put_if_absent(source.path(NATIVE.commit_name(version)), data)
+            except StorageError:
+                made = False
+            return Outcome.LANDED if made else Outcome.TAKEN
+
+        return put
+
+    bench.change("log.commit", "put_version", make)
+
+
+@mutant(100)
+def present_is_ours(bench: Bench) -> None:
+    """After a put without an answer, any file under that number is taken for one's own."""
+    bench.change("log.commit", "_is_ours", always(True))
+
+
+@mutant(100)
+def present_is_foreign(bench: Bench) -> None:
+    """After a put without an answer, any file under that number is taken for another writer's."""
+    bench.change("log.commit", "_is_ours", always(False))
+
+
+@mutant(100)
+def raise_after_durable(bench: Bench) -> None:
+    """A commit that is in place fails when what comes after it fails."""
+
+    def make(after: Any) -> Any:
+        def read_back(base: Any, *args: Any, **named: Any) -> Any:
+            from indextables.log.dialect import NATIVE
+
+            base.source.store.get(base.source.path(NATIVE.commit_name(base.version + 1)))
+            return after(base, *args, **named)
+
+        return read_back
+
+    bench.change("log.commit", "_after", make)
+
+
+@mutant(300)
+def times_go_back(bench: Bench) -> None:
+    """A commit has the time of its writer's clock, even when the one before is later."""
+    bench.change("log.snapshot", "Snapshot.timestamp_ms", lambda _original: property(lambda _self: 0))
+
+
+# What a commit relies on
+
+
+@mutant(100)
+def no_conflict_check(bench: Bench) -> None:
+    """Nobody looks at what others committed meanwhile."""
+    bench.change("log.conflicts", "check_conflicts", always(None))
+
+
+@mutant(300)
+def sources_unchecked(bench: Bench) -> None:
+    """Merge and delete do not look whether their sources are still live."""
+    bench.change("log.conflicts", "_check_sources", always(None))
+
+
+@mutant(300)
+def exclusive_for_nobody(bench: Bench) -> None:
+    """Restore tolerates every change by others."""
+    from indextables.log.conflicts import Rule
+
+    def make(check: Any) -> Any:
+        def changed(plan: Any, first: Any, base: Any) -> None:
+            if plan.rule is not Rule.EXCLUSIVE:
+                check(plan, first, base)
+
+        return changed
+
+    bench.change("log.conflicts", "check_conflicts", make)
+
+
+@mutant(500)
+def merges_are_no_change(bench: Bench) -> None:
+    """A commit that only rearranges rows is no conflict for anybody, not even for restore."""
+
+    def make(reason: Any) -> Any:
+        def changed(plan: Any, action: Any, base: Any) -> Any:
+            return None if getattr(action, "data_change", True) is False else reason(plan, action, base)
+
+        return changed
+
+    bench.change("log.conflicts", "_reason", make)
+
+
+@mutant(200)
+def expected_version_ignored(bench: Bench) -> None:
+    """An overwrite that names the version it was made from replaces later data as well."""
+    from indextables.log.conflicts import Rule
+
+    def make(run: Any) -> Any:
+        def changed(plan: Any, *more: Any, **named: Any) -> Any:
+            if plan.rule is Rule.OVERWRITE:
+                plan = replace(plan, read_version=None)
+            return run(plan, *more, **named)
+
+        return changed
+
+    bench.change("log.commit", "run_commit", make)
+
+
+@mutant(200)
+def retry_without_recheck(bench: Bench) -> None:
+    """What a commit relies on is checked at its first attempt only."""
+
+    def make(check: Any) -> Any:
+        def changed(plan: Any, first: Any, base: Any) -> None:
+            if base is first:
+                check(plan, first, base)
+
+        return changed
+
+    bench.change("log.conflicts", "check_conflicts", make)
+
+
+@mutant(200)
+def retry_with_first_actions(bench: Bench) -> None:
+    """A second attempt writes what the first one had worked out, whatever came in between."""
+
+    def make(run: Any) -> Any:
+        def changed(plan: Any, *more: Any, **named: Any) -> Any:
+            worked_out: list[Any] = []
+
+            def build(base: Any) -> Any:
+                if not worked_out:
+                    worked_out.append(plan.build(base))
+                return worked_out[0]
+
+            return run(replace(plan, build=build), *more, **named)
+
+        return changed
+
+    bench.change("log.commit", "run_commit", make)
+
+
+@mutant(200)
+def txn_unchecked(bench: Bench) -> None:
+    """A batch that is in the table already is written once more."""
+    bench.change("log.commit", "_already_done", always(False))
+
+
+@mutant(400)
+def txn_forgotten_by_checkpoints(bench: Bench) -> None:
+    """A checkpoint drops the batches that applications have written."""
+    bench.change(
+        "log.checkpoint_writing", "_head",
+        lambda head: lambda *args, **named: {**head(*args, **named), "txn": []},
+    )  # fmt: skip
+
+
+# Reading
+
+
+@mutant(100)
+def cache_trusted_at_commit(bench: Bench) -> None:
+    """A commit begins from what the handle remembers instead of looking."""
+
+    def make(newest: Any) -> Any:
+        return lambda self, max_staleness_s=None: newest(
+            self, None if max_staleness_s == 0 else max_staleness_s
+        )
+
+    bench.change("log.handle", "LogHandle._newest", make)
+
+
+@mutant(100)
+def new_commits_unread(bench: Bench) -> None:
+    """A refresh takes the newest number and keeps the old files."""
+
+    def make(refresh: Any) -> Any:
+        def changed(source: Any, state: Any) -> Any:
+            fresh = refresh(source, state)
+            return fresh if fresh is state else replace(state, segment=fresh.segment)
+
+        return changed
+
+    bench.change("log.reading", "refresh_state", make)
+
+
+@mutant(100)
+def hint_without_listing(bench: Bench) -> None:
+    """The version that the hint names is taken for the newest one."""
+
+    def make(find: Any) -> Any:
+        def changed(store: Any, dialect: Any, version: Any = None, *, hint: Any = None, **more: Any) -> Any:
+            newest = hint.version if version is None and hint is not None else version
+            return find(store, dialect, newest, hint=hint, **more)
+
+        return changed
+
+    bench.change("log.segment", "find_segment", make)
+
+
+@mutant(500)
+def files_known_by_name(bench: Bench) -> None:
+    """A file under a known name is taken for the file that was read, though the log was replaced."""
+    bench.change(
+        "log.dialect", "LogFile.identity", lambda _original: property(lambda self: (self.name, self.version))
+    )
+
+
+# Checkpoints
+
+
+@mutant(100)
+def checkpoint_before_commit(bench: Bench) -> None:
+    """The checkpoint of a version is written before the version itself."""
+
+    def make(put: Any) -> Any:
+        def changed(source: Any, version: int, data: bytes, *more: Any, **named: Any) -> Any:
+            from indextables.log.dialect import NATIVE, LogFile
+            from indextables.log.native import write_native_checkpoint
+            from indextables.log.reading import advance_state, load_state
+            from indextables.log.snapshot import Snapshot
+
+            state = load_state(source)
+            name = NATIVE.commit_name(version)
+            actions = NATIVE.decode_commit(data, name=name, version=version)
+            file = LogFile(name, version, "commit", len(data))
+            write_native_checkpoint(Snapshot(source, advance_state(state, source.dialect, file, actions)))
+            return put(source, version, data, *more, **named)
+
+        return changed
+
+    bench.change("log.commit", "put_version", make)
+
+
+@mutant(100)
+def checkpoint_keeps_removed_files(bench: Bench) -> None:
+    """A checkpoint carries on files of the one before that were removed since."""
+
+    def make(recent: Any) -> Any:
+        def changed(snapshot: Any) -> Any:
+            found = recent(snapshot)
+            return replace(found, touched=found.paths)
+
+        return changed
+
+    bench.change("log.live_lines", "_recent", make)
+
+
+# Cleaning up
+
+
+@mutant(300)
+def cleanup_ignores_age(bench: Bench) -> None:
+    """Cleanup deletes versions that are younger than the log retention."""
+
+    def make(plan: Any) -> Any:
+        def changed(*args: Any, retention: Any, **named: Any) -> Any:
+            return plan(*args, retention=replace(retention, log_ms=-(1 << 60)), **named)
+
+        return changed
+
+    bench.change("log.retention", "plan_cleanup", make)
+
+
+@mutant(300)
+def cleanup_takes_newest_checkpoint(bench: Bench) -> None:
+    """Cleanup deletes the checkpoint that everything after it rests on."""
+
+    def make(old: Any) -> Any:
+        def changed(listing: Any, sound: Any, parts: Any, keep: Any, **named: Any) -> Any:
+            found = old(listing, sound, parts, keep, **named)
+            newest = max(item.version for item in sound)
+            return (*found, *(f for f in listing.files if f.kind == "checkpoint" and f.version == newest))
+
+        return changed
+
+    bench.change("log.retention", "_old_checkpoints", make)
+
+
+@mutant(300)
+def cleanup_beyond_checkpoints(bench: Bench) -> None:
+    """Cleanup deletes every old version, also those that the rest cannot be rebuilt without."""
+
+    def make(plan: Any) -> Any:
+        def changed(listing: Any, *args: Any, current: int, **named: Any) -> Any:
+            found = plan(listing, *args, current=current, **named)
+            more = tuple(file for number, file in listing.commits.items() if number < current)
+            return replace(found, versions=more) if found.versions else found
+
+        return changed
+
+    bench.change("log.retention", "plan_cleanup", make)
+
+
+@mutant(300)
+def cleanup_takes_parts(bench: Bench) -> None:
+    """Cleanup deletes the parts of checkpoints that it keeps."""
+
+    def make(old: Any) -> Any:
+        def changed(listing: Any, *args: Any, **named: Any) -> Any:
+            found = old(listing, *args, **named)
+            return (*found, *(file for file in listing.files if file.kind == "part"))
+
+        return changed
+
+    bench.change("log.retention", "_old_checkpoints", make)
+
+
+@mutant(200)
+def truncate_without_checkpoint(bench: Bench) -> None:
+    """TRUNCATE deletes older versions before the newest one stands alone."""
+
+    def make(run: Any) -> Any:
+        def changed(log: Any, **named: Any) -> Any:
+            log.checkpoint = lambda: None
+            try:
+                return run(log, **named)
+            finally:
+                del log.checkpoint
+
+        return changed
+
+    bench.change("ops.truncate_history", "_require_alone", always(None))
+    bench.change("ops.truncate_history", "run_truncate", make)
+
+
+@mutant(400)
+def purge_keeps_the_newest_version_only(bench: Bench) -> None:
+    """PURGE deletes splits that older versions need, though these can still be opened."""
+
+    def make(needed: Any) -> Any:
+        def changed(log: Any, *args: Any, **named: Any) -> Any:
+            found = needed(log, *args, **named)
+            live = log.snapshot(max_staleness_s=0).live_paths().to_pylist()
+            return replace(found, paths=frozenset(live))
+
+        return changed
+
+    bench.change("ops.purge", "needed_paths", make)
+
+
+@mutant(400)
+def purge_ignores_commits(bench: Bench) -> None:
+    """PURGE takes for needed only what checkpoints name."""
+    bench.change("ops.purge", "_added", always(()))
+
+
+@mutant(300)
+def purge_ignores_age(bench: Bench) -> None:
+    """PURGE deletes splits that a writer is about to commit."""
+    bench.change(
+        "ops.purge", "plan_purge",
+        lambda plan: lambda files, needed, now_ms, hours: plan(files, needed, now_ms, -1e6),
+    )  # fmt: skip
+
+
+@mutant(200)
+def discard_when_unknown(bench: Bench) -> None:
+    """After a commit whose outcome is unknown, its new splits are deleted."""
+    bench.change("ops.merge", "ConflictError", lambda _original: CommitError, only_here=True)
