@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from indextables import delta as delta
+    from indextables.delta import DeltaTable as DeltaTable
     from indextables.errors import Error as Error
     from indextables.log.transaction_log import TransactionLog as TransactionLog
     from indextables.model.actions import AddAction as AddAction
@@ -32,6 +33,7 @@ __version__ = "0.2.0"
 _HOMES = {
     "AddAction": "indextables.model.actions",
     "CommitInfo": "indextables.model.actions",
+    "DeltaTable": "indextables.delta",
     "Error": "indextables.errors",
     "MetadataAction": "indextables.model.actions",
     "ProtocolAction": "indextables.model.actions",
@@ -51,6 +53,7 @@ _MODULES = {"delta": "indextables.delta", "errors": "indextables.errors"}
 __all__ = [
     "AddAction",
     "CommitInfo",
+    "DeltaTable",
     "Error",
     "MetadataAction",
     "ProtocolAction",

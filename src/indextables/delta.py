@@ -1,26 +1,201 @@
 """Delta Lake tables: replay their log, prune it, read their rows. Nothing here writes.
 
-`files` needs no Spark and no Java; give it a session and large tables are
-replayed on the cluster. `replay`, `apply_skipping` and `read` leave the result
-on the cluster as a DataFrame.
+`DeltaTable` is a handle on one version, as `Table` is for our own tables; it
+needs no Spark and no Java. Give it a session, or give one to `files`, and large
+tables are replayed on the cluster. `replay`, `apply_skipping` and `read` leave
+the result on the cluster as a DataFrame.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
-from indextables.errors import OptionError
+from indextables.errors import OptionError, PredicateError, TableError
+from indextables.log.delta_history import delta_timeline
 from indextables.log.delta_snapshot import DeltaSnapshot, open_snapshot
-from indextables.log.history import Moment, moment_of
+from indextables.log.history import Moment, history_table, moment_of
+from indextables.log.scans import last_scans, scan_of
+from indextables.model.actions import MetadataAction, ProtocolAction
+from indextables.ops import scan as scanning
+from indextables.ops.delta import describe as describing
+from indextables.ops.delta import scan as delta_scan
+from indextables.ops.describe import Description
+from indextables.ops.results import ScanMetrics
 from indextables.options import Options
 from indextables.runtime import LOCAL
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["apply_skipping", "files", "read", "replay"]
+__all__ = ["DeltaTable", "apply_skipping", "files", "last_scans", "read", "replay"]
+
+SCAN_KEY = b"indextables.scan"
+"""Under this key the schema of a file list says, as JSON, how the list came about."""
+
+
+class DeltaTable:
+    """A handle on one version of a Delta table. It reads; nothing it does writes.
+
+    Filters are SQL text or `col(...)` expressions; with a session a Spark Column
+    will do as well.
+    """
+
+    def __init__(self, snapshot: DeltaSnapshot, spark: Any = None) -> None:
+        self._snapshot = snapshot
+        self._spark = spark
+        self._record: scanning.Record | None = None
+
+    @classmethod
+    def open(
+        cls,
+        uri: Any,
+        version: int | None = None,
+        as_of: Moment | None = None,
+        spark: Any = None,
+        options: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Open a table at its newest version, at a version, or as it was at a moment."""
+        return cls(_snapshot(uri, version, as_of, spark, options), spark)
+
+    def __repr__(self) -> str:
+        return f"DeltaTable({self.uri!r}, version={self.version})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Stores and sessions stay where they are; the other process opens the same version again.
+        explicit = dict(self._snapshot.options.explicit)
+        return _reopened, (type(self), self.uri, self.version, explicit)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.scan().__arrow_c_stream__(requested_schema)
+
+    @property
+    def uri(self) -> str:
+        """The table's root."""
+        return self._snapshot.store.uri
+
+    @property
+    def version(self) -> int:
+        """The version this handle reads."""
+        return self._snapshot.version
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, by the names users see."""
+        return self._snapshot.schema
+
+    @property
+    def spark_schema(self) -> str:
+        """The columns as the JSON text of a Spark StructType, as the log has it."""
+        return self._snapshot.metadata.schema_string
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """The partition columns, in order."""
+        return self._snapshot.columns.partition_columns
+
+    @property
+    def protocol(self) -> ProtocolAction:
+        """What the table asks of its readers and writers."""
+        return self._snapshot.protocol
+
+    @property
+    def metadata(self) -> MetadataAction:
+        """Schema, partitioning and properties, as the log has them."""
+        return self._snapshot.metadata
+
+    @property
+    def last_scan(self) -> ScanMetrics | None:
+        """How the last files, scan, count or search came about; it grows while batches are being read."""
+        return None if self._record is None else self._record.metrics
+
+    def history(self, limit: int | None = None) -> pa.Table:
+        """One row per version whose commit is still there, newest first."""
+        return history_table(delta_timeline(self._snapshot.source, self.metadata.configuration), limit)
+
+    def describe(self) -> Description:
+        """What the log says about the version this handle reads."""
+        return describing.describe_delta(self._snapshot)
+
+    def refresh(self) -> Self:
+        """Move to the newest version."""
+        snapshot = self._snapshot
+        self._snapshot = open_snapshot(self.uri, options=snapshot.options, runtime=snapshot.runtime)
+        return self
+
+    def files(self, where: Any = None, engine: str = "auto") -> pa.Table:
+        """The live files that can hold a matching row, in the order of the log."""
+        node = self._node(where)
+        found, self._record = delta_scan.files(self._snapshot, node, engine)
+        return _with_scan(found, self._snapshot, self._record)
+
+    def scan(self, where: Any = None, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
+        """The live rows, or those for which the filter is true, as a stream of batches."""
+        if _is_column(where):
+            return self.to_df(where, columns).toArrow().to_reader()
+        reader, self._record = delta_scan.scan(self._snapshot, where, columns)
+        return reader
+
+    def count(self, where: Any = None, *, query: str | None = None) -> int:
+        """How many live rows there are, match a filter, or are found by a full-text query.
+
+        The log answers as far as it can; only the files it leaves open are read.
+        """
+        if query is not None:
+            return sum(batch.num_rows for batch in self.search(query, where, columns=()))
+        if _is_column(where):
+            return int(self.to_df(where).count())
+        total, self._record = delta_scan.count(self._snapshot, where)
+        return total
+
+    def search(
+        self,
+        query: str,
+        where: Any = None,
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+    ) -> pa.RecordBatchReader:
+        """The rows a full-text query finds; a Delta table has no index, so every row is looked at."""
+        reader, self._record = delta_scan.search(self._snapshot, query, where, columns, limit)
+        return reader
+
+    def to_df(self, where: Any = None, columns: Sequence[str] | None = None) -> Any:
+        """The rows as a Spark DataFrame, for a table opened with `spark`."""
+        if self._spark is None:
+            raise TableError(
+                "to_df needs a Spark session; open the table with DeltaTable.open(uri, spark=spark)"
+            )
+        wanted = None if columns is None else scanning.known_columns(self._snapshot, columns)
+        frame = _spark().read(self._spark, self._snapshot, where)
+        quoted = [] if wanted is None else ["`" + name.replace("`", "``") + "`" for name in wanted]
+        return frame if wanted is None else frame.select(*quoted)
+
+    def _node(self, where: Any) -> Any:
+        """A filter for choosing files; of a Spark Column what can be told from its expression."""
+        if not _is_column(where):
+            return where
+        if self._spark is None:
+            raise PredicateError(
+                "a Spark Column needs its session: open the table with DeltaTable.open(uri, spark=spark), "
+                "or write the filter as text or with col(...)"
+            )
+        return _spark().node_of_column(self._spark, self._snapshot, where)
+
+
+def _is_column(where: Any) -> bool:
+    return type(where).__module__.startswith("pyspark.")
+
+
+def _with_scan(files: pa.Table, snapshot: DeltaSnapshot, record: scanning.Record) -> pa.Table:
+    facts = scan_of(snapshot.store.uri, snapshot.version, record.metrics.files, record.metrics.replay)
+    said = {**(files.schema.metadata or {}), SCAN_KEY: json.dumps(facts.as_dict()).encode()}
+    return files.replace_schema_metadata(said)
+
+
+def _reopened(kind: type[DeltaTable], uri: str, version: int, options: Mapping[str, str]) -> DeltaTable:
+    return kind.open(uri, version, options=options)
 
 
 def files(  # noqa: PLR0917 - the names are the interface
@@ -35,12 +210,12 @@ def files(  # noqa: PLR0917 - the names are the interface
     """Return the live files of a Delta table as Arrow, in the order of its log.
 
     `where` leaves out the files that cannot hold a matching row. Columns: path
-    (decoded), uri, dv (unique id of the deletion vector), size,
-    modification_time, num_records (deleted rows included), partition_values
-    (typed), stats (as written), data_change, tags, deletion_vector.
+    (decoded), dv (unique id of the deletion vector), size, modification_time,
+    num_records (deleted rows included), partition_values (typed), stats (as
+    written), deletion_vector. How the list came about stands in its schema's
+    metadata, and in `last_scans`.
     """
-    snapshot = _snapshot(uri, version, as_of, spark, options)
-    return snapshot.plan(where, engine=engine).files
+    return DeltaTable.open(uri, version, as_of, spark, options).files(where, engine)
 
 
 def replay(spark: Any, uri: Any, version: int | None = None, options: Mapping[str, str] | None = None) -> Any:

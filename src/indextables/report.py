@@ -17,9 +17,12 @@ from urllib.parse import unquote
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.describe import Description, describe_state, metrics_text
+from indextables.runtime import LOCAL
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from indextables.delta import DeltaTable
 
 _SHOWN_VERSIONS = 15
 _SHOWN_PARTITIONS = 16
@@ -73,12 +76,25 @@ def gather_facts(log: TransactionLog, snapshot: Snapshot | None = None) -> Facts
     )
 
 
+def gather_delta_facts(table: DeltaTable) -> Facts:
+    """The same of a Delta table, which can only be looked at: there is nothing to do for it here."""
+    state, files = table.describe(), table.files()
+    return Facts(
+        state=state,
+        made_ms=LOCAL.clock.now_ms(),
+        history=table.history(_SHOWN_VERSIONS).to_pylist(),
+        partitions=_partition_bars(files, table.partition_columns),
+        file_sizes=_size_bars(files.column("size").to_pylist()),
+        advice=[_uncounted("files")] if state.num_rows is None else [],
+    )
+
+
 def render_report(facts: Facts) -> str:
     """The page."""
     state = facts.state
     name = unquote(state.table_path.rstrip("/").rpartition("/")[2]) or state.table_path
     sections = [
-        _section("What to do", _advice_list(facts.advice)),
+        _section("What to do", _advice_list(facts.advice)) if facts.advice or not _is_delta(state) else "",
         _section("Columns", _columns(state)),
         _section("Partitions by size", _bars(facts.partitions)) if facts.partitions else "",
         _section("Files by size", _bars(facts.file_sizes)) if facts.file_sizes else "",
@@ -109,13 +125,14 @@ def render_report(facts: Facts) -> str:
 
 
 def _cards(state: Description) -> str:
-    share = f"{100 * state.index_bytes / state.size_bytes:.0f} % of it index" if state.size_bytes else ""
+    indexed = state.size_bytes and not _is_delta(state)
+    share = f"{100 * state.index_bytes / state.size_bytes:.0f} % of it index" if indexed else ""
     average = size_text(state.size_bytes / state.num_files) + " on average" if state.num_files else ""
     rows = "unknown" if state.num_rows is None else f"{state.num_rows:,}"
     cards = [
         ("Rows", rows, f"in {len(state.columns)} columns"),
         ("Size", size_text(state.size_bytes), share),
-        ("Splits", f"{state.num_files:,}", average),
+        ("Files" if _is_delta(state) else "Splits", f"{state.num_files:,}", average),
         ("Log", size_text(state.log_bytes), f"{state.log_files:,} files"),
     ]
     return f"<div class=cards>{''.join(_card(*card) for card in cards)}</div>"
@@ -163,6 +180,7 @@ def _history(history: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _details(state: Description) -> str:
+    skipped = f"{state.skipped_files}, {state.files_in_cooldown}"
     facts = {
         "Table id": state.table_id,
         "Created": _time(state.created_ms) if state.created_ms else "unknown",
@@ -170,7 +188,7 @@ def _details(state: Description) -> str:
         "Partitioned by": ", ".join(state.partition_columns) or "nothing",
         "Versions that can be read": state.versions_available,
         "Newest checkpoint": "none" if state.checkpoint_version is None else str(state.checkpoint_version),
-        "Splits skipped, in cooldown": f"{state.skipped_files}, {state.files_in_cooldown}",
+        **({} if _is_delta(state) else {"Splits skipped, in cooldown": skipped}),
         **{key: value or "" for key, value in sorted(state.properties.items())},
     }
     return _table(("Fact", "Value"), [(escape(key), escape(value)) for key, value in facts.items()])
@@ -202,7 +220,8 @@ def _partition_bars(files: pa.Table, columns: Sequence[str]) -> list[Bar]:
     for values, size in zip(
         files.column("partition_values").to_pylist(), files.column("size").to_pylist(), strict=True
     ):
-        label = ", ".join(f"{name}={values[name]}" for name in columns)
+        # A value that is not of its column's type makes the whole struct unknown.
+        label = ", ".join(f"{name}={values[name]}" for name in columns) if values else "unreadable"
         totals[label] = totals.get(label, 0) + size
     ranked = sorted(totals.items(), key=lambda item: -item[1])
     bars = [Bar(label, size, size_text(size)) for label, size in ranked[:_SHOWN_PARTITIONS]]
@@ -248,8 +267,16 @@ def _advice(state: Description, sizes: Sequence[int], log: TransactionLog) -> li
         text = f"{state.files_in_cooldown} splits could not be merged and are left alone for now."
         found.append(Advice(text, f"DESCRIBE INDEXTABLES SKIPPED FILES '{path}'"))
     if state.num_rows is None:
-        found.append(Advice("Some splits do not say how many rows they have, so counting has to open them."))
+        found.append(_uncounted("splits"))
     return found
+
+
+def _uncounted(what: str) -> Advice:
+    return Advice(f"Some {what} do not say how many rows they have, so counting has to open them.")
+
+
+def _is_delta(state: Description) -> bool:
+    return state.provider == "delta"
 
 
 def size_text(value: float) -> str:

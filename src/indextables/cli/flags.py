@@ -16,6 +16,7 @@ from indextables.sql import commands
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from indextables.delta import DeltaTable
     from indextables.table import Table
 
 
@@ -71,22 +72,20 @@ def run_command(command: commands.Command, settings: Settings) -> pa.Table:
     return table
 
 
-def open_table(uri: str, settings: Settings, version: int | None = None) -> Table:
-    """Open a table, at a version where one is given."""
+def open_table(uri: str, settings: Settings, version: int | None = None) -> Table | DeltaTable:
+    """Open a table, ours or Delta's as its log says, at a version where one is given."""
+    from indextables.errors import NotATableError
+    from indextables.log.recognise import Kind
     from indextables.table import Table
 
-    return Table.open(uri, version=version, options=settings.options)
+    try:
+        return Table.open(uri, version=version, options=settings.options)
+    except NotATableError as other:
+        if other.fields.get("kind") is not Kind.DELTA:
+            raise
+    from indextables.delta import DeltaTable
 
-
-def is_delta_table(uri: str, settings: Settings) -> bool:
-    """Whether a path holds a Delta log and not one of ours."""
-    from indextables.log.delta_snapshot import is_delta
-    from indextables.log.dialect import NATIVE
-    from indextables.options import Options
-    from indextables.storage.store import open_store
-
-    store = open_store(uri, Options.of(settings.options).storage)
-    return not store.list_level(NATIVE.log_dir) and is_delta(store)
+    return DeltaTable.open(uri, version=version, options=settings.options)
 
 
 version_flag = click.option("--version", type=int, help="Look at this version instead of the newest.")

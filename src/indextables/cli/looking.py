@@ -7,7 +7,6 @@ import click
 from indextables.cli import render
 from indextables.cli.flags import (
     Settings,
-    is_delta_table,
     limit_flag,
     open_table,
     run_command,
@@ -59,12 +58,7 @@ def history(table: str, limit: int, settings: Settings) -> None:
 @verb
 def files(table: str, where: str | None, version: int | None, limit: int, settings: Settings) -> None:
     """List the files of a table, ours or Delta's, or those that may match."""
-    if is_delta_table(table, settings):
-        from indextables import delta
-
-        found = delta.files(table, where=where, version=version, options=settings.options)
-    else:
-        found = open_table(table, settings, version).files(where=where)
+    found = open_table(table, settings, version).files(where=where)
     if settings.form is not Form.TEXT:
         render.show(found, settings.form)
         return
@@ -93,13 +87,21 @@ def search(
     limit: int,
     settings: Settings,
 ) -> None:
-    """Find rows by a full-text query.
+    """Find rows by a full-text query; those of a Delta table are read one and all.
 
     For example: indextables search /data/logs "message:timeout AND level:error"
     """
     names = [name.strip() for name in columns.split(",")] if columns else None
+    from indextables.table import Table
+
     opened = open_table(table, settings, version)
-    rows = opened.search(query, where=where, columns=names, limit=limit, score=score).read_all()
+    if isinstance(opened, Table):
+        found = opened.search(query, where=where, columns=names, limit=limit, score=score)
+    elif score:
+        raise click.UsageError("a Delta table has no index, so its rows have no score; leave --score out")
+    else:
+        found = opened.search(query, where=where, columns=names, limit=limit)
+    rows = found.read_all()
     render.show(rows, settings.form, empty="No row matches.")
 
 
@@ -128,9 +130,14 @@ def report(table: str, output: str, settings: Settings) -> None:
     from pathlib import Path
 
     from indextables.log.transaction_log import TransactionLog
-    from indextables.report import gather_facts, render_report
+    from indextables.report import gather_delta_facts, gather_facts, render_report
+    from indextables.table import Table
 
-    facts = gather_facts(TransactionLog.open(table, settings.options))
+    opened = open_table(table, settings)
+    if isinstance(opened, Table):
+        facts = gather_facts(TransactionLog.open(table, settings.options))
+    else:
+        facts = gather_delta_facts(opened)
     Path(output).write_text(render_report(facts), encoding="utf-8")
     click.echo(f"Wrote {output}")
 
@@ -144,7 +151,7 @@ def bench(table: str, where: str | None, query: str | None, settings: Settings) 
     """Time opening, listing, counting and searching."""
     from indextables.cli.timing import time_table
 
-    render.show(time_table(table, settings.options, where, query), settings.form)
+    render.show(time_table(lambda: open_table(table, settings), where, query), settings.form)
 
 
 VERBS = (inspect, history, files, search, describe, report, bench)

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
-
-from indextables.table import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from indextables.delta import DeltaTable
+    from indextables.table import Table
+
 _REPEATS = 3
 
 
-def time_table(uri: str, options: Mapping[str, str], where: str | None, query: str | None) -> pa.Table:
+def time_table(make: Callable[[], Table | DeltaTable], where: str | None, query: str | None) -> pa.Table:
     """Time opening, listing, counting and searching; the first run is cold, the best of the others warm."""
     import pyarrow as pa
 
-    opened: list[Table] = []
+    opened: list[Table | DeltaTable] = []
 
     def open_table() -> int:
-        opened.append(Table.open(uri, options=options))
+        opened.append(make())
         return opened[-1].version
 
     questions: list[tuple[str, Callable[[], Any]]] = [
@@ -40,7 +41,7 @@ def time_table(uri: str, options: Mapping[str, str], where: str | None, query: s
     return pa.table({name: [row[at] for row in rows] for at, name in enumerate(names)})
 
 
-def _count(opened: list[Table], where: str | None = None, query: str | None = None) -> int:
+def _count(opened: list[Table | DeltaTable], where: str | None = None, query: str | None = None) -> int:
     return opened[0].count(where, query=query)
 
 

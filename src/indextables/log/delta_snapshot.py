@@ -197,8 +197,3 @@ def _newest(source: LogSource) -> State:
 def forget_recent() -> None:
     """Drop what is kept between calls."""
     _recent.invalidate()
-
-
-def is_delta(store: Store) -> bool:
-    """Whether the store holds a Delta log."""
-    return any(DELTA.parse_name(meta.path.rpartition("/")[2], meta) for meta in store.list_level(LOG_DIR))

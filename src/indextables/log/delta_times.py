@@ -31,7 +31,7 @@ def version_at(source: LogSource, time_ms: int, configuration: Mapping[str, str 
             "ask for a version by number",
             uri=source.store.uri,
         )
-    known = _recorded_since(configuration, commits)
+    known = recorded_since(configuration, commits)
     older, newer = commits[:known], commits[known:]
     if newer and time_ms >= _since_time(source, configuration, newer[0]):
         return newer[_last_at_or_before(source, newer, time_ms)].version
@@ -68,7 +68,7 @@ def recorded_time(source: LogSource, file: LogFile) -> int:
     )  # fmt: skip
 
 
-def _recorded_since(configuration: Mapping[str, str | None], commits: Sequence[LogFile]) -> int:
+def recorded_since(configuration: Mapping[str, str | None], commits: Sequence[LogFile]) -> int:
     """Index of the first commit that records its own time."""
     if str(configuration.get(ENABLED) or "").lower() != "true":
         return len(commits)

@@ -73,7 +73,7 @@ class Emptied:
 def plan_delete(snapshot: Snapshot, node: Node) -> DeletePlan:
     """Sort the splits that may hold a match by whether all their rows must match."""
     files = snapshot.plan(node).files
-    survives = prune_table(_may_survive(node), files, snapshot.schema, snapshot.partition_columns).mask
+    survives = prune_table(may_survive(node), files, snapshot.schema, snapshot.partition_columns).mask
     adds = {add.path: add for add in snapshot.adds(files.column("path").to_pylist())}
     whole: list[AddAction] = []
     doubtful: list[AddAction] = []
@@ -82,7 +82,7 @@ def plan_delete(snapshot: Snapshot, node: Node) -> DeletePlan:
     return DeletePlan(tuple(whole), tuple(doubtful))
 
 
-def _may_survive(node: Node) -> Node:
+def may_survive(node: Node) -> Node:
     """True for every row that a delete must keep: where the condition is false, or can be null."""
     if any(_null_by_itself(part) for part in walk(node)):
         return TRUE

@@ -7,13 +7,13 @@ tables whose splits this version cannot read.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from indextables.log.cooldown import in_cooldown
 from indextables.log.dialect import NATIVE, LogFile
 from indextables.log.protocol import describe as protocol_text
-from indextables.log.segment import list_log
+from indextables.log.segment import list_log, ranges, reconstructible
 from indextables.log.snapshot import Snapshot
 from indextables.log.tally import TALLY
 from indextables.log.transaction_log import TransactionLog
@@ -118,17 +118,24 @@ def describe_state(log: TransactionLog, snapshot: Snapshot | None = None) -> Des
     """Everything the log says about a version, the newest by default."""
     import pyarrow.compute as pc
 
-    from indextables.log.segment import ranges, reconstructible
-
     shown = snapshot or log.snapshot(max_staleness_s=0)
-    listing = list_log(log.store, NATIVE)
-    metadata, totals = shown.metadata, shown.totals
     index = shown.plan(columns=("index_length",)).files.column("index_length")
+    return replace(
+        described(shown, str(shown.metadata.format.get("provider", ""))),
+        index_bytes=pc.sum(index, min_count=0).as_py(),
+        files_in_cooldown=len(in_cooldown(shown.skips, log.runtime.clock.now_ms())),
+    )
+
+
+def described(shown: Snapshot, provider: str) -> Description:
+    """What the log of any dialect says about a version."""
+    listing = list_log(shown.store, shown.dialect)
+    metadata, totals = shown.metadata, shown.totals
     checkpoints = [
-        item.version for item in NATIVE.checkpoints(listing.files) if item.version <= shown.version
+        item.version for item in shown.dialect.checkpoints(listing.files) if item.version <= shown.version
     ]
     return Description(
-        table_path=log.uri,
+        table_path=shown.store.uri,
         table_id=metadata.id,
         version=shown.version,
         timestamp_ms=shown.timestamp_ms,
@@ -136,16 +143,16 @@ def describe_state(log: TransactionLog, snapshot: Snapshot | None = None) -> Des
         num_files=totals.num_files,
         num_rows=totals.num_records,
         size_bytes=totals.size_bytes,
-        index_bytes=pc.sum(index, min_count=0).as_py(),
+        index_bytes=0,
         partition_columns=tuple(metadata.partition_columns),
         protocol=protocol_text(shown.protocol),
-        provider=str(metadata.format.get("provider", "")),
+        provider=provider,
         checkpoint_version=max(checkpoints, default=None),
-        versions_available=ranges(reconstructible(listing, NATIVE)),
+        versions_available=ranges(reconstructible(listing, shown.dialect)),
         log_files=len(listing.files),
         log_bytes=sum(file.size for file in listing.files),
         skipped_files=len(shown.skips),
-        files_in_cooldown=len(in_cooldown(shown.skips, log.runtime.clock.now_ms())),
+        files_in_cooldown=0,
         properties=dict(metadata.configuration),
         columns=_columns(shown),
         schema_json=metadata.schema_string,

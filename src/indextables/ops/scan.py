@@ -9,7 +9,7 @@ split is opened.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -83,7 +83,7 @@ def scan(
     record = Record(snapshot)
     adds = _planned(snapshot, node, record)
     pieces = [partial(_scan_split, snapshot, add, node, wanted, record) for add in adds]
-    return _reader(_schema(snapshot, wanted), pieces), record
+    return reader_of(_schema(snapshot, wanted), pieces), record
 
 
 def count(snapshot: Snapshot, where: Any = None, query: str | None = None) -> tuple[int, Record]:
@@ -136,7 +136,7 @@ def search(
     if score:
         best = _best(list(in_order(pieces, default_parallelism())), schema, limit)
         return best.to_reader(), record
-    return _reader(schema, pieces, limit), record
+    return reader_of(schema, pieces, limit), record
 
 
 def parse(snapshot: Snapshot, query: str, columns: Sequence[str] | None = None) -> Query:
@@ -262,9 +262,11 @@ def _count_found(snapshot: Snapshot, node: Node | None, query: str, record: Reco
     return sum(in_order([partial(counted, add) for add in adds], default_parallelism()))
 
 
-def _reader(
-    schema: pa.Schema, pieces: Sequence[Callable[[], Iterator[pa.Table]]], limit: int | None = None
+def reader_of(
+    schema: pa.Schema, pieces: Iterable[Callable[[], Iterator[pa.Table]]], limit: int | None = None
 ) -> pa.RecordBatchReader:
+    """The rows of all pieces in order, as a stream; no more than `limit` of them."""
+
     def batches() -> Iterator[pa.RecordBatch]:
         left = limit
         tables = in_order(pieces, default_parallelism())

@@ -10,13 +10,16 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 QUEUED = 2
+_AHEAD = 2
 _POLL_S = 0.1
 _END = object()
 
@@ -25,21 +28,29 @@ class _StoppedError(Exception):
     """The caller wants no more results."""
 
 
-def in_order(pieces: Sequence[Callable[[], Iterator[T]]], width: int) -> Generator[T, None, None]:
-    """The results of all pieces, piece by piece, with up to `width` of them running."""
-    if len(pieces) <= 1 or width <= 1:
-        for piece in pieces:
+def in_order(pieces: Iterable[Callable[[], Iterator[T]]], width: int) -> Generator[T, None, None]:
+    """The results of all pieces, piece by piece, with up to `width` of them running.
+
+    Pieces are taken as they are needed, so there may be any number of them.
+    """
+    source = iter(pieces)
+    first = list(islice(source, 2))
+    if len(first) <= 1 or width <= 1:
+        for piece in chain(first, source):
             yield from piece()
         return
     stop = threading.Event()
-    queues: list[queue.Queue[Any]] = [queue.Queue(QUEUED) for _ in pieces]
-    pool = ThreadPoolExecutor(min(width, len(pieces)), thread_name_prefix="indextables")
+    pool = ThreadPoolExecutor(width, thread_name_prefix="indextables")
+    waiting: deque[tuple[queue.Queue[Any], Future[None]]] = deque()
+    rest = chain(first, source)
     try:
-        running = [
-            pool.submit(_run, piece, results, stop) for piece, results in zip(pieces, queues, strict=True)
-        ]
-        for future, results in zip(running, queues, strict=True):
-            yield from _drained(results, future)
+        while True:
+            for piece in islice(rest, _AHEAD * width - len(waiting)):
+                results: queue.Queue[Any] = queue.Queue(QUEUED)
+                waiting.append((results, pool.submit(_run, piece, results, stop)))
+            if not waiting:
+                return
+            yield from _drained(*waiting.popleft())
     finally:
         stop.set()
         pool.shutdown(wait=True, cancel_futures=True)

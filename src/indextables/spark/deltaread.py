@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from indextables.errors import TableError
 from indextables.log.delta_snapshot import DeltaSnapshot
 from indextables.model.fields import normalise_schema
+from indextables.ops.delta.scan import require_schema
 from indextables.options import Options
 from indextables.predicate.parse import as_node
 from indextables.runtime import Runtime
 from indextables.spark import engine
 from indextables.spark.call_options import session_zone, settings_for
+from indextables.spark.delta_column import node_of_column
 from indextables.spark.delta_rows import rows_frame
 from indextables.spark.delta_scan import scan
-from indextables.spark.filters import filtered
+from indextables.spark.filters import filtered, is_column
 from indextables.spark.loading import reading_way
 from indextables.spark.session import runtime_of
+
+__all__ = ["apply_skipping", "node_of_column", "read", "replay", "surroundings"]
 
 
 def surroundings(spark: Any, options: Mapping[str, str] | None) -> tuple[Options, Runtime]:
@@ -41,13 +44,10 @@ def apply_skipping(frame: Any, schema: Any, where: Any) -> Any:
 
 def read(spark: Any, snapshot: DeltaSnapshot, where: Any) -> Any:
     """The live rows, filtered exactly."""
-    if not snapshot.metadata.schema_string:
-        raise TableError(
-            f"{snapshot.store.uri} has no schema at version {snapshot.version}, so it has no rows to read",
-            uri=snapshot.store.uri,
-        )
+    require_schema(snapshot)
     zone = session_zone(spark)
-    node = as_node(where, snapshot.schema, zone)
+    # What a Column of Spark says of files is told per query, by the plan it becomes part of.
+    node = None if is_column(where) else as_node(where, snapshot.schema, zone)
     rows = scan if reading_way(spark, snapshot) == "native" and not _widens_oddly(snapshot) else rows_frame
     return filtered(rows(spark, snapshot, node), where, snapshot.schema, zone)
 

@@ -20,10 +20,15 @@ def filtered(frame: Any, where: Any, schema: Any, zone: str) -> Any:
     """The rows for which a filter is true: SQL text as Spark reads it, or a `col(...)` tree."""
     if where is None:
         return frame
-    if isinstance(where, str):
+    if isinstance(where, str) or is_column(where):
         return frame.filter(where)
     node = as_node(where, schema, zone)
     return frame if node is None else frame.filter(condition(node))
+
+
+def is_column(where: Any) -> bool:
+    """Whether a filter is a Column of Spark, of either kind of session."""
+    return type(where).__module__.startswith("pyspark.")
 
 
 def condition(node: tree.Node) -> Column:

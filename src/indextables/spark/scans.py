@@ -4,24 +4,30 @@
 # because PySpark keeps its JVM objects private
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from indextables.log.scans import Scan, last_scans, record
 
-__all__ = ["Scan", "explained", "last_scans", "record"]
+__all__ = ["Scan", "explained", "file_indexes", "last_scans", "record"]
 
 
-def explained(frame: Any) -> str:
-    """For each of our relations in a DataFrame's plan, which files its filters leave."""
-    execution = frame._jdf.queryExecution()
-    leaves = execution.sparkPlan().collectLeaves()
-    lines = []
+def file_indexes(frame: Any) -> Iterator[tuple[Any, Any]]:
+    """The scans of our relations in a DataFrame's plan, each with its file index."""
+    leaves = frame._jdf.queryExecution().sparkPlan().collectLeaves()
     for at in range(leaves.size()):
         leaf = leaves.apply(at)
         if not str(leaf.getClass().getSimpleName()).startswith("FileSourceScan"):
             continue
         location = leaf.relation().location()
         if str(location.getClass().getSimpleName()) == "LogFileIndex":
-            leaf.selectedPartitions()
-            lines.append(str(location.toString()))
+            yield leaf, location
+
+
+def explained(frame: Any) -> str:
+    """For each of our relations in a DataFrame's plan, which files its filters leave."""
+    lines = []
+    for leaf, location in file_indexes(frame):
+        leaf.selectedPartitions()
+        lines.append(str(location.toString()))
     return "\n".join(["== IndexTables ==", *lines, ""]) if lines else ""

@@ -1,0 +1,1 @@
+"""Verbs on Delta tables, which are read and never written."""

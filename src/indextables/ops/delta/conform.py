@@ -1,0 +1,114 @@
+"""From a column of a data file to the column of the table: fields found, absent ones null, types widened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.errors import TableError
+from indextables.log.delta_columns import FIELD_ID, physical_name
+
+_FILE_ID = b"PARQUET:field_id"
+
+
+def find(parent: Any, field: Mapping[str, Any], mode: str) -> pa.Field | None:
+    """The field of a file that holds a column of the table: by id where ids decide, else by name."""
+    number = (field.get("metadata") or {}).get(FIELD_ID)
+    if mode == "id" and number is not None:
+        wanted = str(number).encode()
+        return next((item for item in parent if (item.metadata or {}).get(_FILE_ID) == wanted), None)
+    name = physical_name(field, mode)
+    exact = next((item for item in parent if item.name == name), None)
+    if exact is not None:
+        return exact
+    # Writers on Spark may spell a column as their query did; its case does not tell columns apart.
+    alike = [item for item in parent if item.name.lower() == name.lower()]
+    return alike[0] if len(alike) == 1 else None
+
+
+def conform(array: pa.Array, document: Any, target: pa.DataType, mode: str) -> pa.Array:
+    """Bring an array of a file to the table's type."""
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if document == "variant":
+        return _variant(array, target)
+    if pa.types.is_struct(target):
+        return _struct(array, document, target, mode)
+    if pa.types.is_list(target):
+        values = conform(array.flatten(), document["elementType"], target.value_type, mode)
+        return pa.ListArray.from_arrays(_offsets(array), values, type=target, mask=_mask(array))
+    if pa.types.is_map(target):
+        return _map(array, document, target, mode)
+    return widened(array, target)
+
+
+def widened(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """Values in a type that holds all of them."""
+    if array.type == target:
+        return array
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_decimal(target) and pa.types.is_integer(array.type):
+        # Arrow wants room for every value of the integer type; the log promises that these fit.
+        return array.cast(pa.decimal256(76, target.scale)).cast(target)
+    if pa.types.is_timestamp(target) and pa.types.is_timestamp(array.type) and array.type.unit == "ns":
+        # The table counts microseconds, as Spark does.
+        array = pc.floor_temporal(array, unit="microsecond")
+    return array.cast(target)
+
+
+def _struct(array: pa.Array, document: Any, target: pa.DataType, mode: str) -> pa.Array:
+    children = []
+    for at, field in enumerate(document["fields"]):
+        kind = target.field(at).type
+        found = find(array.type, field, mode)
+        children.append(
+            pa.nulls(len(array), kind)
+            if found is None
+            else conform(pc.struct_field(array, found.name), field["type"], kind, mode)
+        )
+    if not children:
+        return pa.StructArray.from_buffers(target, len(array), [_validity(array)], array.null_count)
+    return pa.StructArray.from_arrays(children, fields=_fields(target), mask=_mask(array))
+
+
+def _map(array: pa.Array, document: Any, target: pa.DataType, mode: str) -> pa.Array:
+    plain = pa.concat_arrays([array])
+    begin, end = plain.offsets[0].as_py(), plain.offsets[len(plain)].as_py()
+    keys = conform(plain.keys[begin:end], document["keyType"], target.key_type, mode)
+    items = conform(plain.items[begin:end], document["valueType"], target.item_type, mode)
+    offsets = pc.subtract(plain.offsets, pa.scalar(begin, pa.int32()))
+    return pa.MapArray.from_arrays(offsets, keys, items, type=target, mask=_mask(plain))
+
+
+def _variant(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """A variant as the two byte strings it is stored as; a shredded one holds parts of itself elsewhere."""
+    if pa.types.is_struct(array.type) and {item.name for item in array.type} == {"metadata", "value"}:
+        children = [pc.struct_field(array, name).cast(pa.binary()) for name in ("metadata", "value")]
+        return pa.StructArray.from_arrays(children, fields=_fields(target), mask=_mask(array))
+    raise TableError(
+        "a shredded variant column can only be read by Spark's own reader; leave it out of the columns, "
+        "or read the table with to_df in a classic session"
+    )
+
+
+def _fields(target: pa.DataType) -> list[pa.Field]:
+    return [target.field(at) for at in range(target.num_fields)]
+
+
+def _offsets(array: pa.Array) -> pa.Array:
+    lengths = pc.fill_null(pc.list_value_length(array), 0)
+    return pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(lengths.cast(pa.int64()))]).cast(
+        pa.int32()
+    )
+
+
+def _mask(array: pa.Array) -> pa.Array | None:
+    return array.is_null() if array.null_count else None
+
+
+def _validity(array: pa.Array) -> pa.Buffer | None:
+    return None if not array.null_count else array.is_valid().buffers()[1]

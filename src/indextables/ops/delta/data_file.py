@@ -1,0 +1,221 @@
+"""The rows of one data file of a Delta table, as the table has them.
+
+A file knows columns by their physical names or ids, may lack some, may hold
+narrower types than the table has now, and may hold rows that a deletion vector
+hides. What comes out has the table's names and types, partition columns take
+the log's value, and hidden rows are gone. Row groups whose statistics exclude
+a filter are not read, and of the others only the wanted columns are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from indextables.errors import (
+    CorruptLogError,
+    DamagedSplitError,
+    MissingSplitError,
+    NotFoundError,
+    StorageError,
+)
+from indextables.log.delta_columns import DeltaColumns
+from indextables.log.delta_vectors import DeletionVector, deleted_rows
+from indextables.ops.delta.conform import conform, find
+from indextables.ops.delta.row_groups import groups_left
+from indextables.ops.delta.stored import StoredFile
+from indextables.predicate.rows import mask
+from indextables.predicate.tree import Node, columns_of
+from indextables.storage.store import Store
+
+BATCH_ROWS = 65_536
+NAMES = ("path", "size", "num_records", "partition_values", "deletion_vector")
+"""Columns of the files() form from which a `DataFile` is made."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One live file as the log has it."""
+
+    path: str
+    size: int
+    partition_values: Mapping[str, Any] | None
+    """Typed, by logical name; None where a value of the log is not of its column's type."""
+    vector: DeletionVector | None = None
+    num_records: int | None = None
+
+    @property
+    def deleted(self) -> int:
+        """How many of its rows are hidden."""
+        return 0 if self.vector is None else self.vector.cardinality
+
+
+def data_files(files: pa.Table) -> Iterator[DataFile]:
+    """The files of a plan, made as they are asked for."""
+    for batch in files.select(NAMES).to_batches(1024):
+        for row in batch.to_pylist():
+            vector = row["deletion_vector"]
+            yield DataFile(
+                row["path"], row["size"] or 0, row["partition_values"],
+                None if vector is None else DeletionVector(**vector), row["num_records"],
+            )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RowReader:
+    """How the files of one version are read; made once, and sent to executors as it is."""
+
+    columns: DeltaColumns
+    wanted: tuple[str, ...]
+    """Columns to return, in order."""
+    where: Node | None = None
+    """Rows for which it is not true are left out; row groups it excludes are not read."""
+    zone: str = "UTC"
+    threads: bool = False
+    """Whether one file may be decoded by several threads."""
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """What is returned."""
+        return pa.schema([self.columns.schema.field(name).with_nullable(True) for name in self.wanted])
+
+    @cached_property
+    def _fields(self) -> dict[str, Mapping[str, Any]]:
+        """Fields of the schema document to read, by name: the wanted ones and those of the filter."""
+        names = set(self.wanted)
+        if self.where is not None:
+            names |= {column.path[0] for column in columns_of(self.where)}
+        document = json.loads(self.columns.schema_string)["fields"]
+        return {field["name"]: field for field in document if field["name"] in names}
+
+    def rows(self, store: Store, file: DataFile) -> Iterator[pa.Table]:
+        """The rows of a file in batches, hidden ones and those that do not match left out."""
+        self._require_partitions(file)
+        gone = None if file.vector is None else _deleted(store, file, file.vector)
+        for start, batch in self._batches(store, file):
+            table = pa.Table.from_arrays(
+                [self._column(batch, field, file) for field in self._fields.values()],
+                names=list(self._fields),
+            )
+            table = _with_length(table, batch.num_rows)
+            if gone is not None:
+                table = table.filter(_kept(gone, start, batch.num_rows))
+            if self.where is not None:
+                table = table.filter(mask(self.where, table, self.columns.schema, self.zone))
+            if table.num_rows:
+                yield _selected(table, self.schema)
+
+    def count(self, store: Store, file: DataFile) -> int:
+        """How many rows a file has, from its footer."""
+        with StoredFile.of(store, file.path, file.size) as opened, _reading(opened.name):
+            return int(opened.parquet().metadata.num_rows) - file.deleted
+
+    def _require_partitions(self, file: DataFile) -> None:
+        if file.partition_values is None and self._fields.keys() & set(self.columns.partition_columns):
+            raise CorruptLogError(
+                f"the log gives {file.path} a partition value that is not of its column's type, so its rows "
+                "cannot be read; leave the partition columns out, or have the writer correct the entry",
+                path=file.path,
+            )
+
+    def _batches(self, store: Store, file: DataFile) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Batches with the number of their first row."""
+        with StoredFile.of(store, file.path, file.size) as stored, _reading(stored.name):
+            opened = stored.parquet()
+            footer = opened.metadata
+            groups: Sequence[int] = range(footer.num_row_groups)
+            if self.where is not None:
+                groups = groups_left(opened, self.where, self.columns, file.partition_values)
+            inside = [
+                found.name
+                for name, field in self._fields.items()
+                if name not in self.columns.partition_columns
+                and (found := find(opened.schema_arrow, field, self.columns.mode)) is not None
+            ]
+            for group in groups:
+                start = sum(footer.row_group(at).num_rows for at in range(group))
+                if not inside:
+                    # Partition columns alone: only the number of rows matters.
+                    yield start, _with_length(pa.table({}), footer.row_group(group).num_rows)
+                    continue
+                for batch in opened.iter_batches(
+                    BATCH_ROWS, row_groups=[group], columns=inside, use_threads=self.threads
+                ):
+                    yield start, batch
+                    start += batch.num_rows
+
+    def _column(self, batch: pa.RecordBatch, field: Mapping[str, Any], file: DataFile) -> pa.Array:
+        name = field["name"]
+        kind = self.columns.schema.field(name).type
+        if name in self.columns.partition_columns:
+            assert file.partition_values is not None
+            value = pa.array([file.partition_values[name]], kind)[0]
+            return pa.repeat(value, batch.num_rows)
+        found = find(batch.schema, field, self.columns.mode)
+        if found is None:
+            return pa.nulls(batch.num_rows, kind)
+        return conform(batch.column(found.name), field["type"], kind, self.columns.mode)
+
+
+class _reading:  # noqa: N801 - used as a statement
+    """Turn what Arrow and the store say of a file into our errors."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, (NotFoundError, FileNotFoundError)):
+            raise MissingSplitError(
+                f"{self._name} is part of the table but does not exist. It was removed by something other "
+                "than a commit, or by VACUUM: bring it back, or read a version that does not need it.",
+                path=self._name,
+            ) from error
+        if isinstance(error, (pa.ArrowInvalid, pa.ArrowSerializationError, OSError)) and not isinstance(
+            error, StorageError
+        ):
+            raise DamagedSplitError(
+                f"{self._name} cannot be read as Parquet ({error}). Bring back an intact copy, or read a "
+                "version that does not need it.",
+                path=self._name,
+            ) from error
+
+
+def _deleted(store: Store, file: DataFile, vector: DeletionVector) -> pa.Array:
+    try:
+        return deleted_rows(store, vector)
+    except NotFoundError as gone:
+        raise MissingSplitError(
+            f"the deletion vector of {store.uri}/{file.path} does not exist ({gone}), so its rows cannot be "
+            "told from deleted ones. Bring it back, or read a version that does not need it.",
+            path=file.path,
+        ) from gone
+
+
+def _kept(gone: pa.Array, start: int, rows: int) -> pa.Array:
+    """Which rows of a batch are not in an ascending array of deleted ones."""
+    import numpy as np
+
+    numbers = gone.to_numpy(zero_copy_only=False)
+    first, last = np.searchsorted(numbers, [start, start + rows])
+    keep = np.ones(rows, dtype=bool)
+    keep[numbers[first:last].astype(np.int64) - start] = False
+    return pa.array(keep)
+
+
+def _with_length(table: Any, rows: int) -> pa.Table:
+    """A table that has a length even where it has no column."""
+    return table if table.num_columns else pa.table({"": pa.nulls(rows)})
+
+
+def _selected(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    if not schema.names:
+        return table.select([])
+    return pa.Table.from_arrays([table.column(name) for name in schema.names], schema=schema)

@@ -1,0 +1,29 @@
+"""What the log of a Delta table says about one version of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from indextables.errors import NotATableError
+from indextables.log.delta_history import delta_timeline
+from indextables.log.delta_snapshot import DeltaSnapshot
+from indextables.ops.delta.scan import num_rows
+from indextables.ops.describe import Description, described
+
+
+def describe_delta(snapshot: DeltaSnapshot) -> Description:
+    """The same facts as of a table of ours; rows are live ones, and there is no index."""
+    files = snapshot.plan(columns=("num_records", "deletion_vector")).files
+    return replace(
+        described(snapshot, "delta"), num_rows=num_rows(files), timestamp_ms=version_time_ms(snapshot)
+    )
+
+
+def version_time_ms(snapshot: DeltaSnapshot) -> int:
+    """When the version was written, as `as_of` has it; without its commit the best that is known."""
+    try:
+        timeline = delta_timeline(snapshot.source, snapshot.metadata.configuration)
+    except NotATableError:
+        return snapshot.timestamp_ms
+    at = next((at for at, file in enumerate(timeline.files) if file.version == snapshot.version), None)
+    return snapshot.timestamp_ms if at is None else timeline.time_ms(at)

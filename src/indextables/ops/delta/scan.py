@@ -1,0 +1,167 @@
+"""Reading the rows of a Delta table without Spark: scan, count and search.
+
+Files are chosen by the log, row groups by the footers, rows by the filter.
+Files are read side by side and come back in the order of the log, as a stream
+of batches in bounded memory. Counts come from the log as far as it decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.errors import OptionError, TableError
+from indextables.index.query.syntax import parse_query
+from indextables.index.query.tree import Query
+from indextables.index.settings import IndexSpec, from_options
+from indextables.log.delta_snapshot import DeltaSnapshot
+from indextables.ops.delete import may_survive
+from indextables.ops.delta.data_file import NAMES, DataFile, RowReader, data_files
+from indextables.ops.scan import Record, known_columns, reader_of, row_filter
+from indextables.ops.streaming import in_order
+from indextables.options import PREFIX, Options
+from indextables.predicate.tree import Node, all_of
+from indextables.runtime import default_parallelism
+from indextables.split.match import match_rows
+
+Piece = Callable[[], Iterator[pa.Table]]
+
+
+def files(
+    snapshot: DeltaSnapshot, where: Any = None, engine: str = "auto", columns: Sequence[str] | None = None
+) -> tuple[pa.Table, Record]:
+    """The live files that can hold a matching row, in the order of the log."""
+    record = Record(snapshot)
+    plan = snapshot.plan(where, columns=columns, engine=engine)
+    record.planned(plan.metrics, plan.replay)
+    return plan.files, record
+
+
+def scan(
+    snapshot: DeltaSnapshot, where: Any = None, columns: Sequence[str] | None = None, limit: int | None = None
+) -> tuple[pa.RecordBatchReader, Record]:
+    """The live rows, or those for which a filter is true."""
+    require_schema(snapshot)
+    node = row_filter(snapshot, where)
+    wanted = known_columns(snapshot, columns)
+    chosen, record = files(snapshot, node, columns=NAMES)
+    reader = _reader(snapshot, wanted, node, chosen.num_rows)
+    return reader_of(reader.schema, _pieces(snapshot, reader, chosen, record), limit), record
+
+
+def count(snapshot: DeltaSnapshot, where: Any = None) -> tuple[int, Record]:
+    """How many live rows there are; files that the log decides about are not opened."""
+    require_schema(snapshot)
+    node = row_filter(snapshot, where)
+    chosen, record = files(snapshot, node, columns=(*NAMES, "dv"))
+    if node is None:
+        return _rows_of(snapshot, chosen, record), record
+    doubtful = snapshot.plan(all_of([node, may_survive(node)]), columns=(*NAMES, "dv")).files
+    certain = chosen.filter(pc.invert(pc.is_in(_keys(chosen), value_set=_keys(doubtful))))
+    reader = _reader(snapshot, (), node, doubtful.num_rows)
+    found = in_order(_pieces(snapshot, reader, doubtful, record), default_parallelism())
+    return _rows_of(snapshot, certain, record) + sum(table.num_rows for table in found), record
+
+
+def search(
+    snapshot: DeltaSnapshot,
+    query: str,
+    where: Any = None,
+    columns: Sequence[str] | None = None,
+    limit: int | None = None,
+) -> tuple[pa.RecordBatchReader, Record]:
+    """The rows a full-text query finds, by reading every row that the filter leaves.
+
+    There is no index, so every column of text can be searched; options such as
+    `indexing.tokenizer.<column>` say how its words are taken apart.
+    """
+    if limit is not None and limit < 0:
+        raise OptionError(f"limit is {limit}; give a number of rows, or leave it out")
+    require_schema(snapshot)
+    zone = snapshot.options.search.time_zone
+    parsed = parse_query(query, search_settings(snapshot), snapshot.schema, None, zone)
+    node = row_filter(snapshot, where)
+    wanted = known_columns(snapshot, columns)
+    read = (*wanted, *(name for name in parsed.columns if name not in wanted))
+    chosen, record = files(snapshot, node, columns=NAMES)
+    reader = _reader(snapshot, read, node, chosen.num_rows)
+    schema = pa.schema([reader.schema.field(name) for name in wanted])
+    pieces = (partial(_found, piece, parsed, wanted) for piece in _pieces(snapshot, reader, chosen, record))
+    return reader_of(schema, pieces if limit != 0 else (), limit), record
+
+
+def search_settings(snapshot: DeltaSnapshot) -> IndexSpec:
+    """How the columns are searched: text as text, unless the options say otherwise."""
+    given = {key.removeprefix(PREFIX).lower() for key in snapshot.options.explicit}
+    texts = {
+        f"indexing.typemap.{field.name}": "text"
+        for field in snapshot.schema
+        if pa.types.is_string(field.type) and f"indexing.typemap.{field.name}".lower() not in given
+    }
+    return from_options(Options.of({**snapshot.options.explicit, **texts}), snapshot.schema)
+
+
+def require_schema(snapshot: DeltaSnapshot) -> None:
+    """Refuse to read rows of a version that has no schema yet."""
+    if not snapshot.metadata.schema_string:
+        raise TableError(
+            f"{snapshot.store.uri} has no schema at version {snapshot.version}, so it has no rows to read",
+            uri=snapshot.store.uri,
+        )
+
+
+def num_rows(files: pa.Table) -> int | None:
+    """The live rows of some files by the log alone; None where a file does not say."""
+    records = files.column("num_records")
+    if records.null_count:
+        return None
+    vectors = pc.struct_field(files.column("deletion_vector"), "cardinality")
+    return int(pc.sum(records, min_count=0).as_py() - pc.sum(vectors, min_count=0).as_py())
+
+
+def _reader(snapshot: DeltaSnapshot, wanted: Sequence[str], node: Node | None, num_files: int) -> RowReader:
+    zone = snapshot.options.search.time_zone
+    # Many files keep all cores busy by themselves.
+    return RowReader(snapshot.columns, tuple(wanted), node, zone, num_files < default_parallelism())
+
+
+def _pieces(snapshot: DeltaSnapshot, reader: RowReader, chosen: pa.Table, record: Record) -> Iterable[Piece]:
+    def read(file: DataFile) -> Iterator[pa.Table]:
+        rows = 0
+        for table in reader.rows(snapshot.store, file):
+            rows += table.num_rows
+            yield table
+        record.read(rows)
+
+    return (partial(read, file) for file in data_files(chosen))
+
+
+def _found(piece: Piece, query: Query, wanted: Sequence[str]) -> Iterator[pa.Table]:
+    for table in piece():
+        yield table.filter(match_rows(query, table)).select(list(wanted))
+
+
+def _rows_of(snapshot: DeltaSnapshot, chosen: pa.Table, record: Record) -> int:
+    """Rows of whole files: the log says, or else their footers."""
+    silent = chosen.filter(pc.is_null(chosen.column("num_records")))
+    told = num_rows(chosen.filter(pc.is_valid(chosen.column("num_records"))))
+    assert told is not None
+    reader = RowReader(snapshot.columns, ())
+
+    def counted(file: DataFile) -> Iterator[int]:
+        rows = reader.count(snapshot.store, file)
+        record.read(0)
+        yield rows
+
+    return told + sum(
+        in_order((partial(counted, file) for file in data_files(silent)), default_parallelism())
+    )
+
+
+def _keys(files: pa.Table) -> pa.ChunkedArray:
+    """One text per file that is equal exactly where path and deletion vector are."""
+    return pc.binary_join_element_wise(files.column("path"), pc.fill_null(files.column("dv"), ""), "\x00")
