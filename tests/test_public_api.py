@@ -11,7 +11,7 @@ import pytest
 import indextables as it
 
 NAMES = {
-    "AddAction", "CommitInfo", "Error", "MetadataAction", "ProtocolAction", "RemoveAction", "SkipAction", "Table",
+    "AddAction", "CommitInfo", "DeltaTable", "Error", "MetadataAction", "ProtocolAction", "RemoveAction", "SkipAction", "Table",
     "TransactionLog", "TxnAction", "check", "col", "configure", "connect", "delta", "errors", "repair_log", "sql",
     "truncate_statistics",
 }  # fmt: skip
