@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from indextables.errors import CorruptLogError
 from indextables.log.add_lines import lines_adds
 from indextables.log.files_table import files_schema, tabulate
-from indextables.model.actions import AddAction
+from indextables.model.actions import FIRST_MS, LARGEST, LAST_MS, AddAction
 from indextables.storage.store import Store
 
 STRUCTS = ("partition_values", "min", "max", "null_count")
@@ -25,6 +25,10 @@ WIRE = {
     "data_change": "dataChange", "index_offset": "hotcacheStartOffset", "index_length": "hotcacheLength",
     "tags": "tags", "partition_values": "partitionValues", "min": "minValues", "max": "maxValues",
 }  # fmt: skip
+_BOUNDS = {
+    **dict.fromkeys(("size", "num_records", "index_offset", "index_length"), (0, LARGEST)),
+    "modification_time": (FIRST_MS, LAST_MS),
+}
 IN_STATS = {"num_records": "numRecords", "min": "minValues", "max": "maxValues", "null_count": "nullCount"}
 
 
@@ -102,6 +106,16 @@ def table_leaves(table: pa.Table, leaves: Sequence[Leaf]) -> list[pa.Array]:
             column = pc.struct_field(column, column.type.get_field_index(leaf.child))
         arrays.append(one_array(column))
     return arrays
+
+
+def plausible(leaf: Leaf, array: pa.Array) -> pa.Array:
+    """The column; `Unusual` when a count in it is negative, or a time is none that a calendar has."""
+    low, high = _BOUNDS.get(leaf.column, (None, None))
+    if low is not None and array.null_count < len(array):
+        found = pc.min_max(array.cast(pa.int64()))
+        if found["min"].as_py() < low or found["max"].as_py() > high:
+            raise Unusual(f"{leaf.column} out of bounds")
+    return array
 
 
 def one_array(column: Any) -> pa.Array:

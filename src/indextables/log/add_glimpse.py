@@ -6,25 +6,31 @@ one column's bounds decodes just those fields, by a type made for the question.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from indextables.log.add_columns import IN_STATS, WIRE, Leaf
-from indextables.model.actions import AddAction
+from indextables.model.actions import FIRST_MS, LARGEST, LAST_MS, AddAction
 from indextables.model.lines import source_of
 
+_UNNAMEABLE = re.compile(r'["\\\x00-\x1f]')
+"""What the decoder does not take in the name of a field."""
+# What is outside these bounds is left to the careful reader, which says what is wrong with it.
+_COUNT = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
+_MOMENT = Annotated[int, msgspec.Meta(ge=FIRST_MS, le=LAST_MS)]
 _PLAIN: dict[str, tuple[Any, Any]] = {
     "path": (str, msgspec.NODEFAULT),
-    "size": (int, 0),
-    "modification_time": (int, 0),
-    "num_records": (int | None, None),
+    "size": (_COUNT, 0),
+    "modification_time": (_MOMENT, 0),
+    "num_records": (_COUNT | None, None),
     "data_change": (bool, True),
-    "index_offset": (int | None, None),
-    "index_length": (int | None, None),
+    "index_offset": (_COUNT | None, None),
+    "index_length": (_COUNT | None, None),
 }
 
 
@@ -121,5 +127,7 @@ def _struct(shape: dict[str, str], kind: Any) -> Any:
 @lru_cache(maxsize=16)
 def _lens(leaves: tuple[Leaf, ...]) -> _Lens | None:
     if any(leaf.child is None and leaf.column not in _PLAIN for leaf in leaves):
+        return None
+    if any(leaf.child is not None and _UNNAMEABLE.search(leaf.child) for leaf in leaves):
         return None
     return _Lens(leaves)

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError
-from indextables.log.add_columns import Leaf
+from indextables.log.add_columns import Leaf, plausible
 from indextables.log.add_lines import bare_lines
 
 _HEAD_KEY = b"indextables.checkpoint"
@@ -82,7 +82,7 @@ def read_leaves(
                 arrays.append(pa.nulls(rows, leaf.type))
             else:
                 column = table.column(item) if item in first else _group(file, group, [item], name).column(0)
-                arrays.append(_one(column).cast(leaf.type))
+                arrays.append(plausible(leaf, _one(column).cast(leaf.type)))
         yield arrays
 
 

@@ -18,7 +18,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.log.add_columns import WIRE, Leaf, Unusual
+from indextables.log.add_columns import WIRE, Leaf, Unusual, plausible
 from indextables.log.add_lines import LINE_END, line_array
 from indextables.log.leaf_parsing import (
     NUMBERS,
@@ -175,7 +175,7 @@ def _typed(leaf: Leaf, wire: Wire) -> pa.Array:
     if leaf.column == "num_records" and found.null_count:
         found = pc.coalesce(found, _number(wire["stats.numRecords"]))
     default = _ABSENT.get(leaf.column) if found.null_count else None
-    return pc.cast(found if default is None else pc.fill_null(found, default), leaf.type)
+    return plausible(leaf, pc.cast(found if default is None else pc.fill_null(found, default), leaf.type))
 
 
 def _number(array: pa.Array) -> pa.Array:

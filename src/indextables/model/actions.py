@@ -19,7 +19,9 @@ import msgspec
 
 from indextables.errors import CommitError, CorruptLogError
 
-_LARGEST = (1 << 63) - 1
+LARGEST = (1 << 63) - 1
+FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+"""The years 1 to 9999, which is what calendars here hold."""
 
 
 def _whole(value: Any) -> int:
@@ -31,9 +33,25 @@ def _whole(value: Any) -> int:
         number = int(value) if _plain(value) else float(value)
     if isinstance(number, float) and not number.is_integer():
         raise ValueError(f"{value!r} is not a whole number")
-    if not -_LARGEST <= number <= _LARGEST:
+    if not -LARGEST <= number <= LARGEST:
         raise ValueError(f"{value!r} is more than 64 bits can hold")
     return int(number)
+
+
+def _count(value: Any) -> int:
+    """Read a number of rows or bytes."""
+    number = _whole(value)
+    if number < 0:
+        raise ValueError(f"{value!r} is negative")
+    return number
+
+
+def _moment(value: Any) -> int:
+    """Read a time in milliseconds that a calendar has."""
+    number = _whole(value)
+    if not FIRST_MS <= number <= LAST_MS:
+        raise ValueError(f"{value!r} is no time between the years 1 and 9999")
+    return number
 
 
 def _plain(text: str) -> bool:
@@ -101,8 +119,8 @@ def _native_format() -> dict[str, Any]:
 class ProtocolAction:
     """Which readers and writers may touch the table."""
 
-    min_reader_version: int = _wire(_whole)
-    min_writer_version: int = _wire(_whole)
+    min_reader_version: int = _wire(_count)
+    min_writer_version: int = _wire(_count)
     reader_features: tuple[str, ...] | None = _wire(_names, None)
     writer_features: tuple[str, ...] | None = _wire(_names, None)
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -120,7 +138,7 @@ class MetadataAction:
     schema_string: str = _wire(_document, "")
     partition_columns: tuple[str, ...] = _wire(_names, ())
     configuration: Mapping[str, str | None] = _wire(_strings, dict)
-    created_time: int | None = _wire(_whole, None)
+    created_time: int | None = _wire(_moment, None)
     split_table_id: str | None = _wire(_text, None)
     """The table id in the footers of the splits, where a repair gave the log an id of its own."""
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -132,18 +150,18 @@ class AddAction:
 
     path: str = _wire(_text)
     partition_values: Mapping[str, str | None] = _wire(_strings, dict)
-    size: int = _wire(_whole, 0)
-    modification_time: int = _wire(_whole, 0)
+    size: int = _wire(_count, 0)
+    modification_time: int = _wire(_moment, 0)
     data_change: bool = _wire(_flag, True)
     stats: str | None = _wire(_document, None)
     tags: Mapping[str, str | None] | None = _wire(_strings, None)
     min_values: Mapping[str, str | None] | None = _wire(_strings, None)
     max_values: Mapping[str, str | None] | None = _wire(_strings, None)
-    num_records: int | None = _wire(_whole, None)
-    footer_start_offset: int | None = _wire(_whole, None)
-    footer_end_offset: int | None = _wire(_whole, None)
-    hotcache_start_offset: int | None = _wire(_whole, None)
-    hotcache_length: int | None = _wire(_whole, None)
+    num_records: int | None = _wire(_count, None)
+    footer_start_offset: int | None = _wire(_count, None)
+    footer_end_offset: int | None = _wire(_count, None)
+    hotcache_start_offset: int | None = _wire(_count, None)
+    hotcache_length: int | None = _wire(_count, None)
     has_footer_offsets: bool = _wire(_flag, False)
     footer_crc: str | None = _wire(_text, None)
     """The checksum in the split's footer, which covers everything else: it tells one split from another."""
@@ -151,9 +169,9 @@ class AddAction:
     time_range_end: str | None = _wire(_scalar_text, None)
     split_tags: tuple[str, ...] | None = _wire(_names, None)
     delete_opstamp: int | None = _wire(_whole, None)
-    num_merge_ops: int | None = _wire(_whole, None)
+    num_merge_ops: int | None = _wire(_count, None)
     doc_mapping_json: str | None = _wire(_document, None)
-    uncompressed_size_bytes: int | None = _wire(_whole, None)
+    uncompressed_size_bytes: int | None = _wire(_count, None)
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -162,11 +180,11 @@ class RemoveAction:
     """A tombstone: the split is no longer part of the table."""
 
     path: str = _wire(_text)
-    deletion_timestamp: int | None = _wire(_whole, None)
+    deletion_timestamp: int | None = _wire(_moment, None)
     data_change: bool = _wire(_flag, True)
     extended_file_metadata: bool | None = _wire(_flag, None)
     partition_values: Mapping[str, str | None] | None = _wire(_strings, None)
-    size: int | None = _wire(_whole, None)
+    size: int | None = _wire(_count, None)
     tags: Mapping[str, str | None] | None = _wire(_strings, None)
     extra: Mapping[str, Any] = field(default_factory=dict)
 
@@ -176,13 +194,13 @@ class SkipAction:
     """A split that an operation could not handle and should leave alone for a while."""
 
     path: str = _wire(_text)
-    skip_timestamp: int = _wire(_whole)
+    skip_timestamp: int = _wire(_moment)
     reason: str = _wire(_text)
     operation: str = _wire(_text)
     partition_values: Mapping[str, str | None] | None = _wire(_strings, None)
-    size: int | None = _wire(_whole, None)
-    retry_after: int | None = _wire(_whole, None)
-    skip_count: int = _wire(_whole, 1)
+    size: int | None = _wire(_count, None)
+    retry_after: int | None = _wire(_moment, None)
+    skip_count: int = _wire(_count, 1)
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -192,7 +210,7 @@ class TxnAction:
 
     app_id: str = _wire(_text)
     version: int = _wire(_whole)
-    last_updated: int | None = _wire(_whole, None)
+    last_updated: int | None = _wire(_moment, None)
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -200,7 +218,7 @@ class TxnAction:
 class CommitInfo:
     """When, by what and with which outcome a version was written."""
 
-    timestamp: int | None = _wire(_whole, None)
+    timestamp: int | None = _wire(_moment, None)
     operation: str | None = _wire(_text, None)
     operation_parameters: Mapping[str, Any] = _wire(_map, dict)
     operation_metrics: Mapping[str, Any] = _wire(_map, dict)
@@ -241,8 +259,8 @@ def _camel(name: str) -> str:
 
 
 _PLAIN: Mapping[Callable[[Any], Any], type] = {
-    _whole: int, _flag: bool, _text: str, _document: str, _map: dict, _strings: dict, _names: tuple,
-    _scalar_text: str,
+    _whole: int, _count: int, _moment: int, _flag: bool, _text: str, _document: str, _map: dict,
+    _strings: dict, _names: tuple, _scalar_text: str,
 }  # fmt: skip
 
 
@@ -327,7 +345,7 @@ def action_to_wire(action: Action) -> tuple[str, dict[str, Any]]:
             continue
         if not item.always and value == item.default:
             continue
-        if type(value) is not item.plain or (type(value) is int and abs(value) > _LARGEST):
+        if type(value) is not item.plain or (type(value) is int and not 0 <= value <= LAST_MS):
             try:
                 item.read(value)
             except (TypeError, ValueError) as bad:

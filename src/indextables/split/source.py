@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 from indextables.errors import DamagedSplitError, Error, MissingSplitError, NotFoundError, StorageError
+from indextables.storage.local import ABSENT, open_regular
 from indextables.storage.store import Store, resolve
 
 Range = tuple[int, int]
@@ -45,10 +45,9 @@ class Source:
 
     def size(self) -> int:
         """How many bytes the file has."""
-        local = self.local
         try:
-            return Path(local).stat().st_size if local is not None else self.store.head(self.path).size
-        except (FileNotFoundError, NotFoundError) as gone:
+            return self.store.head(self.path).size
+        except NotFoundError as gone:
             raise missing(self.name) from gone
 
     def read(self, ranges: Iterable[Range]) -> dict[Range, memoryview]:
@@ -102,20 +101,22 @@ def coalesce(ranges: Sequence[Range], gap: int) -> list[Range]:
 
 def _read_local(path: str, blocks: Sequence[Range], name: str) -> list[bytes]:
     try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-    except FileNotFoundError as gone:
+        handle = open_regular(path)
+    except ABSENT as gone:
         raise missing(name) from gone
     except OSError as failed:
         raise StorageError(f"cannot open {name}: {failed.strerror}", uri=name) from failed
     try:
-        return [_read_block(handle, block, name) for block in blocks]
+        size = os.fstat(handle).st_size
+        return [_read_block(handle, block, size, name) for block in blocks]
     finally:
         os.close(handle)
 
 
-def _read_block(handle: int, block: Range, name: str) -> bytes:
+def _read_block(handle: int, block: Range, size: int, name: str) -> bytes:
     start, length = block
-    if start < 0 or length < 0:
+    # Wrong offsets may ask for more than memory holds: never read more than the file has.
+    if start < 0 or length < 0 or start + length > size:
         raise cut_short(name)
     body = os.pread(handle, length, start)
     while len(body) < length:

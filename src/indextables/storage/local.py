@@ -11,7 +11,7 @@ into it. Exactly one writer still wins there, but a reader may meet the file whi
 crash may leave it cut short.
 """
 
-# ruff: noqa: PTH100, PTH108, PTH116, PTH123
+# ruff: noqa: PTH100, PTH108, PTH116
 # because a path given by the user is used character by character
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ from indextables.storage.urls import file_uri
 Listing: TypeAlias = list[ObjectMeta]
 _Entries: TypeAlias = list[tuple[bytes, str, os.DirEntry[str]]]
 
-_ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+ABSENT = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+"""What says that there is no object of a name."""
 _ADVICE = {
     errno.EACCES: "Check the permissions of the file and of the directories above it.",
     errno.EPERM: "Check the permissions of the file and of the directories above it.",
@@ -74,14 +75,14 @@ class LocalStore:
     def get(self, path: str) -> bytes:
         """The whole object."""
         full = self._full(path)
-        with self._reading("read", path), open(full, "rb") as file:
+        with self._reading("read", path), open(open_regular(full), "rb") as file:
             return file.read()
 
     def get_range(self, path: str, start: int, length: int) -> bytes:
         """Exactly the bytes asked for."""
         range_end(path, start, length, uri=self._uri)
         full = self._full(path)
-        with self._reading("read", path), open(full, "rb", buffering=0) as file:
+        with self._reading("read", path), open(open_regular(full), "rb", buffering=0) as file:
             # Damaged offsets may ask for more than memory holds: never for more than the file does.
             size = os.fstat(file.fileno()).st_size
             if start + length > size:
@@ -134,7 +135,7 @@ class LocalStore:
     def delete(self, path: str) -> None:
         """Remove an object if it is there."""
         full = self._full(path)
-        with self._writing("delete", path), contextlib.suppress(*_ABSENT):
+        with self._writing("delete", path), contextlib.suppress(*ABSENT):
             os.unlink(full)
 
     def local_path(self, path: str) -> str | None:
@@ -158,7 +159,7 @@ class LocalStore:
             yield
         except StorageError:
             raise
-        except _ABSENT as error:
+        except ABSENT as error:
             raise NotFoundError(f"There is no {self._uri}/{path}.", uri=self._uri, path=path) from error
         except OSError as error:
             raise self._failed(verb, path, error) from error
@@ -217,6 +218,15 @@ class LocalStore:
 def _meta(path: str, status: os.stat_result) -> ObjectMeta:
     etag = f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
     return ObjectMeta(path, status.st_size, status.st_mtime_ns // 1_000_000, etag)
+
+
+def open_regular(path: str) -> int:
+    """Open a file for reading; what is no file, such as a pipe that would keep us waiting, is not there."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    return descriptor
 
 
 def _read_at(descriptor: int, start: int, length: int) -> bytes:
