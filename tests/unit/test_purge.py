@@ -181,3 +181,73 @@ def test_links_do_not_lead_the_purge_out_of_the_table(table, tmp_path):
     purge(table)
     assert (outside / "precious.split").exists()
     assert table.live() == ["a.split"]
+
+
+def merged_after(table, appends: int) -> None:
+    """So many splits, replaced by one that holds the same rows."""
+    for number in range(appends):
+        table.add(f"{number}.split")
+    table.clock.pass_hours(1)
+    table.log.overwrite_files([table.split("merged.split")])
+    table.age_log(hours=1)
+    table.clock.pass_hours(1)
+
+
+UNCHECKED = {"purge.retentionCheckEnabled": "false"}
+
+
+@pytest.mark.parametrize("interval", [10, 1000])
+def test_splits_that_a_merge_replaced_are_kept_for_the_older_versions_and_the_message_says_so(
+    tmp_path, interval
+):
+    options = {**UNCHECKED, "checkpoint.interval": interval}
+    table = StandIn(tmp_path / "t", clock=HandClock(NOW), options=options)
+    merged_after(table, 25)
+    result = purge(table, older_than_hours=0)
+    assert result.orphaned_files_deleted == 0
+    assert "kept 25 files (" in result.message
+    assert "the versions 0-25 have" in result.message
+    assert "TRUNCATE INDEXTABLES TIME TRAVEL" in result.message
+
+
+@pytest.mark.parametrize("interval", [10, 1000])
+def test_a_log_retention_of_nothing_frees_the_splits_that_a_merge_replaced(tmp_path, interval):
+    """Also where the newest checkpoint, young as it is, still lists them."""
+    options = {**UNCHECKED, "checkpoint.interval": interval}
+    table = StandIn(tmp_path / "t", clock=HandClock(NOW), options=options)
+    merged_after(table, 25)
+    before = fingerprint(table.root)
+    dry = purge(table, older_than_hours=0, log_retention_hours=0, dry_run=True)
+    assert fingerprint(table.root) == before
+    result = purge(table, older_than_hours=0, log_retention_hours=0)
+    assert (dry.orphaned_files_found, dry.transaction_logs_deleted) == (
+        result.orphaned_files_deleted,
+        result.transaction_logs_deleted,
+    )
+    assert result.orphaned_files_deleted == 25
+    assert [path.name for path in table.root.glob("*.split")] == ["merged.split"]
+    assert table.live() == ["merged.split"]
+    assert "kept" not in result.message
+
+
+def test_files_that_are_too_young_are_counted_in_the_message(table):
+    table.add("a.split")
+    table.file("in-flight.split")
+    assert "kept 1 files of at most 24 hours" in purge(table, older_than_hours=24).message
+
+
+@pytest.mark.parametrize("verb", ["purge", "cleanup"])
+def test_temporaries_of_killed_writers_leave_the_log_directory(table, verb):
+    table.add("a.split")
+    old = table.file("_transaction_log/." + "0" * 32 + ".tmp")
+    table.clock.pass_hours(200)
+    young = table.file("_transaction_log/." + "1" * 32 + ".tmp")
+    other = table.file("_transaction_log/notes.tmp")
+    if verb == "purge":
+        purge(table)
+    else:
+        table.handle().cleanup()
+    assert not old.exists()
+    assert young.exists()
+    assert other.exists()
+    assert table.live() == ["a.split"]

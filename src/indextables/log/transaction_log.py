@@ -17,7 +17,9 @@ from indextables.log.caching import NEWS
 from indextables.log.commit import CommitPlan, Committed, Rule, run_commit
 from indextables.log.cooldown import eligible, in_cooldown, next_skip
 from indextables.log.creation import create_table
+from indextables.log.dialect import NATIVE
 from indextables.log.handle import LogHandle
+from indextables.log.leftovers import sweep_leftovers
 from indextables.log.native import write_native_checkpoint
 from indextables.log.protocol import PARQUET_CHECKPOINT, READER_VERSION, WRITER_VERSION, check_writable
 from indextables.log.retention import CleanupResult, run_cleanup
@@ -137,6 +139,7 @@ class TransactionLog(LogHandle):
             return CleanupResult()
         check_writable(snapshot.protocol, self.uri)
         result = run_cleanup(self._source, snapshot.version, self.runtime.clock.now_ms(), rules)
+        sweep_leftovers(self.store, NATIVE.log_dir, self.runtime.clock.now_ms())
         if self._caches is not None:
             self._caches.version_list.invalidate()
         return result

@@ -1,13 +1,16 @@
 """PURGE INDEXTABLE: delete split files that no version of the table needs any more.
 
 Danger: a deleted file is gone. What is deleted is therefore decided from the
-safe side. A split stays when any version that can still be rebuilt has it:
-every add of every commit file and every live file of every checkpoint counts.
-Younger files stay, because a writer may be about to commit them. Only `*.split`
-files and our own temporaries are touched, never anything in a directory whose
-name begins with `_` or `.`, never anything of another table that lies below
-this one, and never anything outside the table's root. A log that cannot be read
-in full is an error, not a reason to delete.
+safe side. A split stays when any version that can still be rebuilt has it: of
+those versions every add of every commit file and every live file of every
+checkpoint counts. So a split that is no longer live goes only after the log
+files of the versions that have it: a log retention in the request lets those go
+first. Younger files stay, because a writer may be about to commit them. Only
+`*.split` files and our own temporaries are touched, never anything else in a
+directory whose name begins with `_` or `.`, never anything of another table
+that lies below this one, and never anything outside the table's root. A log
+that cannot be read in full is an error, not a reason to delete. What was kept
+and for whom is part of the message.
 """
 
 from __future__ import annotations
@@ -22,17 +25,18 @@ from indextables.errors import OptionError, StorageError
 from indextables.log.binding import check_tables
 from indextables.log.dialect import NATIVE, LogFile
 from indextables.log.protocol import check_writable
-from indextables.log.retention import find_cleanup
-from indextables.log.segment import list_log
+from indextables.log.retention import find_cleanup, plan_cleanup
+from indextables.log.segment import Listing, list_log, ranges, reconstructible
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
 from indextables.ops.existence import portable, workers_for
 from indextables.ops.outcomes import DRY_RUN, SUCCESS, PurgeResult
 from indextables.ops.progress import Progress, silent
-from indextables.options import PurgeOptions
+from indextables.options import PurgeOptions, RetentionOptions
 from indextables.storage.store import ObjectMeta, Store, StoreSpec, open_store, resolve
 
 _OURS = re.compile(r".+\.split|\.[0-9a-f-]{32,36}\.tmp")
+_LOG_LEFTOVER = re.compile(rf"{NATIVE.log_dir}/\.[0-9a-f-]{{32,36}}\.tmp")
 _NESTED_TABLE = re.compile(r"(.+?/)(?:_transaction_log|_delta_log)/")
 _MS_PER_HOUR = 3_600_000
 _BATCH = 1000
@@ -56,6 +60,21 @@ class Needed:
 
     paths: frozenset[str]
     version: int
+    live: frozenset[str] = frozenset()
+    """Those that the newest version itself has."""
+    older: tuple[int, ...] = ()
+    """The older versions that can be rebuilt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Files that are not live and stay nevertheless."""
+
+    history: int = 0
+    """Needed by an older version."""
+    history_bytes: int = 0
+    young: int = 0
+    """Needed by none, and younger than the retention."""
 
 
 def plan_purge(
@@ -70,6 +89,16 @@ def plan_purge(
     ]
 
 
+def kept_files(files: Iterable[ObjectMeta], needed: Needed, now_ms: int, hours: float) -> Kept:
+    """What stays although the newest version does not have it, and for whom."""
+    ours = [file for file in files if may_delete(file.path) and file.path not in needed.live]
+    history = [file for file in ours if file.path in needed.paths]
+    young = sum(
+        file.path not in needed.paths and now_ms - file.modified_ms <= hours * _MS_PER_HOUR for file in ours
+    )
+    return Kept(len(history), sum(file.size for file in history), young)
+
+
 def own_files(files: Iterable[ObjectMeta]) -> list[ObjectMeta]:
     """The listed files without those of tables that lie in directories below this one."""
     listed = list(files)
@@ -79,6 +108,8 @@ def own_files(files: Iterable[ObjectMeta]) -> list[ObjectMeta]:
 
 def may_delete(path: str) -> bool:
     """Whether a path is one that PURGE ever touches."""
+    if _LOG_LEFTOVER.fullmatch(path):
+        return True
     *directories, name = path.split("/")
     hidden = any(part.startswith(("_", ".")) or not part for part in directories)
     return not hidden and _OURS.fullmatch(name) is not None
@@ -105,19 +136,19 @@ def run_purge(log: TransactionLog, request: PurgeRequest, progress: Progress = s
     if not request.dry_run:
         check_writable(snapshot.protocol, log.uri)
     hours = retention_hours(request.older_than_hours, snapshot.settings.purge)
-    expired = _expired_log_files(log, request.log_retention_hours)
+    expired = _expired_log_files(log, request)
     needed = needed_paths(log, leaving_out=expired)
-    orphans = plan_purge(own_files(_listed(log.store, progress)), needed.paths, clock.now_ms(), hours)
+    files = own_files(_listed(log.store, progress))
+    now_ms = clock.now_ms()
+    orphans = plan_purge(files, needed.paths, now_ms, hours)
+    deleted: Sequence[ObjectMeta] = ()
     if request.dry_run:
-        deleted: Sequence[ObjectMeta] = ()
-        logs_deleted = len(expired)
         message = _dry_message(orphans, len(expired))
     else:
         for file in expired:
             log.store.delete(f"{NATIVE.log_dir}/{file.name}")
-        logs_deleted = len(expired)
         deleted = _delete(log, orphans, needed, progress)
-        message = _message(orphans, deleted)
+        message = _message(orphans, deleted, len(expired))
         if expired:
             log.invalidate_cache()
     return PurgeResult(
@@ -127,23 +158,36 @@ def run_purge(log: TransactionLog, request: PurgeRequest, progress: Progress = s
         orphaned_files_deleted=len(deleted),
         bytes_deleted=sum(file.size for file in deleted),
         retention_hours=int(hours),
-        transaction_logs_deleted=logs_deleted,
+        transaction_logs_deleted=len(expired),
         dry_run=request.dry_run,
         duration_ms=round((clock.monotonic_s() - began_s) * 1000),
-        message=message,
+        message=message + _kept_message(kept_files(files, needed, now_ms, hours), needed, hours),
     )
 
 
 def needed_paths(log: TransactionLog, leaving_out: Collection[LogFile] = ()) -> Needed:
     """Everything that some version needs once the given log files are gone; all of it, or an error."""
     gone = {file.name for file in leaving_out}
+    snapshot = log.snapshot(max_staleness_s=0)
     kept = [file for file in list_log(log.store, NATIVE).files if file.name not in gone]
-    paths: set[str] = set()
-    for version in sorted({file.version for file in kept if file.kind == "checkpoint"}):
+    starts = sorted({file.version for file in kept if file.kind == "checkpoint"})
+    live = snapshot.live_paths().to_pylist()
+    paths = set(live)
+    for version in starts:
         paths.update(log.snapshot(version=version).live_paths().to_pylist())
-    paths.update(_added(log, [file for file in kept if file.kind == "commit"]))
-    newest = max((file.version for file in kept), default=-1)
-    return Needed(frozenset(_inside(log.store, paths)), newest)
+    # A version file that nothing below it leads up to only keeps its number from being taken again.
+    offered = set(reconstructible(Listing(tuple(kept)), NATIVE))
+    newest = min(max(starts, default=0), snapshot.version)
+    needing = [
+        file for file in kept if file.kind == "commit" and (file.version in offered or file.version >= newest)
+    ]
+    paths.update(_added(log, needing))
+    return Needed(
+        frozenset(_inside(log.store, paths)),
+        max((file.version for file in kept), default=-1),
+        frozenset(_inside(log.store, live)),
+        tuple(sorted(version for version in offered if version < snapshot.version)),
+    )
 
 
 def _added(log: TransactionLog, commits: Sequence[LogFile]) -> Iterable[str]:
@@ -162,13 +206,37 @@ def _inside(root: Store, paths: Iterable[str]) -> Iterable[str]:
             yield inside
 
 
-def _expired_log_files(log: TransactionLog, hours: float | None) -> Sequence[LogFile]:
-    """Log files that a cleanup with this retention deletes, in the order of deletion."""
-    if hours is None:
+def _expired_log_files(log: TransactionLog, request: PurgeRequest) -> Sequence[LogFile]:
+    """Log files that a cleanup with the request's retention deletes, in the order of deletion.
+
+    Where every older version has expired, the newest one gets a checkpoint first: without it the older
+    ones would have to stay, because it is built on them.
+    """
+    if request.log_retention_hours is None:
         return ()
-    snapshot = log.snapshot(max_staleness_s=0)
-    retention = replace(snapshot.settings.retention, log_ms=round(hours * _MS_PER_HOUR))
-    return find_cleanup(snapshot.source, snapshot.version, log.runtime.clock.now_ms(), retention).files
+    snapshot, now_ms = log.snapshot(max_staleness_s=0), log.runtime.clock.now_ms()
+    kept_ms = round(request.log_retention_hours * _MS_PER_HOUR)
+    settings = snapshot.settings.retention
+    retention = replace(settings, log_ms=kept_ms, checkpoint_ms=min(settings.checkpoint_ms, kept_ms))
+    listing = list_log(log.store, NATIVE)
+    older = [file for number, file in listing.commits.items() if number < snapshot.version]
+    if older and all(now_ms - file.modified_ms > kept_ms for file in older):
+        if request.dry_run:
+            return _with_checkpoint(listing, snapshot.version, now_ms, retention)
+        log.checkpoint()
+    return find_cleanup(snapshot.source, snapshot.version, now_ms, retention).files
+
+
+def _with_checkpoint(
+    listing: Listing, version: int, now_ms: int, retention: RetentionOptions
+) -> Sequence[LogFile]:
+    """What would go if the newest version had a checkpoint, as far as names can tell."""
+    name = NATIVE.checkpoint_name(version)
+    imagined = LogFile(name, version, "checkpoint", 0, now_ms, format="json")
+    files = tuple(file for file in listing.files if file.name != name)
+    found = Listing((*files, imagined))
+    sound = NATIVE.checkpoints(found.files)
+    return plan_cleanup(found, sound, {}, current=version, now_ms=now_ms, retention=retention).files
 
 
 def _listed(store: Store, progress: Progress) -> Iterable[ObjectMeta]:
@@ -217,8 +285,21 @@ def _dry_message(orphans: Sequence[ObjectMeta], logs: int) -> str:
     return f"would delete {len(orphans)} orphaned files ({size} bytes) and {logs} log files{names}"
 
 
-def _message(orphans: Sequence[ObjectMeta], deleted: Sequence[ObjectMeta]) -> str:
+def _message(orphans: Sequence[ObjectMeta], deleted: Sequence[ObjectMeta], logs: int) -> str:
     kept = len(orphans) - len(deleted)
-    if kept:
-        return f"deleted {len(deleted)} orphaned files; {kept} came back meanwhile or could not be deleted"
-    return f"deleted {len(deleted)} orphaned files"
+    text = f"deleted {len(deleted)} orphaned files and {logs} log files"
+    return f"{text}; {kept} came back meanwhile or could not be deleted" if kept else text
+
+
+def _kept_message(kept: Kept, needed: Needed, hours: float) -> str:
+    """Who needs the files that are not live and stay."""
+    text = ""
+    if kept.history:
+        text += (
+            f"; kept {kept.history} files ({kept.history_bytes} bytes) that the versions "
+            f"{ranges(needed.older)} have: they go with the log files of those versions, by PURGE with a "
+            "TRANSACTION LOG RETENTION or by TRUNCATE INDEXTABLES TIME TRAVEL"
+        )
+    if kept.young:
+        text += f"; kept {kept.young} files of at most {hours:g} hours that a running write may commit"
+    return text
