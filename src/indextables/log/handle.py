@@ -207,7 +207,8 @@ class LogHandle:
                 self._current is not None and snapshot.version < self._current.version
             ):
                 return
-            self._current, self._checked_s = snapshot, self.runtime.clock.monotonic_s()
+            # Nothing newer was there when the commit or checkpoint looked, which may have been long ago.
+            self._current = snapshot
             if mark is not None:
                 # A count that grew by more holds news of another handle, which the next read must look for.
                 self._mark = mark if mark == self._mark + 1 else -1

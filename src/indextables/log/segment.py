@@ -124,7 +124,11 @@ def find_segment(
             except (VersionNotFoundError, MissingVersionError):
                 # Only the whole listing can say which versions there are.
                 pass
-    return _whole(store, list_log(store, dialect), dialect, version, hint=hint, rejected=rejected)
+    listing = list_log(store, dialect)
+    if hint is not None and not listing.files:
+        # There was a table a moment ago: every file of it was replaced while the directory was read.
+        listing = list_log(store, dialect)
+    return _whole(store, listing, dialect, version, hint=hint, rejected=rejected)
 
 
 def gaps(present: Collection[int], first: int, last: int) -> list[range]:

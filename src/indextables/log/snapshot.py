@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from indextables.errors import ADVICE_ON_DAMAGE, CorruptLogError, NotFoundError, VersionNotFoundError
-from indextables.log.dialect import Checkpoint, Dialect
+from indextables.log.dialect import Checkpoint, Dialect, LogFile
 from indextables.log.protocol import LEGACY, check_readable
 from indextables.log.reading import LogSource, State, cleaned_away, load_state
 from indextables.log.replay import (
@@ -375,14 +375,17 @@ class Snapshot:
     def _read_info(self) -> CommitInfo | None:
         if self.segment.commits:
             return self._state.tail.info
-        file = self.segment.head
-        if file is None:
-            return None
         try:
-            actions = self.source.read_commit(file)
+            actions = self.source.read_commit(self.segment.head or self._look_up_head())
         except NotFoundError:
             return None
         return next((action for action in actions if isinstance(action, CommitInfo)), None)
+
+    def _look_up_head(self) -> LogFile:
+        """The version's own file: a listing may show its checkpoint and pass over a commit made meanwhile."""
+        name = self.dialect.commit_name(self.version)
+        meta = self.store.head(self.source.path(name))
+        return LogFile(name, self.version, "commit", meta.size, meta.modified_ms, meta.etag)
 
     def once(self, name: str, make: Callable[[], T]) -> T:
         """What follows from this version alone: made the first time it is asked for, and kept with it."""
