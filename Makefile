@@ -12,7 +12,7 @@ TABLES ?= 1000
 JOBS   ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install java demo test test-fast check bench simulate harness docs clean
+.PHONY: help install java demo test test-fast test-wheel check bench simulate harness docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -37,6 +37,9 @@ test: $(STAMP) java ## run every test, the long ones included
 
 test-fast: $(STAMP) ## run the tests that need neither Spark nor patience
 	$(BIN)/python -m pytest -m "not slow and not spark" -n 2
+
+test-wheel: $(STAMP) java ## build the wheel, install it into empty environments, and use it there
+	$(BIN)/python scripts/test_wheel.py
 
 check: $(STAMP) ## lint, check the format and the types
 	$(BIN)/ruff check .

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import re
 from pathlib import Path
 
 import pytest
 
+from support.pages import blocks, forget_views, run_page
+
 ROOT = Path(__file__).parent.parent.parent
-FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-def blocks(path):
-    return [(match[1], match[2]) for match in FENCE.finditer(path.read_text())]
 
 
 def pages():
@@ -25,38 +20,13 @@ def pages():
             yield pytest.param(path, id=path.relative_to(ROOT).as_posix(), marks=marks)
 
 
-def same(printed, shown):
-    """Compare line by line, blank ends aside."""
-    return [line.rstrip() for line in printed.strip().splitlines()] == [
-        line.rstrip() for line in shown.strip().splitlines()
-    ]
-
-
-def forget_views(session):
-    """Leave the session as it was: the tables behind a page's views go with the page."""
-    for table in session.catalog.listTables():
-        if table.isTemporary:
-            session.catalog.dropTempView(table.name)
-
-
 @pytest.mark.parametrize("path", list(pages()))
 def test_the_examples_of_a_page_run_in_order_and_print_what_it_shows(path, tmp_path, monkeypatch, request):
     monkeypatch.chdir(tmp_path)
     if request.node.get_closest_marker("spark"):
-        session = request.getfixturevalue("spark")
-        request.addfinalizer(lambda: forget_views(session))
-    names = {"__name__": "__page__"}
-    found = blocks(path)
-    for at, (kind, code) in enumerate(found):
-        if kind != "python":
-            continue
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(code, f"{path.name} block {at}", "exec"), names)
-        if at + 1 < len(found) and found[at + 1][0] == "text":
-            assert same(printed.getvalue(), found[at + 1][1]), (
-                f"{path.name} block {at} printed:\n{printed.getvalue()}"
-            )
+        request.getfixturevalue("spark")
+        request.addfinalizer(forget_views)
+    run_page(path)
 
 
 def links():

@@ -1,0 +1,181 @@
+"""Use the project as a stranger does: build it, install it alone, run what its pages say.
+
+Two environments that hold nothing else, each made from nothing:
+
+    newest   the wheel, with the newest versions of everything that pyproject.toml allows
+    lowest   the source distribution, with the lowest
+
+In each, first without Spark and then with it: every module is imported, every
+verb prints its help, the README and the pages run and print what they show, and
+the tour runs to its end. Needs nothing but Python, pip's index and, for Spark, Java.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PLACE = ROOT / "build" / "test-wheel"
+PAGES = ROOT / "tests" / "support" / "pages.py"
+README = ROOT / "README.md"
+WITHOUT_SPARK = "Without Spark"
+
+IMPORTS = """
+import importlib, pkgutil, indextables
+for module in pkgutil.walk_packages(indextables.__path__, "indextables."):
+    if module.name.startswith("indextables.spark") != {spark} or module.name.endswith("__main__"):
+        continue
+    importlib.import_module(module.name)
+"""
+VERBS = "from indextables.cli.main import cli; print(*sorted(cli.commands))"
+REFUSAL = """
+import indextables
+try:
+    indextables.connect(object())
+except indextables.errors.MissingPackageError as missing:
+    assert 'pip install "indextables[spark]"' in str(missing), missing
+else:
+    raise SystemExit("connect went through without pyspark")
+"""
+
+
+def main() -> None:
+    """Build, then check both environments; the first command that fails ends it."""
+    began = time.monotonic()
+    shutil.rmtree(PLACE, ignore_errors=True)
+    say("Build the source distribution, and the wheel from it")
+    run(sys.executable, "-m", "build", "--outdir", PLACE / "dist", ROOT)
+    (wheel,) = (PLACE / "dist").glob("*.whl")
+    (source,) = (PLACE / "dist").glob("*.tar.gz")
+    lowest = PLACE / "lowest.txt"
+    lowest.write_text("".join(f"{line}\n" for line in lowest_versions()), encoding="utf-8")
+    for name, built, constraints in (("newest", wheel, ()), ("lowest", source, ("--constraint", lowest))):
+        Environment(name).check(built, constraints)
+    say(f"The wheel works alone ({time.monotonic() - began:.0f} s)")
+
+
+def lowest_versions() -> list[str]:
+    """A constraint for each requirement: the lower bound that pyproject.toml gives."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"].values()
+    asked = [*project["dependencies"], *(item for extra in extras for item in extra)]
+    bounds = (re.match(r"([\w-]+)(?:\[\w+\])?>=([\w.]+)", item) for item in asked)
+    return sorted({f"{found[1]}=={found[2]}" for found in bounds if found})
+
+
+class Environment:
+    """A virtual environment that holds nothing but what this package asks for."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.home = PLACE / name
+        say(f"An empty environment: {name}")
+        run(sys.executable, "-m", "venv", self.home)
+        self.python("-m", "pip", "install", "--quiet", "--upgrade", "pip")
+
+    def check(self, built: Path, constraints: Sequence[object]) -> None:
+        """Install without and then with the extra, and use it each time."""
+        self.install(constraints, built)
+        say(f"{self.name}: without Spark")
+        self.check_imports(spark=False)
+        self.python("-c", REFUSAL)
+        self.check_help()
+        pages = [page for page in pages_with_examples() if not mentions_spark(page)]
+        self.pages(f"{README}#{WITHOUT_SPARK}", *pages)
+        self.command("demo", "--no-spark", "--rows", "20000")
+        self.install(constraints, f"{built}[spark]")
+        say(f"{self.name}: with Spark")
+        self.check_imports(spark=True)
+        self.check_readme()
+        # A page may need a package of its own, which a reader sees in its first lines.
+        self.install(constraints, "deltalake>=1.0")
+        self.pages(*(page for page in pages_with_examples() if mentions_spark(page)))
+
+    def install(self, constraints: Sequence[object], *what: object) -> None:
+        """Install something with pip; compiling what is never imported would take most of the time."""
+        self.python("-m", "pip", "install", "--quiet", "--no-compile", *constraints, *what)
+
+    def python(self, *arguments: object) -> str:
+        """Run this environment's Python, which sees nothing of the working directory or of the user's own."""
+        return run(self.home / "bin" / "python", "-I", *arguments, directory=self.home)
+
+    def command(self, *arguments: object) -> str:
+        """Run the installed command."""
+        return run(self.home / "bin" / "indextables", *arguments, directory=self.home)
+
+    def check_imports(self, *, spark: bool) -> None:
+        """Import every module, those of the Spark package or all others."""
+        self.python("-c", IMPORTS.format(spark=spark))
+
+    def check_help(self) -> None:
+        """Ask the command and the module for help, and every verb."""
+        assert "Usage:" in self.command("--help")
+        assert "Usage:" in self.python("-m", "indextables", "--help")
+        for verb in self.python("-c", VERBS).split():
+            assert f"indextables {verb}" in self.command(verb, "--help"), verb
+
+    def pages(self, *pages: object) -> None:
+        """Run the examples of pages, all in one process."""
+        sys.stdout.write(self.python(PAGES, *pages))
+
+    def check_readme(self) -> None:
+        """Run the programs of the README, and its commands beside the tables that the programs write."""
+        directory = self.home / "readme"
+        directory.mkdir()
+        self.pages("--in", directory, README)
+        paths = os.pathsep.join([str(self.home / "bin"), os.environ["PATH"]])
+        for line in "".join(blocks("sh", README)).splitlines():
+            run("sh", "-euc", line, directory=directory, PATH=paths)
+            sys.stdout.write(f"  {line.partition('#')[0].rstrip()}\n")
+
+
+def pages_with_examples() -> list[Path]:
+    """The pages below docs/ that have Python blocks."""
+    return [page for page in sorted((ROOT / "docs").rglob("*.md")) if blocks("python", page)]
+
+
+def mentions_spark(page: Path) -> bool:
+    """Whether the examples of a page need Spark, or a package that is not ours."""
+    code = "".join(blocks("python", page))
+    return "spark" in code.lower() or "deltalake" in code
+
+
+def blocks(kind: str, page: Path) -> list[str]:
+    """The blocks of a page that are in one language."""
+    return re.findall(rf"^```{kind}[^\n]*\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def run(*command: object, directory: Path = ROOT, **environment: str) -> str:
+    """Run a command and give back what it printed; one that fails ends everything, with what it said."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=directory,
+        env={**clean, **environment},
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    if done.returncode:
+        sys.stdout.write(done.stdout[-4000:])
+        sys.stderr.write(done.stderr[-8000:])
+        sys.exit(f"\nFAILED: {' '.join(map(str, command))[:300]}")
+    return done.stdout
+
+
+def say(text: str) -> None:
+    """Print a step."""
+    sys.stdout.write(f"== {text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
