@@ -68,12 +68,6 @@ def loaded_after(statement):
     )
 
 
-def test_importing_the_package_loads_nothing_heavy():
-    assert not {"pyspark", "pyarrow", "duckdb", "tantivy", "obstore", "sqlglot"} & loaded_after(
-        "import indextables"
-    )
-
-
 def test_searching_a_split_on_an_executor_loads_neither_spark_nor_the_log():
     modules = loaded_after(
         "import indextables.split.search\nimport sys\nassert not [m for m in sys.modules if m.startswith(('indextables.log', 'indextables.table'))]"

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from indextables.cli.main import main
+from indextables.cli.main import program
 
-main()
+program()

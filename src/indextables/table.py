@@ -1,4 +1,8 @@
-"""A table: the handle most people use. Each method is one call into the verb of that name."""
+"""A table: the handle most people use. Each method is one call into the verb of that name.
+
+A verb's code is loaded by the first call of it, so that a program that only
+reads does not wait for what writes and keeps.
+"""
 
 from __future__ import annotations
 
@@ -7,42 +11,28 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from indextables.errors import LogError, NotATableError, TableError
-from indextables.index.settings import from_options
-from indextables.log.history import Moment
-from indextables.log.snapshot import Snapshot
-from indextables.log.transaction_log import TransactionLog
-from indextables.model.actions import MetadataAction, ProtocolAction, SkipAction
-from indextables.model.fields import normalise_schema
-from indextables.ops import (
-    checkpointing,
-    delete,
-    describe,
-    drop_partitions,
-    merge,
-    purge,
-    replace_where,
-    restore,
-    scan,
-    truncate_history,
-    write,
-)
-from indextables.ops.aftercare import after_write
-from indextables.ops.describe import Description
-from indextables.ops.outcomes import (
-    CheckpointResult,
-    DeleteResult,
-    DropPartitionsResult,
-    MergeResult,
-    PurgeResult,
-    RestoreResult,
-    TruncateHistoryResult,
-)
-from indextables.ops.results import ScanMetrics, WriteResult
 from indextables.options import Options, parse_size
 from indextables.runtime import LOCAL
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from indextables.log.history import Moment
+    from indextables.log.snapshot import Snapshot
+    from indextables.log.transaction_log import TransactionLog
+    from indextables.model.actions import MetadataAction, ProtocolAction, SkipAction
+    from indextables.ops.describe import Description
+    from indextables.ops.outcomes import (
+        CheckpointResult,
+        DeleteResult,
+        DropPartitionsResult,
+        MergeResult,
+        PurgeResult,
+        RestoreResult,
+        TruncateHistoryResult,
+    )
+    from indextables.ops.results import ScanMetrics, WriteResult
+    from indextables.ops.scan import Record
 
 T = TypeVar("T")
 
@@ -60,7 +50,7 @@ class Table:
         self._log = log
         self._snapshot = snapshot
         self._pinned = pinned
-        self._record: scan.Record | None = None
+        self._record: Record | None = None
 
     @classmethod
     def create(
@@ -76,13 +66,17 @@ class Table:
         `schema` is a pyarrow Schema, a Spark StructType or its JSON text. Options
         such as `indexing.typemap.message = text` say which columns can be searched.
         """
+        from indextables.index.settings import from_options
+        from indextables.model.fields import normalise_schema
+        from indextables.ops.write import settings_for_write
+
         resolved = Options.of(options)
         columns = normalise_schema(schema)
         spec = from_options(resolved, columns)
-        log = TransactionLog.open(uri, resolved, runtime=_runtime(spark))
+        log = _log(uri, resolved, spark)
         log.initialize(columns, partition_by, properties=spec.to_properties())
         snapshot = log.snapshot(max_staleness_s=0)
-        write.settings_for_write(snapshot, snapshot.schema, resolved)
+        settings_for_write(snapshot, snapshot.schema, resolved)
         return cls(log, snapshot)
 
     @classmethod
@@ -95,7 +89,7 @@ class Table:
         spark: Any = None,
     ) -> Self:
         """Open a table at its newest version, at a version, or as it was at a moment."""
-        log = TransactionLog.open(uri, options, runtime=_runtime(spark))
+        log = _log(uri, options, spark)
         snapshot = log.snapshot(version, as_of)
         fixed = version is not None or as_of is not None
         return cls(log, snapshot, pinned=fixed and snapshot.version < log.latest_version())
@@ -104,7 +98,7 @@ class Table:
     def exists(cls, uri: str | os.PathLike[str], options: Mapping[str, Any] | Options | None = None) -> bool:
         """Whether a path holds a table."""
         try:
-            TransactionLog.open(uri, options).snapshot()
+            _log(uri, options).snapshot()
         except NotATableError:
             return False
         return True
@@ -176,16 +170,22 @@ class Table:
 
     def files(self, where: Any = None, engine: str = "auto") -> pa.Table:
         """The live files that can hold a matching row, one row each, sorted by path."""
+        from indextables.ops import scan
+
         found, self._record = scan.files(self._snapshot, where, engine)
         return found
 
     def scan(self, where: Any = None, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
         """The rows, or those for which the filter is true, as a stream of batches."""
+        from indextables.ops import scan
+
         reader, self._record = scan.scan(self._snapshot, where, columns)
         return reader
 
     def count(self, where: Any = None, *, query: str | None = None) -> int:
         """How many rows there are, match a filter, or are found by a full-text query."""
+        from indextables.ops import scan
+
         total, self._record = scan.count(self._snapshot, where, query)
         return total
 
@@ -202,6 +202,8 @@ class Table:
         With `score` there is a `_score` column and the rows come best first;
         scores are BM25 within each split.
         """
+        from indextables.ops import scan
+
         reader, self._record = scan.search(self._snapshot, query, where, columns, limit, score=score)
         return reader
 
@@ -234,8 +236,11 @@ class Table:
 
         `merge_schema` lets the schema grow by new columns and wider types.
         """
+        from indextables.ops.aftercare import after_write
+        from indextables.ops.write import append
+
         log, chosen = self._writable(), self._options(options)
-        done = write.append(log, data, options=chosen, merge_schema=merge_schema)
+        done = append(log, data, options=chosen, merge_schema=merge_schema)
         after_write(log, chosen)
         return self._moved(done)
 
@@ -252,13 +257,19 @@ class Table:
 
         With `expected_version` any change of data by others since then is an error.
         """
+        from indextables.ops.aftercare import after_write
+
         log, chosen = self._writable(), self._options(options)
         if where is None:
-            done = write.overwrite(
+            from indextables.ops.write import overwrite
+
+            done = overwrite(
                 log, data, options=chosen, merge_schema=merge_schema, expected_version=expected_version
             )
         else:
-            done = replace_where.overwrite_where(
+            from indextables.ops.replace_where import overwrite_where
+
+            done = overwrite_where(
                 log,
                 data,
                 where,
@@ -273,11 +284,15 @@ class Table:
 
     def delete(self, where: Any) -> DeleteResult:
         """Remove the rows for which the filter is true."""
-        return self._moved(delete.run_delete(self._writable(), where))
+        from indextables.ops.delete import run_delete
+
+        return self._moved(run_delete(self._writable(), where))
 
     def restore(self, version: int) -> RestoreResult:
         """Make an older version the newest again, by a commit on top."""
-        return self._moved(restore.run_restore(self._writable(), version))
+        from indextables.ops.restore import run_restore
+
+        return self._moved(run_restore(self._writable(), version))
 
     def merge_splits(
         self,
@@ -289,9 +304,11 @@ class Table:
         dry_run: bool = False,
     ) -> MergeResult:
         """Turn small splits into larger ones; `where` chooses partitions, a size is bytes or text as 100M."""
+        from indextables.ops.merge import MergeRequest, run_merge
+
         target_bytes = parse_size(target_size) if isinstance(target_size, str) else target_size
-        request = merge.MergeRequest(where, target_bytes, max_dest_splits, max_source_splits, dry_run)
-        return self._moved(merge.run_merge(self._writable(), request))
+        request = MergeRequest(where, target_bytes, max_dest_splits, max_source_splits, dry_run)
+        return self._moved(run_merge(self._writable(), request))
 
     def purge(
         self,
@@ -301,24 +318,34 @@ class Table:
         dry_run: bool = False,
     ) -> PurgeResult:
         """Delete split files that no version needs any more."""
-        request = purge.PurgeRequest(older_than_hours, log_retention_hours, dry_run)
-        return purge.run_purge(self._writable(), request)
+        from indextables.ops.purge import PurgeRequest, run_purge
+
+        request = PurgeRequest(older_than_hours, log_retention_hours, dry_run)
+        return run_purge(self._writable(), request)
 
     def checkpoint(self) -> CheckpointResult:
         """Write a checkpoint of the newest version."""
-        return checkpointing.run_checkpoint(self._writable())
+        from indextables.ops.checkpointing import run_checkpoint
+
+        return run_checkpoint(self._writable())
 
     def drop_partitions(self, where: Any) -> DropPartitionsResult:
         """Remove whole partitions, chosen by a filter on partition columns."""
-        return self._moved(drop_partitions.run_drop_partitions(self._writable(), where))
+        from indextables.ops.drop_partitions import run_drop_partitions
+
+        return self._moved(run_drop_partitions(self._writable(), where))
 
     def truncate_history(self, *, dry_run: bool = False) -> TruncateHistoryResult:
         """Keep the newest version and delete the log files that only older ones need."""
-        return truncate_history.run_truncate(self._writable(), dry_run=dry_run)
+        from indextables.ops.truncate_history import run_truncate
+
+        return run_truncate(self._writable(), dry_run=dry_run)
 
     def describe(self) -> Description:
         """What the log says about the version this handle reads."""
-        return describe.describe_state(self._log, self._snapshot)
+        from indextables.ops.describe import describe_state
+
+        return describe_state(self._log, self._snapshot)
 
     def _options(self, more: Mapping[str, Any] | None) -> Options:
         return Options.of({**self._log.options.explicit, **more}) if more else self._log.options
@@ -353,16 +380,18 @@ class Table:
         return frames
 
 
-def _runtime(spark: Any) -> Any:
+def _log(uri: Any, options: Any, spark: Any = None) -> TransactionLog:
+    from indextables.log.transaction_log import TransactionLog
+
     if spark is None:
-        return LOCAL
+        return TransactionLog.open(uri, options, runtime=LOCAL)
     # The package root is the one door to Spark.
     from indextables import _session
 
-    return _session("runtime_of")(spark)
+    return TransactionLog.open(uri, options, runtime=_session("runtime_of")(spark))
 
 
 def _reopened(kind: type[Table], uri: str, version: int, pinned: bool, options: Mapping[str, str]) -> Table:
     """A table that was pickled: a handle on the version it had, without Spark."""
-    log = TransactionLog.open(uri, options)
+    log = _log(uri, options)
     return kind(log, log.snapshot(version), pinned=pinned)

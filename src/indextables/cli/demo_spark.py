@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from indextables.cli.tour import Tour
-from indextables.spark.session import start_local
 
 
 def tour_spark(tour: Tour) -> None:
     """Open a local session and ask the same table there."""
+    from indextables.spark.session import start_local
+
     tour.title("The same table in Spark")
     spark, seconds = tour.timed(lambda: start_local("indextables demo"))
     tour.say(f"A local session took {seconds:.0f} s to start.")

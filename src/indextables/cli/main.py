@@ -24,6 +24,25 @@ def cli() -> None:
     """ACID tables with full-text search: look at them, search them, keep them healthy."""
 
 
+class _NoPandas:
+    """Hides pandas from pyarrow, which loads it to see whether a Python list is a pandas type.
+
+    No verb has such values, and the look takes longer than most verbs do. Spark needs pandas and gets it.
+    """
+
+    @staticmethod
+    def find_spec(name: str, _path: object = None, _target: object = None) -> None:
+        """Find nothing, as the finders after this one are to be asked; refuse pandas."""
+        if name == "pandas" and "pyspark" not in sys.modules:
+            raise ModuleNotFoundError("pandas is not loaded by the command line", name=name)
+
+
+def program() -> None:
+    """The process of the command line, which runs `main` and nothing else."""
+    sys.meta_path.insert(0, _NoPandas)
+    main()
+
+
 def main() -> None:
     """Run the command line; the only place where an error becomes an exit code."""
     try:
@@ -59,7 +78,3 @@ def demo(rows: int, directory: str | None, spark: bool | None) -> None:
 
 for _verb in (*looking.VERBS, *keeping.VERBS):
     cli.add_command(_verb)
-
-
-if __name__ == "__main__":
-    main()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from struct import pack
 from typing import Any
 
 import msgspec
@@ -76,7 +77,8 @@ _SOURCES = {
 }
 _STATISTICS = frozenset({"num_records", "min", "max", "null_count"})
 # Delta cuts timestamps in statistics to milliseconds; the real maximum may lie this much above.
-_CUT = pa.scalar(999, pa.duration("us"))
+# 999 microseconds, taken out of an array: making a scalar from a Python value loads pandas.
+_CUT = pa.Array.from_buffers(pa.duration("us"), 1, [None, pa.py_buffer(pack("q", 999))])[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -279,7 +279,10 @@ def _all_null(texts: pa.StringArray) -> bool:
 
 def _literals(texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
     """Numbers, or true and false; null where it says so."""
-    if pa.types.is_boolean(kind) and not pc.all(pc.is_in(texts, value_set=_FLAGS)).as_py():
+    if (
+        pa.types.is_boolean(kind)
+        and not pc.all(pc.is_in(texts, value_set=pa.array(["true", "false", "null"]))).as_py()
+    ):
         raise pa.ArrowInvalid("neither true nor false")
     try:
         return pc.cast(texts, kind, memory_pool=POOL)
@@ -287,5 +290,4 @@ def _literals(texts: pa.StringArray, kind: pa.DataType) -> pa.Array:
         return pc.cast(pc.if_else(pc.equal(texts, "null"), _NO_TEXT, texts), kind)
 
 
-_FLAGS = pa.array(["true", "false", "null"])
-_NO_TEXT = pa.array([None], pa.string())[0]
+_NO_TEXT = pa.nulls(1, pa.string())[0]

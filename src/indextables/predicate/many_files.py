@@ -21,7 +21,8 @@ from indextables.predicate.one_file import keeps_order
 from indextables.predicate.ordering import as_double, compare_array
 from indextables.predicate.tree import Cast, Column, Operand
 
-_UNKNOWN = pa.scalar(None, pa.bool_())
+# Taken out of an array: making a scalar from a Python value loads pandas.
+_UNKNOWN = pa.nulls(1, pa.bool_())[0]
 _SEARCHED = 4  # lists longer than this are searched, shorter ones tested value by value
 
 
