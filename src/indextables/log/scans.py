@@ -53,6 +53,13 @@ class Scan:
             f"{f' ({self.why})' if self.why else ''}{cluster}{f'; {stages}' if stages else ''}"
         )
 
+    def aside(self) -> str:
+        """What a plan says beside the number of files kept."""
+        return (
+            f", {self.pruned_by_partition} pruned by partition, {self.skipped_by_statistics} by statistics, "
+            f"engine {self.engine}"
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """The same facts for programs."""
         return asdict(self)

@@ -124,8 +124,10 @@ public class LogFileIndex implements FileIndex {
     } catch (com.fasterxml.jackson.core.JsonProcessingException e) {
       throw new IllegalStateException("a filter could not be sent to the planner of " + label, e);
     }
+    byte[] shown = new byte[answer.getInt()];
+    answer.get(shown);
     long considered = answer.getLong();
-    counts = ", kept " + answer.getLong() + " of " + considered;
+    counts = ", kept " + answer.getLong() + " of " + considered + new String(shown, StandardCharsets.UTF_8);
     int directories = answer.getInt();
     Object[][] columns = new Object[partitions.length()][];
     for (int i = 0; i < columns.length; i++) columns[i] = column(answer, directories, partitions.apply(i).dataType());

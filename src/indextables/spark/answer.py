@@ -31,6 +31,8 @@ class Answer:
     modified_ms: pa.Array
     partitions: tuple[pa.Array, ...]
     """One typed array per partition column, one value per file."""
+    shown: str = ""
+    """What explain says of the choice beyond the counts."""
 
 
 def encode_size(size_bytes: int) -> bytearray:
@@ -54,6 +56,8 @@ def encode_plan(answer: Answer) -> bytearray:
     order = pa.array(np.argsort(groups, kind="stable"))
     distinct, first, lengths = np.unique(groups, return_index=True, return_counts=True)
     out = bytearray(OK)
+    shown = answer.shown.encode()
+    out += struct.pack("<i", len(shown)) + shown
     out += struct.pack("<qqi", answer.considered, count, len(distinct))
     for column in answer.partitions:
         out += _column(_plain(column).take(pa.array(first)))

@@ -51,7 +51,7 @@ def scan(spark: Any, snapshot: DeltaSnapshot, where: Node | None) -> DataFrame:
     """The live rows, by logical names; `where` decides which deletion vectors are worth decoding."""
     text = snapshot.metadata.schema_string
     document = json.loads(text)
-    physical = _physical(document["fields"], snapshot.columns.mode)
+    physical = physical_fields(document["fields"], snapshot.columns.mode)
     # PySpark strips the provider off collations in place, so it gets a document of its own.
     table = T.StructType.fromJson({"type": "struct", "fields": _without_void(json.loads(text)["fields"])})
     columns = _physical_columns(snapshot, physical)
@@ -193,7 +193,7 @@ def _without_void(fields: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]
     return [field for field in fields if field["type"] != "void"]
 
 
-def _physical(fields: Sequence[Mapping[str, Any]], mode: str) -> list[dict[str, Any]]:
+def physical_fields(fields: Sequence[Mapping[str, Any]], mode: str) -> list[dict[str, Any]]:
     """Fields of a schema document as the files have them: physical names, ids where they decide, nullable."""
     return [
         {
@@ -210,7 +210,7 @@ def _physical_type(kind: Any, mode: str) -> Any:
     if not isinstance(kind, dict):
         return kind
     if kind["type"] == "struct":
-        return {"type": "struct", "fields": _physical(kind["fields"], mode)}
+        return {"type": "struct", "fields": physical_fields(kind["fields"], mode)}
     if kind["type"] == "array":
         return {**kind, "elementType": _physical_type(kind["elementType"], mode), "containsNull": True}
     value = _physical_type(kind["valueType"], mode)

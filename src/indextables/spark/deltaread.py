@@ -48,11 +48,11 @@ def read(spark: Any, snapshot: DeltaSnapshot, where: Any) -> Any:
     zone = session_zone(spark)
     # What a Column of Spark says of files is told per query, by the plan it becomes part of.
     node = None if is_column(where) else as_node(where, snapshot.schema, zone)
-    rows = scan if reading_way(spark, snapshot) == "native" and not _widens_oddly(snapshot) else rows_frame
+    rows = scan if reading_way(spark, snapshot) == "native" and not widens_oddly(snapshot) else rows_frame
     return filtered(rows(spark, snapshot, node), where, snapshot.schema, zone)
 
 
-def _widens_oddly(snapshot: DeltaSnapshot) -> bool:
+def widens_oddly(snapshot: DeltaSnapshot) -> bool:
     """Whether a column may have become a decimal, which Spark follows only for some widths of integers."""
     changes = '"delta.typeChanges"'
     return changes in snapshot.metadata.schema_string and "decimal" in snapshot.metadata.schema_string

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from indextables.errors import OptionError
+from indextables.log.delta_snapshot import DeltaSnapshot
+from indextables.ops.rewriting import require_parquet
 from indextables.spark.call_options import READ_KEYS, Settings, settings_for
-from indextables.spark.loading import check_container, reading_way, snapshot_of, version_frame
+from indextables.spark.loading import reading_way, snapshot_of, version_frame
 from indextables.spark.requests import ReadRequest
 from indextables.spark.searching import search_frame
 
@@ -19,7 +21,13 @@ def load_table(spark: Any, request: ReadRequest, way: str = "auto") -> Any:
     settings = settings_for(spark, request.options, READ_KEYS, request.path)
     _check_combination(settings)
     snapshot = snapshot_of(spark, request.path, settings)
-    check_container(snapshot)
+    if isinstance(snapshot, DeltaSnapshot):
+        from indextables.spark.delta_load import load_delta
+
+        frame = load_delta(spark, snapshot, settings)
+        wanted = _columns(settings)
+        return frame if wanted is None else frame.select(*(f"`{name}`" for name in wanted))
+    require_parquet(snapshot)
     if "query" in settings.call:
         query, wanted = settings.call["query"], _columns(settings)
         return search_frame(spark, snapshot, query, columns=wanted, options=settings.table)

@@ -22,7 +22,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from indextables.errors import OptionError, TableError
+from indextables.errors import NotATableError, OptionError
+from indextables.log.delta_snapshot import open_snapshot
+from indextables.log.history import moment_of
+from indextables.log.recognise import Kind
 from indextables.spark.call_options import READ_KEYS, Settings, is_connect, session_zone, split
 from indextables.spark.hadoop_settings import hadoop_settings
 from indextables.spark.handles import open_log
@@ -199,21 +202,18 @@ def recall(identity: str) -> LoadedTable | None:
         return _loaded.get(identity)
 
 
-def check_container(snapshot: Snapshot) -> None:
-    """Refuse tables whose rows are in another container than Parquet: only their log is readable."""
-    container = ((snapshot.metadata.format or {}).get("options") or {}).get("container")
-    if container not in (None, "parquet"):
-        raise TableError(
-            f"{snapshot.store.uri} keeps its rows in {container!r} files, which this reader cannot open. "
-            "DESCRIBE and REPAIR work on its log.",
-            uri=snapshot.store.uri,
-        )
-
-
 def snapshot_of(spark: Any, path: str, settings: Settings) -> Snapshot:
-    """The version that the options of a read mean."""
+    """The version that the options of a read mean; the log decides whether it is ours or Delta's."""
     log = open_log(spark, path, settings.table)
-    return log.snapshot(version=settings.number("versionAsOf"), as_of=_as_of(spark, settings))
+    version, moment = settings.number("versionAsOf"), _as_of(spark, settings)
+    try:
+        return log.snapshot(version=version, as_of=moment)
+    except NotATableError as other:
+        if other.fields.get("kind") is not Kind.DELTA:
+            raise
+    options = settings.options()
+    moment_ms = None if moment is None else moment_of(moment, options.search.time_zone)
+    return open_snapshot(log.uri, version=version, as_of_ms=moment_ms, options=options, runtime=log.runtime)
 
 
 def _as_of(spark: Any, settings: Settings) -> dt.datetime | None:

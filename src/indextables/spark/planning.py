@@ -55,7 +55,7 @@ class TablePlanner:
 
         snapshot = self.snapshot()
         planned = snapshot.plan(conjunction(filters, snapshot), columns=_COLUMNS, engine=self.engine)
-        scans.record(self.uri, snapshot.version, planned.metrics, planned.replay)
+        scan = scans.record(self.uri, snapshot.version, planned.metrics, planned.replay)
         files = planned.files
         if self.only is not None:
             files = files.filter(_among(files.column("path"), self.only))
@@ -66,6 +66,7 @@ class TablePlanner:
             sizes=files.column("size"),
             modified_ms=files.column("modification_time").cast(pa.timestamp("ms", tz="UTC")).cast(pa.int64()),
             partitions=tuple(_child(values, name) for name in snapshot.partition_columns),
+            shown=scan.aside(),
         )
 
     def size_bytes(self) -> int:

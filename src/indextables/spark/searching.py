@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from indextables.index.query.syntax import parse_query
 from indextables.index.query.tree import Query
 from indextables.index.settings import IndexSpec, from_options
+from indextables.ops.rewriting import require_parquet
 from indextables.options import Options
 from indextables.predicate.parse import as_node
 from indextables.spark import nearby
@@ -27,7 +28,7 @@ from indextables.spark.arrow_scan import (
     spark_schema,
 )
 from indextables.spark.call_options import Settings, session_zone
-from indextables.spark.loading import check_container, reading_way, restricted_frame
+from indextables.spark.loading import reading_way, restricted_frame
 from indextables.spark.search_tasks import SearchTask, counts, found_rows, hits
 from indextables.spark.workers import SparkWorkers, default_width
 from indextables.split.layout import SplitRef
@@ -108,7 +109,7 @@ def hidden_frame(
 ) -> Any:
     """One version of a table, with the searches of a statement in it."""
     settings, snapshot = asked
-    check_container(snapshot)
+    require_parquet(snapshot)
     if len(searches) == 1 and searches[0].required:
         # The one search decides which rows there are: fetched through the index, nothing is joined.
         names = snapshot.schema.names

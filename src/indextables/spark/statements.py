@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from indextables.errors import CommandError
+from indextables.log.delta_snapshot import DeltaSnapshot
 from indextables.spark.call_options import Settings, is_connect, session_zone
 from indextables.spark.load import asked_for, load_table
 from indextables.spark.loading import LoadedTable, instant
@@ -129,6 +130,11 @@ def _hidden_frames(spark: Any, found: Rewritten, lookup: _Lookup) -> dict[str, A
         searches = [search for search in found.searches if search.reference == number]
         if searches:
             asked = lookup.asked(reference)
+            if isinstance(asked[1], DeltaSnapshot):
+                raise CommandError(
+                    f"indexquery needs an index, and {asked[1].store.uri} is a Delta table, which has none. "
+                    "Use LIKE here, DeltaTable.search in Python, or `indextables search`."
+                )
             frames[hidden_view(number)] = hidden_frame(spark, asked, searches, found.columns)
         else:
             frames[hidden_view(number)] = load_table(spark, lookup.request(reference))

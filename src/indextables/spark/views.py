@@ -33,6 +33,8 @@ class _Named:
     version: int
     schema: str
     shared: bool
+    fixed: bool
+    """Whether it holds the files of one moment, and is made anew with every version."""
 
     @property
     def follows(self) -> bool:
@@ -59,8 +61,9 @@ def register_view(frame: Any, view: TableView, request: ReadRequest | None = Non
     if request is not None:
         spark = frame.sparkSession
         snapshot = snapshot_asked_for(spark, request)
+        whole = is_connect(spark) or table_of_frame(frame) is None
         kept = _Named(
-            request, snapshot.store.uri, snapshot.version, snapshot.metadata.schema_string, view.shared
+            request, snapshot.store.uri, snapshot.version, snapshot.metadata.schema_string, view.shared, whole
         )
         with _lock:
             _named.setdefault(spark, {})[view.name.lower()] = kept
@@ -70,7 +73,8 @@ def refresh_named(spark: Any, text: str) -> None:
     """Renew the views that a statement names, where what they hold is no longer the newest.
 
     A view over our file index finds new files by itself and is renewed when the schema has grown. On
-    Connect it holds the files of one moment, and is renewed with every version.
+    Connect, and of a Delta table with deletion vectors or mapped columns, it holds the files of one
+    moment, and is renewed with every version.
     """
     with _lock:
         views = dict(_named.get(spark, {}))
@@ -87,11 +91,7 @@ def refresh_named(spark: Any, text: str) -> None:
             elif is_connect(spark):
                 raise
             continue
-        stale = (
-            kept.version != newest.version
-            if is_connect(spark)
-            else kept.schema != newest.metadata.schema_string
-        )
+        stale = kept.version != newest.version if kept.fixed else kept.schema != newest.metadata.schema_string
         if stale and _is_still(spark, name, kept):
             register_view(load_table(spark, kept.request), TableView(name, True, kept.shared), kept.request)
 
@@ -107,7 +107,9 @@ def _is_still(spark: Any, name: str, kept: _Named) -> bool:
     full = f"global_temp.`{name}`" if kept.shared else f"`{name}`"
     if not is_connect(spark):
         found = table_of_view(spark, full)
-        return found is not None and found.path == kept.uri
+        if found is not None or not kept.fixed:
+            return found is not None and found.path == kept.uri
+        return _has_relation(spark, full, kept.uri)
     from pyspark.errors import AnalysisException
 
     try:
@@ -116,6 +118,18 @@ def _is_still(spark: Any, name: str, kept: _Named) -> bool:
         return False
     root = kept.uri.removeprefix("file://")
     return all(root in file and file.endswith(".split") for file in files)
+
+
+def _has_relation(spark: Any, name: str, uri: str) -> bool:
+    """Whether a view reads a table through our file index, among other things."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        leaves = spark.table(name)._jdf.queryExecution().analyzed().collectLeaves()
+    except AnalysisException:
+        return False
+    identities = (_identity_of(leaves.apply(at)) for at in range(leaves.size()))
+    return any(f" {uri} " in f"{identity} " for identity in identities)
 
 
 def table_of_name(spark: Any, parts: Sequence[str]) -> LoadedTable | None:
@@ -168,6 +182,12 @@ def _table_of_parts(spark: Any, parts: list[str]) -> LoadedTable | None:
 def _table_of_plan(plan: Any) -> LoadedTable | None:
     while str(plan.getClass().getSimpleName()) in _WRAPPERS:
         plan = plan.children().apply(0)
+    identity = _identity_of(plan)
+    return None if identity is None else recall(identity)
+
+
+def _identity_of(plan: Any) -> str | None:
+    """What a relation over our file index reads; None for any other plan."""
     if str(plan.getClass().getSimpleName()) != "LogicalRelation":
         return None
     relation = plan.relation()
@@ -176,4 +196,4 @@ def _table_of_plan(plan: Any) -> LoadedTable | None:
     location = relation.location()
     if str(location.getClass().getSimpleName()) != "LogFileIndex":
         return None
-    return recall(str(location.identity()))
+    return str(location.identity())

@@ -1,0 +1,145 @@
+"""`load` of a Delta table: a native relation where Spark's reader needs no help, else as `delta.read`.
+
+A table whose files hold its columns under their own names and whose rows are
+all live is a Parquet scan of the files that the log leaves, per query, as our
+own tables are. One with deletion vectors, mapped columns or odd widenings is
+read the way `delta.read` does it, and its files are pruned per query as well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.errors import CorruptLogError, OptionError, TableError
+from indextables.log.delta_snapshot import DeltaSnapshot, open_snapshot
+from indextables.ops.delta.scan import require_schema
+from indextables.spark import deltaread, scans
+from indextables.spark.answer import Answer
+from indextables.spark.call_options import Settings
+from indextables.spark.delta_scan import physical_fields
+from indextables.spark.hadoop_settings import hadoop_settings
+from indextables.spark.loading import LoadedTable, reading_way, remember
+from indextables.spark.planning import conjunction, hadoop_paths
+from indextables.spark.relation import RelationSpec, native_frame
+
+_NAMES = frozenset({"path", "dv", "size", "modification_time", "partition_values"})
+
+
+def load_delta(spark: Any, snapshot: DeltaSnapshot, settings: Settings) -> Any:
+    """A DataFrame over one version of a Delta table, or over its newest one with `refresh`."""
+    require_schema(snapshot)
+    if "query" in settings.call:
+        raise OptionError(
+            f"option 'query' searches an index, and {snapshot.store.uri} is a Delta table, which has none. "
+            "Load it and filter its rows, or use DeltaTable.search.",
+            key="query",
+        )
+    if is_plain(spark, snapshot):
+        return _native(spark, snapshot, settings)
+    return deltaread.read(spark, snapshot, None)
+
+
+def is_plain(spark: Any, snapshot: DeltaSnapshot) -> bool:
+    """Whether Spark's Parquet reader alone gives the rows: own names, no row hidden, no odd type."""
+    if snapshot.columns.mode != "none" or reading_way(spark, snapshot) != "native":
+        return False
+    if deltaread.widens_oddly(snapshot) or '"void"' in snapshot.metadata.schema_string:
+        return False
+    vectors = snapshot.plan(columns=("dv",)).files.column("dv")
+    return bool(vectors.null_count == len(vectors))
+
+
+def _native(spark: Any, snapshot: DeltaSnapshot, settings: Settings) -> Any:
+    follows = settings.flag("refresh")
+    uri, version = snapshot.store.uri, None if follows else snapshot.version
+    engine = settings.call.get("engine", "auto")
+    options = json.dumps([dict(settings.table), engine], sort_keys=True)
+    digest = hashlib.sha256(options.encode()).hexdigest()[:16]
+    shown = "newest version" if follows else f"version {version}"
+    identity = f"delta {snapshot.metadata.id}@{'newest' if follows else version} {uri} {digest}"
+    fields = physical_fields(json.loads(snapshot.metadata.schema_string)["fields"], "none")
+    spec = RelationSpec(
+        root=snapshot.store.spark_uri("").rstrip("/"),
+        identity=identity,
+        label=f"{uri} {shown}",
+        schema_json=json.dumps({"type": "struct", "fields": fields}),
+        partition_columns=snapshot.columns.partition_columns,
+        options=hadoop_settings(uri, settings.table),
+    )
+    pinned = "versionAsOf" in settings.call or "timestampAsOf" in settings.call
+    remember(identity, LoadedTable(uri, settings.table, version, pinned))
+    return native_frame(spark, spec, DeltaPlanner(snapshot, follows=follows, engine=engine))
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaPlanner:
+    """Chooses the files of one query."""
+
+    loaded: DeltaSnapshot
+    """The version that was loaded; with `follows` the newest of the same shape is read."""
+    follows: bool = False
+    engine: str = "auto"
+
+    def snapshot(self) -> DeltaSnapshot:
+        """The version to read now."""
+        if not self.follows:
+            return self.loaded
+        loaded = self.loaded
+        found = open_snapshot(loaded.store.uri, options=loaded.options, runtime=loaded.runtime)
+        same = (found.metadata.id, found.metadata.schema_string, found.columns.mode)
+        if same != (loaded.metadata.id, loaded.metadata.schema_string, loaded.columns.mode):
+            raise TableError(
+                f"{loaded.store.uri} has other columns since it was loaded at version {loaded.version}. "
+                "Load it again.",
+                uri=loaded.store.uri,
+            )
+        return found
+
+    def plan(self, filters: Sequence[Mapping[str, Any]]) -> Answer:
+        """The files that may hold rows for all these typed filters."""
+        snapshot = self.snapshot()
+        planned = snapshot.plan(conjunction(filters, snapshot), columns=_NAMES, engine=self.engine)
+        scan = scans.record(snapshot.store.uri, snapshot.version, planned.metrics, planned.replay)
+        files = planned.files
+        self._require_plain(files)
+        values = files.column("partition_values").combine_chunks()
+        return Answer(
+            considered=planned.metrics.considered,
+            paths=hadoop_paths(snapshot.store, files.column("path")),
+            sizes=files.column("size"),
+            modified_ms=files.column("modification_time").cast(pa.int64()),
+            partitions=tuple(
+                pc.struct_field(values, [at]) for at in range(len(snapshot.columns.partition_columns))
+            ),
+            shown=scan.aside(),
+        )
+
+    def size_bytes(self) -> int:
+        """Bytes of the whole version."""
+        sizes = self.snapshot().plan(columns=("size",), engine=self.engine).files.column("size")
+        return max(1, int(pc.sum(sizes, min_count=0).as_py()))
+
+    def _require_plain(self, files: pa.Table) -> None:
+        """Refuse what Spark's reader would read wrongly: hidden rows, and values that are not known."""
+        uri = self.loaded.store.uri
+        vectors, values = files.column("dv"), files.column("partition_values")
+        if vectors.null_count != len(vectors):
+            raise TableError(
+                f"{uri} has deletion vectors since it was loaded at version {self.loaded.version}. "
+                "Load it again.",
+                uri=uri,
+            )
+        if values.null_count:
+            path = files.column("path").filter(pc.is_null(values))[0].as_py()
+            raise CorruptLogError(
+                f"the log of {uri} gives {path} a partition value that is not of its column's type, so its "
+                "rows cannot be read; have the writer correct the entry",
+                uri=uri, path=path,
+            )  # fmt: skip
