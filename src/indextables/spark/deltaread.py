@@ -18,7 +18,7 @@ from indextables.spark.delta_rows import rows_frame
 from indextables.spark.delta_scan import scan
 from indextables.spark.filters import filtered, is_column
 from indextables.spark.loading import reading_way
-from indextables.spark.session import runtime_of
+from indextables.spark.surroundings import runtime_with
 
 __all__ = ["apply_skipping", "node_of_column", "read", "replay", "surroundings"]
 
@@ -26,7 +26,7 @@ __all__ = ["apply_skipping", "node_of_column", "read", "replay", "surroundings"]
 def surroundings(spark: Any, options: Mapping[str, str] | None) -> tuple[Options, Runtime]:
     """Options with what the session says beneath them, and the runtime of the session."""
     settings = settings_for(spark, options or {}, (), None)
-    return settings.options(), runtime_of(spark)
+    return settings.options(), runtime_with(spark)
 
 
 def replay(spark: Any, snapshot: DeltaSnapshot) -> Any:
