@@ -28,6 +28,7 @@ SCHEMA_JSON = json.dumps(
 )
 ROWS_PER_FILE = 1000
 CHECKPOINT_VERSION = 11
+FILES_PER_COMMIT = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,14 +253,7 @@ def write_delta(directory: Path, workload: ReplayWorkload) -> None:
     ])  # fmt: skip
     protocol = pa.struct([("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32())])
     schema = pa.schema([("protocol", protocol), ("metaData", metadata), ("add", add)])
-    head = [
-        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
-        {"metaData": {
-            "id": "00000000-0000-4000-8000-000000000001", "format": {"provider": "parquet", "options": []},
-            "schemaString": SCHEMA_JSON, "partitionColumns": ["date"], "configuration": [],
-            "createdTime": 1_704_067_200_000,
-        }},
-    ]  # fmt: skip
+    head = _delta_head([])
     log_dir = directory / "_delta_log"
     log_dir.mkdir(parents=True, exist_ok=True)
     files = sorted((File(number) for number in range(workload.files)), key=lambda file: file.path)
@@ -275,6 +269,60 @@ def write_delta(directory: Path, workload: ReplayWorkload) -> None:
         lines += [_line({"add": file.delta()}) for file in added]
         lines.append(_line({"commitInfo": {"timestamp": 1_800_000_000_000 + version, "operation": "WRITE"}}))
         (log_dir / f"{version:020d}.json").write_bytes(b"\n".join(lines) + b"\n")
+
+
+def write_delta_commits(directory: Path, workload: ReplayWorkload) -> None:
+    """The files of the checkpoint and of the commits after it as commits alone, a thousand files each."""
+    log_dir = directory / "_delta_log"
+    log_dir.mkdir(parents=True, exist_ok=True)
+    lines = [_line(action) for action in _delta_head({})]
+    (log_dir / f"{0:020d}.json").write_bytes(b"\n".join(lines) + b"\n")
+    version = 0
+    for begin in range(0, workload.files, FILES_PER_COMMIT):
+        version += 1
+        numbers = range(begin, min(begin + FILES_PER_COMMIT, workload.files))
+        lines = [_line({"add": File(number).delta()}) for number in numbers]
+        (log_dir / f"{version:020d}.json").write_bytes(b"\n".join(lines) + b"\n")
+    for number, (added, removed) in enumerate(commits(workload), start=version + 1):
+        lines = [_line({"remove": _removal(file)}) for file in removed]
+        lines += [_line({"add": file.delta()}) for file in added]
+        (log_dir / f"{number:020d}.json").write_bytes(b"\n".join(lines) + b"\n")
+
+
+def write_delta_rows(directory: Path, rows: int) -> None:
+    """A Delta table with so many rows in sixteen files of several row groups each, written by delta-rs."""
+    import numpy as np
+    import pyarrow as pa
+    from deltalake import write_deltalake
+
+    chance = np.random.default_rng(rows)
+    per_file = max(1, rows // 16)
+    levels = np.array(["DEBUG", "INFO", "WARN", "ERROR"])
+    for begin in range(0, rows, per_file):
+        count = min(per_file, rows - begin)
+        table = pa.table(
+            {
+                "id": np.arange(begin, begin + count, dtype=np.int64),
+                "ts": pa.array(np.arange(begin, begin + count) * 1_000_000, pa.timestamp("us", tz="UTC")),
+                "level": levels[chance.integers(0, 4, count)],
+                "host": pa.array([f"host-{number:05d}" for number in chance.integers(0, 1000, count)]),
+                "price": chance.random(count) * 1000,
+                "message": pa.array(
+                    [f"request {number:x} took" for number in chance.integers(0, 1 << 40, count)]
+                ),
+            }
+        )
+        write_deltalake(str(directory), table, mode="append")
+
+
+def _delta_head(nothing: Any) -> list[dict[str, Any]]:
+    """Protocol and metadata; `nothing` is an empty map, which Parquet and JSON write differently."""
+    metadata = {
+        "id": "00000000-0000-4000-8000-000000000001", "format": {"provider": "parquet", "options": nothing},
+        "schemaString": SCHEMA_JSON, "partitionColumns": ["date"], "configuration": nothing,
+        "createdTime": 1_704_067_200_000,
+    }  # fmt: skip
+    return [{"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, {"metaData": metadata}]
 
 
 def _listed(add: dict[str, Any]) -> dict[str, Any]:
