@@ -20,6 +20,7 @@
     +-- CommandError           a SQL command that cannot be parsed or run
     +-- SplitError             something about one split file
     |   +-- DamagedSplitError  a split whose bytes are not what was written
+    |   +-- DamagedIndexError  a search index whose bytes are not what was written
     |   +-- MissingSplitError  a split named by the log is not there
     |   +-- NewerSplitError    a split of a later format version
     +-- QueryError             a full-text query that cannot be understood
@@ -134,6 +135,10 @@ class SplitError(Error):
 
 class DamagedSplitError(SplitError):
     """A split whose bytes are not what was written."""
+
+
+class DamagedIndexError(SplitError):
+    """A search index whose bytes are not what was written; the rows are not affected."""
 
 
 class MissingSplitError(SplitError):

@@ -2,94 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import tempfile
 from pathlib import Path
 
-import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.search_oracle import Both, Column, Either, Neither, Phrase, Present, Span, Without, found
+from support.search_cases import TOKENIZERS, cases, settings_of, table_of
+from support.search_oracle import Column, Phrase, Present, Span, found
 from support.splits import build_split, flip, index_bytes
-
-TOKENIZERS = ("default", "raw", "en_stem", "whitespace", "compact_ids")
-WORDS = [
-    "error", "Error", "errors", "erroring", "run", "running", "runs", "timeout", "time-out", "a", "I/O",
-    "x" * 45, "x" * 45 + "y", "naïve", "ÉTÉ", "日本語", "日本", "データ", "Ωmega", "Привет", "don't", "e-mail",
-    "10.0.0.1", "v2.0.1", "foo_bar", "C++", "!!!", "...", "🙂", "100%", "user@example.com",
-    "550e8400-e29b-41d4-a716-446655440000", "550E8400-E29B-41D4-A716-446655440001",
-    "deadbeefdeadbeef01", "req00000000000000000042", "ꙮ1a2b",
-]  # fmt: skip
-SEPARATORS = [" ", " ", " ", "  ", ", ", "\t", "\n", "-", "/", "。"]
-
-texts = st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(SEPARATORS)), max_size=7).map(
-    lambda parts: "".join(itertools.chain.from_iterable(parts))
-)
-singles = st.one_of(st.none(), st.just(""), texts, texts, texts)
-several = st.one_of(st.none(), st.lists(st.one_of(st.none(), texts), max_size=3))
-simple_words = st.sampled_from(["error", "run", "日本語", "naïve", "x" * 45, "timeout", "zebra", "A", "e"])
-
-
-def queries(columns):
-    column = st.sampled_from(columns)
-    phrase = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
-    leaf = st.one_of(
-        st.builds(Phrase, column, phrase),
-        st.builds(Phrase, column, phrase),
-        st.builds(Phrase, column, phrase, slop=st.integers(1, 3)),
-        st.builds(
-            lambda col, text, cut: Phrase(col, text[: max(1, len(text) - cut)], prefix=True),
-            column,
-            phrase,
-            st.integers(0, 4),
-        ),
-        st.builds(
-            Span,
-            column,
-            st.none() | simple_words,
-            st.none() | simple_words,
-            st.sampled_from(["[]", "[}", "{]", "{}"]),
-        ),
-        st.builds(Present, column),
-    )
-    return st.recursive(
-        leaf,
-        lambda inner: st.one_of(
-            st.builds(Both, st.tuples(inner, inner)),
-            st.builds(Either, st.tuples(inner, inner, inner)),
-            st.builds(Without, inner, inner),
-            st.builds(Neither, inner),
-        ),
-        max_leaves=5,
-    )
-
-
-@st.composite
-def cases(draw):
-    count = draw(st.integers(1, 14))
-    rows = draw(st.lists(singles, min_size=count, max_size=count))
-    lists = draw(st.lists(several, min_size=count, max_size=count))
-    columns = [Column(f"c_{name}", name, tuple(rows)) for name in TOKENIZERS]
-    columns += [Column("many", "default", tuple(None if row is None else tuple(row) for row in lists))]
-    asked = draw(st.lists(queries(columns), min_size=3, max_size=10))
-    return rows, lists, asked
-
-
-def table_of(rows, lists):
-    arrays = {f"c_{name}": pa.array(rows, pa.string()) for name in TOKENIZERS}
-    arrays["many"] = pa.array(lists, pa.list_(pa.field("element", pa.string())))
-    arrays["id"] = pa.array(range(len(rows)), pa.int64())
-    return pa.table(arrays)
-
-
-def settings_of(record="position"):
-    options = {"indexing.typemap.many": "text", "indexing.indexrecordoption.many": record}
-    for name in TOKENIZERS:
-        options[f"indexing.typemap.c_{name}"] = "text"
-        options[f"indexing.tokenizer.c_{name}"] = name
-        options[f"indexing.indexrecordoption.c_{name}"] = record
-    return options
 
 
 @settings(max_examples=60)

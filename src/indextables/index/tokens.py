@@ -31,7 +31,8 @@ PATH_END = "\x1f"
 """Between the path of a JSON leaf and a word of it."""
 PATH_MARK = "\x1e"
 """After a JSON path, for the mark that the path holds something."""
-_LEAF_GAP = "\x1d"
+LEAF_GAP = "\x1d"
+"""Between two leaves of a JSON document."""
 _SPACES = re.compile("[ \t\n\r\x0c]")
 
 Tokenize = Callable[[str], list[str]]
@@ -151,7 +152,7 @@ def json_text(value: Any, tokenize: Tokenize) -> str:
         words = leaf_words(leaf, tokenize)
         for where in {path, ""}:
             out.extend(json_word(where, word) for word in words)
-            out.append(_LEAF_GAP)
+            out.append(LEAF_GAP)
         parts = path.split(".")
         paths.update(".".join(parts[: count + 1]) for count in range(len(parts)))
     out.extend(json_mark(path) for path in sorted(paths))

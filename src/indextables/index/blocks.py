@@ -1,0 +1,265 @@
+"""Blocks of the dictionary: sorted words with their frequencies, short lists, and where long lists lie.
+
+A block is about 12 KB of columns. A word shares its beginning with the one before
+it, except that every sixteenth stands whole, which is where a search in the block
+begins. No object is made for a word before somebody asks for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from indextables.index.codec import (
+    Array,
+    believing,
+    damaged,
+    read_columns,
+    starts_of,
+    unvarints,
+    write_columns,
+)
+from indextables.index.lists import counts_of, is_cut, page_count
+
+BLOCK_BYTES = 12 << 10
+"""Bytes of a block before compression, about."""
+RESTART = 16
+"""Every so many words one stands whole."""
+_COLUMNS = 19
+_REMEMBERED = 64
+
+
+@dataclass(frozen=True, slots=True)
+class BlockColumns:
+    """What a block holds, by column; strings of bytes belong to all words of the block."""
+
+    shared: Array
+    """Bytes that a word shares with the one before it."""
+    suffix_lengths: Array
+    suffixes: bytes
+    frequencies: Array
+    inline_lengths: Array
+    inline: bytes
+    """Lists of words in few rows."""
+    tail_lengths: Array
+    tails: bytes
+    """Their occurrences above 1."""
+    extra: Array
+    """Occurrences beyond one per row of every short word, where positions are kept."""
+    long: Array
+    """The words whose lists stand elsewhere."""
+    list_offsets: Array
+    list_lengths: Array
+    position_offsets: Array
+    position_lengths: Array
+    page_frequencies: Array
+    """For every word whose list is cut: rows, bytes of the list and bytes of the positions of each page."""
+    page_lengths: Array
+    page_position_lengths: Array
+    short_positions: Array
+    """Offset and length of the positions of the short words, where there are any."""
+    separate: Array
+    """1 where lists are cut into pages."""
+
+    def encode(self) -> bytes:
+        """The block as bytes."""
+        return write_columns([getattr(self, name) for name in self.__slots__])
+
+    @staticmethod
+    @believing("a block of words")
+    def decode(raw: bytes) -> BlockColumns:
+        """The columns that `encode` wrote."""
+        found = read_columns(raw)
+        if len(found) != _COLUMNS:
+            raise damaged("a block of words has other columns than were written")
+        return BlockColumns(*found)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One word of a dictionary: in how many rows it is, and where its list and positions are."""
+
+    frequency: int
+    inline: bytes | None = None
+    """The list, when it stands in the dictionary; else the offset and length say where."""
+    tail: bytes = b""
+    offset: int = 0
+    length: int = 0
+    position_offset: int = 0
+    position_length: int = 0
+    first_position: int = 0
+    """Where in the positions of its block's short words those of a short word begin."""
+    occurrences: int = 0
+    """Positions of a short word."""
+    page_frequencies: Array | None = None
+    """Per page, when the list is cut."""
+    page_lengths: Array | None = None
+    page_position_lengths: Array | None = None
+
+
+class Block:
+    """A decoded block."""
+
+    def __init__(self, raw: bytes, rows: int) -> None:
+        self.columns = c = BlockColumns.decode(raw)
+        self.rows = rows
+        self.count = len(c.shared)
+        self.suffix_at = starts_of(c.suffix_lengths)
+        if self.suffix_at[-1] != len(c.suffixes) or not self.count:
+            raise damaged("a block of words has other words than were written")
+        self.size = len(raw) + 8 * len(self.suffix_at) + 500
+        self._inline_at: Array | None = None
+        self._tail_at: Array | None = None
+        self._position_at: Array | None = None
+        self._cut: Array | None = None
+        self._known: dict[bytes, Entry | None] = {}
+
+    def _step(self, at: int, before: bytes) -> bytes:
+        begin = int(self.suffix_at[at])
+        suffix = self.columns.suffixes[begin : begin + int(self.columns.suffix_lengths[at])]
+        return before[: int(self.columns.shared[at])] + suffix
+
+    def lower(self, word: bytes) -> tuple[int, bytes | None]:
+        """The place of the first word that is not below this one, and that word; None behind the last."""
+        low, high = 0, (self.count - 1) // RESTART + 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._step(middle * RESTART, b"") <= word:
+                low = middle
+            else:
+                high = middle
+        at = low * RESTART
+        current = self._step(at, b"")
+        while current < word:
+            at += 1
+            if at >= self.count:
+                return at, None
+            current = self._step(at, current)
+        return at, current
+
+    def known(self, word: bytes) -> Entry | None:
+        """The entry of a word; it is remembered for as long as the block is."""
+        try:
+            return self._known[word]
+        except KeyError:
+            at, found = self.lower(word)
+            entry = self.entry(at) if found == word else None
+            if len(self._known) < _REMEMBERED:
+                self._known[word] = entry
+            return entry
+
+    def words(self) -> list[bytes]:
+        """Every word."""
+        found, current = [], b""
+        c = self.columns
+        at = self.suffix_at.tolist()
+        for shared, begin, end in zip(c.shared.tolist(), at, at[1:], strict=False):
+            current = current[:shared] + c.suffixes[begin:end]
+            found.append(current)
+        return found
+
+    @property
+    def inline_at(self) -> Array:
+        """Where the short lists begin."""
+        if self._inline_at is None:
+            self._inline_at = starts_of(self.columns.inline_lengths)
+            self._tail_at = starts_of(self.columns.tail_lengths)
+        return self._inline_at
+
+    @property
+    def tail_at(self) -> Array:
+        """Where the occurrences of short lists begin."""
+        assert self.inline_at is not None
+        assert self._tail_at is not None
+        return self._tail_at
+
+    @property
+    def position_at(self) -> Array:
+        """Where the positions of short words begin."""
+        if self._position_at is None:
+            c = self.columns
+            per = np.where(c.inline_lengths > 0, c.frequencies.astype(np.int64) + c.extra, 0)
+            self._position_at = starts_of(per)
+        return self._position_at
+
+    @property
+    def cut(self) -> Array:
+        """Of the words with long lists, how many before each are cut into pages."""
+        if self._cut is None:
+            self._cut = starts_of(self.columns.separate)
+        return self._cut
+
+    def entry(self, at: int) -> Entry:
+        """The entry of the word at a place."""
+        c = self.columns
+        frequency = int(c.frequencies[at])
+        if c.inline_lengths[at]:
+            a, b = int(self.inline_at[at]), int(self.inline_at[at + 1])
+            x, y = int(self.tail_at[at]), int(self.tail_at[at + 1])
+            entry: dict[str, Any] = {"inline": c.inline[a:b], "tail": c.tails[x:y]}
+            if len(c.short_positions):
+                first = int(self.position_at[at])
+                entry |= {
+                    "position_offset": int(c.short_positions[0]),
+                    "position_length": int(c.short_positions[1]),
+                    "first_position": first,
+                    "occurrences": int(self.position_at[at + 1]) - first,
+                }
+            return Entry(frequency, **entry)
+        k = int(np.searchsorted(c.long, at))
+        where: dict[str, Any] = {"offset": int(c.list_offsets[k]), "length": int(c.list_lengths[k])}
+        if len(c.position_offsets):
+            where |= {
+                "position_offset": int(c.position_offsets[k]),
+                "position_length": int(c.position_lengths[k]),
+            }
+        if not is_cut(frequency, self.rows):
+            return Entry(frequency, **where)
+        pages = page_count(self.rows)
+        begin, end = int(self.cut[k]) * pages, (int(self.cut[k]) + 1) * pages
+        position_pages = c.page_position_lengths[begin:end] if len(c.page_position_lengths) else None
+        return Entry(
+            frequency,
+            **where,
+            page_frequencies=c.page_frequencies[begin:end],
+            page_lengths=c.page_lengths[begin:end],
+            page_position_lengths=position_pages,
+        )
+
+    @believing("the short lists of a block")
+    def short_rows(self, begin: int, end: int) -> tuple[Array, Array]:
+        """The rows of all short words among some, one after the other, and how many each has."""
+        c = self.columns
+        sizes = c.frequencies[begin:end][c.inline_lengths[begin:end] > 0].astype(np.int64)
+        steps = unvarints(c.inline[int(self.inline_at[begin]) : int(self.inline_at[end])])
+        first = starts_of(sizes)
+        if first[-1] != len(steps):
+            raise damaged("a block of words has other lists than were written")
+        if not len(steps):
+            return steps, sizes
+        total = np.cumsum(steps, dtype=np.int64)
+        at = first[:-1]
+        total -= np.repeat(total[at] - steps[at], sizes)
+        if total.max() >= self.rows:
+            raise damaged("a list has a row beyond the last")
+        return total.astype(np.uint32), sizes
+
+    @believing("the occurrences of a block")
+    def short_counts(self, begin: int, end: int, sizes: Array) -> Array | None:
+        """The occurrences of the same rows; None when all are 1."""
+        c = self.columns
+        short = (c.inline_lengths[begin:end] > 0).nonzero()[0] + begin
+        some = (c.tail_lengths[short] > 0).nonzero()[0]
+        if not len(some):
+            return None
+        first = starts_of(sizes)
+        found = np.ones(int(first[-1]), np.uint32)
+        for k in some.tolist():
+            at = int(short[k])
+            tail = c.tails[int(self.tail_at[at]) : int(self.tail_at[at + 1])]
+            counts = counts_of(tail, int(sizes[k]))
+            assert counts is not None
+            found[int(first[k]) : int(first[k + 1])] = counts
+        return found

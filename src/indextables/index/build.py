@@ -1,0 +1,119 @@
+"""Building an index from rows, in order, in bounded memory.
+
+Rows are gathered until they hold a few megabytes of text and then become a sorted
+run, which takes less memory than its text. At the end the runs of every field are
+merged into the index, a slice of words at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.index.codec import Array, narrow
+from indextables.index.pieces import BuiltIndex, IndexWriter
+from indextables.index.query.values import typed_numbers
+from indextables.index.root import FieldRoot
+from indextables.index.runs import Run, make_run, merged
+from indextables.index.settings import FAST, IndexField, IndexSpec, is_list_of_text
+from indextables.index.tokenise import tokens_of
+
+RUN_BYTES = 8 << 20
+"""Text of one run."""
+
+
+@dataclass(slots=True)
+class _FieldBuild:
+    item: IndexField
+    runs: list[Run] = field(default_factory=list)
+    lengths: list[Array] = field(default_factory=list)
+    nulls: int = 0
+    least: Any = None
+    most: Any = None
+
+    def add(self, column: pa.Array, first_row: int) -> None:
+        self.nulls += column.null_count
+        if self.item.kind == FAST:
+            self._bounds(typed_numbers(column))
+        tokens = tokens_of(self.item, column)
+        counted = self.item.record != "basic"
+        run = make_run(tokens, first_row, counted=counted, positions=self.item.record == "position")
+        self.runs.append(run)
+        if self.item.kind != FAST:
+            self.lengths.append(narrow(tokens.lengths))
+
+    def _bounds(self, numbers: pa.Array) -> None:
+        found = pc.min_max(numbers).as_py()
+        if found["min"] is not None:
+            self.least = found["min"] if self.least is None else min(self.least, found["min"])
+            self.most = found["max"] if self.most is None else max(self.most, found["max"])
+
+
+class IndexBuilder:
+    """An index under construction.
+
+    >>> import pyarrow as pa
+    >>> from indextables.index.settings import IndexField, IndexSpec
+    >>> spec = IndexSpec((IndexField("m", "text", "default", "position"),))
+    >>> builder = IndexBuilder(spec, pa.schema([("m", pa.string())]))
+    >>> builder.add(pa.table({"m": ["one word", "another word"]}))
+    >>> builder.finish().rows
+    2
+    """
+
+    def __init__(self, spec: IndexSpec, schema: pa.Schema) -> None:
+        self.spec = spec
+        self.rows = 0
+        self.text_bytes = 0
+        self._several = {name: is_list_of_text(schema.field(name).type) for name in spec.columns}
+        self._fields = [_FieldBuild(item) for item in spec.fields]
+        self._waiting: list[list[pa.Array]] = [[] for _ in spec.fields]
+        self._waiting_bytes = self._waiting_rows = 0
+
+    def add(self, rows: pa.Table | pa.RecordBatch) -> None:
+        """Index the next rows."""
+        size = sum(rows.column(name).nbytes for name in self.spec.columns)
+        if size > RUN_BYTES and rows.num_rows > 1:
+            half = rows.num_rows // 2
+            self.add(rows.slice(0, half))
+            self.add(rows.slice(half))
+            return
+        for waiting, item in zip(self._waiting, self.spec.fields, strict=True):
+            column = rows.column(item.column)
+            waiting.extend(column.chunks if isinstance(column, pa.ChunkedArray) else [column])
+        self.rows += rows.num_rows
+        self.text_bytes += size
+        self._waiting_rows += rows.num_rows
+        self._waiting_bytes += size
+        if self._waiting_bytes >= RUN_BYTES:
+            self._make_runs()
+
+    def _make_runs(self) -> None:
+        first = self.rows - self._waiting_rows
+        for build, waiting in zip(self._fields, self._waiting, strict=True):
+            if waiting:
+                build.add(pa.concat_arrays(waiting) if len(waiting) > 1 else waiting[0], first)
+            waiting.clear()
+        self._waiting_bytes = self._waiting_rows = 0
+
+    def finish(self) -> BuiltIndex:
+        """The index of all rows."""
+        self._make_runs()
+        writer = IndexWriter(self.spec, self.rows)
+        for build in self._fields:
+            lengths = np.concatenate(build.lengths) if build.lengths else np.zeros(0, np.uint8)
+            known = FieldRoot(
+                blocks=0,
+                tokens=int(lengths.sum(dtype=np.int64)),
+                nulls=build.nulls,
+                least=build.least,
+                most=build.most,
+                gaps=self._several[build.item.column] or build.item.kind == "json",
+            )
+            runs, build.runs = build.runs, []
+            writer.write_field(build.item, merged(runs), known, lengths)
+        return writer.finish()

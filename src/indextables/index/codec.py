@@ -1,0 +1,226 @@
+"""Numbers as bytes: varints, byte planes, columns of narrow numbers, and frames with checksums.
+
+Everything the index stores goes through here. A frame is the unit of reading: its
+checksum is seeded with its offset, so that a frame in the wrong place is noticed
+like a flipped bit. Checksums are compared before anything is decompressed or
+believed, which is what bounds the memory that damaged bytes can ask for.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, ParamSpec, TypeAlias, TypeVar
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from indextables.errors import DamagedIndexError, Error
+
+Bytes: TypeAlias = bytes | bytearray | memoryview
+Array: TypeAlias = npt.NDArray[Any]
+
+FRAME_HEAD = 8
+_FRAME = struct.Struct("<II")
+_COMPRESSED = 1 << 31
+_SMALLEST_COMPRESSED = 64
+"""Shorter texts do not get smaller."""
+_LEVEL = 3
+_SHIFTS = (7, 14, 21, 28)
+_LONGEST_VARINT = 5
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@lru_cache(maxsize=1)
+def _zstd() -> Any:
+    return pa.Codec("zstd", compression_level=_LEVEL)
+
+
+def damaged(what: str) -> DamagedIndexError:
+    """The error for bytes that are not what was written."""
+    return DamagedIndexError(f"the search index is damaged: {what}", piece=what)
+
+
+def believing(what: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """For a decoder: whatever it stumbles over means that its bytes are damaged."""
+
+    def wrap(decode: Callable[P, T]) -> Callable[P, T]:
+        def decoded(*args: P.args, **kwargs: P.kwargs) -> T:
+            try:
+                return decode(*args, **kwargs)
+            except Error:
+                raise
+            except (
+                ValueError,
+                IndexError,
+                OverflowError,
+                struct.error,
+                msgspec.MsgspecError,
+                pa.ArrowException,
+                OSError,
+            ) as failed:
+                raise damaged(f"{what} cannot be decoded ({type(failed).__name__}: {failed})") from failed
+
+        return decoded
+
+    return wrap
+
+
+def frame(raw: Bytes, offset: int) -> bytes:
+    """Bytes with their checksum and length, compressed where that helps, for a place in the index."""
+    body, size = bytes(raw), len(raw)
+    if size >= _SMALLEST_COMPRESSED:
+        packed = _zstd().compress(body, asbytes=True)
+        if len(packed) < size:
+            body, size = packed, size | _COMPRESSED
+    head = size.to_bytes(4, "little")
+    crc = zlib.crc32(body, zlib.crc32(head, offset & 0xFFFFFFFF))
+    return crc.to_bytes(4, "little") + head + body
+
+
+def unframe(data: Bytes, offset: int, what: str) -> bytes:
+    """The bytes that were framed at this place."""
+    if len(data) < FRAME_HEAD:
+        raise damaged(f"{what} at {offset} is cut off")
+    crc, size = _FRAME.unpack_from(data)
+    if zlib.crc32(memoryview(data)[4:], offset & 0xFFFFFFFF) != crc:
+        raise damaged(f"{what} at {offset} has another checksum than was written")
+    if size & _COMPRESSED:
+        try:
+            return bytes(_zstd().decompress(memoryview(data)[FRAME_HEAD:], size & ~_COMPRESSED, asbytes=True))
+        except (OSError, pa.ArrowException) as failed:
+            raise damaged(f"{what} at {offset} cannot be decompressed ({failed})") from failed
+    if size != len(data) - FRAME_HEAD:
+        raise damaged(f"{what} at {offset} has another length than was written")
+    return bytes(memoryview(data)[FRAME_HEAD:])
+
+
+def starts_of(lengths: Array) -> Array:
+    """Where each of some neighbours begins, and where the last one ends."""
+    found = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=found[1:])
+    return found
+
+
+def gather(starts: Array, lengths: Array) -> Array:
+    """The numbers of many slices, one after the other."""
+    some = lengths > 0
+    begin, size = starts[some].astype(np.int64), lengths[some].astype(np.int64)
+    if not len(begin):
+        return np.zeros(0, np.int64)
+    found = np.ones(int(size.sum()), np.int64)
+    found[0] = begin[0]
+    found[np.cumsum(size[:-1])] = begin[1:] - (begin[:-1] + size[:-1] - 1)
+    return np.cumsum(found, out=found)
+
+
+def varints(values: Array) -> tuple[Array, Array]:
+    """Numbers below 2**32 as varints, and where each begins, with the end behind."""
+    v = values.astype(np.uint32, copy=False)
+    size = np.ones(len(v), np.int64)
+    for shift in _SHIFTS:
+        more = v >= np.uint32(1 << shift)
+        if not more.any():
+            break
+        size += more
+    at = starts_of(size)
+    if at[-1] == len(v):
+        return v.astype(np.uint8), at
+    out = np.empty(int(at[-1]), np.uint8)
+    place, left, rest = at[:-1], size, v
+    while len(rest):
+        last = left == 1
+        out[place] = np.where(last, rest, (rest & np.uint32(127)) | np.uint32(128)).astype(np.uint8)
+        more = ~last
+        place, left, rest = place[more] + 1, left[more] - 1, rest[more] >> np.uint32(7)
+    return out, at
+
+
+def unvarints(data: Bytes | Array) -> Array:
+    """The numbers of a string of varints."""
+    raw = np.frombuffer(data, np.uint8)
+    more = raw >= 128  # noqa: PLR2004 - the flag of a varint
+    if not more.any():
+        return raw.astype(np.uint32)
+    if more[-1]:
+        raise damaged("a number is cut off")
+    end = (~more).nonzero()[0]
+    begin = np.empty_like(end)
+    begin[0] = 0
+    begin[1:] = end[:-1] + 1
+    out = (raw[begin] & 127).astype(np.uint32)
+    size = end - begin
+    longest = int(size.max())
+    if longest >= _LONGEST_VARINT:
+        raise damaged("a number is too long")
+    for k in range(1, longest + 1):
+        at = (size >= k).nonzero()[0]
+        out[at] |= (raw[begin[at] + k].astype(np.uint32) & np.uint32(127)) << np.uint32(7 * k)
+    return out
+
+
+def width_of(values: Array) -> int:
+    """Bytes that hold every one of some numbers: 1, 2, 4 or 8."""
+    most = int(values.max()) if len(values) else 0
+    return 1 if most < 1 << 8 else 2 if most < 1 << 16 else 4 if most < 1 << 32 else 8
+
+
+def narrow(values: Array) -> Array:
+    """The same numbers in the smallest unsigned type that holds them."""
+    return values.astype(f"<u{width_of(values)}", copy=False)
+
+
+def planes(values: Array) -> bytes:
+    """Numbers by their bytes, the low bytes of all first: high bytes are mostly equal and cost nothing."""
+    small = narrow(values)
+    width = small.dtype.itemsize
+    if width > 1:
+        small = np.ascontiguousarray(small.view(np.uint8).reshape(-1, width).T)
+    return bytes((width,)) + small.tobytes()
+
+
+def unplanes(data: Bytes) -> Array:
+    """The numbers that `planes` wrote."""
+    width = data[0]
+    flat = np.frombuffer(data, np.uint8, offset=1)
+    if width == 1:
+        return flat
+    if width not in (2, 4, 8) or len(flat) % width:
+        raise damaged("numbers have an unknown width")
+    return np.ascontiguousarray(flat.reshape(width, -1).T).view(f"<u{width}").ravel()
+
+
+_COLUMN = struct.Struct("<BI")
+
+
+def write_columns(columns: Sequence[Array | bytes]) -> bytes:
+    """Columns of numbers, each as narrow as it can be, and strings of bytes."""
+    heads, bodies = [], []
+    for column in columns:
+        small = narrow(column) if isinstance(column, np.ndarray) else column
+        body = small.tobytes() if isinstance(small, np.ndarray) else small
+        heads.append(_COLUMN.pack(small.dtype.itemsize if isinstance(small, np.ndarray) else 0, len(body)))
+        bodies.append(body)
+    return bytes((len(columns),)) + b"".join(heads) + b"".join(bodies)
+
+
+def read_columns(raw: bytes) -> list[Any]:
+    """The columns that `write_columns` wrote."""
+    count = raw[0]
+    place = 1 + count * _COLUMN.size
+    found: list[Any] = []
+    for width, length in _COLUMN.iter_unpack(raw[1:place]):
+        if place + length > len(raw):
+            raise damaged("a column is cut off")
+        if width:
+            found.append(np.frombuffer(raw, f"<u{width}", length // width, place))
+        else:
+            found.append(raw[place : place + length])
+        place += length
+    return found

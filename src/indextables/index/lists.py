@@ -1,0 +1,182 @@
+"""Lists of rows as bytes, and bitmaps of rows.
+
+A list of a word in many rows of a large index is cut into pages of 65,536 rows, so
+that a query decodes only the pages it touches; every other list is one page.
+Within a page the rows are differences, or a bitmap when they are many. How often
+the word occurs in a row is written only where that is more than once.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from indextables.index.codec import Array, Bytes, believing, damaged, unvarints, varints
+
+PAGE = 1 << 16
+"""Rows of one page."""
+CUT = 8192
+"""Rows of a word from which its list is cut into pages."""
+INLINE = 48
+"""Bytes of a list that stands in the dictionary itself, beside its word."""
+
+_DIFFERENCES, _BITMAP = 0, 1
+_HEAD = struct.Struct("<BI")
+_DENSE = 8
+"""A bitmap is written from one row in so many."""
+_MASK = np.left_shift(1, np.arange(8)).astype(np.uint8)
+_CHUNK = 1 << 20
+
+
+def page_count(rows: int) -> int:
+    """Pages of an index of so many rows."""
+    return -(-rows // PAGE)
+
+
+def is_cut(frequency: Any, rows: int) -> Any:
+    """Whether the list of a word, or which lists of several words, are cut into pages."""
+    return (frequency >= CUT) & (rows > PAGE)
+
+
+def has(bits: Array, at: Array) -> Array:
+    """Which of these numbers are set in a bitmap."""
+    found: Array = (bits.take(at >> 3) & _MASK.take(at & 7)) != 0  # take: half the time of an index
+    return found
+
+
+def empty_bits(rows: int) -> Array:
+    """A bitmap of no rows, of whole 64-bit words."""
+    return np.zeros((rows + 63) // 64 * 8, np.uint8)
+
+
+def pack(ascending: Array, rows: int) -> Array:
+    """The bitmap of ascending numbers, with no byte per row in between."""
+    out = empty_bits(rows)
+    if len(ascending):
+        byte = ascending >> 3
+        first = np.concatenate([[0], (byte[1:] != byte[:-1]).nonzero()[0] + 1])
+        out[byte[first]] = np.bitwise_or.reduceat(_MASK.take(ascending & 7), first)
+    return out
+
+
+@lru_cache(maxsize=1)
+def _numbers() -> pa.Array:
+    held = np.arange(_CHUNK, dtype=np.uint32)
+    return pa.Array.from_buffers(pa.uint32(), _CHUNK, [None, pa.py_buffer(held)])
+
+
+def unpack(bits: Array) -> Array:
+    """The numbers set in a bitmap. Arrow's filter goes by words of it: several times quicker than numpy."""
+    found = []
+    for start in range(0, len(bits) * 8, _CHUNK):
+        some = bits[start >> 3 : (start + _CHUNK) >> 3]
+        count = len(some) * 8
+        mask = pa.BooleanArray.from_buffers(pa.bool_(), count, [None, pa.py_buffer(some)])
+        numbers = _numbers().slice(0, count).filter(mask).to_numpy()
+        found.append(numbers if not start else numbers + np.uint32(start))
+    return found[0] if len(found) == 1 else np.concatenate(found) if found else np.zeros(0, np.uint32)
+
+
+def differences(rows: Array, starts: Array) -> Array:
+    """Every row less the one before; the first of each list, at `starts`, as it is."""
+    found = np.empty(len(rows), np.uint32)
+    found[:1] = rows[:1]
+    np.subtract(rows[1:], rows[:-1], out=found[1:], casting="unsafe")
+    found[starts] = rows[starts]
+    return found
+
+
+def exceptions(counts: Array, starts: Array) -> tuple[Array, Array]:
+    """The occurrences above 1 of several lists: pairs of varints, and where each list's begin.
+
+    A pair is the number of postings since the one before it in its list, and the occurrences less 2.
+    """
+    at = (counts > 1).nonzero()[0]
+    owner = np.searchsorted(starts, at, "right") - 1
+    local = at - starts[owner]
+    step = local.copy()
+    again = (owner[1:] == owner[:-1]).nonzero()[0] + 1
+    step[again] -= local[again - 1]
+    pairs = np.empty(2 * len(at), np.uint32)
+    pairs[0::2] = step
+    pairs[1::2] = counts[at].astype(np.uint32) - np.uint32(2)
+    body, places = varints(pairs)
+    return body, places[2 * np.searchsorted(at, starts)]
+
+
+def encode_page(rows: Array, counts: Array | None, span: int) -> bytes:
+    """A page of ascending rows below `span`, and how often the word occurs in each."""
+    tail = b""
+    if counts is not None:
+        body, _ = exceptions(counts, np.array([0, len(rows)]))
+        tail = body.tobytes()
+    if len(rows) * _DENSE > span:
+        return _HEAD.pack(_BITMAP, len(tail)) + pack(rows, span)[: (span + 7) // 8].tobytes() + tail
+    body, _ = varints(differences(rows, np.zeros(1, np.int64)))
+    return _HEAD.pack(_DIFFERENCES, len(tail)) + body.tobytes() + tail
+
+
+def encode_differences(body: Bytes, tail: Bytes) -> bytes:
+    """A page of differences that are encoded already."""
+    return _HEAD.pack(_DIFFERENCES, len(tail)) + bytes(body) + bytes(tail)
+
+
+def is_dense(count: int, span: int) -> bool:
+    """Whether `encode_page` writes a bitmap."""
+    return count * _DENSE > span
+
+
+def _parts(raw: bytes) -> tuple[int, memoryview, memoryview]:
+    kind, tail = _HEAD.unpack_from(raw)
+    end = len(raw) - tail
+    if end < _HEAD.size or kind not in (_DIFFERENCES, _BITMAP):
+        raise damaged("a list has an unknown form")
+    held = memoryview(raw)
+    return kind, held[_HEAD.size : end], held[end:]
+
+
+@believing("a list")
+def page_rows(raw: bytes, count: int, span: int) -> Array:
+    """The rows of a page."""
+    kind, body, _ = _parts(raw)
+    rows = unpack(_padded(body, span)) if kind == _BITMAP else np.cumsum(unvarints(body), dtype=np.uint32)
+    if len(rows) != count or (count and rows[-1] >= span):
+        raise damaged("a list has other rows than were written")
+    return rows
+
+
+@believing("a list")
+def page_bits(raw: bytes, count: int, span: int) -> Array:
+    """The bitmap of a page."""
+    kind, body, _ = _parts(raw)
+    return _padded(body, span) if kind == _BITMAP else pack(page_rows(raw, count, span), span)
+
+
+def _padded(body: memoryview, span: int) -> Array:
+    bits = np.frombuffer(body, np.uint8)
+    if len(bits) != (span + 7) // 8:
+        raise damaged("a bitmap has another length than was written")
+    out = empty_bits(span)
+    out[: len(bits)] = bits
+    return out
+
+
+@believing("a list")
+def page_counts(raw: bytes, count: int) -> Array | None:
+    """How often the word occurs in each row of a page; None when once in all."""
+    _, _, tail = _parts(raw)
+    return counts_of(tail, count)
+
+
+def counts_of(tail: Bytes, count: int) -> Array | None:
+    """Occurrences from what `exceptions` wrote for one list."""
+    if not len(tail):
+        return None
+    pairs = unvarints(tail)
+    found = np.ones(count, np.uint32)
+    found[np.cumsum(pairs[0::2])] = pairs[1::2] + np.uint32(2)
+    return found

@@ -1,0 +1,238 @@
+"""Reading an index by ranges: opening it, finding words, and what is known about its rows.
+
+Opening takes one read of the root, whose length the caller knows; a small index is
+read whole by it. After that a word costs its block of the dictionary, and its list
+only when the list does not stand in the block.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from indextables.index.blocks import Block, Entry
+from indextables.index.cache import MEMORY, BlockCache, Ranges
+from indextables.index.codec import Array, Bytes, damaged, unframe
+from indextables.index.root import PIECES, FieldRoot, Root, decode_root
+from indextables.index.settings import IndexField, IndexSpec
+from indextables.index.tokenise import BEYOND
+from indextables.index.words import Word, read_lists
+
+SMALL_INDEX = 64 << 10
+"""An index of at most so many bytes is read whole."""
+Term: TypeAlias = tuple[str, bytes]
+"""A column and a word of it, as the index spells it."""
+
+
+class BytesRanges:
+    """An index in memory."""
+
+    def __init__(self, data: Bytes, offset: int = 0) -> None:
+        self._data = memoryview(data)
+        self._offset = offset
+
+    def many(self, ranges: Sequence[tuple[int, int]]) -> Sequence[Bytes]:
+        """See Ranges."""
+        return [
+            self._data[offset - self._offset : offset - self._offset + length] for offset, length in ranges
+        ]
+
+
+class Index:
+    """An open index."""
+
+    def __init__(
+        self, root: Root, ranges: Ranges, *, name: str = "", cache: BlockCache | None = None
+    ) -> None:
+        self.root = root
+        self.rows = root.rows
+        self.name = name
+        self.cache = MEMORY if cache is None else cache
+        self._ranges = ranges
+
+    @classmethod
+    def open(
+        cls,
+        ranges: Ranges,
+        length: int,
+        root_length: int,
+        *,
+        name: str = "",
+        cache: BlockCache | None = None,
+    ) -> Index:
+        """Open an index of so many bytes, of which the root is the last."""
+        if not 0 < root_length <= length:
+            raise damaged(f"a root of {root_length} bytes does not fit an index of {length}")
+        wanted = length if length <= SMALL_INDEX else root_length
+        data = _checked(ranges.many([(length - wanted, wanted)]), [(length - wanted, wanted)])[0]
+        root = decode_root(memoryview(data)[wanted - root_length :])
+        if sum(root.pieces) + root_length != length:
+            raise damaged("the pieces of the index do not add up to its length")
+        return cls(root, BytesRanges(data) if wanted == length else ranges, name=name, cache=cache)
+
+    @property
+    def spec(self) -> IndexSpec:
+        """The settings it was made with."""
+        return self.root.spec
+
+    @property
+    def identity(self) -> bytes:
+        """Tells one content from another."""
+        return self.root.identity
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {item.column: at for at, item in enumerate(self.root.spec.fields)}
+
+    @property
+    def tokens(self) -> Mapping[str, int]:
+        """Tokens of every column of words."""
+        fields = zip(self.root.spec.fields, self.root.fields, strict=True)
+        return {item.column: known.tokens for item, known in fields if known.norms or known.tokens}
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """Bytes by component."""
+        return dict(zip(PIECES, self.root.pieces, strict=True))
+
+    def field(self, column: str) -> tuple[int, IndexField, FieldRoot] | None:
+        """The number, settings and root of a column's field."""
+        at = self._numbers.get(column)
+        return None if at is None else (at, self.root.spec.fields[at], self.root.fields[at])
+
+    def value_bounds(self, column: str) -> tuple[Any, Any] | None:
+        """The least and the largest number of a column of values; None when it has none."""
+        found = self.field(column)
+        return None if found is None or found[2].least is None else (found[2].least, found[2].most)
+
+    # Reading
+
+    def read_piece(self, piece: str, ranges: Sequence[tuple[int, int]]) -> Sequence[Bytes]:
+        """Ranges of one piece, in one round trip."""
+        at = self.root.piece_at(piece)
+        end = at + self.root.pieces[PIECES.index(piece)]
+        moved = [(at + offset, length) for offset, length in ranges]
+        if any(offset < at or length < 0 or offset + length > end for offset, length in moved):
+            raise damaged(f"a place in the {piece} lies beyond their end")
+        return _checked(self._ranges.many(moved), moved)
+
+    def blocks(self, numbers: Sequence[int]) -> dict[int, Block]:
+        """Blocks of words; those that are not kept are read in one round trip."""
+        found: dict[int, Block] = {}
+        missing = []
+        for number in dict.fromkeys(numbers):
+            block = self.cache.get((self.identity, number))
+            if block is None:
+                missing.append(number)
+            else:
+                found[number] = block
+        if missing:
+            at, lengths = self.root.block_at, self.root.block_lengths
+            ranges = [(int(at[number]), int(lengths[number])) for number in missing]
+            for number, (offset, _), data in zip(
+                missing, ranges, self.read_piece("words", ranges), strict=True
+            ):
+                block = found[number] = Block(unframe(data, offset, "a block of words"), self.rows)
+                self.cache.put((self.identity, number), block, block.size)
+        return found
+
+    def entries(self, words: Sequence[tuple[int, bytes]]) -> list[Entry | None]:
+        """The entries of words, each given with the number of its field; one round trip."""
+        numbers = [self.root.block_of(field, word) for field, word in words]
+        blocks = self.blocks([number for number in numbers if number >= 0])
+        return [
+            None if number < 0 else blocks[number].known(word)
+            for number, (_, word) in zip(numbers, words, strict=True)
+        ]
+
+    def frequencies(self, words: Sequence[Term]) -> list[int]:
+        """In how many rows each word is; 0 also where the column has no field. No list is read."""
+        fields = [self._numbers.get(column) for column, _ in words]
+        known = [(at, word) for at, (_, word) in zip(fields, words, strict=True) if at is not None]
+        entries = iter(self.entries(known))
+        found = []
+        for at in fields:
+            entry = None if at is None else next(entries)
+            found.append(0 if entry is None else entry.frequency)
+        return found
+
+    def slices(self, spans: Sequence[tuple[int, bytes, bytes | None]]) -> list[list[tuple[Block, int, int]]]:
+        """For ranges of words of fields, the places in every block that they cover; one round trip.
+
+        The upper end is not part of a range; None stands for the end of the words.
+        """
+        ends = [(field, low, BEYOND if high is None else high) for field, low, high in spans]
+        covered = []
+        for field, low, high in ends:
+            first, last = self.root.block_of(field, low), self.root.block_of(field, high)
+            covered.append(range(first, last + 1) if first >= 0 and low < high else range(0))
+        blocks = self.blocks([number for some in covered for number in some])
+        found = []
+        for (_, low, high), some in zip(ends, covered, strict=True):
+            places = []
+            for number in some:
+                block = blocks[number]
+                begin = block.lower(low)[0] if number == some[0] else 0
+                end = block.lower(high)[0] if number == some[-1] else block.count
+                if end > begin:
+                    places.append((block, begin, end))
+            found.append(places)
+        return found
+
+    def word(self, field: int, word: bytes, entry: Entry) -> Word:
+        """A word by its entry, as far as it is decoded already."""
+        kept = self.cache.get((self.identity, (field, word)))
+        return kept if kept is not None else Word(self, entry)
+
+    def keep(self, field: int, word: bytes, held: Word) -> None:
+        """Keep a word for later searches."""
+        self.cache.put((self.identity, (field, word)), held, held.size)
+
+    def fetch(self, wanted: Sequence[tuple[Word, Array | None]]) -> None:
+        """Read the lists of words, whole or some pages of them."""
+        read_lists(self, wanted)
+
+    def norms(self, field: int) -> Array:
+        """The length class of every row of a field."""
+        kept: Array | None = self.cache.get((self.identity, ("norms", field)))
+        if kept is None:
+            before = sum(sum(known.norms) for known in self.root.fields[:field])
+            ranges, at = [], before
+            for length in self.root.fields[field].norms:
+                ranges.append((at, length))
+                at += length
+            data = self.read_piece("norms", [(before, at - before)])[0]
+            pages = [
+                np.frombuffer(
+                    unframe(memoryview(data)[offset - before : offset - before + length], offset, "lengths"),
+                    np.uint8,
+                )
+                for offset, length in ranges
+            ]
+            kept = np.concatenate(pages) if pages else np.zeros(0, np.uint8)
+            if len(kept) != self.rows:
+                raise damaged("there are other lengths than rows")
+            self.cache.put((self.identity, ("norms", field)), kept, kept.nbytes)
+        return kept
+
+    def verify(self) -> None:
+        """Read everything and compare it with its checksums."""
+        for piece, length, wanted in zip(PIECES, self.root.pieces, self.root.checksums, strict=True):
+            crc, step = 0, 8 << 20
+            for start in range(0, length, step):
+                part = self.read_piece(piece, [(start, min(step, length - start))])[0]
+                crc = zlib.crc32(part, crc)
+            if crc != wanted:
+                raise damaged(f"the {piece} have another checksum than was written")
+
+
+def _checked(found: Sequence[Bytes], ranges: Sequence[tuple[int, int]]) -> Sequence[Bytes]:
+    if len(found) != len(ranges) or any(
+        len(data) != length for data, (_, length) in zip(found, ranges, strict=True)
+    ):
+        raise damaged("the file ends before the index does")
+    return found

@@ -1,0 +1,213 @@
+"""Merging indexes: their sorted lists become those of one index, without looking at any text.
+
+The rows of the first index come first, then those of the second. The bytes are
+those that building from the rows would have given. Indexes are read a stretch of
+blocks at a time, so memory does not grow with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from indextables.index.blocks import Block
+from indextables.index.codec import Array, believing, damaged, gather, starts_of, unframe, unplanes
+from indextables.index.lengths import LENGTHS
+from indextables.index.lookup import Index
+from indextables.index.pieces import BuiltIndex, IndexWriter
+from indextables.index.root import FieldRoot
+from indextables.index.runs import Postings, first_not_below, joined, merged
+from indextables.index.words import Word, read_lists, read_positions
+
+BLOCKS_AT_ONCE = 32
+
+
+def merge_indexes(parts: Sequence[Index]) -> BuiltIndex:
+    """One index of the rows of several, in the order given; all must have the same settings."""
+    if not parts:
+        raise ValueError("there is nothing to merge")
+    spec = parts[0].spec
+    if any(part.spec != spec for part in parts):
+        raise ValueError("indexes with different settings cannot be merged; index the rows again")
+    rows = [part.rows for part in parts]
+    writer = IndexWriter(spec, sum(rows))
+    first_rows = starts_of(np.array(rows, np.int64))
+    for number, item in enumerate(spec.fields):
+        known = [part.root.fields[number] for part in parts]
+        sources = [
+            _FieldSource(part, number, int(first), positions=item.record == "position")
+            for part, first in zip(parts, first_rows, strict=False)
+        ]
+        classes = [part.norms(number) for part in parts if part.root.fields[number].norms]
+        lengths = LENGTHS[np.concatenate(classes)] if classes else np.zeros(0, np.int64)
+        writer.write_field(item, merged(sources), _together(known), lengths)
+    return writer.finish()
+
+
+def _together(known: Sequence[FieldRoot]) -> FieldRoot:
+    least = [one.least for one in known if one.least is not None]
+    most = [one.most for one in known if one.most is not None]
+    return FieldRoot(
+        blocks=0,
+        tokens=sum(one.tokens for one in known),
+        nulls=sum(one.nulls for one in known),
+        least=min(least, default=None),
+        most=max(most, default=None),
+        gaps=any(one.gaps for one in known),
+    )
+
+
+class _FieldSource:
+    """The postings of one field of an index, taken block by block."""
+
+    def __init__(self, index: Index, field: int, first_row: int, *, positions: bool) -> None:
+        self._index = index
+        self._first_row = first_row
+        self._positions = positions
+        self._next = int(index.root.first_block[field])
+        self._end = int(index.root.first_block[field + 1])
+        self._per_block = max(1, index.root.fields[field].tokens // max(1, self._end - self._next))
+        self._held: list[Postings] = []
+
+    def samples(self, step: int) -> Sequence[tuple[bytes, int]]:
+        """See runs.Source: the first words of some blocks."""
+        stride = max(1, step // self._per_block)
+        root = self._index.root
+        return [
+            (root.separator(block), stride * self._per_block)
+            for block in range(self._next + stride, self._end, stride)
+        ]
+
+    def take(self, until: bytes | None) -> Postings:
+        """See runs.Source."""
+        root, found = self._index.root, self._held
+        self._held = []
+        while self._next < self._end and (until is None or root.separator(self._next) < until):
+            last = min(self._end, self._next + BLOCKS_AT_ONCE)
+            numbers = [
+                number
+                for number in range(self._next, last)
+                if until is None or root.separator(number) < until
+            ]
+            found += self._blocks(numbers)
+            self._next += len(numbers)
+        if not found:
+            return _none(positions=self._positions)
+        whole = found[0] if len(found) == 1 else joined(found)
+        if until is None:
+            return whole
+        begin = first_not_below(whole.words, until, 0)
+        self._held = [_part(whole, begin, len(whole.words))] if begin < len(whole.words) else []
+        return _part(whole, 0, begin)
+
+    def _blocks(self, numbers: Sequence[int]) -> list[Postings]:
+        index = self._index
+        at, lengths = index.root.block_at, index.root.block_lengths
+        ranges = [(int(at[number]), int(lengths[number])) for number in numbers]
+        blocks = [
+            Block(unframe(data, offset, "a block of words"), index.rows)
+            for (offset, _), data in zip(ranges, index.read_piece("words", ranges), strict=True)
+        ]
+        words = [
+            {int(place): Word(index, block.entry(int(place))) for place in block.columns.long}
+            for block in blocks
+        ]
+        every = [word for some in words for word in some.values()]
+        read_lists(index, [(word, None) for word in every])
+        short: list[Array | None] = [None] * len(blocks)
+        if self._positions:
+            pages = np.arange(-(-index.rows // (1 << 16)))
+            read_positions(index, [(word, pages) for word in every])
+            short = self._short_positions(blocks)
+        return [
+            self._postings(block, some, held) for block, some, held in zip(blocks, words, short, strict=True)
+        ]
+
+    def _short_positions(self, blocks: Sequence[Block]) -> list[Array | None]:
+        places = [tuple(map(int, block.columns.short_positions)) for block in blocks]
+        ranges = [(place[0], place[1]) for place in places if place]
+        data = iter(zip(ranges, self._index.read_piece("positions", ranges), strict=True))
+        found: list[Array | None] = []
+        for place in places:
+            if not place:
+                found.append(None)
+                continue
+            (offset, _), held = next(data)
+            found.append(_numbers(unframe(held, offset, "positions")))
+        return found
+
+    def _postings(self, block: Block, words: dict[int, Word], short: Array | None) -> Postings:
+        """All postings of a block in the order of its words: short lists at once, long ones one by one."""
+        pages = np.arange(-(-self._index.rows // (1 << 16)))
+        rows, sizes = block.short_rows(0, block.count)
+        counts = block.short_counts(0, block.count, sizes)
+        pieces = [(rows, counts, short)]
+        for word in words.values():
+            if self._positions:
+                pieces.append(word.occurrences(pages))
+            else:
+                pieces.append((word.array(), word.counts(), None))
+        frequencies = block.columns.frequencies.astype(np.int64)
+        # The short words stand first in the pieces; every word is then put where it belongs.
+        is_short = block.columns.inline_lengths > 0
+        order = np.concatenate([is_short.nonzero()[0], np.fromiter(words, np.int64, len(words))])
+        start = np.empty(block.count, np.int64)
+        start[order] = starts_of(frequencies[order])[:-1]
+        at = gather(start, frequencies)
+        some = any(piece[1] is not None for piece in pieces)
+        all_counts = np.concatenate([_counts(piece) for piece in pieces]) if some else None
+        positions = None
+        if self._positions:
+            held = np.concatenate([piece[2] for piece in pieces if piece[2] is not None])
+            if all_counts is None:
+                positions = held[at]
+            else:
+                place = starts_of(all_counts)
+                positions = held[gather(place[start], place[start + frequencies] - place[start])]
+        return Postings(
+            _words(block),
+            frequencies,
+            np.concatenate([piece[0] for piece in pieces])[at] + np.uint32(self._first_row),
+            None if all_counts is None else all_counts[at],
+            positions,
+        )
+
+
+def _counts(piece: tuple[Array, Array | None, Array | None]) -> Array:
+    return np.ones(len(piece[0]), np.uint32) if piece[1] is None else piece[1]
+
+
+@believing("positions")
+def _numbers(raw: bytes) -> Array:
+    return unplanes(raw)
+
+
+def _words(block: Block) -> pa.BinaryArray:
+    words = block.words()
+    if any(one >= other for one, other in pairwise(words)):
+        raise damaged("the words of a block are not in order")
+    return pa.array(words, pa.binary())
+
+
+def _part(whole: Postings, begin: int, end: int) -> Postings:
+    first = starts_of(whole.frequencies)
+    a, b = int(first[begin]), int(first[end])
+    x, y = a, b
+    if whole.counts is not None and whole.positions is not None:
+        places = starts_of(whole.counts)
+        x, y = int(places[a]), int(places[b])
+    return Postings(
+        whole.words.slice(begin, end - begin),
+        whole.frequencies[begin:end],
+        whole.rows[a:b],
+        None if whole.counts is None else whole.counts[a:b],
+        None if whole.positions is None else whole.positions[x:y],
+    )
+
+
+def _none(*, positions: bool) -> Postings:
+    empty = np.zeros(0, np.uint32)
+    return Postings(pa.array([], pa.binary()), empty, empty, None, empty if positions else None)

@@ -1,0 +1,283 @@
+"""Phrases: words that follow each other, perhaps with others among them.
+
+Rows with all the words come first; only the positions of the pages they lie in are
+read. Every occurrence then has one number, its place, such that a phrase is a
+matter of adding and looking up. For words that come again and again, the places of
+the whole index are kept: numbered row after row by the lengths that ranking knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from indextables.index.codec import Array, damaged, gather, starts_of
+from indextables.index.lengths import LENGTHS
+from indextables.index.lists import has, pack
+from indextables.index.lookup import Index
+from indextables.index.rowset import NO_ROWS, Rows, found_in, intersection
+from indextables.index.words import Word, pages_of, read_positions
+
+KEPT_AFTER = 2
+"""Phrases with a word after which its places in the whole index are kept."""
+_LEAD = 64
+"""Empty places before the first row and behind the last: the longest phrase that kept places answer."""
+_FILTERED = 1024
+_SPREAD = 32
+_FEW = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The rows of a phrase, and how often it stands in each."""
+
+    rows: Array
+    counts: Array
+
+
+class Part(Protocol):
+    """One word of a phrase, or several that may stand in its place."""
+
+    def rows(self) -> Rows:
+        """The rows it is in."""
+        ...
+
+    def words(self) -> Sequence[Word]:
+        """The words whose positions are read one by one."""
+        ...
+
+    def occurrences(self, rows: Array, pages: Array) -> tuple[Array, Array]:
+        """For ascending rows, which of them (by number) it stands in and where, in order."""
+        ...
+
+
+class OneWord:
+    """A word of a phrase."""
+
+    def __init__(self, word: Word) -> None:
+        self.word = word
+
+    def rows(self) -> Rows:
+        """See Part."""
+        return self.word
+
+    def words(self) -> Sequence[Word]:
+        """See Part."""
+        return (self.word,)
+
+    def occurrences(self, rows: Array, pages: Array) -> tuple[Array, Array]:
+        """See Part."""
+        return placed(rows, *self.word.occurrences(pages))
+
+
+def placed(rows: Array, held: Array, counts: Array | None, positions: Array) -> tuple[Array, Array]:
+    """The occurrences in some of the rows of a list: the number of the row among these, and the position."""
+    if len(rows) == len(held):
+        at, wanted = np.arange(len(rows)), np.arange(len(rows))
+    else:
+        at, some = found_in(held, rows)
+        wanted = some.nonzero()[0]
+        at = at[wanted]
+    if counts is None:
+        return wanted, positions.take(at)
+    size = counts.take(at).astype(np.int64)
+    return wanted.repeat(size), positions.take(gather(starts_of(counts)[at], size))
+
+
+def find_phrase(
+    index: Index, field: int, parts: Sequence[Part], *, slop: int, gaps: Word | None, counted: bool = True
+) -> Found:
+    """The rows in which the parts follow each other, with at most `slop` other words among them.
+
+    `gaps` are the places that a phrase may not span: the ends of the values of a row.
+    """
+    words = [part.word for part in parts if isinstance(part, OneWord)]
+    if not slop and gaps is None and len(words) == len(parts) <= _LEAD and _all_kept(index, field, words):
+        return _kept_phrase(words, counted=counted)
+    rows = intersection([part.rows() for part in parts], index.rows).array()
+    if not len(rows):
+        return Found(NO_ROWS, NO_ROWS)
+    pages = pages_of(rows, index.rows)
+    more = [gaps] if gaps is not None and slop else []
+    read_positions(
+        index, [(word, pages) for part in parts for word in part.words()] + [(w, pages) for w in more]
+    )
+    numbered = [part.occurrences(rows, pages) for part in parts]
+    most = max((int(at.max(initial=0)) for _, at in numbered), default=0)
+    slop = min(slop, most + 1)
+    stride = 2 * (most + 1) + len(parts) + slop
+    places = [number * stride + at.astype(np.int64) for number, at in numbered]
+    if slop:
+        between = None
+        if more:
+            number, at = OneWord(more[0]).occurrences(rows, pages)
+            between = number * stride + at.astype(np.int64)
+        first = _spread(places, slop, between)
+    else:
+        first = _consecutive(places)
+    return _by_row(rows, first // stride)
+
+
+def _by_row(rows: Array, numbers: Array) -> Found:
+    if not len(numbers):
+        return Found(NO_ROWS, NO_ROWS)
+    new = np.ones(len(numbers), bool)
+    np.not_equal(numbers[1:], numbers[:-1], out=new[1:])
+    at = new.nonzero()[0]
+    return Found(rows[numbers[at]], np.diff(np.append(at, len(numbers))))
+
+
+def _consecutive(places: Sequence[Array]) -> Array:
+    """Where a phrase begins: places whose successors are places of the other words."""
+    order = sorted(range(len(places)), key=lambda at: len(places[at]))
+    first = order[0]
+    here = places[first]
+    for at in order[1:]:
+        if not len(here):
+            break
+        here = here.compress(_are_in(places[at], here + (at - first)))
+    return here - first
+
+
+def _are_in(ascending: Array, wanted: Array) -> Array:
+    if len(ascending) == len(wanted):
+        same: Array = ascending == wanted
+        if same.all():
+            return same
+    return found_in(ascending, wanted)[1]
+
+
+def _spread(places: Sequence[Array], slop: int, between: Array | None) -> Array:
+    """Where a phrase with gaps begins; the earliest place of each word leaves the most room for the rest."""
+    start = here = places[0]
+    for held in places[1:]:
+        if not len(held) or not len(start):
+            return start[:0]
+        at = held.searchsorted(here, "right")
+        inside = at < len(held)
+        start, here = start[inside], held[at[inside]]
+        near = here <= start + (len(places) - 1 + slop)
+        start, here = start[near], here[near]
+    if between is not None and len(between):
+        whole = between.searchsorted(start) == between.searchsorted(here)
+        start = start[whole]
+    return start
+
+
+class _Kept:
+    """Places of a word in the whole index."""
+
+    __slots__ = ("bits", "mask", "places", "rows", "uses")
+
+    def __init__(self) -> None:
+        self.uses = 0
+        self.places: Array | None = None
+        self.rows: Array = NO_ROWS
+        self.bits: Array | None = None
+        self.mask: np.unsignedinteger | None = None
+
+    @property
+    def size(self) -> int:
+        held = (self.places, self.rows, self.bits)
+        return sum(one.nbytes for one in held if one is not None) + 100
+
+
+def is_kept(word: Word) -> bool:
+    """Whether the places of a word in the whole index are kept."""
+    return word.phrases is not None and word.phrases.places is not None
+
+
+def _all_kept(index: Index, field: int, words: Sequence[Word]) -> bool:
+    """Note a use of each word; whether the places of all are, or now should be, kept."""
+    for word in words:
+        if word.phrases is None:
+            word.phrases = _Kept()
+        word.phrases.uses += 1
+    if any(word.phrases.uses < KEPT_AFTER for word in words):
+        return False
+    missing = [word for word in words if word.phrases.places is None]
+    # A word whose places would push out everything else is better not kept.
+    if sum(word.count for word in missing) * 24 > index.cache.max_bytes:
+        return False
+    if not missing:
+        return True
+    room, start, total = _row_starts(index, field)
+    everywhere = np.arange(-(-index.rows // (1 << 16)))
+    for word in missing:
+        index.fetch([(word, None)])
+    read_positions(index, [(word, everywhere) for word in missing])
+    for word in missing:
+        _keep(word, everywhere, room[index.norms(field)], start, total)
+    return True
+
+
+def _row_starts(index: Index, field: int) -> tuple[Array, Array, int]:
+    """Places that a row of each class takes, where every row's begin, and the number of all places."""
+    room = np.append(LENGTHS[1:], LENGTHS[-1] * 2).astype(np.int64)
+    kept = index.cache.get((index.identity, ("starts", field)))
+    if kept is None:
+        at = starts_of(room[index.norms(field)]) + _LEAD
+        total = int(at[-1]) + _LEAD
+        start = at[:-1].astype(np.uint32 if total < 1 << 32 else np.int64)
+        kept = start, total
+        index.cache.put((index.identity, ("starts", field)), kept, start.nbytes)
+    return room, *kept
+
+
+def _keep(word: Word, pages: Array, room: Array, start: Array, total: int) -> None:
+    rows, counts, positions = word.occurrences(pages)
+    if counts is not None:
+        rows = rows.repeat(counts)
+    if len(rows) and bool((positions >= room.take(rows)).any()):
+        raise damaged("a position lies beyond its row")
+    kept = word.phrases
+    places = start.take(rows) + positions.astype(start.dtype)
+    if len(places) > _FILTERED:
+        # One place in 32 of a filter is taken; the whole bitmap where that is not larger.
+        bits = (len(places) * _SPREAD - 1).bit_length()
+        if len(places) * 256 > total:
+            kept.bits = pack(places, total)
+        else:
+            kept.mask = start.dtype.type((1 << bits) - 1)
+            kept.bits = pack(np.sort(places & kept.mask), 1 << bits)
+    kept.rows = rows
+    kept.places = places
+
+
+def _kept_phrase(words: Sequence[Word], *, counted: bool) -> Found:
+    held = [word.phrases for word in words]
+    order = sorted(range(len(held)), key=lambda at: len(held[at].places))
+    first = order[0]
+    here, rows = held[first].places, held[first].rows
+    for at in order[1:]:
+        kept, kind = held[at], here.dtype.type
+        to = here + kind(at - first) if at > first else here - kind(first - at)
+        if kept.bits is None or len(to) < _FEW:
+            keep = found_in(kept.places, to)[1]
+        elif kept.mask is None:
+            keep = has(kept.bits, to)
+        else:
+            some = has(kept.bits, to & kept.mask).nonzero()[0]
+            to, here, rows = to.take(some), here.take(some), rows.take(some)
+            keep = found_in(kept.places, to)[1]
+        rows = rows.compress(keep)
+        if not len(rows):
+            return Found(NO_ROWS, NO_ROWS)
+        if at != order[-1]:
+            here = here.compress(keep)
+    if words[first].counts() is None and not counted:
+        return Found(rows, NO_ROWS)
+    return _by_row(rows, np.arange(len(rows))) if words[first].counts() is None else _runs_of(rows)
+
+
+def _runs_of(rows: Array) -> Found:
+    new = np.ones(len(rows), bool)
+    np.not_equal(rows[1:], rows[:-1], out=new[1:])
+    at = new.nonzero()[0]
+    return Found(rows[at], np.diff(np.append(at, len(rows))))
+
+
+__all__ = ["Found", "OneWord", "Part", "find_phrase", "is_kept", "placed"]

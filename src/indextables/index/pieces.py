@@ -1,0 +1,377 @@
+"""Writing an index: sorted postings in, pieces of bytes out.
+
+The same postings give the same bytes whatever slices they come in, which is what
+makes a merge of indexes equal to building from the rows: the words of a block that
+is not full yet wait for the next slice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from indextables.index.blocks import BLOCK_BYTES, RESTART, BlockColumns
+from indextables.index.codec import Array, frame, gather, planes, starts_of, varints
+from indextables.index.lengths import length_classes
+from indextables.index.lists import (
+    INLINE,
+    PAGE,
+    differences,
+    encode_differences,
+    encode_page,
+    exceptions,
+    is_cut,
+    is_dense,
+    page_count,
+)
+from indextables.index.root import PIECES, FieldRoot, Root
+from indextables.index.runs import Postings, joined, word_bytes
+from indextables.index.settings import IndexField, IndexSpec
+
+_PER_WORD = 4
+_PER_PAGE = 12
+"""Bytes of a block that a word, and a page of a cut list, are reckoned to take."""
+_LONGEST_SHARED = 255
+_NONE = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltIndex:
+    """A finished index."""
+
+    chunks: tuple[bytes, ...]
+    """The index: these one after the other. The last is the root."""
+    rows: int
+    tokens: dict[str, int]
+    """Tokens of every column of words, for ranking."""
+    sizes: dict[str, int]
+    """Bytes by component."""
+
+    @property
+    def length(self) -> int:
+        """Bytes of the index."""
+        return sum(map(len, self.chunks))
+
+    @property
+    def root_length(self) -> int:
+        """Bytes of the root: what one must know to open the index with one read."""
+        return len(self.chunks[-1])
+
+    def to_bytes(self) -> bytes:
+        """The whole index."""
+        return b"".join(self.chunks)
+
+
+@dataclass(slots=True)
+class _Piece:
+    held: bytearray = field(default_factory=bytearray)
+
+    def add(self, raw: bytes) -> tuple[int, int]:
+        """Append a frame; where it stands and how long it is."""
+        offset = len(self.held)
+        self.held += frame(raw, offset)
+        return offset, len(self.held) - offset
+
+
+class IndexWriter:
+    """The pieces of an index as they grow; fields are written one after the other."""
+
+    def __init__(self, spec: IndexSpec, rows: int) -> None:
+        self.spec = spec
+        self.rows = rows
+        self.lists, self.positions, self.norms, self.words = (_Piece() for _ in PIECES)
+        self.fields: list[FieldRoot] = []
+        self.block_lengths: list[int] = []
+        self.separators: list[bytes] = []
+        self.seen: dict[bytes, tuple[int, int, Array | None]] = {}
+
+    def write_field(
+        self, item: IndexField, slices: Iterable[Postings], known: FieldRoot, lengths: Array
+    ) -> None:
+        """Write one field: its postings in order, what is known about it, and the tokens of every row."""
+        before = len(self.block_lengths)
+        writer = _FieldWriter(self, positions=item.record == "position")
+        for part in slices:
+            writer.add(part, last=False)
+        writer.add(None, last=True)
+        classes = length_classes(lengths)
+        pages = [
+            self.norms.add(classes[start : start + PAGE].tobytes())[1]
+            for start in range(0, len(classes), PAGE)
+        ]
+        self.fields.append(
+            FieldRoot(
+                blocks=len(self.block_lengths) - before,
+                words=writer.count,
+                tokens=known.tokens,
+                nulls=known.nulls,
+                norms=tuple(pages),
+                least=known.least,
+                most=known.most,
+                gaps=known.gaps,
+            )
+        )
+
+    def finish(self) -> BuiltIndex:
+        """The pieces and the root behind them."""
+        held = [bytes(piece.held) for piece in (self.lists, self.positions, self.norms, self.words)]
+        root = Root(
+            rows=self.rows,
+            spec=self.spec,
+            fields=tuple(self.fields),
+            pieces=tuple(map(len, held)),
+            checksums=tuple(map(zlib.crc32, held)),
+            block_lengths=np.array(self.block_lengths, np.int64),
+            separator_lengths=np.array([len(one) for one in self.separators], np.int64),
+            separators=b"".join(self.separators),
+        ).encode()
+        sizes = {name: len(piece) for name, piece in zip(PIECES, held, strict=True)} | {"root": len(root)}
+        tokens = {
+            item.column: known.tokens
+            for item, known in zip(self.spec.fields, self.fields, strict=True)
+            if known.norms or known.tokens
+        }
+        return BuiltIndex((*held, root), self.rows, tokens, sizes)
+
+
+@dataclass(slots=True)
+class _Encoded:
+    """A slice of words, encoded as far as words do not depend on their neighbours."""
+
+    part: Postings
+    first: Array
+    """Where the postings of every word begin."""
+    places: Array | None
+    """Where its positions begin."""
+    body: Array
+    """All rows as varints, and where every word's begin."""
+    body_at: Array
+    tail: Array
+    tail_at: Array
+    short: Array
+    shared: Array
+    ends: Array
+    """Reckoned bytes up to and with every word."""
+
+    @classmethod
+    def of(cls, part: Postings, rows: int) -> _Encoded:
+        first = starts_of(part.frequencies)
+        body, at = varints(differences(part.rows, first[:-1]))
+        body_at = at[first]
+        tail, tail_at = np.zeros(0, np.uint8), np.zeros(len(first), np.int64)
+        places = None
+        if part.counts is not None:
+            tail, tail_at = exceptions(part.counts, first)
+        if part.positions is not None:
+            places = first if part.counts is None else starts_of(part.counts)[first]
+        sizes = np.diff(body_at) + np.diff(tail_at)
+        short = sizes <= INLINE
+        shared = _shared(part.words)
+        _, word_at = word_bytes(part.words)
+        cost = np.diff(word_at) - shared + np.where(short, sizes, 0) + _PER_WORD
+        cost[is_cut(part.frequencies, rows)] += _PER_PAGE * page_count(rows)
+        return cls(part, first, places, body, body_at, tail, tail_at, short, shared, np.cumsum(cost))
+
+
+class _FieldWriter:
+    def __init__(self, index: IndexWriter, *, positions: bool) -> None:
+        self.index = index
+        self.keeps_positions = positions
+        self.held: Postings | None = None
+        self.last_word: bytes | None = None
+        self.count = 0
+
+    def add(self, part: Postings | None, *, last: bool) -> None:
+        """Write the blocks that are full; the rest waits for more, unless this is the last."""
+        parts = [one for one in (self.held, part) if one is not None]
+        self.held = None
+        if not parts:
+            return
+        whole = parts[0] if len(parts) == 1 else joined(parts)
+        found = _Encoded.of(whole, self.index.rows)
+        begin, count = 0, len(whole.words)
+        while begin < count:
+            before = int(found.ends[begin - 1]) if begin else 0
+            # The first word of a block shares nothing.
+            limit = before + BLOCK_BYTES - (int(found.shared[begin]) if begin else 0)
+            end = int(np.searchsorted(found.ends, limit)) + 1
+            if end > count and not last:
+                self.held = _words_from(found, begin)
+                return
+            end = min(end, count)
+            self._block(found, begin, end)
+            begin = end
+
+    def _block(self, found: _Encoded, a: int, b: int) -> None:
+        part = found.part
+        local = np.arange(b - a)
+        shared = np.where(local % RESTART == 0, 0, found.shared[a:b])
+        data, at = word_bytes(part.words)
+        at = at[a : b + 1]
+        sizes = np.diff(at) - shared
+        short = found.short[a:b]
+        long = (~short).nonzero()[0]
+        inline = np.where(short, np.diff(found.body_at[a : b + 1]), 0)
+        tails = np.where(short, np.diff(found.tail_at[a : b + 1]), 0)
+        where, cuts = self._long_lists(found, long + a)
+        extra, short_positions = self._short_positions(found, a, b, short)
+        columns = BlockColumns(
+            shared=shared,
+            suffix_lengths=sizes,
+            suffixes=data[gather(at[:-1] + shared, sizes)].tobytes(),
+            frequencies=part.frequencies[a:b].astype(np.int64),
+            inline_lengths=inline,
+            inline=found.body[gather(found.body_at[a:b], inline)].tobytes(),
+            tail_lengths=tails,
+            tails=found.tail[gather(found.tail_at[a:b], tails)].tobytes(),
+            extra=extra,
+            long=long,
+            list_offsets=where[:, 0],
+            list_lengths=where[:, 1],
+            position_offsets=where[:, 2] if self.keeps_positions else _NONE,
+            position_lengths=where[:, 3] if self.keeps_positions else _NONE,
+            page_frequencies=cuts[0],
+            page_lengths=cuts[1],
+            page_position_lengths=cuts[2] if self.keeps_positions else _NONE,
+            short_positions=short_positions,
+            separate=is_cut(part.frequencies[a:b][long], self.index.rows).astype(np.int64),
+        )
+        self._put(columns, part.words[a].as_py(), part.words[b - 1].as_py())
+        self.count += b - a
+
+    def _put(self, columns: BlockColumns, first: bytes, last: bytes) -> None:
+        _, length = self.index.words.add(columns.encode())
+        self.index.block_lengths.append(length)
+        before, common = self.last_word, 0
+        if before is not None:
+            while common < len(before) and before[common] == first[common]:
+                common += 1
+        self.index.separators.append(first[: common + 1] if before is not None else b"")
+        self.last_word = last
+
+    def _long_lists(self, found: _Encoded, words: Array) -> tuple[Array, tuple[Array, Array, Array]]:
+        where = np.zeros((len(words), 4), np.int64)
+        pages: list[tuple[Array, Array, Array]] = []
+        for k, word in enumerate(words.tolist()):
+            offset, length, per_page = self._list(found, word)
+            where[k, :2] = offset, length
+            ends = [found.first[word], found.first[word + 1]]
+            if per_page is not None:
+                rows = found.part.rows[ends[0] : ends[1]]
+                edges = np.searchsorted(
+                    rows, np.arange(page_count(self.index.rows) + 1, dtype=np.int64) * PAGE
+                )
+            else:
+                edges = np.array([0, ends[1] - ends[0]])
+            lengths = self._long_positions(found, edges + ends[0], where[k])
+            if per_page is not None:
+                pages.append((np.diff(edges), per_page, lengths))
+        if not pages:
+            return where, (_NONE, _NONE, _NONE)
+        a, b, c = (np.concatenate([page[i] for page in pages]) for i in range(3))
+        return where, (a, b, c)
+
+    def _list(self, found: _Encoded, word: int) -> tuple[int, int, Array | None]:
+        """Write a list, or find the equal one that was written before: offset, length, length by page."""
+        part, rows = found.part, self.index.rows
+        a, b = int(found.first[word]), int(found.first[word + 1])
+        if is_cut(b - a, rows):
+            raws = list(_page_bytes(part, a, b, rows))
+        elif is_dense(b - a, rows):
+            raws = [encode_page(part.rows[a:b], None if part.counts is None else part.counts[a:b], rows)]
+        else:
+            body = found.body[int(found.body_at[word]) : int(found.body_at[word + 1])]
+            tail = found.tail[int(found.tail_at[word]) : int(found.tail_at[word + 1])]
+            raws = [encode_differences(body.data, tail.data)]
+        digest = hashlib.blake2b(digest_size=16)
+        for raw in raws:
+            digest.update(raw)
+        # A list of many pages never equals one of a single page: a head begins every page.
+        key = digest.digest() + len(raws).to_bytes(4, "little")
+        known = self.index.seen.get(key)
+        if known is None:
+            offset = len(self.index.lists.held)
+            lengths = np.array([self.index.lists.add(raw)[1] if raw else 0 for raw in raws], np.int64)
+            known = (offset, int(lengths.sum()), lengths if is_cut(b - a, rows) else None)
+            self.index.seen[key] = known
+        return known
+
+    def _long_positions(self, found: _Encoded, edges: Array, where: Array) -> Array:
+        """Write the positions of a word by page; `where` takes offset and length."""
+        if found.places is None or found.part.positions is None:
+            return _NONE
+        at = edges if found.part.counts is None else _occurrences(found, edges)
+        where[2] = len(self.index.positions.held)
+        lengths = [
+            self.index.positions.add(planes(found.part.positions[x:y]))[1] if y > x else 0
+            for x, y in zip(at[:-1].tolist(), at[1:].tolist(), strict=True)
+        ]
+        where[3] = sum(lengths)
+        return np.array(lengths, np.int64)
+
+    def _short_positions(self, found: _Encoded, a: int, b: int, short: Array) -> tuple[Array, Array]:
+        """Write the positions of the short words of a block: occurrences beyond one per row, and where."""
+        if found.places is None or found.part.positions is None or not short.any():
+            return _NONE, _NONE
+        per = np.where(short, np.diff(found.places[a : b + 1]), 0)
+        extra = np.where(short, per - found.part.frequencies[a:b].astype(np.int64), 0)
+        held = found.part.positions[gather(found.places[a:b], per)]
+        return extra, np.array(self.index.positions.add(planes(held)), np.int64)
+
+
+def _occurrences(found: _Encoded, edges: Array) -> Array:
+    """Where the positions of some postings of one word begin, given where the word's own do."""
+    counts = found.part.counts
+    assert counts is not None
+    assert found.places is not None
+    word = int(np.searchsorted(found.first, edges[0], "right")) - 1
+    inside = starts_of(counts[int(edges[0]) : int(edges[-1])])
+    at: Array = int(found.places[word]) + inside[edges - edges[0]]
+    return at
+
+
+def _page_bytes(part: Postings, a: int, b: int, rows: int) -> Iterable[bytes]:
+    held, counts = part.rows[a:b], None if part.counts is None else part.counts[a:b]
+    for start in range(0, rows, PAGE):
+        x, y = np.searchsorted(held, (start, start + PAGE))
+        local = held[x:y] - np.uint32(start)
+        yield (
+            encode_page(local, None if counts is None else counts[x:y], min(PAGE, rows - start))
+            if y > x
+            else b""
+        )
+
+
+def _words_from(found: _Encoded, word: int) -> Postings:
+    """The postings of a slice from one word on, as a copy that keeps nothing else in memory."""
+    part, at = found.part, int(found.first[word])
+    place = 0 if found.places is None else int(found.places[word])
+    return Postings(
+        pa.concat_arrays([part.words.slice(word), part.words.slice(0, 0)]),
+        part.frequencies[word:].copy(),
+        part.rows[at:].copy(),
+        None if part.counts is None else part.counts[at:].copy(),
+        None if part.positions is None else part.positions[place:].copy(),
+    )
+
+
+def _shared(words: pa.BinaryArray) -> Array:
+    """Bytes that every word shares with the one before it."""
+    data, at = word_bytes(words)
+    size = np.diff(at)
+    found = np.zeros(len(size), np.int64)
+    if len(size) < 2:  # noqa: PLR2004 - the first word shares nothing
+        return found
+    most = np.minimum(np.minimum(size[:-1], size[1:]), _LONGEST_SHARED)
+    live, depth = np.arange(len(size) - 1), 0
+    while len(live):
+        live = live[most[live] > depth]
+        live = live[data[at[live] + depth] == data[at[live + 1] + depth]]
+        depth += 1
+        found[live + 1] = depth
+    return found

@@ -1,0 +1,155 @@
+"""Parts of a query put together: all, any or none of them, and parts that count more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from indextables.index.codec import Array
+from indextables.index.lookup import Term
+from indextables.index.query.plan import Key, OneTerm, Plan, Scored, Session, Span, conjunction_lists
+from indextables.index.rowset import Rows, difference, everything, intersection, nothing, union
+from indextables.index.words import Word
+
+
+@dataclass(frozen=True)
+class Combined(Plan):
+    """All of `must`, none of `must_not`, and one of `should` unless there is a `must`."""
+
+    must: tuple[Plan, ...] = ()
+    should: tuple[Plan, ...] = ()
+    must_not: tuple[Plan, ...] = ()
+
+    @property
+    def exact(self) -> bool:  # type: ignore[override]
+        """Optional parts only move the score of a row, never whether it matches."""
+        deciding = (*self.must, *self.must_not, *(() if self.must else self.should))
+        return all(part.exact for part in deciding)
+
+    @property
+    def parts(self) -> tuple[Plan, ...]:
+        """All parts."""
+        return (*self.must, *self.should, *self.must_not)
+
+    def keys(self) -> Sequence[Key]:
+        """See Plan."""
+        return [key for keys in (part.keys() for part in self.parts) for key in keys]
+
+    def spans(self) -> Sequence[Span]:
+        """See Plan."""
+        return [span for part in self.parts for span in part.spans()]
+
+    def terms(self) -> Sequence[Term]:
+        """See Plan."""
+        return [term for part in (*self.must, *self.should) for term in part.terms()]
+
+    def wanted(self, at: Session) -> Sequence[Word]:
+        """See Plan."""
+        single = [part for part in self.must if isinstance(part, OneTerm)]
+        if any(not part.count(at) for part in single):
+            return ()
+        words = conjunction_lists([word for part in single for word in part.wanted(at)])
+        deciding = (*self.must, *self.must_not, *(() if self.must else self.should))
+        others = [part for part in deciding if part not in single]
+        return [*words, *(word for part in others for word in part.wanted(at))]
+
+    def count(self, at: Session) -> int:
+        """See Plan."""
+        if not self.must and not self.should and len(self.must_not) == 1:
+            return at.index.rows - self.must_not[0].count(at)
+        if len(self.parts) == 1:
+            return self.parts[0].count(at)
+        return self.upper(at).count
+
+    def upper(self, at: Session) -> Rows:
+        """See Plan."""
+        return self._rows(at, lambda part: part.upper(at), lambda part: part.lower(at))
+
+    def lower(self, at: Session) -> Rows:
+        """See Plan."""
+        return self._rows(at, lambda part: part.lower(at), lambda part: part.upper(at))
+
+    def _rows(self, at: Session, wanted: Callable[[Plan], Rows], unwanted: Callable[[Plan], Rows]) -> Rows:
+        universe = at.index.rows
+        if not self.parts:
+            return nothing(universe)
+        if any(isinstance(part, OneTerm) and not part.count(at) for part in self.must):
+            return nothing(universe)
+        if self.must:
+            found = intersection([wanted(part) for part in self.must], universe)
+        elif self.should:
+            found = union([wanted(part) for part in self.should], universe)
+        else:
+            found = everything(universe)
+        for part in self.must_not:
+            found = difference(found, unwanted(part), universe)
+        return found
+
+    def score(self, at: Session, rows: Array) -> Scored:
+        """See Plan."""
+        inside = np.ones(len(rows), bool) if self.parts else np.zeros(len(rows), bool)
+        scores = np.zeros(len(rows), np.float32)
+        for part in self.must:
+            found, worth = part.score(at, rows)
+            inside &= found
+            scores += worth
+        either = np.zeros(len(rows), bool)
+        for part in self.should:
+            found, worth = part.score(at, rows)
+            either |= found
+            scores += worth
+        if self.should and not self.must:
+            inside &= either
+        for part in self.must_not:
+            inside &= ~part.lower(at).test(rows)
+        if not self.must and not self.should:
+            scores[:] = 1
+        return inside, np.where(inside, scores, np.float32(0))
+
+
+@dataclass(frozen=True)
+class Boost(Plan):
+    """A part whose score counts more or less."""
+
+    part: Plan
+    factor: float
+
+    @property
+    def exact(self) -> bool:  # type: ignore[override]
+        """As the part."""
+        return self.part.exact
+
+    def keys(self) -> Sequence[Key]:
+        """See Plan."""
+        return self.part.keys()
+
+    def spans(self) -> Sequence[Span]:
+        """See Plan."""
+        return self.part.spans()
+
+    def terms(self) -> Sequence[Term]:
+        """See Plan."""
+        return self.part.terms()
+
+    def wanted(self, at: Session) -> Sequence[Word]:
+        """See Plan."""
+        return self.part.wanted(at)
+
+    def count(self, at: Session) -> int:
+        """See Plan."""
+        return self.part.count(at)
+
+    def upper(self, at: Session) -> Rows:
+        """See Plan."""
+        return self.part.upper(at)
+
+    def lower(self, at: Session) -> Rows:
+        """See Plan."""
+        return self.part.lower(at)
+
+    def score(self, at: Session, rows: Array) -> Scored:
+        """See Plan."""
+        inside, scores = self.part.score(at, rows)
+        return inside, scores * np.float32(self.factor)

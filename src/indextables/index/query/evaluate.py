@@ -1,0 +1,311 @@
+"""Asking an index: a query tree in, row numbers, counts and scores out.
+
+    search = Search(index, query)
+    search.count()                  how many rows match
+    search.rows()                   which, ascending
+    search.best(10)                 the best by BM25, with their scores
+
+Where the index cannot decide alone, `exact` is False: then `candidates` are to be
+checked against their text, and `scores` gives the scores of those that passed.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from indextables.index.codec import Array
+from indextables.index.lookup import Index, Term
+from indextables.index.query.combine import Boost, Combined
+from indextables.index.query.plan import AllRows, NotNull, OfValues, OneTerm, Plan, Session, Values
+from indextables.index.query.ranges import InOrder, WordRange
+from indextables.index.query.tree import Between, Boolean, Boosted, Everything, Exists, Node, Query, Words
+from indextables.index.ranking import Statistics, Weighted, best_of, best_rows, statistics_of_terms, weight_of
+from indextables.index.root import FieldRoot
+from indextables.index.rowset import NO_ROWS
+from indextables.index.settings import FAST, JSON, IndexField, IndexSpec
+from indextables.index.tokens import ID_MARK, bucket, is_id, json_mark, json_word
+from indextables.index.words import read_lists
+
+_ID_FIRST, _ID_END = ID_MARK.encode(), ID_MARK.encode() + b"\xff"
+
+
+class Search:
+    """One query on one index.
+
+    `values` gives the whole column of a value field, where its bounds do not decide. Columns named
+    `unknown`, like those without a field here, may match in any row.
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        query: Query | Node,
+        *,
+        values: Values | None = None,
+        unknown: frozenset[str] = frozenset(),
+    ) -> None:
+        node = query.node if isinstance(query, Query) else query
+        self.index = index
+        self._plan = Compiler(_known_fields(index, unknown), has_values=values is not None).plan(node)
+        self._at = Session(index, values)
+        self._ready = False
+
+    @property
+    def exact(self) -> bool:
+        """Whether the index alone decides."""
+        return self._plan.exact
+
+    def _prepare(self) -> None:
+        """Look up every word, then read every list that is needed: two round trips at most."""
+        if not self._ready:
+            self._at.look_up(self._plan.keys(), self._plan.spans())
+            read_lists(self.index, [(word, None) for word in self._plan.wanted(self._at)])
+            self._ready = True
+
+    def count(self) -> int:
+        """How many rows match, or may match if the index alone does not decide."""
+        plan = self._plan
+        if isinstance(plan, OneTerm):
+            return plan.count(self._at)
+        if _reads_no_list(plan):
+            self._at.look_up(plan.keys(), plan.spans())
+            return plan.count(self._at)
+        self._prepare()
+        found = plan.count(self._at)
+        self._at.settle()
+        return found
+
+    @cached_property
+    def _upper(self) -> Array:
+        self._prepare()
+        found = self._plan.upper(self._at).array()
+        self._at.settle()
+        return found
+
+    def rows(self, limit: int | None = None) -> Array:
+        """The rows that match, ascending; they must not be written to."""
+        assert self.exact, "rows that only may match are candidates"
+        return self._upper if limit is None else self._upper[:limit]
+
+    def candidates(self) -> Array:
+        """The rows that may match, ascending."""
+        return self._upper
+
+    def certain(self) -> Array:
+        """The rows that surely match, ascending."""
+        if self.exact:
+            return self._upper
+        self._prepare()
+        found = self._plan.lower(self._at).array()
+        self._at.settle()
+        return found
+
+    def scores(self, rows: Array, statistics: Statistics | None = None) -> Array:
+        """The BM25 scores of matching rows, which come ascending."""
+        self._rank_by(statistics)
+        found = self._plan.score(self._at, rows.astype(np.uint32, copy=False))[1]
+        self._at.settle()
+        return found
+
+    def best(self, limit: int, statistics: Statistics | None = None) -> tuple[Array, Array]:
+        """The best rows: scores and rows, best first, equal ones in the order of rows."""
+        assert self.exact, "score the candidates that passed instead"
+        if limit < 1 or not self.index.rows:
+            return np.zeros(0, np.float32), NO_ROWS
+        self._rank_by(statistics)
+        words = _only_words(self._plan)
+        if words is not None:
+            found = self._best_of_words(words, limit)
+        else:
+            rows = self._plan.upper(self._at).array()
+            scores = self._plan.score(self._at, rows)[1]
+            at = best_of(scores, limit)
+            found = scores[at], rows[at]
+        self._at.settle()
+        return found
+
+    def _rank_by(self, statistics: Statistics | None) -> None:
+        self._prepare()
+        terms = list(dict.fromkeys(self._plan.terms()))
+        self._at.statistics = statistics or statistics_of_terms(self.index, terms)
+
+    def _best_of_words(self, words: dict[OneTerm, float], limit: int) -> tuple[Array, Array]:
+        statistics = self._at.known_statistics(())
+        field, column = next((term.field, term.column) for term in words)
+        weighted = []
+        for term, boost in words.items():
+            word = self._at.word((term.field, term.word))
+            if word is not None:
+                weighted.append(Weighted(word, weight_of(statistics.idf((column, term.word)), boost)))
+        if not weighted:
+            return np.zeros(0, np.float32), NO_ROWS
+        return best_rows(self.index, field, weighted, limit, statistics.mean_length(column))
+
+
+def scored_terms(node: Node | Query, spec: IndexSpec) -> tuple[Term, ...]:
+    """The words whose frequencies a score of the query needs, as an index with these settings spells them."""
+    fields = {item.column: (at, item, FieldRoot(blocks=0, gaps=True)) for at, item in enumerate(spec.fields)}
+    plan = Compiler(fields, has_values=True).plan(node.node if isinstance(node, Query) else node)
+    return tuple(dict.fromkeys(plan.terms()))
+
+
+def statistics_of(index: Index, node: Node | Query) -> Statistics:
+    """What one index contributes to the scores of a query."""
+    return statistics_of_terms(index, scored_terms(node, index.spec))
+
+
+def _known_fields(index: Index, unknown: frozenset[str]) -> dict[str, tuple[int, IndexField, FieldRoot]]:
+    return {
+        item.column: (at, item, known)
+        for at, (item, known) in enumerate(zip(index.spec.fields, index.root.fields, strict=True))
+        if item.column not in unknown
+    }
+
+
+def _reads_no_list(plan: Plan) -> bool:
+    if isinstance(plan, Boost):
+        return _reads_no_list(plan.part)
+    if isinstance(plan, Combined):
+        return len(plan.parts) <= 1 and all(map(_reads_no_list, plan.parts))
+    return isinstance(plan, (OneTerm, AllRows, NotNull))
+
+
+def _only_words(plan: Plan) -> dict[OneTerm, float] | None:
+    """Words and boosts of a query that is nothing but words of one field, any of which may match."""
+    found: dict[OneTerm, float] = {}
+    pending: list[tuple[Plan, float]] = [(plan, 1.0)]
+    while pending:
+        part, boost = pending.pop()
+        if isinstance(part, Boost):
+            pending.append((part.part, boost * part.factor))
+        elif isinstance(part, Combined) and not part.must and not part.must_not and part.should:
+            pending += [(one, boost) for one in part.should]
+        elif isinstance(part, OneTerm) and not part.constant and boost > 0:
+            found[part] = found.get(part, 0.0) + boost
+        else:
+            return None
+    return found if len({term.field for term in found}) == 1 else None
+
+
+class Compiler:
+    """Turns trees into plans for fields that are known by column."""
+
+    def __init__(self, fields: dict[str, tuple[int, IndexField, FieldRoot]], *, has_values: bool) -> None:
+        self.fields = fields
+        self.has_values = has_values
+
+    def plan(self, node: Node) -> Plan:
+        """The plan of a tree."""
+        if isinstance(node, Boolean):
+            must, should, must_not = (
+                tuple(map(self.plan, parts)) for parts in (node.must, node.should, node.must_not)
+            )
+            return Combined(must, should, must_not)
+        if isinstance(node, Boosted):
+            return Boost(self.plan(node.node), node.factor)
+        if isinstance(node, Everything):
+            return AllRows()
+        if node.column not in self.fields:
+            return AllRows(exact=False)
+        at, item, known = self.fields[node.column]
+        if isinstance(node, Exists):
+            if node.path:
+                return OneTerm(at, node.column, _bytes(json_mark(node.path)), constant=True)
+            return NotNull(at)
+        if isinstance(node, Words):
+            return self._words(node, at, item, known)
+        return self._between(node, at, item, known)
+
+    def _words(self, node: Words, at: int, item: IndexField, known: FieldRoot) -> Plan:
+        spelled = [_bytes(_spelled(word, node, item)) for word in node.words]
+        terms = [self._term(word, spelt, at, item) for word, spelt in zip(node.words, spelled, strict=True)]
+        last = None if node.prefix is None else self._prefix(node, at, item)
+        parts = [*terms, *([] if last is None else [last])]
+        if len(parts) == 1:
+            return parts[0]
+        exact = item.record == "position" and all(part.exact for part in parts)
+        if not exact:
+            return _Unsure((Combined(must=tuple(parts)),))
+        return InOrder(at, item.column, tuple(spelled), node.slop if last is None else 0, last, known.gaps)
+
+    def _term(self, word: str, spelled: bytes, at: int, item: IndexField) -> Plan:
+        if item.tokenizer != "compact_ids":
+            return OneTerm(at, item.column, spelled)
+        if is_id(word):
+            return _Unsure(
+                (OneTerm(at, item.column, _bytes(bucket(word))), OneTerm(at, item.column, spelled))
+            )
+        return OneTerm(at, item.column, spelled, exact=not word.startswith(ID_MARK))
+
+    def _prefix(self, node: Words, at: int, item: IndexField) -> WordRange:
+        low = _bytes(_spelled(node.prefix or "", node, item))
+        whole = None if node.whole is None else _bytes(_spelled(node.whole, node, item))
+        return self._range(at, item, low, _after(low), whole)
+
+    def _range(
+        self, at: int, item: IndexField, low: bytes, high: bytes | None, whole: bytes | None = None
+    ) -> WordRange:
+        # Buckets of identifiers are not words.
+        buckets = item.tokenizer == "compact_ids" and low < _ID_END and (high is None or high > _ID_FIRST)
+        return WordRange(at, low, high, not buckets, whole)
+
+    def _between(self, node: Between, at: int, item: IndexField, known: FieldRoot) -> Plan:
+        if item.kind == FAST:
+            inside = _within(node, known)
+            return OfValues(at, node, inside, exact=inside is not None or self.has_values)
+        if item.kind == JSON:
+            # Leaves of one path may hold numbers and text; the path narrows the rows, their values decide.
+            return _Unsure((self.plan(Exists(node.column, node.path)),))
+        low = b"" if node.lower is None else _bytes(node.lower) + (b"" if node.include_lower else b"\0")
+        high = None if node.upper is None else _bytes(node.upper) + (b"\0" if node.include_upper else b"")
+        if high is not None and high <= low:
+            return Combined()
+        return self._range(at, item, low, high)
+
+
+class _Unsure(Combined):
+    """Any of some parts, to be checked against the text."""
+
+    exact = False
+
+    def __init__(self, should: tuple[Plan, ...]) -> None:
+        super().__init__(should=should)
+
+    def lower(self, at: Session) -> Any:
+        """See Plan."""
+        return Plan.lower(self, at)
+
+
+def _bytes(word: str) -> bytes:
+    return word.encode("utf-8", "surrogatepass")
+
+
+def _spelled(word: str, node: Words, item: IndexField) -> str:
+    return json_word(node.path or "", word) if item.kind == JSON else word
+
+
+def _after(prefix: bytes) -> bytes | None:
+    """The first text behind all that begin so; words hold no byte 255."""
+    return prefix + b"\xff" if prefix else None
+
+
+def _within(node: Between, known: FieldRoot) -> bool | None:
+    """What the bounds of a column say about a range: every value is in it, none is, or neither."""
+    if known.least is None or known.most is None:
+        return False
+    low, high = node.lower, node.upper
+    if low is not None and (known.most < low or (known.most == low and not node.include_lower)):
+        return False
+    if high is not None and (known.least > high or (known.least == high and not node.include_upper)):
+        return False
+    covers_low = low is None or known.least > low or (known.least == low and node.include_lower)
+    covers_high = high is None or known.most < high or (known.most == high and node.include_upper)
+    # NaN is no value: what holds for the bounds of fractions need not hold for every row.
+    whole = isinstance(known.least, int) and isinstance(known.most, int)
+    return True if covers_low and covers_high and whole else None
+
+
+__all__ = ["Search", "scored_terms", "statistics_of"]

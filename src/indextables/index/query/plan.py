@@ -1,0 +1,284 @@
+"""The parts of a query as one index answers them: rows that may match, rows that surely do, and scores.
+
+A part is exact when the two are the same, which is known before anything is read.
+Where a part cannot be exact (a phrase on a column without positions, an identifier
+known by its bucket, a range inside JSON), the rows that only may match are for the
+caller to check against their text. Negation swaps the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from indextables.errors import QueryError
+from indextables.index.blocks import Block, Entry
+from indextables.index.codec import Array
+from indextables.index.lengths import saturation
+from indextables.index.lookup import Index, Term
+from indextables.index.query.tree import Between
+from indextables.index.query.values import typed_between
+from indextables.index.ranking import Statistics, impacts_at, statistics_of_terms, weight_of
+from indextables.index.rowset import Rows, RowSet, difference, everything, found_in, nothing
+from indextables.index.tokenise import BEYOND, NULLS
+from indextables.index.words import Word
+
+Values: TypeAlias = Callable[[str], pa.Array]
+Scored: TypeAlias = tuple[Array, Array]
+"""For some rows: which match, and the score of each; 0 where it does not match."""
+Key: TypeAlias = tuple[int, bytes]
+"""A field by its number, and a word of it."""
+Span: TypeAlias = tuple[int, bytes, bytes | None]
+"""A field, the first word and the end of a range of words; None is behind the last."""
+
+
+class Session:
+    """What one search has read so far."""
+
+    def __init__(self, index: Index, values: Values | None) -> None:
+        self.index = index
+        self.values = values
+        self.statistics: Statistics | None = None
+        self._entries: dict[Key, Entry | None] = {}
+        self._words: dict[Key, Word] = {}
+        self._slices: dict[Span, list[tuple[Block, int, int]]] = {}
+
+    def look_up(self, keys: Sequence[Key], spans: Sequence[Span]) -> None:
+        """Find words and ranges of words, in one round trip."""
+        index, root = self.index, self.index.root
+        keys = [key for key in keys if key not in self._entries]
+        spans = [span for span in spans if span not in self._slices]
+        homes = [root.block_of(*key) for key in keys]
+        covered = []
+        for field, low, high in spans:
+            first, last = root.block_of(field, low), root.block_of(field, BEYOND if high is None else high)
+            covered.append(range(first, last + 1) if first >= 0 else range(0))
+        wanted = [number for number in homes if number >= 0] + [number for some in covered for number in some]
+        blocks = index.blocks(wanted)
+        for key, home in zip(keys, homes, strict=True):
+            self._entries[key] = None if home < 0 else blocks[home].known(key[1])
+        for span, some in zip(spans, covered, strict=True):
+            self._slices[span] = _places([blocks[number] for number in some], span)
+
+    def entry(self, key: Key) -> Entry | None:
+        """The entry of a word."""
+        if key not in self._entries:
+            self.look_up([key], [])
+        return self._entries[key]
+
+    def word(self, key: Key) -> Word | None:
+        """A word, if the index has it."""
+        found = self._words.get(key)
+        if found is None:
+            entry = self.entry(key)
+            if entry is None:
+                return None
+            found = self._words[key] = self.index.word(*key, entry)
+        return found
+
+    def slices(self, span: Span) -> list[tuple[Block, int, int]]:
+        """The places of a range of words in their blocks."""
+        if span not in self._slices:
+            self.look_up([], [span])
+        return self._slices[span]
+
+    def settle(self) -> None:
+        """Keep what was decoded for later searches."""
+        for (field, word), held in self._words.items():
+            self.index.keep(field, word, held)
+
+    def known_statistics(self, terms: Sequence[Term]) -> Statistics:
+        """The statistics that were given, or those of this index."""
+        if self.statistics is None:
+            self.statistics = statistics_of_terms(self.index, terms)
+        return self.statistics
+
+
+def _places(blocks: Sequence[Block], span: Span) -> list[tuple[Block, int, int]]:
+    _, low, high = span
+    end_word = BEYOND if high is None else high
+    found = []
+    for at, block in enumerate(blocks):
+        begin = block.lower(low)[0] if at == 0 else 0
+        end = block.lower(end_word)[0] if at == len(blocks) - 1 else block.count
+        if end > begin:
+            found.append((block, begin, end))
+    return found
+
+
+class Plan:
+    """A part of a query. By default it is made of every row, and counts 1."""
+
+    exact = True
+
+    def keys(self) -> Sequence[Key]:
+        """Words to look up."""
+        return ()
+
+    def spans(self) -> Sequence[Span]:
+        """Ranges of words to look up."""
+        return ()
+
+    def wanted(self, at: Session) -> Sequence[Word]:
+        """Words whose lists are needed."""
+        del at
+        return ()
+
+    def terms(self) -> Sequence[Term]:
+        """Words whose frequencies a score needs."""
+        return ()
+
+    def count(self, at: Session) -> int:
+        """How many rows may match."""
+        return self.upper(at).count
+
+    def upper(self, at: Session) -> Rows:
+        """Rows that may match."""
+        return everything(at.index.rows)
+
+    def lower(self, at: Session) -> Rows:
+        """Rows that surely match."""
+        return self.upper(at) if self.exact else nothing(at.index.rows)
+
+    def score(self, at: Session, rows: Array) -> Scored:
+        """Which of some ascending rows match, and their scores; a part without words counts 1."""
+        inside = self.upper(at).test(rows)
+        return inside, inside.astype(np.float32)
+
+
+@dataclass(frozen=True)
+class AllRows(Plan):
+    """Every row."""
+
+    exact: bool = True
+
+    def count(self, at: Session) -> int:
+        """See Plan."""
+        return at.index.rows
+
+    def score(self, at: Session, rows: Array) -> Scored:
+        """See Plan."""
+        del at
+        return np.ones(len(rows), bool), np.ones(len(rows), np.float32)
+
+
+@dataclass(frozen=True)
+class NotNull(Plan):
+    """Rows with a value."""
+
+    field: int
+
+    def keys(self) -> Sequence[Key]:
+        """See Plan."""
+        return ((self.field, NULLS),)
+
+    def count(self, at: Session) -> int:
+        """See Plan."""
+        return at.index.rows - at.index.root.fields[self.field].nulls
+
+    def upper(self, at: Session) -> Rows:
+        """See Plan."""
+        every = everything(at.index.rows)
+        if not at.index.root.fields[self.field].nulls:
+            return every
+        nulls = at.word((self.field, NULLS))
+        return every if nulls is None else difference(every, nulls, at.index.rows)
+
+
+@dataclass(frozen=True)
+class OfValues(Plan):
+    """A range of a column of values."""
+
+    field: int
+    node: Between
+    inside: bool | None
+    """What the bounds of the column say: all of its values are within, none is, or some may be."""
+    exact: bool = True
+
+    def upper(self, at: Session) -> Rows:
+        """See Plan."""
+        rows = at.index.rows
+        if self.inside is False:
+            return nothing(rows)
+        if self.inside or at.values is None:
+            return NotNull(self.field).upper(at)
+        mask = typed_between(self.node, at.values(self.node.column))
+        if isinstance(mask, pa.ChunkedArray):
+            mask = mask.combine_chunks()
+        if len(mask) != rows:
+            raise QueryError(f"column {self.node.column!r} has {len(mask)} values for {rows} rows")
+        return RowSet(rows, array=mask.to_numpy(zero_copy_only=False).nonzero()[0].astype(np.uint32))
+
+
+@dataclass(frozen=True)
+class OneTerm(Plan):
+    """Rows with a word."""
+
+    field: int
+    column: str
+    word: bytes
+    exact: bool = True
+    constant: bool = False
+    """Counts 1 wherever it is."""
+
+    def keys(self) -> Sequence[Key]:
+        """See Plan."""
+        return ((self.field, self.word),)
+
+    def terms(self) -> Sequence[Term]:
+        """See Plan."""
+        return () if self.constant else ((self.column, self.word),)
+
+    def wanted(self, at: Session) -> Sequence[Word]:
+        """See Plan."""
+        found = at.word((self.field, self.word))
+        return () if found is None else (found,)
+
+    def count(self, at: Session) -> int:
+        """See Plan."""
+        entry = at.entry((self.field, self.word))
+        return 0 if entry is None else entry.frequency
+
+    def upper(self, at: Session) -> Rows:
+        """See Plan."""
+        return at.word((self.field, self.word)) or nothing(at.index.rows)
+
+    def score(self, at: Session, rows: Array) -> Scored:
+        """See Plan."""
+        word = at.word((self.field, self.word))
+        if word is None:
+            return np.zeros(len(rows), bool), np.zeros(len(rows), np.float32)
+        if self.constant:
+            return super().score(at, rows)
+        place, inside = found_in(word.array(), rows)
+        some = inside.nonzero()[0]
+        counts = word.counts()
+        scores = np.zeros(len(rows), np.float32)
+        often = None if counts is None else counts[place[some]]
+        scores[some] = bm25(at, self.field, self.terms(), rows[some], often)
+        return inside, scores
+
+
+def bm25(at: Session, field: int, terms: Sequence[Term], rows: Array, counts: Array | None) -> Array:
+    """The scores of rows in which a word, or a phrase of several, occurs so often."""
+    statistics = at.known_statistics(terms)
+    weight = weight_of(sum(statistics.idf(term) for term in terms))
+    table = saturation(statistics.mean_length(terms[0][0]))
+    return weight * impacts_at(counts, at.index.norms(field).take(rows), table)
+
+
+def conjunction_lists(words: Sequence[Word]) -> Sequence[Word]:
+    """The lists that an AND of words needs whole.
+
+    When the rarest stands in the dictionary, only the pages of its rows are read of long lists.
+    """
+    if not words:
+        return ()
+    rarest = min(words, key=lambda word: word.count)
+    if rarest.entry.inline is None:
+        return words
+    return [word for word in words if not word.cut]

@@ -1,0 +1,183 @@
+"""Ranges of words and words in order: prefixes, bounds, phrases, and phrases that end in a prefix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from indextables.index.blocks import Block
+from indextables.index.codec import Array, gather, starts_of, unframe, unplanes
+from indextables.index.lookup import Term
+from indextables.index.phrases import Found, OneWord, Part, find_phrase, is_kept, placed
+from indextables.index.query.plan import Key, Plan, Scored, Session, Span, bm25, conjunction_lists
+from indextables.index.rowset import NO_ROWS, Rows, RowSet, found_in, union
+from indextables.index.tokenise import GAPS
+from indextables.index.words import Word, read_lists
+
+
+@dataclass(frozen=True)
+class WordRange(Plan):
+    """Rows with a word of a range: one that begins so, or lies within bounds, or is the `whole` one."""
+
+    field: int
+    low: bytes
+    high: bytes | None
+    exact: bool = True
+    whole: bytes | None = None
+
+    @property
+    def span(self) -> Span:
+        """The range."""
+        return self.field, self.low, self.high
+
+    def keys(self) -> Sequence[Key]:
+        """See Plan."""
+        return () if self.whole is None else ((self.field, self.whole),)
+
+    def spans(self) -> Sequence[Span]:
+        """See Plan."""
+        return (self.span,)
+
+    def long_words(self, at: Session) -> list[Word]:
+        """The words of the range whose lists do not stand in the dictionary, and the whole word."""
+        found = [] if self.whole is None else [at.word((self.field, self.whole))]
+        for block, begin, end in at.slices(self.span):
+            a, b = np.searchsorted(block.columns.long, (begin, end))
+            found += [Word(at.index, block.entry(int(place))) for place in block.columns.long[a:b]]
+        return [word for word in found if word is not None]
+
+    def upper(self, at: Session) -> Rows:
+        """See Plan."""
+        universe = at.index.rows
+        words = self.long_words(at)
+        read_lists(at.index, [(word, None) for word in words])
+        parts: list[Rows] = list(words)
+        short = [block.short_rows(begin, end)[0] for block, begin, end in at.slices(self.span)]
+        held = [rows for rows in short if len(rows)]
+        if held:
+            parts.append(_scattered(held, universe))
+        return union(parts, universe)
+
+
+def _scattered(parts: Sequence[Array], universe: int) -> RowSet:
+    """Rows in any order, perhaps more than once, as a set."""
+    rows = np.concatenate(parts)
+    if len(rows) * 64 > universe:
+        flags = np.zeros((universe + 63) // 64 * 64, np.uint8)
+        flags[rows] = 1
+        return RowSet(universe, bits=np.packbits(flags, bitorder="little"))
+    return RowSet(universe, array=np.unique(rows))
+
+
+class AnyOfRange:
+    """A range of words in the place of one word of a phrase."""
+
+    def __init__(self, plan: WordRange, at: Session) -> None:
+        self.plan, self.at = plan, at
+        self._long = plan.long_words(at)
+        self._rows: Rows | None = None
+
+    def rows(self) -> Rows:
+        """See phrases.Part."""
+        if self._rows is None:
+            self._rows = self.plan.upper(self.at)
+        return self._rows
+
+    def words(self) -> Sequence[Word]:
+        """See phrases.Part."""
+        return self._long
+
+    def occurrences(self, rows: Array, pages: Array) -> tuple[Array, Array]:
+        """See phrases.Part."""
+        read_lists(self.at.index, [(word, pages if word.cut else None) for word in self._long])
+        found = [placed(rows, *word.occurrences(pages)) for word in self._long]
+        for block, begin, end in self.at.slices(self.plan.span):
+            found += self._short(block, begin, end, rows)
+        if not found:
+            return NO_ROWS.astype(np.int64), NO_ROWS
+        number = np.concatenate([one[0] for one in found])
+        place = np.concatenate([one[1] for one in found])
+        order = np.lexsort((place, number))
+        return number[order], place[order]
+
+    def _short(self, block: Block, begin: int, end: int, rows: Array) -> list[tuple[Array, Array]]:
+        held, sizes = block.short_rows(begin, end)
+        if not len(held):
+            return []
+        offset, length = (int(one) for one in block.columns.short_positions)
+        data = self.at.index.read_piece("positions", [(offset, length)])[0]
+        at = block.position_at
+        positions = unplanes(unframe(data, offset, "positions"))[int(at[begin]) : int(at[end])]
+        counts = block.short_counts(begin, end, sizes)
+        wanted = _numbers_of(held, rows)
+        some = (wanted >= 0).nonzero()[0]
+        if counts is None:
+            return [(wanted[some], positions[some])]
+        per = counts[some].astype(np.int64)
+        return [(wanted[some].repeat(per), positions[gather(starts_of(counts)[some], per)])]
+
+
+def _numbers_of(held: Array, rows: Array) -> Array:
+    """For each of some rows its number among ascending ones, -1 when it is not there."""
+    at, inside = found_in(rows, held)
+    return np.where(inside, at, -1)
+
+
+@dataclass(frozen=True)
+class InOrder(Plan):
+    """Rows in which words follow each other."""
+
+    field: int
+    column: str
+    words: tuple[bytes, ...]
+    slop: int = 0
+    last: WordRange | None = None
+    gaps: bool = False
+
+    def keys(self) -> Sequence[Key]:
+        """See Plan."""
+        spelled = tuple((self.field, word) for word in self.words)
+        more = ((self.field, GAPS),) if self.gaps and self.slop else ()
+        return spelled + more + tuple(self.last.keys() if self.last is not None else ())
+
+    def spans(self) -> Sequence[Span]:
+        """See Plan."""
+        return () if self.last is None else self.last.spans()
+
+    def terms(self) -> Sequence[Term]:
+        """See Plan."""
+        return tuple((self.column, word) for word in self.words)
+
+    def wanted(self, at: Session) -> Sequence[Word]:
+        """See Plan."""
+        held = [at.word((self.field, word)) for word in self.words]
+        words = [word for word in held if word is not None]
+        if len(words) < len(held) or all(is_kept(word) for word in words):
+            return ()
+        return conjunction_lists(words)
+
+    def found(self, at: Session, *, counted: bool = False) -> Found:
+        """The rows of the phrase, and how often it stands in each."""
+        words = [at.word((self.field, word)) for word in self.words]
+        parts: list[Part] = [OneWord(word) for word in words if word is not None]
+        if len(parts) < len(self.words):
+            return Found(NO_ROWS, NO_ROWS)
+        if self.last is not None:
+            parts.append(AnyOfRange(self.last, at))
+        gaps = at.word((self.field, GAPS)) if self.gaps and self.slop else None
+        return find_phrase(at.index, self.field, parts, slop=self.slop, gaps=gaps, counted=counted)
+
+    def upper(self, at: Session) -> Rows:
+        """See Plan."""
+        return RowSet(at.index.rows, array=self.found(at).rows)
+
+    def score(self, at: Session, rows: Array) -> Scored:
+        """See Plan."""
+        found = self.found(at, counted=True)
+        place, inside = found_in(found.rows, rows)
+        some = inside.nonzero()[0]
+        scores = np.zeros(len(rows), np.float32)
+        scores[some] = bm25(at, self.field, self.terms(), rows[some], found.counts[place[some]])
+        return inside, scores

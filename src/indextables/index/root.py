@@ -1,0 +1,155 @@
+"""The root: what a reader must know before it reads anything else.
+
+It stands at the end of an index and says which fields there are, where their
+blocks of words begin, how long each piece is, and what ranking needs. Its length
+is kept outside the index, so that one range read opens it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import zlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from indextables.index.codec import Array, Bytes, believing, damaged, read_columns, starts_of, write_columns
+from indextables.index.settings import IndexSpec
+
+FORMAT = 1
+PIECES = ("lists", "positions", "norms", "words")
+"""The pieces before the root, in their order."""
+_TAIL = struct.Struct("<4sIIII")
+_MAGIC = b"ITIX"
+_LEVEL = 9
+
+
+class FieldRoot(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One field: its part of the dictionary and what is known about all of its rows."""
+
+    blocks: int
+    """Blocks of words; those of the first field come first."""
+    words: int = 0
+    tokens: int = 0
+    nulls: int = 0
+    norms: tuple[int, ...] = ()
+    """Bytes of every page of lengths."""
+    least: int | float | None = None
+    most: int | float | None = None
+    """Bounds of a field of values."""
+    gaps: bool = False
+    """Whether a row may hold several values."""
+
+
+class _Head(msgspec.Struct, frozen=True):
+    format: int
+    rows: int
+    spec: list[dict[str, Any]]
+    fields: list[FieldRoot]
+    pieces: list[int]
+    checksums: list[int]
+
+
+@dataclass(frozen=True)
+class Root:
+    """A decoded root."""
+
+    rows: int
+    spec: IndexSpec
+    fields: tuple[FieldRoot, ...]
+    pieces: tuple[int, ...]
+    """Bytes of every piece."""
+    checksums: tuple[int, ...]
+    """CRC32 of every piece as a whole: with it the root tells one content from another."""
+    block_lengths: Array
+    separator_lengths: Array
+    separators: bytes
+    """For every block a text that is above the block before it and not above its first word."""
+    identity: bytes = b""
+
+    @cached_property
+    def block_at(self) -> Array:
+        """Where every block begins among the words."""
+        return starts_of(self.block_lengths)
+
+    @cached_property
+    def separator_at(self) -> Array:
+        """Where every separator begins."""
+        return starts_of(self.separator_lengths)
+
+    @cached_property
+    def first_block(self) -> Array:
+        """The first block of every field, and the end."""
+        return starts_of(np.array([field.blocks for field in self.fields], np.int64))
+
+    def piece_at(self, piece: str) -> int:
+        """Where a piece begins in the index."""
+        return sum(self.pieces[: PIECES.index(piece)])
+
+    def separator(self, block: int) -> bytes:
+        """The separator of a block."""
+        return self.separators[int(self.separator_at[block]) : int(self.separator_at[block + 1])]
+
+    def block_of(self, field: int, word: bytes) -> int:
+        """The block that holds a word of a field, if any does; -1 for a field without words."""
+        low, high = int(self.first_block[field]), int(self.first_block[field + 1])
+        if low == high:
+            return -1
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.separator(middle) <= word:
+                low = middle
+            else:
+                high = middle
+        return low
+
+    def encode(self) -> bytes:
+        """The root as bytes."""
+        head = _Head(
+            FORMAT,
+            self.rows,
+            [dict(item) for item in self.spec.to_wire()],
+            list(self.fields),
+            list(self.pieces),
+            list(self.checksums),
+        )
+        text = msgspec.json.encode(head)
+        raw = write_columns([text, self.separator_lengths, self.block_lengths, self.separators])
+        body = zlib.compress(raw, _LEVEL)
+        tail = (len(body), len(raw), FORMAT)
+        crc = zlib.crc32(struct.pack("<III", *tail), zlib.crc32(body))
+        return body + _TAIL.pack(_MAGIC, *tail, crc)
+
+
+@believing("the root")
+def decode_root(data: Bytes) -> Root:
+    """The root that `Root.encode` wrote."""
+    if len(data) < _TAIL.size:
+        raise damaged("the root is cut off")
+    magic, length, raw_length, version, crc = _TAIL.unpack_from(data, len(data) - _TAIL.size)
+    body = memoryview(data)[: len(data) - _TAIL.size]
+    held = struct.pack("<III", length, raw_length, version)
+    if magic != _MAGIC or length != len(body) or zlib.crc32(held, zlib.crc32(body)) != crc:
+        raise damaged("the root has another checksum or length than was written")
+    if version != FORMAT:
+        raise damaged(f"the root has format {version}; this version reads {FORMAT}")
+    raw = zlib.decompress(body, bufsize=raw_length)
+    text, separator_lengths, block_lengths, separators = read_columns(raw)
+    head = msgspec.json.decode(text, type=_Head)
+    if len(head.pieces) != len(PIECES) or len(head.fields) != len(head.spec):
+        raise damaged("the root does not describe its pieces")
+    return Root(
+        rows=head.rows,
+        spec=IndexSpec.from_wire(head.spec),
+        fields=tuple(head.fields),
+        pieces=tuple(head.pieces),
+        checksums=tuple(head.checksums),
+        block_lengths=block_lengths,
+        separator_lengths=separator_lengths,
+        separators=separators,
+        identity=hashlib.blake2b(data, digest_size=16).digest(),
+    )

@@ -1,0 +1,160 @@
+"""Sets of rows: a few as an ascending array, many as a bitmap, and how they are combined.
+
+A set makes the other form only when it is asked for. A word's list is such a set as
+well, which is how a query avoids decoding what it does not touch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from indextables.index.codec import Array
+from indextables.index.lists import empty_bits, has, pack, unpack
+
+DENSE = 64
+"""From one row in so many, sets are combined as bitmaps."""
+TESTED = 256
+"""From one row in so many, membership is looked up in a bitmap."""
+NO_ROWS = np.zeros(0, np.uint32)
+
+
+class Rows(Protocol):
+    """A set of rows of one index."""
+
+    @property
+    def count(self) -> int:
+        """How many."""
+        ...
+
+    def array(self) -> Array:
+        """The rows, ascending; not to be written to."""
+        ...
+
+    def bits(self) -> Array:
+        """Their bitmap; not to be written to."""
+        ...
+
+    def test(self, rows: Array) -> Array:
+        """Which of some ascending rows are in the set."""
+        ...
+
+
+class RowSet:
+    """A set that is known."""
+
+    __slots__ = ("_array", "_bits", "_count", "universe")
+
+    def __init__(
+        self,
+        universe: int,
+        *,
+        array: Array | None = None,
+        bits: Array | None = None,
+        count: int | None = None,
+    ) -> None:
+        self.universe = universe
+        self._array = array
+        self._bits = bits
+        self._count = len(array) if array is not None else count
+
+    @property
+    def count(self) -> int:
+        """How many."""
+        if self._count is None:
+            assert self._bits is not None
+            self._count = int(np.bitwise_count(self._bits.view(np.uint64)).sum(dtype=np.int64))
+        return self._count
+
+    def array(self) -> Array:
+        """The rows, ascending."""
+        if self._array is None:
+            assert self._bits is not None
+            self._array = unpack(self._bits)
+            self._count = len(self._array)
+        return self._array
+
+    def bits(self) -> Array:
+        """Their bitmap."""
+        if self._bits is None:
+            assert self._array is not None
+            self._bits = pack(self._array, self.universe)
+        return self._bits
+
+    def test(self, rows: Array) -> Array:
+        """Which of some ascending rows are in the set."""
+        if self._bits is not None or self.count * TESTED > self.universe:
+            return has(self.bits(), rows)
+        return found_in(self.array(), rows)[1]
+
+
+def found_in(ascending: Array, wanted: Array) -> tuple[Array, Array]:
+    """Where wanted numbers stand in an ascending list, and whether they do."""
+    at = ascending.searchsorted(wanted)
+    if not len(ascending):
+        return at, np.zeros(len(wanted), bool)
+    at[at == len(ascending)] = 0
+    return at, ascending.take(at) == wanted
+
+
+def nothing(universe: int) -> RowSet:
+    """No row."""
+    return RowSet(universe, array=NO_ROWS)
+
+
+def everything(universe: int) -> RowSet:
+    """Every row."""
+    bits = np.full(len(empty_bits(universe)), 255, np.uint8)
+    whole, rest = divmod(universe, 8)
+    bits[whole:] = 0
+    if rest:
+        bits[whole] = (1 << rest) - 1
+    return RowSet(universe, bits=bits, count=universe)
+
+
+def intersection(sets: Sequence[Rows], universe: int) -> Rows:
+    """Rows in all of some sets."""
+    ordered = sorted(sets, key=lambda one: one.count)
+    first = ordered[0]
+    if len(ordered) == 1:
+        return first
+    if first.count * DENSE > universe:
+        bits = first.bits()
+        for one in ordered[1:]:
+            bits = bits & one.bits()
+        return RowSet(universe, bits=bits)
+    rows = first.array()
+    for one in ordered[1:]:
+        if not len(rows):
+            break
+        if one is not first:
+            rows = rows.compress(one.test(rows))
+    return RowSet(universe, array=rows)
+
+
+def union(sets: Sequence[Rows], universe: int) -> Rows:
+    """Rows in any of some sets."""
+    some = [one for one in sets if one.count]
+    if len(some) < 2:  # noqa: PLR2004 - nothing to unite
+        return some[0] if some else nothing(universe)
+    if sum(one.count for one in some) * DENSE > universe:
+        bits = some[0].bits().copy()
+        for one in some[1:]:
+            if one.count * TESTED > universe:
+                bits |= one.bits()
+            else:
+                bits |= pack(one.array(), universe)
+        return RowSet(universe, bits=bits)
+    return RowSet(universe, array=np.unique(np.concatenate([one.array() for one in some])))
+
+
+def difference(rows: Rows, other: Rows, universe: int) -> Rows:
+    """Rows of one set that are not in another."""
+    if not other.count or not rows.count:
+        return rows
+    if rows.count * DENSE > universe:
+        return RowSet(universe, bits=rows.bits() & ~other.bits())
+    held = rows.array()
+    return RowSet(universe, array=held.compress(~other.test(held)))

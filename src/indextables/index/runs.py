@@ -1,0 +1,259 @@
+"""Sorted runs: the postings of some rows by word, and how runs become one.
+
+A run holds its words in order and, for each, its rows in order. Runs of
+neighbouring rows are merged a slice of words at a time, so that memory beyond the
+runs themselves stays small whatever their number. Indexes that are merged are
+runs as well; see `merge`.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from indextables.index.codec import Array, gather, narrow, starts_of
+from indextables.index.tokenise import Tokens
+
+POSTINGS_AT_ONCE = 1 << 20
+"""Postings of one slice of words, unless a single word has more."""
+_KEY_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """Words in order, each with its rows, how often it occurs in them, and where."""
+
+    words: pa.BinaryArray
+    frequencies: Array
+    """Rows of every word."""
+    rows: Array
+    """The rows of the first word, ascending, then those of the second ..."""
+    counts: Array | None
+    """Occurrences in every row; None when all are 1."""
+    positions: Array | None
+    """The places of all occurrences; None when they are not kept."""
+
+
+class Source(Protocol):
+    """Postings that are taken word by word, in order."""
+
+    def samples(self, step: int) -> Sequence[tuple[bytes, int]]:
+        """Some words in order, about `step` postings apart, with the postings since the one before."""
+        ...
+
+    def take(self, until: bytes | None) -> Postings:
+        """The words below `until` that were not taken yet; all that are left for None."""
+        ...
+
+
+class Run:
+    """The postings of one batch of rows."""
+
+    def __init__(self, held: Postings) -> None:
+        self._held = held
+        self._first = starts_of(held.frequencies)
+        self._places = None
+        if held.counts is not None and held.positions is not None:
+            total = starts_of(held.counts)
+            self._places = total[self._first]
+        self._next = 0
+
+    def samples(self, step: int) -> Sequence[tuple[bytes, int]]:
+        """See Source."""
+        at = np.searchsorted(self._first, np.arange(step, int(self._first[-1]), step))
+        at = np.unique(at[at < len(self._held.words)])
+        return [(self._held.words[int(i)].as_py(), step) for i in at]
+
+    def take(self, until: bytes | None) -> Postings:
+        """See Source."""
+        begin, held = self._next, self._held
+        end = len(held.words) if until is None else first_not_below(held.words, until, begin)
+        self._next = end
+        a, b = int(self._first[begin]), int(self._first[end])
+        x, y = (a, b) if self._places is None else (int(self._places[begin]), int(self._places[end]))
+        return Postings(
+            held.words.slice(begin, end - begin),
+            held.frequencies[begin:end],
+            held.rows[a:b],
+            None if held.counts is None else held.counts[a:b],
+            None if held.positions is None else held.positions[x:y],
+        )
+
+
+def first_not_below(words: pa.BinaryArray, until: bytes, low: int) -> int:
+    """The place, from `low` on, of the first word that is not below another."""
+    high = len(words)
+    while low < high:
+        middle = (low + high) // 2
+        if words[middle].as_py() < until:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def make_run(tokens: Tokens, first_row: int, *, counted: bool, positions: bool) -> Run:
+    """The postings of a batch whose first row has this number."""
+    words, codes = _in_order(tokens)
+    row_bits = max(1, len(tokens.lengths).bit_length())
+    place_bits = int(tokens.positions.max(initial=0)).bit_length() if positions else 0
+    key = codes.astype(np.uint64) << np.uint64(row_bits + place_bits)
+    key |= tokens.rows.astype(np.uint64) << np.uint64(place_bits)
+    if positions:
+        key |= tokens.positions.astype(np.uint64)
+    key.sort()
+    places = narrow(key & np.uint64((1 << place_bits) - 1)) if positions else None
+    key >>= np.uint64(place_bits)
+    new = np.ones(len(key), bool)
+    np.not_equal(key[1:], key[:-1], out=new[1:])
+    first = new.nonzero()[0]
+    key = key[first]
+    counts = None
+    if counted and len(first) < len(new):
+        counts = narrow(np.diff(np.append(first, len(new))))
+    rows = (key & np.uint64((1 << row_bits) - 1)).astype(np.uint32) + np.uint32(first_row)
+    frequencies = np.bincount((key >> np.uint64(row_bits)).astype(np.int64), minlength=len(words))
+    if len(frequencies) and not frequencies.all():
+        used = frequencies.nonzero()[0]
+        words, frequencies = words.take(pa.array(used)), frequencies[used]
+    return Run(Postings(words, frequencies.astype(np.uint32), rows, counts, places))
+
+
+def _in_order(tokens: Tokens) -> tuple[pa.BinaryArray, Array]:
+    """The words sorted, each once, and the tokens' numbers among them."""
+    coded = tokens.words.dictionary_encode()
+    order = sort_words(coded.dictionary)
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    if len(coded.dictionary) < len(tokens.words):
+        rank = rank[coded.indices.to_numpy()]
+    return coded.dictionary.take(pa.array(order)), rank[tokens.codes]
+
+
+def word_bytes(words: pa.BinaryArray) -> tuple[Array, Array]:
+    """The bytes of an array of words, and where each begins in them."""
+    _, offsets, data = words.buffers()
+    at = np.frombuffer(offsets, np.int32)[words.offset : words.offset + len(words) + 1].astype(np.int64)
+    held = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
+    return held, at
+
+
+def sort_words(words: pa.BinaryArray) -> Array:
+    """The order of distinct words by their bytes: eight bytes at a time, as numbers."""
+    if len(words) < 2:  # noqa: PLR2004 - nothing to sort
+        return np.arange(len(words))
+    data, at = word_bytes(words)
+    size = np.diff(at)
+    padded = np.concatenate([data[: at[-1]], np.zeros(_KEY_BYTES, np.uint8)])
+    window = np.lib.stride_tricks.sliding_window_view(padded, _KEY_BYTES)
+
+    def keys(which: Array, skip: int) -> Array:
+        left = np.clip(size[which] - skip, 0, _KEY_BYTES)
+        held = window[np.minimum(at[which] + skip, at[-1])].copy()
+        held[np.arange(_KEY_BYTES)[None, :] >= left[:, None]] = 0
+        found: Array = held.view(">u8").ravel().astype(np.uint64)
+        return found
+
+    key = keys(np.arange(len(words)), 0)
+    order = np.argsort(key)
+    tied = np.zeros(len(words), bool)
+    skip, group = _KEY_BYTES, key[order]
+    place = np.arange(len(words))
+    while True:
+        same = group[1:] == group[:-1]
+        tied = np.append(same, False) | np.append(False, same)
+        place = place[tied]
+        if not len(place):
+            return order
+        number = np.cumsum(np.append(True, ~same))[tied]
+        which = order[place]
+        key = keys(which, skip)
+        # Words that differ only in zeros at their end are ordered by length.
+        inner = np.lexsort((size[which], key, number))
+        order[place] = which[inner]
+        key, number, which = key[inner], number[inner], which[inner]
+        skip += _KEY_BYTES
+        new = np.ones(len(which), bool)
+        new[1:] = (number[1:] != number[:-1]) | (key[1:] != key[:-1])
+        if int(size[which].max()) <= skip:
+            return order
+        group = np.cumsum(new)
+
+
+def merged(sources: Sequence[Source]) -> Iterator[Postings]:
+    """The postings of all sources as one, a slice of words at a time; rows of earlier sources come first."""
+    step = max(1024, POSTINGS_AT_ONCE // max(1, len(sources)))
+    weight, last = 0, b""
+    for word, postings in heapq.merge(*(source.samples(step) for source in sources)):
+        weight += postings
+        if weight >= POSTINGS_AT_ONCE and word > last:
+            yield from _slice(sources, word)
+            weight, last = 0, word
+    yield from _slice(sources, None)
+
+
+def _slice(sources: Sequence[Source], until: bytes | None) -> Iterator[Postings]:
+    parts = [part for source in sources if len((part := source.take(until)).words)]
+    if parts:
+        yield parts[0] if len(parts) == 1 else combined(parts)
+
+
+def combined(parts: Sequence[Postings]) -> Postings:
+    """Several postings as one; the rows of a word are those of the first part, then of the second ..."""
+    coded = pa.concat_arrays([part.words for part in parts]).dictionary_encode()
+    order = sort_words(coded.dictionary)
+    rank = np.empty(len(order), np.uint64)
+    rank[order] = np.arange(len(order), dtype=np.uint64)
+    owner = rank[coded.indices.to_numpy()]
+    # By word, then by part: the number in the lower half keeps the order of equal words.
+    key = (owner << np.uint64(32)) | np.arange(len(owner), dtype=np.uint64)
+    key.sort()
+    piece = (key & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    per_piece = np.concatenate([part.frequencies for part in parts]).astype(np.int64)
+    first = starts_of(per_piece)
+    at = gather(first[piece], per_piece[piece])
+    counts = _all_counts(parts)
+    positions = None
+    if parts[0].positions is not None:
+        held = np.concatenate([_known(part.positions) for part in parts])
+        if counts is None:
+            positions = held[at]
+        else:
+            total = starts_of(counts)[first]
+            positions = held[gather(total[piece], np.diff(total)[piece])]
+    return Postings(
+        coded.dictionary.take(pa.array(order)),
+        np.bincount(owner.astype(np.int64), weights=per_piece, minlength=len(order)).astype(np.int64),
+        np.concatenate([part.rows for part in parts])[at],
+        None if counts is None else counts[at],
+        positions,
+    )
+
+
+def joined(parts: Sequence[Postings]) -> Postings:
+    """Postings whose words follow each other, as one."""
+    return Postings(
+        pa.concat_arrays([part.words for part in parts]),
+        np.concatenate([part.frequencies for part in parts]),
+        np.concatenate([part.rows for part in parts]),
+        _all_counts(parts),
+        None if parts[0].positions is None else np.concatenate([_known(part.positions) for part in parts]),
+    )
+
+
+def _known(positions: Array | None) -> Array:
+    assert positions is not None
+    return positions
+
+
+def _all_counts(parts: Sequence[Postings]) -> Array | None:
+    if all(part.counts is None for part in parts):
+        return None
+    return np.concatenate(
+        [np.ones(len(part.rows), np.uint8) if part.counts is None else part.counts for part in parts]
+    )

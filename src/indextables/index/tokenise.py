@@ -1,0 +1,283 @@
+"""Columns of text as streams of words, a whole batch at a time.
+
+`tokens.words_of` says what the words of a text are; this module finds the same
+ones without an object per row. Runs of bytes are cut with tables; only distinct
+words that bytes cannot judge (letters beyond ASCII, stems, identifiers, JSON
+documents, addresses) are looked at one by one.
+
+Besides its words a field has two entries of its own, spelled with a byte that no
+text holds: the rows that are null, and the places between the values of one row,
+which no phrase may cross.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.index.codec import Array, gather, starts_of
+from indextables.index.settings import FAST, IP, JSON, STRING, IndexField
+from indextables.index.tokens import ID_MARK, LEAF_GAP, address, analyzer, json_text, words_of
+
+NULLS = b"\xffn"
+"""The entry of the rows that are null."""
+GAPS = b"\xffg"
+"""The entry of the places between two values of one row."""
+BEYOND = b"\xff"
+"""Sorts behind every word."""
+
+_HEX_ID, _LONG_ID = 16, 20
+_UUID = (8, 4, 4, 4, 12)
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The words of a batch of rows, in order."""
+
+    words: pa.BinaryArray
+    """Every distinct word, in any order; perhaps some that do not occur."""
+    codes: Array
+    """The word of every token, as its number in `words`."""
+    rows: Array
+    """The row of every token, ascending."""
+    positions: Array
+    """The place of every token in its row, ascending within it."""
+    lengths: Array
+    """Tokens of every row, gaps and nulls not counted."""
+
+
+def tokens_of(item: IndexField, column: pa.Array) -> Tokens:
+    """The words that a column puts into the index, and its entries of nulls and gaps."""
+    nulls = pc.is_null(column).to_numpy(zero_copy_only=False).nonzero()[0]
+    if item.kind == FAST:
+        none = np.zeros(0, np.int64)
+        found = Tokens(_no_words(), none, none, none, np.zeros(len(column), np.int64))
+    elif pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        found = _json(item, column) if item.kind == JSON else _lists(item, column)
+    elif item.kind == JSON:
+        found = _json(item, column)
+    else:
+        found = _texts(item, column)
+    return _with_entry(found, NULLS, nulls, np.zeros(len(nulls), np.int64)) if len(nulls) else found
+
+
+def _no_words() -> pa.BinaryArray:
+    return pa.array([], pa.binary())
+
+
+def _texts(item: IndexField, column: pa.Array) -> Tokens:
+    """One text per row."""
+    if item.kind == IP:
+        column = _each_distinct(column, address)
+    tokenizer = "raw" if item.kind in (STRING, IP) else item.tokenizer
+    if tokenizer == "raw":
+        coded = column.cast(pa.binary()).dictionary_encode()
+        rows = pc.is_valid(column).to_numpy(zero_copy_only=False).nonzero()[0]
+        codes = coded.indices.drop_null().to_numpy().astype(np.int64)
+        lengths = np.zeros(len(column), np.int64)
+        lengths[rows] = 1
+        return Tokens(coded.dictionary, codes, rows, np.zeros(len(rows), np.int64), lengths)
+    words, codes, lengths = _split(column, tokenizer)
+    return _placed(words, codes, lengths)
+
+
+def _placed(words: pa.BinaryArray, codes: Array, lengths: Array) -> Tokens:
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    first = starts_of(lengths)[:-1]
+    positions = np.arange(len(codes)) - np.repeat(first, lengths)
+    return Tokens(words, codes, rows, positions, lengths)
+
+
+def _each_distinct(column: pa.Array, change: Callable[[str], str | None]) -> pa.Array:
+    """Every text changed, each distinct one once."""
+    coded = column.dictionary_encode()
+    changed = pa.array([change(text) for text in coded.dictionary.to_pylist()], pa.string())
+    return changed.take(coded.indices)
+
+
+def _lists(item: IndexField, column: pa.Array) -> Tokens:
+    """Several texts per row: their words one after the other, with a gap between two texts."""
+    sizes = pc.fill_null(pc.list_value_length(column), 0).to_numpy().astype(np.int64)
+    values = column.flatten()
+    owner = np.repeat(np.arange(len(column)), sizes)
+    valid = pc.is_valid(values).to_numpy(zero_copy_only=False)
+    owner, values = owner[valid], values.drop_null()
+    inner = _texts(item, values)
+    rows = owner[inner.rows]
+    tokens_before = starts_of(inner.lengths)[:-1]
+    number = np.arange(len(values))
+    first = np.searchsorted(owner, owner)  # the first value of each value's row
+    shift = number - first + (tokens_before - tokens_before[first] if len(first) else 0)
+    positions = inner.positions + shift[inner.rows]
+    lengths = np.bincount(rows, minlength=len(column)).astype(np.int64)
+    found = Tokens(inner.words, inner.codes, rows, positions, lengths)
+    later = (number > first).nonzero()[0]
+    if not len(later):
+        return found
+    return _with_entry(found, GAPS, owner[later], shift[later] - 1)
+
+
+def _with_entry(found: Tokens, entry: bytes, rows: Array, positions: Array) -> Tokens:
+    """The same tokens with another word among them; lengths stay."""
+    words = pa.concat_arrays([found.words, pa.array([entry], pa.binary())])
+    all_rows = np.concatenate([found.rows, rows])
+    all_positions = np.concatenate([found.positions, positions])
+    codes = np.concatenate([found.codes, np.full(len(rows), len(words) - 1, np.int64)])
+    order = np.lexsort((all_positions, all_rows))
+    return Tokens(words, codes[order], all_rows[order], all_positions[order], found.lengths)
+
+
+def _json(item: IndexField, column: pa.Array) -> Tokens:
+    """Every word of a document with its path; the words between leaves are gaps."""
+    tokenize = words_of(item.tokenizer)
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        texts = _each_distinct(column, lambda text: json_text(text, tokenize))
+    else:
+        texts = pa.array(
+            [None if row is None else json_text(row, tokenize) for row in column.to_pylist()], pa.string()
+        )
+    words, codes, lengths = _split(texts, "whitespace")
+    renamed = [GAPS if word == LEAF_GAP.encode() else word for word in words.to_pylist()]
+    return _placed(pa.array(renamed, pa.binary()), codes, lengths)
+
+
+# A byte of a word: letters, digits and everything beyond ASCII; or everything but white space.
+_ALNUM = np.array([byte >= 128 or chr(byte).isalnum() for byte in range(256)])  # noqa: PLR2004
+_BLACK = np.array([byte not in b" \t\n\r\x0c" for byte in range(256)])
+_ASCII_ALNUM = np.array([byte < 128 and chr(byte).isalnum() for byte in range(256)])  # noqa: PLR2004
+_DIGIT = np.array([48 <= byte < 58 for byte in range(256)])  # noqa: PLR2004
+_NOT_HEX = np.array([chr(byte) not in "0123456789abcdefABCDEF" for byte in range(256)])
+_LOWER = np.array([byte + 32 if 65 <= byte < 91 else byte for byte in range(256)], np.uint8)  # noqa: PLR2004
+
+
+def _bytes_of(column: pa.Array) -> tuple[Array, Array]:
+    """The bytes of a column of texts, and where each row's begin; nulls have none."""
+    texts = pc.fill_null(column.cast(pa.large_string()), "")
+    _, offsets, data = texts.buffers()
+    at = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    held = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
+    return held[at[0] : at[-1]], at - at[0]
+
+
+def _split(column: pa.Array, tokenizer: str) -> tuple[pa.BinaryArray, Array, Array]:
+    """Distinct words, the word of every token, tokens per row."""
+    if not len(column):
+        return _no_words(), np.zeros(0, np.int64), np.zeros(0, np.int64)
+    data, at = _bytes_of(column)
+    if not len(data):
+        return _no_words(), np.zeros(0, np.int64), np.zeros(len(column), np.int64)
+    inside = (_BLACK if tokenizer == "whitespace" else _ALNUM)[data]
+    breaks = at[1:-1]
+    breaks = breaks[(breaks > 0) & (breaks < len(data))]
+    ids = np.zeros(0, np.int64)
+    if tokenizer == "compact_ids":
+        ids, id_ends = _identifiers(data, breaks)
+        inside[gather(ids, id_ends - ids)] = True
+        edges = np.concatenate([ids, id_ends])
+        breaks = np.unique(np.concatenate([breaks, edges[(edges > 0) & (edges < len(data))]]))
+    begin, end = _edges(inside, breaks)
+    chars = data[inside] if tokenizer == "whitespace" else _LOWER[data[inside]]
+    places = starts_of(end - begin).astype(np.int32)
+    held = [None, pa.py_buffer(places), pa.py_buffer(chars)]
+    coded = pa.Array.from_buffers(pa.binary(), len(begin), held).dictionary_encode()
+    words, codes = coded.dictionary, coded.indices.to_numpy().astype(np.int64)
+    lengths = np.diff(np.searchsorted(begin, at))
+    if tokenizer == "whitespace":
+        return words, codes, lengths
+    if len(ids):
+        known = np.unique(codes[np.searchsorted(begin, ids)])
+        words = _with_buckets(words, known)
+    beyond_ascii = bool(chars.max(initial=0) >= 128)  # noqa: PLR2004 - the end of ASCII
+    if tokenizer == "en_stem" or beyond_ascii:
+        return _analysed(words, codes, lengths, tokenizer)
+    return words, codes, lengths
+
+
+def _edges(inside: Array, breaks: Array) -> tuple[Array, Array]:
+    """Where runs begin and end; a run never goes across a break."""
+    near = np.empty_like(inside)
+    near[0] = False
+    near[1:] = inside[:-1]
+    near[breaks] = False
+    begin = (inside > near).nonzero()[0]
+    near[-1] = False
+    near[:-1] = inside[1:]
+    near[breaks - 1] = False
+    return begin, (inside > near).nonzero()[0] + 1
+
+
+def _identifiers(data: Array, breaks: Array) -> tuple[Array, Array]:
+    """Where `compact_ids` reads an identifier: begin and end of each."""
+    begin, end = _edges(_ASCII_ALNUM[data], breaks)
+    if not len(begin):
+        return begin, end
+    size = end - begin
+    digits = starts_of(_DIGIT[data])
+    others = starts_of(_NOT_HEX[data])
+    digit = digits[end] > digits[begin]
+    hexadecimal = others[end] == others[begin]
+    single = digit & ((size >= _LONG_ID) | (hexadecimal & (size >= _HEX_ID)))
+    found, last = [begin[single]], [end[single]]
+    if len(begin) >= len(_UUID):
+        count = len(begin) - len(_UUID) + 1
+        whole = np.ones(count, bool)
+        for at, wanted in enumerate(_UUID):
+            whole &= (size[at : at + count] == wanted) & hexadecimal[at : at + count]
+            if at:
+                whole &= begin[at : at + count] == end[at - 1 : at - 1 + count] + 1
+        first = whole.nonzero()[0]
+        for at in range(len(_UUID) - 1):
+            first = first[data[end[first + at]] == ord("-")]
+        # Five runs that reach into the next row are not one identifier.
+        first = first[
+            np.searchsorted(breaks, begin[first], "right") == np.searchsorted(breaks, end[first + 4])
+        ]
+        found.append(begin[first])
+        last.append(end[first + 4])
+    order = np.argsort(np.concatenate(found))
+    return np.concatenate(found)[order], np.concatenate(last)[order]
+
+
+def _with_buckets(words: pa.BinaryArray, ids: Array) -> pa.BinaryArray:
+    """The words with every identifier replaced by its bucket; buckets may then occur more than once."""
+    mark = ID_MARK.encode()
+    buckets = [mark + b"%04x" % (zlib.crc32(word) & 0xFFFF) for word in words.take(pa.array(ids)).to_pylist()]
+    mask = np.zeros(len(words), bool)
+    mask[ids] = True
+    return pc.replace_with_mask(words, pa.array(mask), pa.array(buckets, pa.binary()))
+
+
+def _analysed(
+    words: pa.BinaryArray, codes: Array, lengths: Array, tokenizer: str
+) -> tuple[pa.BinaryArray, Array, Array]:
+    """Words that bytes cannot judge as the tokenizer's own analyzer reads them, each distinct one once."""
+    analyze = analyzer(tokenizer).analyze
+    held = words.to_pylist()
+    plain = [word.isascii() for word in held]
+    out: list[bytes] = []
+    sizes = np.ones(len(words), np.int64)
+    stems: Iterator[str] = iter(())
+    if tokenizer == "en_stem":
+        stems = iter(analyze(b"\n".join(w for w, p in zip(held, plain, strict=True) if p).decode()))
+    for at, (word, ascii_only) in enumerate(zip(held, plain, strict=True)):
+        if ascii_only:
+            out.append(next(stems).encode() if tokenizer == "en_stem" else word)
+            continue
+        found = analyze(word.decode())
+        sizes[at] = len(found)
+        out.extend(one.encode() for one in found)
+    base = starts_of(sizes)[:-1]
+    per = sizes[codes]
+    fresh = gather(base[codes], per)
+    if not (per == 1).all():
+        rows = np.repeat(np.arange(len(lengths)), lengths)
+        lengths = np.bincount(rows, weights=per, minlength=len(lengths)).astype(np.int64)
+    return pa.array(out, pa.binary()), fresh, lengths
+
+
+__all__ = ["BEYOND", "GAPS", "NULLS", "Tokens", "tokens_of"]
