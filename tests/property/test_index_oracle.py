@@ -1,11 +1,24 @@
-"""The index by itself finds exactly the rows that the meaning of a query says."""
+"""The index by itself finds exactly the rows that the meaning of a query says: built, merged or damaged."""
 
 from __future__ import annotations
 
+import datetime as dt
+
+import numpy as np
+import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.indexes import Indexed
+from indextables.errors import DamagedIndexError
+from indextables.index.cache import BlockCache
+from indextables.index.lookup import BytesRanges, Index
+from indextables.index.merge import merge_indexes
+from indextables.index.query.evaluate import Search
+from indextables.index.query.tree import Between, Boolean, Exists, Words
+from indextables.index.settings import IndexField, IndexSpec
+from indextables.split.match import match_rows
+from support.indexes import Indexed, build, opened
 from support.search_cases import cases, settings_of, table_of
 from support.search_oracle import found
 
@@ -19,3 +32,164 @@ def test_the_index_finds_what_the_query_means(case, record):
     for query in asked:
         for _ in range(3):  # the second and third time words are kept, and other ways are taken
             assert indexed.hits(str(query)) == found(query, len(rows)), str(query)
+
+
+@settings(max_examples=40, deadline=None)
+@given(cases(), st.sampled_from(["position", "freq", "basic"]), st.lists(st.integers(0, 14), max_size=3))
+def test_merged_indexes_are_the_bytes_of_building_from_the_rows(case, record, cuts):
+    rows, lists, asked = case
+    table = table_of(rows, lists)
+    whole = Indexed(table, settings_of(record))
+    edges = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
+    parts = [opened(build(table.slice(a, b - a), whole.spec)) for a, b in zip(edges, edges[1:], strict=False)]
+    merged = merge_indexes(parts)
+    assert merged.to_bytes() == build(table, whole.spec).to_bytes()
+    again = Indexed(table, settings_of(record), opened(merged))
+    for query in asked:
+        assert again.hits(str(query)) == found(query, len(rows)), str(query)
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases(), st.integers(0, 10**9), st.integers(0, 7), st.booleans())
+def test_a_damaged_index_gives_the_right_answer_or_says_so(case, where, bit, cut):
+    """Any flipped bit, and any cut: no other answer, no other error."""
+    rows, lists, asked = case
+    table = table_of(rows, lists)
+    whole = Indexed(table, settings_of())
+    built = build(table, whole.spec)
+    data = bytearray(built.to_bytes())
+    if cut:
+        del data[where % len(data) :]
+    else:
+        data[where % len(data)] ^= 1 << bit
+    noticed = 0
+    try:
+        index = Index.open(BytesRanges(bytes(data)), built.length, built.root_length, cache=BlockCache())
+    except DamagedIndexError:
+        return
+    damaged = Indexed(table, settings_of(), index)
+    for query in asked:
+        for _ in range(2):
+            try:
+                assert damaged.hits(str(query)) == found(query, len(rows)), str(query)
+            except DamagedIndexError:
+                noticed += 1
+    with pytest.raises(DamagedIndexError):
+        index.verify()
+
+
+ADDRESSES = ["10.0.0.1", "10.0.0.255", "10.1.0.0", "::1", "fe80::1", "192.168.1.1", "no address", ""]
+DOCUMENTS = [
+    '{"a": "error in disk", "b": {"c": 5, "d": [1.5, "x y"]}}', '{"a": "disk", "e": "error"}', '{"b": {"c": 7}}',
+    "[]", "not json", '{"a": ["error in", "disk now"]}', '{"a": true, "b": null}', '{"b": {"c": "5"}}',
+]  # fmt: skip
+QUERIES = [
+    "ip:10.0.0.1", 'ip:"10.0.0.0/24"', "ip:[10.0.0.1 TO 10.1.0.0]", 'ip:"::1"', "ip:*", "NOT ip:10.0.0.1",
+    "doc:error", 'doc:"error in disk"', 'doc:"in disk"', 'doc:"error disk"~1', 'doc:"error disk"~3', "doc.a:disk", "doc.a:dis*",
+    'doc.a:"in disk"', 'doc.a:"in di"*', "doc.b.c:5", "doc.b.c:[5 TO 6]", "doc.b:*", "doc.b.d:*", "doc:*", "NOT doc.b:*", "doc.a:true",
+    'doc.a:"in now"~9', "n:5", "n:[2 TO 7]", "n:{2 TO 7}", "n:[* TO 3]", "n:[99 TO *]", "n:*", "NOT n:[2 TO 7]", "n:[0 TO 9]",
+    "f:[0.5 TO 2]", "f:[* TO *]", "f:{-1 TO 1.5]", "day:[2024-01-02 TO 2024-01-03]", "s:b", "s:[a TO b]", "s:{a TO *]", 's:""', "s:b*",
+    "s: IN [a b]", "n:5 OR doc:error", "+doc:error -n:[0 TO 4]", "(s:a OR s:b)^2 AND n:[1 TO 8]", "*", "b:true", "NOT b:true",
+]  # fmt: skip
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 12).flatmap(lambda count: st.tuples(
+    st.lists(st.none() | st.sampled_from(ADDRESSES), min_size=count, max_size=count),
+    st.lists(st.none() | st.sampled_from(DOCUMENTS), min_size=count, max_size=count),
+    st.lists(st.none() | st.integers(0, 9), min_size=count, max_size=count),
+    st.lists(st.none() | st.sampled_from([0.5, 1.5, float("nan"), -0.0, 2.0]), min_size=count, max_size=count),
+    st.lists(st.none() | st.sampled_from(["a", "b", "", "bc", "Z"]), min_size=count, max_size=count),
+)))  # fmt: skip
+def test_addresses_documents_values_and_strings_are_found_as_a_scan_finds_them(columns):
+    ips, documents, numbers, fractions, strings = columns
+    table = pa.table({
+        "ip": pa.array(ips, pa.string()), "doc": pa.array(documents, pa.string()), "n": pa.array(numbers, pa.int64()),
+        "f": pa.array(fractions, pa.float64()), "s": pa.array(strings, pa.string()),
+        "day": pa.array([None if n is None else dt.date(2024, 1, 1 + n) for n in numbers], pa.date32()),
+        "b": pa.array([None if n is None else n > 4 for n in numbers], pa.bool_()),
+    })  # fmt: skip
+    indexed = Indexed(table, {
+        "indexing.typemap.ip": "ip", "indexing.typemap.doc": "json", "indexing.typemap.s": "string",
+        "indexing.fastfields": "n,f,day,b",
+    })  # fmt: skip
+    for text in QUERIES:
+        query = indexed.query(text)
+        wanted = [at for at, inside in enumerate(match_rows(query, table).to_pylist()) if inside]
+        assert indexed.hits(text) == wanted, text
+        without = Search(indexed.index, query)
+        assert set(without.certain().tolist()) <= set(wanted) <= set(without.candidates().tolist()), text
+
+
+def long_index():
+    """200,000 rows, so that lists are cut into pages: one word in every second row, others rarer."""
+    count = 200_000
+    steps = {"two": 2, "three": 3, "seven": 7, "forty": 40, "thousand": 1000, "rare": 70_001}
+    numbers = np.arange(count)
+    lines = [
+        " ".join(word for word, step in steps.items() if number % step == 0)
+        + (" three again three" if number % 30 == 0 else "")
+        for number in numbers.tolist()
+    ]
+    table = pa.table({"c": pa.array(lines, pa.string())})
+    spec = IndexSpec((IndexField("c", "text", "default", "position"),))
+    return table, spec, steps, numbers, lines
+
+
+@pytest.fixture(scope="module")
+def long():
+    return long_index()
+
+
+@pytest.mark.parametrize("cache_bytes", [0, 64 << 20], ids=["nothing kept", "kept"])
+def test_lists_cut_into_pages_answer_like_whole_ones(long, cache_bytes):
+    table, spec, steps, numbers, lines = long
+    index = opened(build(table, spec, 30_000), BlockCache(cache_bytes))
+
+    def ask(node):
+        found = Search(index, node).rows()
+        assert Search(index, node).count() == len(found)
+        return found
+
+    def word(name):
+        return Words("c", (name,))
+
+    for _ in range(3):
+        for name, step in steps.items():
+            assert np.array_equal(ask(word(name)), numbers[numbers % step == 0])
+        for pair in [
+            ("two", "three"),
+            ("two", "rare"),
+            ("seven", "forty"),
+            ("rare", "thousand"),
+            ("two", "seven", "three"),
+        ]:
+            wanted = numbers[np.all([numbers % steps[name] == 0 for name in pair], axis=0)]
+            assert np.array_equal(ask(Boolean(must=tuple(map(word, pair)))), wanted)
+            phrase = [at for at, line in enumerate(lines) if f" {' '.join(pair)} " in f" {line} "]
+            assert ask(Words("c", pair)).tolist() == phrase
+        spread = list(range(0, 200_000, 30))
+        assert ask(Words("c", ("three", "three"), slop=6)).tolist() == spread
+        assert np.array_equal(ask(Boolean(must_not=(word("two"),))), numbers[numbers % 2 == 1])
+        assert np.array_equal(
+            ask(Between("c", "s", "thz")),
+            numbers[(numbers % 7 == 0) | (numbers % 1000 == 0) | (numbers % 3 == 0)],
+        )
+        assert ask(Words("c", ("three",), prefix="se")).tolist() == [
+            at for at, line in enumerate(lines) if " three se" in f" {line}"
+        ]
+        assert ask(Exists("c")).tolist() == numbers.tolist()
+
+
+def test_merging_and_building_agree_where_lists_are_cut(long):
+    table, spec, *_ = long
+    parts = [opened(build(table.slice(a, n), spec)) for a, n in ((0, 66_000), (66_000, 1), (66_001, 133_999))]
+    assert merge_indexes(parts).to_bytes() == build(table, spec, 50_000).to_bytes()
+
+
+def test_indexes_with_other_settings_are_not_merged(long):
+    table, spec, *_ = long
+    other = IndexSpec((IndexField("c", "text", "whitespace", "position"),))
+    few = table.slice(0, 5)
+    with pytest.raises(ValueError, match="different settings"):
+        merge_indexes([opened(build(few, spec)), opened(build(few, other))])

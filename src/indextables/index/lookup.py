@@ -16,14 +16,14 @@ import numpy as np
 
 from indextables.index.blocks import Block, Entry
 from indextables.index.cache import MEMORY, BlockCache, Ranges
-from indextables.index.codec import Array, Bytes, damaged, unframe
+from indextables.index.codec import Array, Bytes, damaged, starts_of, unframe
 from indextables.index.root import PIECES, FieldRoot, Root, decode_root
 from indextables.index.settings import IndexField, IndexSpec
-from indextables.index.tokenise import BEYOND
-from indextables.index.words import Word, read_lists
+from indextables.index.words import Word, pages_of, read_lists
 
 SMALL_INDEX = 64 << 10
 """An index of at most so many bytes is read whole."""
+_REMEMBERED = 512
 Term: TypeAlias = tuple[str, bytes]
 """A column and a word of it, as the index spells it."""
 
@@ -53,6 +53,8 @@ class Index:
         self.name = name
         self.cache = MEMORY if cache is None else cache
         self._ranges = ranges
+        self.remembered: dict[tuple[int, bytes], Entry | None] = {}
+        """Entries of words that were looked up, by field and word."""
 
     @classmethod
     def open(
@@ -85,8 +87,10 @@ class Index:
         return self.root.identity
 
     @cached_property
-    def _numbers(self) -> dict[str, int]:
-        return {item.column: at for at, item in enumerate(self.root.spec.fields)}
+    def fields(self) -> dict[str, tuple[int, IndexField, FieldRoot]]:
+        """The number, the settings and the root of every field, by column."""
+        pairs = zip(self.root.spec.fields, self.root.fields, strict=True)
+        return {item.column: (at, item, known) for at, (item, known) in enumerate(pairs)}
 
     @property
     def tokens(self) -> Mapping[str, int]:
@@ -99,14 +103,9 @@ class Index:
         """Bytes by component."""
         return dict(zip(PIECES, self.root.pieces, strict=True))
 
-    def field(self, column: str) -> tuple[int, IndexField, FieldRoot] | None:
-        """The number, settings and root of a column's field."""
-        at = self._numbers.get(column)
-        return None if at is None else (at, self.root.spec.fields[at], self.root.fields[at])
-
     def value_bounds(self, column: str) -> tuple[Any, Any] | None:
         """The least and the largest number of a column of values; None when it has none."""
-        found = self.field(column)
+        found = self.fields.get(column)
         return None if found is None or found[2].least is None else (found[2].least, found[2].most)
 
     # Reading
@@ -142,46 +141,28 @@ class Index:
 
     def entries(self, words: Sequence[tuple[int, bytes]]) -> list[Entry | None]:
         """The entries of words, each given with the number of its field; one round trip."""
-        numbers = [self.root.block_of(field, word) for field, word in words]
+        missing = [key for key in words if key not in self.remembered]
+        found = {key: self.remembered[key] for key in words if key in self.remembered}
+        numbers = [self.root.block_of(*key) for key in missing]
         blocks = self.blocks([number for number in numbers if number >= 0])
-        return [
-            None if number < 0 else blocks[number].known(word)
-            for number, (_, word) in zip(numbers, words, strict=True)
-        ]
+        for key, number in zip(missing, numbers, strict=True):
+            found[key] = None if number < 0 else blocks[number].known(key[1])
+            self.remember(key, found[key])
+        return [found[key] for key in words]
+
+    def remember(self, key: tuple[int, bytes], entry: Entry | None) -> None:
+        """Note the entry of a word."""
+        if self.cache.max_bytes:
+            if len(self.remembered) >= _REMEMBERED:
+                self.remembered.clear()
+            self.remembered[key] = entry
 
     def frequencies(self, words: Sequence[Term]) -> list[int]:
         """In how many rows each word is; 0 also where the column has no field. No list is read."""
-        fields = [self._numbers.get(column) for column, _ in words]
-        known = [(at, word) for at, (_, word) in zip(fields, words, strict=True) if at is not None]
+        known = [(self.fields[column][0], word) for column, word in words if column in self.fields]
         entries = iter(self.entries(known))
-        found = []
-        for at in fields:
-            entry = None if at is None else next(entries)
-            found.append(0 if entry is None else entry.frequency)
-        return found
-
-    def slices(self, spans: Sequence[tuple[int, bytes, bytes | None]]) -> list[list[tuple[Block, int, int]]]:
-        """For ranges of words of fields, the places in every block that they cover; one round trip.
-
-        The upper end is not part of a range; None stands for the end of the words.
-        """
-        ends = [(field, low, BEYOND if high is None else high) for field, low, high in spans]
-        covered = []
-        for field, low, high in ends:
-            first, last = self.root.block_of(field, low), self.root.block_of(field, high)
-            covered.append(range(first, last + 1) if first >= 0 and low < high else range(0))
-        blocks = self.blocks([number for some in covered for number in some])
-        found = []
-        for (_, low, high), some in zip(ends, covered, strict=True):
-            places = []
-            for number in some:
-                block = blocks[number]
-                begin = block.lower(low)[0] if number == some[0] else 0
-                end = block.lower(high)[0] if number == some[-1] else block.count
-                if end > begin:
-                    places.append((block, begin, end))
-            found.append(places)
-        return found
+        found = [next(entries) if column in self.fields else None for column, _ in words]
+        return [0 if entry is None else entry.frequency for entry in found]
 
     def word(self, field: int, word: bytes, entry: Entry) -> Word:
         """A word by its entry, as far as it is decoded already."""
@@ -191,6 +172,7 @@ class Index:
     def keep(self, field: int, word: bytes, held: Word) -> None:
         """Keep a word for later searches."""
         self.cache.put((self.identity, (field, word)), held, held.size)
+        held.grown = False
 
     def fetch(self, wanted: Sequence[tuple[Word, Array | None]]) -> None:
         """Read the lists of words, whole or some pages of them."""
@@ -200,24 +182,40 @@ class Index:
         """The length class of every row of a field."""
         kept: Array | None = self.cache.get((self.identity, ("norms", field)))
         if kept is None:
-            before = sum(sum(known.norms) for known in self.root.fields[:field])
-            ranges, at = [], before
-            for length in self.root.fields[field].norms:
-                ranges.append((at, length))
-                at += length
-            data = self.read_piece("norms", [(before, at - before)])[0]
-            pages = [
-                np.frombuffer(
-                    unframe(memoryview(data)[offset - before : offset - before + length], offset, "lengths"),
-                    np.uint8,
-                )
-                for offset, length in ranges
-            ]
+            pages = self._norm_pages(field, range(len(self.root.fields[field].norms)))
             kept = np.concatenate(pages) if pages else np.zeros(0, np.uint8)
             if len(kept) != self.rows:
                 raise damaged("there are other lengths than rows")
             self.cache.put((self.identity, ("norms", field)), kept, kept.nbytes)
         return kept
+
+    def _norm_pages(self, field: int, pages: Sequence[int]) -> list[Array]:
+        before = sum(sum(known.norms) for known in self.root.fields[:field])
+        lengths = self.root.fields[field].norms
+        at = before + starts_of(np.array(lengths, np.int64))
+        ranges = [(int(at[page]), lengths[page]) for page in pages]
+        return [
+            np.frombuffer(unframe(data, offset, "lengths"), np.uint8)
+            for (offset, _), data in zip(ranges, self.read_piece("norms", ranges), strict=True)
+        ]
+
+    def classes(self, field: int, rows: Array) -> Array:
+        """The length classes of some ascending rows; only the pages they lie in are read."""
+        kept: Array | None = self.cache.get((self.identity, ("norms", field)))
+        if kept is None:
+            pages = pages_of(rows, self.rows)
+            if len(pages) * 2 > len(self.root.fields[field].norms):
+                kept = self.norms(field)
+            else:
+                found = np.zeros(len(rows), np.uint8)
+                ends = np.append(rows.searchsorted((pages[1:] << 16).astype(np.uint32)), len(rows))
+                begin = np.append(0, ends[:-1])
+                for page, held, a, b in zip(
+                    pages.tolist(), self._norm_pages(field, pages.tolist()), begin, ends, strict=True
+                ):
+                    found[a:b] = held.take(rows[a:b] - np.uint32(page << 16))
+                return found
+        return kept.take(rows)
 
     def verify(self) -> None:
         """Read everything and compare it with its checksums."""

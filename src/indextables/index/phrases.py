@@ -245,6 +245,7 @@ def _keep(word: Word, pages: Array, room: Array, start: Array, total: int) -> No
             kept.bits = pack(np.sort(places & kept.mask), 1 << bits)
     kept.rows = rows
     kept.places = places
+    word.grown = True
 
 
 def _kept_phrase(words: Sequence[Word], *, counted: bool) -> Found:

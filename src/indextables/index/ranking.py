@@ -10,7 +10,7 @@ that rounding never loses a tie; equal scores come in the order of rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -114,6 +114,7 @@ class _Kept:
         self.champions = best_of(impact, CHAMPIONS)
         self.most = impact[self.champions[0]]
         self.mean = mean
+        word.grown = True
 
 
 def best_of(scores: Array, limit: int) -> Array:
@@ -157,10 +158,11 @@ def _accumulated(
     index: Index, field_number: int, words: Sequence[Weighted], limit: int, mean: float
 ) -> tuple[Array, Array]:
     """Every row is scored: a page of rows at a time when they are many."""
-    norms, table = index.norms(field_number), saturation(mean)
+    table = saturation(mean)
     total = sum(one.word.count for one in words)
     if len(words) == 1 or total < _ACCUMULATED:
-        return _few(words, norms, table, limit)
+        return _few(words, lambda rows: index.classes(field_number, rows), table, limit)
+    norms = index.norms(field_number)
     top_scores, top_rows = np.zeros(0, np.float32), NO_ROWS
     edges = np.arange(0, index.rows + PAGE, PAGE)
     held = [(one.word.array(), one.word.counts(), one.weight) for one in words]
@@ -185,11 +187,13 @@ def _accumulated(
     return top_scores, top_rows
 
 
-def _few(words: Sequence[Weighted], norms: Array, table: Array, limit: int) -> tuple[Array, Array]:
+def _few(
+    words: Sequence[Weighted], classes: Callable[[Array], Array], table: Array, limit: int
+) -> tuple[Array, Array]:
     held = []
     for one in words:
         rows = one.word.array()
-        held.append((rows, one.weight * impacts_at(one.word.counts(), norms.take(rows), table)))
+        held.append((rows, one.weight * impacts_at(one.word.counts(), classes(rows), table)))
     if len(held) == 1:
         rows, scores = held[0]
     else:

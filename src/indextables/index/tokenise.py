@@ -78,7 +78,7 @@ def _texts(item: IndexField, column: pa.Array) -> Tokens:
     if tokenizer == "raw":
         coded = column.cast(pa.binary()).dictionary_encode()
         rows = pc.is_valid(column).to_numpy(zero_copy_only=False).nonzero()[0]
-        codes = coded.indices.drop_null().to_numpy().astype(np.int64)
+        codes = coded.indices.drop_null().to_numpy()
         lengths = np.zeros(len(column), np.int64)
         lengths[rows] = 1
         return Tokens(coded.dictionary, codes, rows, np.zeros(len(rows), np.int64), lengths)
@@ -87,9 +87,9 @@ def _texts(item: IndexField, column: pa.Array) -> Tokens:
 
 
 def _placed(words: pa.BinaryArray, codes: Array, lengths: Array) -> Tokens:
-    rows = np.repeat(np.arange(len(lengths)), lengths)
-    first = starts_of(lengths)[:-1]
-    positions = np.arange(len(codes)) - np.repeat(first, lengths)
+    rows = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+    first = starts_of(lengths)[:-1].astype(np.int32)
+    positions = np.arange(len(codes), dtype=np.int32) - np.repeat(first, lengths)
     return Tokens(words, codes, rows, positions, lengths)
 
 
@@ -185,7 +185,7 @@ def _split(column: pa.Array, tokenizer: str) -> tuple[pa.BinaryArray, Array, Arr
     places = starts_of(end - begin).astype(np.int32)
     held = [None, pa.py_buffer(places), pa.py_buffer(chars)]
     coded = pa.Array.from_buffers(pa.binary(), len(begin), held).dictionary_encode()
-    words, codes = coded.dictionary, coded.indices.to_numpy().astype(np.int64)
+    words, codes = coded.dictionary, coded.indices.to_numpy()
     lengths = np.diff(np.searchsorted(begin, at))
     if tokenizer == "whitespace":
         return words, codes, lengths

@@ -47,13 +47,15 @@ class Word:
 
     __slots__ = (
         "_array", "_bits", "_counts", "_counts_known", "_done", "_index", "_pages", "_positions",
-        "count", "entry", "phrases", "ranked",
+        "count", "entry", "grown", "phrases", "ranked",
     )  # fmt: skip
 
     def __init__(self, index: Reader, entry: Entry) -> None:
         self._index = index
         self.entry = entry
         self.count = entry.frequency
+        self.grown = True
+        """Whether it takes more memory than when it was last kept."""
         self._pages: dict[int, bytes] = {}
         self._positions: dict[int, Array] = {}
         self._array: Array | None = None
@@ -99,6 +101,7 @@ class Word:
     def put(self, page: int, raw: bytes) -> None:
         """A part of the list, as it was read."""
         self._pages[page] = raw
+        self.grown = True
 
     def _span(self, page: int) -> int:
         return min(PAGE, self._index.rows - page * PAGE) if self.cut else self._index.rows
@@ -117,10 +120,16 @@ class Word:
                 read_lists(self._index, [(self, None)])
                 self._array = page_rows(self._pages[0], self.count, self._index.rows)
             else:
-                self._array = unpack(self.bits())
-                if len(self._array) != self.count:
-                    raise damaged("a list has other rows than were written")
+                self._array = self._all_rows()
+            self.grown = True
         return self._array
+
+    def _all_rows(self) -> Array:
+        """The rows of a list that is cut."""
+        if self._bits is not None and self._done is not None and self._done.all():
+            return unpack(self._bits)
+        read_lists(self._index, [(self, None)])
+        return self._rows_of(sorted(self._pages))
 
     def bits(self) -> Array:
         """The bitmap of the rows."""
@@ -128,6 +137,7 @@ class Word:
             self._fill(None)
         elif self._bits is None:
             self._bits = pack(self.array(), self._index.rows)
+            self.grown = True
         assert self._bits is not None
         return self._bits
 
@@ -139,6 +149,7 @@ class Word:
         if self._bits is None or self._done is None:
             self._bits = empty_bits(self._index.rows)
             self._done = entry.page_lengths == 0
+        self.grown = True
         todo = np.arange(len(self._done)) if pages is None else pages
         for page in todo[~self._done[todo]].tolist():
             found = page_bits(self._pages[page], self._frequency(page), self._span(page))
@@ -160,7 +171,7 @@ class Word:
         """Occurrences in every row; None when they are all 1."""
         if not self._counts_known:
             self._counts = self._decoded_counts()
-            self._counts_known = True
+            self._counts_known = self.grown = True
         return self._counts
 
     def _decoded_counts(self) -> Array | None:
@@ -196,6 +207,7 @@ class Word:
         if entry.inline is not None:
             found = found[entry.first_position : entry.first_position + entry.occurrences]
         self._positions[page] = found
+        self.grown = True
 
     def occurrences(self, pages: Array) -> tuple[Array, Array | None, Array]:
         """Rows, occurrences and positions of pages whose positions are here; of the whole list if uncut."""

@@ -49,7 +49,8 @@ class Search:
     ) -> None:
         node = query.node if isinstance(query, Query) else query
         self.index = index
-        self._plan = Compiler(_known_fields(index, unknown), has_values=values is not None).plan(node)
+        fields = index.fields if not unknown else {k: v for k, v in index.fields.items() if k not in unknown}
+        self._plan = Compiler(fields, has_values=values is not None).plan(node)
         self._at = Session(index, values)
         self._ready = False
 
@@ -155,14 +156,6 @@ def scored_terms(node: Node | Query, spec: IndexSpec) -> tuple[Term, ...]:
 def statistics_of(index: Index, node: Node | Query) -> Statistics:
     """What one index contributes to the scores of a query."""
     return statistics_of_terms(index, scored_terms(node, index.spec))
-
-
-def _known_fields(index: Index, unknown: frozenset[str]) -> dict[str, tuple[int, IndexField, FieldRoot]]:
-    return {
-        item.column: (at, item, known)
-        for at, (item, known) in enumerate(zip(index.spec.fields, index.root.fields, strict=True))
-        if item.column not in unknown
-    }
 
 
 def _reads_no_list(plan: Plan) -> bool:

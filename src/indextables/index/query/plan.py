@@ -23,7 +23,7 @@ from indextables.index.lookup import Index, Term
 from indextables.index.query.tree import Between
 from indextables.index.query.values import typed_between
 from indextables.index.ranking import Statistics, impacts_at, statistics_of_terms, weight_of
-from indextables.index.rowset import Rows, RowSet, difference, everything, found_in, nothing
+from indextables.index.rowset import Rows, RowSet, difference, everything, nothing
 from indextables.index.tokenise import BEYOND, NULLS
 from indextables.index.words import Word
 
@@ -50,6 +50,7 @@ class Session:
     def look_up(self, keys: Sequence[Key], spans: Sequence[Span]) -> None:
         """Find words and ranges of words, in one round trip."""
         index, root = self.index, self.index.root
+        self._entries.update((key, index.remembered[key]) for key in keys if key in index.remembered)
         keys = [key for key in keys if key not in self._entries]
         spans = [span for span in spans if span not in self._slices]
         homes = [root.block_of(*key) for key in keys]
@@ -60,14 +61,18 @@ class Session:
         wanted = [number for number in homes if number >= 0] + [number for some in covered for number in some]
         blocks = index.blocks(wanted)
         for key, home in zip(keys, homes, strict=True):
-            self._entries[key] = None if home < 0 else blocks[home].known(key[1])
+            self._entries[key] = entry = None if home < 0 else blocks[home].known(key[1])
+            index.remember(key, entry)
         for span, some in zip(spans, covered, strict=True):
             self._slices[span] = _places([blocks[number] for number in some], span)
 
     def entry(self, key: Key) -> Entry | None:
         """The entry of a word."""
-        if key not in self._entries:
-            self.look_up([key], [])
+        if key in self._entries:
+            return self._entries[key]
+        if key in self.index.remembered:
+            return self.index.remembered[key]
+        self.look_up([key], [])
         return self._entries[key]
 
     def word(self, key: Key) -> Word | None:
@@ -89,7 +94,8 @@ class Session:
     def settle(self) -> None:
         """Keep what was decoded for later searches."""
         for (field, word), held in self._words.items():
-            self.index.keep(field, word, held)
+            if held.grown:
+                self.index.keep(field, word, held)
 
     def known_statistics(self, terms: Sequence[Term]) -> Statistics:
         """The statistics that were given, or those of this index."""
@@ -254,11 +260,12 @@ class OneTerm(Plan):
             return np.zeros(len(rows), bool), np.zeros(len(rows), np.float32)
         if self.constant:
             return super().score(at, rows)
-        place, inside = found_in(word.array(), rows)
-        some = inside.nonzero()[0]
         counts = word.counts()
         scores = np.zeros(len(rows), np.float32)
-        often = None if counts is None else counts[place[some]]
+        inside, often = word.test(rows), None
+        some = inside.nonzero()[0]
+        if counts is not None:
+            often = counts[word.array().searchsorted(rows[some])]
         scores[some] = bm25(at, self.field, self.terms(), rows[some], often)
         return inside, scores
 
@@ -268,7 +275,7 @@ def bm25(at: Session, field: int, terms: Sequence[Term], rows: Array, counts: Ar
     statistics = at.known_statistics(terms)
     weight = weight_of(sum(statistics.idf(term) for term in terms))
     table = saturation(statistics.mean_length(terms[0][0]))
-    return weight * impacts_at(counts, at.index.norms(field).take(rows), table)
+    return weight * impacts_at(counts, at.index.classes(field, rows), table)
 
 
 def conjunction_lists(words: Sequence[Word]) -> Sequence[Word]:
