@@ -42,7 +42,7 @@ def prepare(directory: Path, size: str) -> None:
             (place / form).mkdir(parents=True)
         seed = place / "seed"
         write_seed(seed, workload)
-        write_native(place / "native", seed, workload, "auto")
+        write_native(place / "native", seed, workload, "json")
         seed.unlink()
         write_delta(place / "delta", workload)
         write_delta_commits(place / "commits", workload)

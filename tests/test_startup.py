@@ -61,6 +61,19 @@ def test_naming_the_table_class_loads_nothing_else():
     assert loaded_after("import indextables as it", "it.Table") == {"indextables"}
 
 
+def test_naming_the_class_of_delta_tables_loads_nothing_else():
+    assert loaded_after("import indextables as it", "it.DeltaTable") == {"indextables"}
+
+
+def test_counting_a_delta_table_loads_no_engine(tmp_path):
+    from deltalake import write_deltalake
+
+    write_deltalake(str(tmp_path / "d"), pa.table({"id": [1, 2]}))
+    asked = f"assert it.DeltaTable.open({str(tmp_path / 'd')!r}).count() == 2"
+    engines = {"pyspark", "duckdb", "sqlglot", "lark", "obstore"}
+    assert not engines & loaded_after("import indextables as it", asked)
+
+
 def test_opening_a_table_loads_what_reads_its_log(table):
     assert loaded_after("import indextables as it", f"it.Table.open({table!r})") == {"indextables"} | LOG
 

@@ -14,21 +14,19 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from indextables.errors import OptionError, PredicateError, TableError
-from indextables.log.delta_history import delta_timeline
-from indextables.log.delta_snapshot import DeltaSnapshot, open_snapshot
-from indextables.log.history import Moment, history_table, moment_of
-from indextables.log.scans import last_scans, scan_of
-from indextables.model.actions import MetadataAction, ProtocolAction
-from indextables.ops import scan as scanning
-from indextables.ops.delta import describe as describing
-from indextables.ops.delta import scan as delta_scan
-from indextables.ops.describe import Description
-from indextables.ops.results import ScanMetrics
 from indextables.options import Options
 from indextables.runtime import LOCAL
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from indextables.log.delta_snapshot import DeltaSnapshot
+    from indextables.log.history import Moment
+    from indextables.log.scans import Scan
+    from indextables.model.actions import MetadataAction, ProtocolAction
+    from indextables.ops.describe import Description
+    from indextables.ops.results import ScanMetrics
+    from indextables.ops.scan import Record
 
 __all__ = ["DeltaTable", "apply_skipping", "files", "last_scans", "read", "replay"]
 
@@ -46,7 +44,7 @@ class DeltaTable:
     def __init__(self, snapshot: DeltaSnapshot, spark: Any = None) -> None:
         self._snapshot = snapshot
         self._spark = spark
-        self._record: scanning.Record | None = None
+        self._record: Record | None = None
 
     @classmethod
     def open(
@@ -113,29 +111,40 @@ class DeltaTable:
 
     def history(self, limit: int | None = None) -> pa.Table:
         """One row per version whose commit is still there, newest first."""
+        from indextables.log.delta_history import delta_timeline
+        from indextables.log.history import history_table
+
         return history_table(delta_timeline(self._snapshot.source, self.metadata.configuration), limit)
 
     def describe(self) -> Description:
         """What the log says about the version this handle reads."""
-        return describing.describe_delta(self._snapshot)
+        from indextables.ops.delta.describe import describe_delta
+
+        return describe_delta(self._snapshot)
 
     def refresh(self) -> Self:
         """Move to the newest version."""
+        from indextables.log.delta_snapshot import open_snapshot
+
         snapshot = self._snapshot
         self._snapshot = open_snapshot(self.uri, options=snapshot.options, runtime=snapshot.runtime)
         return self
 
     def files(self, where: Any = None, engine: str = "auto") -> pa.Table:
         """The live files that can hold a matching row, in the order of the log."""
+        from indextables.ops.delta.scan import files
+
         node = self._node(where)
-        found, self._record = delta_scan.files(self._snapshot, node, engine)
+        found, self._record = files(self._snapshot, node, engine)
         return _with_scan(found, self._snapshot, self._record)
 
     def scan(self, where: Any = None, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
         """The live rows, or those for which the filter is true, as a stream of batches."""
         if _is_column(where):
             return self.to_df(where, columns).toArrow().to_reader()
-        reader, self._record = delta_scan.scan(self._snapshot, where, columns)
+        from indextables.ops.delta.scan import scan
+
+        reader, self._record = scan(self._snapshot, where, columns)
         return reader
 
     def count(self, where: Any = None, *, query: str | None = None) -> int:
@@ -147,7 +156,9 @@ class DeltaTable:
             return sum(batch.num_rows for batch in self.search(query, where, columns=()))
         if _is_column(where):
             return int(self.to_df(where).count())
-        total, self._record = delta_scan.count(self._snapshot, where)
+        from indextables.ops.delta.scan import count
+
+        total, self._record = count(self._snapshot, where)
         return total
 
     def search(
@@ -158,7 +169,9 @@ class DeltaTable:
         limit: int | None = None,
     ) -> pa.RecordBatchReader:
         """The rows a full-text query finds; a Delta table has no index, so every row is looked at."""
-        reader, self._record = delta_scan.search(self._snapshot, query, where, columns, limit)
+        from indextables.ops.delta.search import search
+
+        reader, self._record = search(self._snapshot, query, where, columns, limit)
         return reader
 
     def to_df(self, where: Any = None, columns: Sequence[str] | None = None) -> Any:
@@ -167,7 +180,9 @@ class DeltaTable:
             raise TableError(
                 "to_df needs a Spark session; open the table with DeltaTable.open(uri, spark=spark)"
             )
-        wanted = None if columns is None else scanning.known_columns(self._snapshot, columns)
+        from indextables.ops.scan import known_columns
+
+        wanted = None if columns is None else known_columns(self._snapshot, columns)
         frame = _spark().read(self._spark, self._snapshot, where)
         quoted = [] if wanted is None else ["`" + name.replace("`", "``") + "`" for name in wanted]
         return frame if wanted is None else frame.select(*quoted)
@@ -188,7 +203,9 @@ def _is_column(where: Any) -> bool:
     return type(where).__module__.startswith("pyspark.")
 
 
-def _with_scan(files: pa.Table, snapshot: DeltaSnapshot, record: scanning.Record) -> pa.Table:
+def _with_scan(files: pa.Table, snapshot: DeltaSnapshot, record: Record) -> pa.Table:
+    from indextables.log.scans import scan_of
+
     facts = scan_of(snapshot.store.uri, snapshot.version, record.metrics.files, record.metrics.replay)
     said = {**(files.schema.metadata or {}), SCAN_KEY: json.dumps(facts.as_dict()).encode()}
     return files.replace_schema_metadata(said)
@@ -246,9 +263,20 @@ def read(
     return _spark().read(spark, _snapshot(uri, version, None, spark, options), where)
 
 
+def last_scans(uri: Any = None, limit: int = 10) -> list[Scan]:
+    """How the newest scans of this process came about, newest first; of one table, or of all."""
+    from indextables.log import scans
+    from indextables.storage.store import open_store
+
+    return scans.last_scans(None if uri is None else open_store(uri).uri, limit)
+
+
 def _snapshot(
     uri: Any, version: int | None, as_of: Moment | None, spark: Any, options: Mapping[str, str] | None
 ) -> DeltaSnapshot:
+    from indextables.log.delta_snapshot import open_snapshot
+    from indextables.log.history import moment_of
+
     if version is not None and as_of is not None:
         raise OptionError("give a version or a time to read as of, not both", version=version)
     if spark is None:

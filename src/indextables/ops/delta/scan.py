@@ -1,4 +1,4 @@
-"""Reading the rows of a Delta table without Spark: scan, count and search.
+"""Reading the rows of a Delta table without Spark: scan and count.
 
 Files are chosen by the log, row groups by the footers, rows by the filter.
 Files are read side by side and come back in the order of the log, as a stream
@@ -14,19 +14,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.errors import OptionError, TableError
-from indextables.index.query.syntax import parse_query
-from indextables.index.query.tree import Query
-from indextables.index.settings import IndexSpec, from_options
+from indextables.errors import TableError
 from indextables.log.delta_snapshot import DeltaSnapshot
 from indextables.ops.delete import may_survive
 from indextables.ops.delta.data_file import NAMES, DataFile, RowReader, data_files
 from indextables.ops.scan import Record, known_columns, reader_of, row_filter
 from indextables.ops.streaming import in_order
-from indextables.options import PREFIX, Options
 from indextables.predicate.tree import Node, all_of
 from indextables.runtime import default_parallelism
-from indextables.split.match import match_rows
 
 Piece = Callable[[], Iterator[pa.Table]]
 
@@ -49,8 +44,8 @@ def scan(
     node = row_filter(snapshot, where)
     wanted = known_columns(snapshot, columns)
     chosen, record = files(snapshot, node, columns=NAMES)
-    reader = _reader(snapshot, wanted, node, chosen.num_rows)
-    return reader_of(reader.schema, _pieces(snapshot, reader, chosen, record), limit), record
+    reader = row_reader(snapshot, wanted, node, chosen.num_rows)
+    return reader_of(reader.schema, pieces_of(snapshot, reader, chosen, record), limit), record
 
 
 def count(snapshot: DeltaSnapshot, where: Any = None) -> tuple[int, Record]:
@@ -62,47 +57,9 @@ def count(snapshot: DeltaSnapshot, where: Any = None) -> tuple[int, Record]:
         return _rows_of(snapshot, chosen, record), record
     doubtful = snapshot.plan(all_of([node, may_survive(node)]), columns=(*NAMES, "dv")).files
     certain = chosen.filter(pc.invert(pc.is_in(_keys(chosen), value_set=_keys(doubtful))))
-    reader = _reader(snapshot, (), node, doubtful.num_rows)
-    found = in_order(_pieces(snapshot, reader, doubtful, record), default_parallelism())
+    reader = row_reader(snapshot, (), node, doubtful.num_rows)
+    found = in_order(pieces_of(snapshot, reader, doubtful, record), default_parallelism())
     return _rows_of(snapshot, certain, record) + sum(table.num_rows for table in found), record
-
-
-def search(
-    snapshot: DeltaSnapshot,
-    query: str,
-    where: Any = None,
-    columns: Sequence[str] | None = None,
-    limit: int | None = None,
-) -> tuple[pa.RecordBatchReader, Record]:
-    """The rows a full-text query finds, by reading every row that the filter leaves.
-
-    There is no index, so every column of text can be searched; options such as
-    `indexing.tokenizer.<column>` say how its words are taken apart.
-    """
-    if limit is not None and limit < 0:
-        raise OptionError(f"limit is {limit}; give a number of rows, or leave it out")
-    require_schema(snapshot)
-    zone = snapshot.options.search.time_zone
-    parsed = parse_query(query, search_settings(snapshot), snapshot.schema, None, zone)
-    node = row_filter(snapshot, where)
-    wanted = known_columns(snapshot, columns)
-    read = (*wanted, *(name for name in parsed.columns if name not in wanted))
-    chosen, record = files(snapshot, node, columns=NAMES)
-    reader = _reader(snapshot, read, node, chosen.num_rows)
-    schema = pa.schema([reader.schema.field(name) for name in wanted])
-    pieces = (partial(_found, piece, parsed, wanted) for piece in _pieces(snapshot, reader, chosen, record))
-    return reader_of(schema, pieces if limit != 0 else (), limit), record
-
-
-def search_settings(snapshot: DeltaSnapshot) -> IndexSpec:
-    """How the columns are searched: text as text, unless the options say otherwise."""
-    given = {key.removeprefix(PREFIX).lower() for key in snapshot.options.explicit}
-    texts = {
-        f"indexing.typemap.{field.name}": "text"
-        for field in snapshot.schema
-        if pa.types.is_string(field.type) and f"indexing.typemap.{field.name}".lower() not in given
-    }
-    return from_options(Options.of({**snapshot.options.explicit, **texts}), snapshot.schema)
 
 
 def require_schema(snapshot: DeltaSnapshot) -> None:
@@ -123,13 +80,20 @@ def num_rows(files: pa.Table) -> int | None:
     return int(pc.sum(records, min_count=0).as_py() - pc.sum(vectors, min_count=0).as_py())
 
 
-def _reader(snapshot: DeltaSnapshot, wanted: Sequence[str], node: Node | None, num_files: int) -> RowReader:
+def row_reader(
+    snapshot: DeltaSnapshot, wanted: Sequence[str], node: Node | None, num_files: int
+) -> RowReader:
+    """How the files of a scan are read."""
     zone = snapshot.options.search.time_zone
     # Many files keep all cores busy by themselves.
     return RowReader(snapshot.columns, tuple(wanted), node, zone, num_files < default_parallelism())
 
 
-def _pieces(snapshot: DeltaSnapshot, reader: RowReader, chosen: pa.Table, record: Record) -> Iterable[Piece]:
+def pieces_of(
+    snapshot: DeltaSnapshot, reader: RowReader, chosen: pa.Table, record: Record
+) -> Iterable[Piece]:
+    """The files of a scan as pieces of work, each noted when it is done."""
+
     def read(file: DataFile) -> Iterator[pa.Table]:
         rows = 0
         for table in reader.rows(snapshot.store, file):
@@ -138,11 +102,6 @@ def _pieces(snapshot: DeltaSnapshot, reader: RowReader, chosen: pa.Table, record
         record.read(rows)
 
     return (partial(read, file) for file in data_files(chosen))
-
-
-def _found(piece: Piece, query: Query, wanted: Sequence[str]) -> Iterator[pa.Table]:
-    for table in piece():
-        yield table.filter(match_rows(query, table)).select(list(wanted))
 
 
 def _rows_of(snapshot: DeltaSnapshot, chosen: pa.Table, record: Record) -> int:

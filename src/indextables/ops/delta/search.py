@@ -1,0 +1,63 @@
+"""Full-text search of a Delta table: it has no index, so its rows are taken apart and looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from indextables.errors import OptionError
+from indextables.index.query.syntax import parse_query
+from indextables.index.query.tree import Query
+from indextables.index.settings import IndexSpec, from_options
+from indextables.log.delta_snapshot import DeltaSnapshot
+from indextables.ops.delta.data_file import NAMES
+from indextables.ops.delta.scan import Piece, files, pieces_of, require_schema, row_reader
+from indextables.ops.scan import Record, known_columns, reader_of, row_filter
+from indextables.options import PREFIX, Options
+from indextables.split.match import match_rows
+
+
+def search(
+    snapshot: DeltaSnapshot,
+    query: str,
+    where: Any = None,
+    columns: Sequence[str] | None = None,
+    limit: int | None = None,
+) -> tuple[pa.RecordBatchReader, Record]:
+    """The rows a full-text query finds, by reading every row that the filter leaves.
+
+    There is no index, so every column of text can be searched; options such as
+    `indexing.tokenizer.<column>` say how its words are taken apart.
+    """
+    if limit is not None and limit < 0:
+        raise OptionError(f"limit is {limit}; give a number of rows, or leave it out")
+    require_schema(snapshot)
+    zone = snapshot.options.search.time_zone
+    parsed = parse_query(query, search_settings(snapshot), snapshot.schema, None, zone)
+    node = row_filter(snapshot, where)
+    wanted = known_columns(snapshot, columns)
+    read = (*wanted, *(name for name in parsed.columns if name not in wanted))
+    chosen, record = files(snapshot, node, columns=NAMES)
+    reader = row_reader(snapshot, read, node, chosen.num_rows)
+    schema = pa.schema([reader.schema.field(name) for name in wanted])
+    pieces = (partial(_found, piece, parsed, wanted) for piece in pieces_of(snapshot, reader, chosen, record))
+    return reader_of(schema, pieces if limit != 0 else (), limit), record
+
+
+def search_settings(snapshot: DeltaSnapshot) -> IndexSpec:
+    """How the columns are searched: text as text, unless the options say otherwise."""
+    given = {key.removeprefix(PREFIX).lower() for key in snapshot.options.explicit}
+    texts = {
+        f"indexing.typemap.{field.name}": "text"
+        for field in snapshot.schema
+        if pa.types.is_string(field.type) and f"indexing.typemap.{field.name}".lower() not in given
+    }
+    return from_options(Options.of({**snapshot.options.explicit, **texts}), snapshot.schema)
+
+
+def _found(piece: Piece, query: Query, wanted: Sequence[str]) -> Iterator[pa.Table]:
+    for table in piece():
+        yield table.filter(match_rows(query, table)).select(list(wanted))
