@@ -110,7 +110,13 @@ class LogHandle:
 
     def list_files(self, max_staleness_s: float | None = None) -> list[AddAction]:
         """The live files as whole actions, sorted by path."""
-        snapshot = self._newest(max_staleness_s)
+        try:
+            return self._live(self._newest(max_staleness_s))
+        except VersionNotFoundError:
+            # Another process removed the version that was newest a moment ago; what is newest now answers.
+            return self._live(self._newest(0))
+
+    def _live(self, snapshot: Snapshot) -> list[AddAction]:
         cache = None if self._caches is None else self._caches.files
         return list(remembered(cache, _identity(snapshot), lambda: tuple(snapshot.adds())))
 

@@ -81,9 +81,14 @@ def indexed_columns(
     settings = options if isinstance(options, StatsOptions) else Options.of(options).stats
     leaves = [item for item in leaf_fields(schema) if item.name not in partition_columns]
     if settings.columns is not None:
-        wanted = {name.strip().strip("`").lower() for name in settings.columns}
+        wanted = {_plain_name(name) for name in settings.columns}
         return [item for item in leaves if _is_named(item.name.lower(), wanted)]
     return leaves if settings.num_indexed_cols < 0 else leaves[: settings.num_indexed_cols]
+
+
+def _plain_name(text: str) -> str:
+    """A name as the option gives it, without backticks around it or around its parts."""
+    return text.strip().replace("``", "\0").replace("`", "").replace("\0", "`").lower()
 
 
 def _is_named(name: str, wanted: set[str]) -> bool:

@@ -44,6 +44,18 @@ def resolve(path: Sequence[str], schema: pa.Schema) -> Column:
     )
 
 
+def quoted_name(name: str) -> str:
+    """One name in backticks, as SQL and Spark's column functions take it whatever it holds."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def unquoted_name(text: str) -> str:
+    """The name that a text in backticks means; any other text is the name itself."""
+    stripped = text.strip()
+    is_quoted = len(stripped) > 1 and stripped.startswith("`") and stripped.endswith("`")
+    return stripped[1:-1].replace("``", "`") if is_quoted else stripped
+
+
 def split_name(name: str) -> tuple[str, ...]:
     """Split a dotted name into its parts; backticks keep a dot (and, doubled, a backtick) in a part."""
     parts, position = [], 0

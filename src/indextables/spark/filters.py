@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from indextables.errors import PredicateError
 from indextables.model.types import type_to_sql
 from indextables.predicate import tree
+from indextables.predicate.names import quoted_name
 from indextables.predicate.parse import as_node
 from indextables.spark.skipping import literal
 
@@ -76,10 +77,10 @@ def _comparison(node: tree.Compare) -> Column:
 
 
 def _like(node: tree.Like) -> Column:
-    return F.like(_operand(node.column), F.lit(node.pattern))
+    return F.like(_operand(node.column), F.lit(node.pattern), F.lit(node.escape))
 
 
 def _operand(operand: tree.Operand) -> Column:
     if isinstance(operand, tree.Cast):
         return _operand(operand.column).cast(type_to_sql(operand.type))
-    return F.col(".".join(f"`{part.replace('`', '``')}`" for part in operand.path))
+    return F.col(".".join(quoted_name(part) for part in operand.path))

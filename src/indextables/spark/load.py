@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from indextables.errors import OptionError
 from indextables.log.delta_snapshot import DeltaSnapshot
 from indextables.ops.rewriting import require_parquet
+from indextables.predicate.names import unquoted_name
 from indextables.spark.call_options import READ_KEYS, Settings, settings_for
 from indextables.spark.loading import reading_way, snapshot_of, version_frame
 from indextables.spark.requests import ReadRequest
@@ -14,6 +16,10 @@ from indextables.spark.searching import search_frame
 
 if TYPE_CHECKING:
     from indextables.log.snapshot import Snapshot
+
+
+_NAME = re.compile(r"(?:`(?:[^`]|``)*`|[^,`])+")
+"""A name of a list: a comma inside backticks belongs to it."""
 
 
 def load_table(spark: Any, request: ReadRequest, way: str = "auto") -> Any:
@@ -50,7 +56,7 @@ def _columns(settings: Settings) -> list[str] | None:
     text = settings.call.get("columns")
     if text is None:
         return None
-    return [name.strip().strip("`") for name in text.split(",") if name.strip()]
+    return [unquoted_name(found) for found in _NAME.findall(text) if found.strip()]
 
 
 def _check_combination(settings: Settings) -> None:

@@ -26,6 +26,7 @@ from indextables.errors import NotATableError, OptionError
 from indextables.log.delta_snapshot import open_snapshot
 from indextables.log.history import moment_of
 from indextables.log.recognise import Kind
+from indextables.predicate.names import quoted_name
 from indextables.spark.call_options import READ_KEYS, Settings, is_connect, session_zone, split
 from indextables.spark.hadoop_settings import hadoop_settings
 from indextables.spark.handles import open_log
@@ -81,7 +82,7 @@ def frame_of_snapshot(
     settings = Settings({}, dict(snapshot.options.explicit))
     frame = version_frame(spark, snapshot, settings, reading_way(spark, snapshot), None)
     rows = filtered(frame, where, snapshot.schema, session_zone(spark))
-    return rows if columns is None else rows.select(*(f"`{name}`" for name in columns))
+    return rows if columns is None else rows.select(*(quoted_name(name) for name in columns))
 
 
 def version_frame(
@@ -94,7 +95,7 @@ def version_frame(
         _warn_slow(snapshot.store.uri)
         return arrow_frame(spark, snapshot, settings.table, columns)
     frame = _planned(spark, snapshot) if way == "planned" else _native(spark, snapshot, settings)
-    return frame if columns is None else frame.select(*(f"`{name}`" for name in columns))
+    return frame if columns is None else frame.select(*(quoted_name(name) for name in columns))
 
 
 def restricted_frame(spark: Any, snapshot: Snapshot, settings: Settings, only: frozenset[str] | None) -> Any:
@@ -207,7 +208,9 @@ def snapshot_of(spark: Any, path: str, settings: Settings) -> Snapshot:
     log = open_log(spark, path, settings.table)
     version, moment = settings.number("versionAsOf"), _as_of(spark, settings)
     try:
-        return log.snapshot(version=version, as_of=moment)
+        # The newest version is planned from here on, so it has to be there: what was newest some seconds ago
+        # may have been cleaned away by another process.
+        return log.snapshot(version=version, as_of=moment, max_staleness_s=0)
     except NotATableError as other:
         if other.fields.get("kind") is not Kind.DELTA:
             raise

@@ -40,7 +40,8 @@ class TablePlanner:
 
     def snapshot(self) -> Snapshot:
         """The version to read now."""
-        found = open_log(self.spark, self.uri, self.options).snapshot(version=self.version)
+        # Where the newest is wanted it is looked for: what was newest some seconds ago may be gone by now.
+        found = open_log(self.spark, self.uri, self.options).snapshot(self.version, max_staleness_s=0)
         if found.table_id != self.table_id:
             raise TableError(
                 f"{self.uri} is no longer the table this DataFrame was loaded from: it has been deleted "

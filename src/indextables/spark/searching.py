@@ -17,6 +17,7 @@ from indextables.index.query.tree import Query
 from indextables.index.settings import IndexSpec, from_options
 from indextables.ops.rewriting import require_parquet
 from indextables.options import Options
+from indextables.predicate.names import quoted_name
 from indextables.predicate.parse import as_node
 from indextables.spark import nearby
 from indextables.spark.arrow_scan import (
@@ -137,7 +138,7 @@ def _joined(
         frame = restricted_frame(spark, snapshot, settings, only).select("*", name, row)
     else:
         frame = arrow_frame(spark, snapshot, settings.table, numbered=True, only=only)
-    columns = [f.col(f"`{name}`") for name in snapshot.schema.names]
+    columns = [f.col(quoted_name(name)) for name in snapshot.schema.names]
     hidden = []
     for item in found:
         hits = item.hits_frame(spark)
@@ -146,7 +147,7 @@ def _joined(
             continue
         name = item.search.hidden
         frame = frame.join(hits.withColumn(name, f.lit(True)), [FILE, ROW], "left")
-        texts = [f.col(f"`{column}`").isNull() for column in item.columns]
+        texts = [f.col(quoted_name(column)).isNull() for column in item.columns]
         unknown = texts[0]
         for text in texts[1:]:
             unknown = unknown & text

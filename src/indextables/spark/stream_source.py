@@ -1,23 +1,26 @@
 """A table as a stream: the rows of its splits, version after version.
 
-An offset is a place in the log: a version and how many of its added files are
-done. A stream begins with the whole table as it is, then follows its commits;
+An offset is a place in the log: which log it is, a version and how many of its
+added files are done. A stream begins with the whole table as it is, then follows its commits;
 `startingVersion` begins with a commit instead. Commits that only rearrange
 rows (`dataChange` false, as a merge writes) are passed over. A commit that
 removes rows cannot be told to a stream and is an error, unless
-`skipChangeCommits` says to pass over those as well.
+`skipChangeCommits` says to pass over those as well. A repaired log, or that of a
+table made anew at the same place, counts its versions from 0 again: a stream
+that meets one stops.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from indextables.errors import OptionError, TableError
+from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction, MetadataAction, RemoveAction
 from indextables.options import is_storage_key
@@ -100,6 +103,8 @@ class FilesOfTask(InputPartition):  # type: ignore[misc]
 class Place:
     """How far a stream has come: before file `index` of a version, or of the table as it was at one."""
 
+    table_id: str
+    """The id of the log that the version belongs to."""
     version: int
     index: int = 0
     whole: bool = False
@@ -107,11 +112,19 @@ class Place:
     @classmethod
     def of(cls, offset: Mapping[str, Any]) -> Place:
         """Read an offset."""
-        return cls(int(offset["version"]), int(offset["index"]), bool(offset["whole"]))
+        return cls(
+            str(offset["tableId"]), int(offset["version"]), int(offset["index"]), bool(offset["whole"])
+        )
 
     def offset(self) -> dict[str, Any]:
         """Write an offset."""
-        return {"version": self.version, "index": self.index, "whole": self.whole}
+        return {
+            "tableId": self.table_id, "version": self.version, "index": self.index, "whole": self.whole,
+        }  # fmt: skip
+
+    def following(self) -> Place:
+        """The beginning of the next version."""
+        return Place(self.table_id, self.version + 1)
 
 
 class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
@@ -126,11 +139,11 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Where a new query begins."""
         start = _starting_version(self._options.get("startingversion"))
-        log = _log(self._options)
+        now = _log(self._options).snapshot()
         if start is None:
-            place = Place(log.latest_version(), whole=True)
+            place = Place(now.table_id, now.version, whole=True)
         else:
-            place = Place(log.latest_version() + 1 if start < 0 else start)
+            place = Place(now.table_id, now.version + 1 if start < 0 else start)
         return place.offset()
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
@@ -177,36 +190,41 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         return None if limit is None else int(limit)
 
     def _advance(self, place: Place, most: int | None) -> Place:
-        log = _log(self._options)
-        newest = log.snapshot(max_staleness_s=0).version
+        log = self._same_log(place)
+        newest = log.latest_version()
         if self._frozen_at is not None:
             newest = min(newest, self._frozen_at)
         taken = 0
         while place.whole or place.version <= newest:
-            left = len(self._files(log, place.version, whole=place.whole)) - place.index
+            left = len(self._files(log, place)) - place.index
             if most is not None and taken + left > most:
-                return Place(place.version, place.index + most - taken, place.whole)
+                return replace(place, index=place.index + most - taken)
             taken += left
-            place = Place(place.version + 1)
+            place = place.following()
         return place
 
     def _between(self, start: Place, end: Place) -> Iterator[FileToRead]:
-        log = _log(self._options)
+        log = self._same_log(start)
         place = start
         while (place.version, place.whole) != (end.version, end.whole) and place.version <= end.version:
-            yield from self._files(log, place.version, whole=place.whole)[place.index :]
-            place = Place(place.version + 1)
-        if place.version == end.version:
-            yield from (
-                self._files(log, place.version, whole=place.whole)[place.index : end.index]
-                if end.index
-                else ()
-            )
+            yield from self._files(log, place)[place.index :]
+            place = place.following()
+        if place.version == end.version and end.index:
+            yield from self._files(log, place)[place.index : end.index]
 
-    def _files(self, log: TransactionLog, version: int, *, whole: bool) -> list[FileToRead]:
-        if whole:
-            return [FileToRead.of_add(add) for add in log.snapshot(version=version).adds()]
-        return self._added(log, version)
+    def _same_log(self, place: Place) -> TransactionLog:
+        """The log as it is now; an error when it is another one than the offset belongs to."""
+        log = _log(self._options)
+        _require_same(log.snapshot(max_staleness_s=0), place)
+        return log
+
+    def _files(self, log: TransactionLog, place: Place) -> list[FileToRead]:
+        if not place.whole:
+            # What is read is checked against the log's id, which is that of the stream.
+            return self._added(log, place.version)
+        snapshot = log.snapshot(version=place.version)
+        _require_same(snapshot, place)
+        return [FileToRead.of_add(add) for add in snapshot.adds()]
 
     def _added(self, log: TransactionLog, version: int) -> list[FileToRead]:
         actions = log.read_version(version)
@@ -236,6 +254,19 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
                         "again from its checkpoint to read them.",
                         version=version,
                     )
+
+
+def _require_same(found: Snapshot, place: Place) -> None:
+    if found.table_id != place.table_id:
+        raise TableError(
+            f"{found.store.uri}: the log is not the one this query has read so far (its id is "
+            f"{found.table_id} and was {place.table_id}): it was repaired, or the table was made anew, and "
+            f"its versions count from 0 again. The query has read up to version {place.version} of the old "
+            "log and stops, because going on would miss rows. Start a new query with another "
+            "checkpointLocation: without startingVersion it reads the whole table, and after a repair "
+            "startingVersion=2 begins with what was committed since.",
+            uri=found.store.uri, found=found.table_id, expected=place.table_id,
+        )  # fmt: skip
 
 
 def _table_options(options: Mapping[str, str]) -> dict[str, str]:

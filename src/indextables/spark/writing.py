@@ -38,6 +38,7 @@ from indextables.ops.write import (
     plan_write,
 )
 from indextables.options import Options
+from indextables.predicate.names import quoted_name
 from indextables.spark.arrow_scan import spark_schema
 from indextables.spark.call_options import WRITE_KEYS, Settings, session_zone, settings_for
 from indextables.spark.handles import open_log
@@ -317,7 +318,10 @@ def _run(spark: Any, frame: Any, job: _Job) -> list[BuiltSplit]:
     shaped = _spread(frame, job)
     if _is_surely_empty(shaped):
         return []
-    rows = shaped.mapInArrow(_task(job, session_zone(spark)), "split binary").collect()
+    # PySpark takes every name for an expression here, and `a.b` for a field of `a`: they travel as numbers.
+    names = shaped.columns
+    numbered = shaped.toDF(*(f"c{at}" for at in range(len(names))))
+    rows = numbered.mapInArrow(_task(job, names, session_zone(spark)), "split binary").collect()
     return [pickle.loads(bytes(row["split"])) for row in rows]  # noqa: S301  (written by our own executors)
 
 
@@ -329,10 +333,10 @@ def _spread(frame: Any, job: _Job) -> Any:
     """With optimizeWrite: rows by partition, in tasks of even size, however uneven the partitions are."""
     if not job.resolved().write.optimize:
         return frame
-    return frame.hint("rebalance", *(f"`{name}`" for name in job.plan.partition_columns))
+    return frame.hint("rebalance", *(quoted_name(name) for name in job.plan.partition_columns))
 
 
-def _task(job: _Job, zone: str) -> Any:
+def _task(job: _Job, names: Sequence[str], zone: str) -> Any:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pickle
 
@@ -340,7 +344,7 @@ def _task(job: _Job, zone: str) -> Any:
 
         log = TransactionLog.open(job.store.uri, job.options)
         options = job.resolved()
-        rows: Iterator[Any] = batches
+        rows: Iterator[Any] = (batch.rename_columns(list(names)) for batch in batches)
         if job.where is not None:
             rows = _inside(rows, job, options, zone)
         for split in build(log, job.plan, _gathered(rows), options):

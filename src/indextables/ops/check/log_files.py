@@ -202,11 +202,11 @@ def _versions(facts: LogFacts, commands: Commands) -> Iterator[Finding]:
     base = max((item.version for item in facts.sound), default=-1)
     commits = facts.listing.commits
     rebuilt = set(facts.rebuildable)
-    first = min(rebuilt, default=base)
-    damaged = {number: facts.damaged.get(file.name) for number, file in commits.items()}
-    for number in range(first, base + 1):
-        problem = "it is missing" if number not in commits else damaged[number]
-        if problem is None or (number == first and number not in commits):
+    # Cleanup deletes version files from the oldest on: below the first that is left none is missing.
+    for number in range(min(commits, default=base), base + 1):
+        file = commits.get(number)
+        problem = "it is missing" if file is None else facts.damaged.get(file.name)
+        if problem is None:
             continue
         later = (item.version for item in facts.sound if item.version >= number)
         lost = ranges(set(range(number, min(later, default=number + 1))) - rebuilt)
