@@ -127,7 +127,7 @@ def investigate(scene: Scene, nursery: Nursery, death: Death, tally: Tally) -> N
     tally.landed += begun > done and found != content
     if death.verb == "append once" and ends[0] < 0:
         found = _write_again(nursery, scene, root, death, wanted[0], scene.base, death.beside)
-    require_repairs(root, found)
+    require_repairs(root, scene.base if death.beside else found, found)
     require_history(root)
     require_life(root, found)
     shutil.rmtree(root)

@@ -20,6 +20,8 @@ import os
 import queue
 import re
 import shutil
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -72,17 +74,37 @@ class ObjectServer:
     root: str
     options: Mapping[str, str] = field(repr=False)
 
+    def through(self, proxy: str) -> ObjectServer:
+        """The same server reached by way of a proxy."""
+        old = self.endpoint.rsplit("/", 1)[0] if self.root.startswith("az:") else self.endpoint
+        options = {key: value.replace(old, proxy) for key, value in self.options.items()}
+        return ObjectServer(self.endpoint.replace(old, proxy), self.root, options)
+
 
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[ObjectServer]:
+    with s3_running() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def azure_server() -> Iterator[ObjectServer]:
+    with azure_running() as server:
+        yield server
+
+
+@contextlib.contextmanager
+def s3_running() -> Iterator[ObjectServer]:
+    """An S3 server, for as long as the block runs."""
     with _running([sys.executable, "-c", _MOTO], r"Running on (http://[0-9.:]+)") as endpoint:
         with urllib.request.urlopen(urllib.request.Request(f"{endpoint}/{BUCKET}", method="PUT"), timeout=30):
             pass
         yield ObjectServer(endpoint, f"s3://{BUCKET}", s3_options(endpoint))
 
 
-@pytest.fixture(scope="session")
-def azure_server() -> Iterator[ObjectServer]:
+@contextlib.contextmanager
+def azure_running() -> Iterator[ObjectServer]:
+    """An Azure server, for as long as the block runs."""
     main = _azurite()
     options = ["--inMemoryPersistence", "--blobHost", "127.0.0.1", "--blobPort", "0"]
     options += ["--skipApiVersionCheck", "--disableTelemetry", "--silent"]
@@ -235,8 +257,9 @@ def lossy_proxy(
     """A proxy before a server that loses requests or their answers, as networks do.
 
     `lose(method, path)` says "request" (it never arrives), "reply" (it is carried out, the
-    answer never comes), "503" (refused as too busy), or None. With `google` the requests are
-    Google's and the server an S3 one.
+    answer never comes), "reset" (the same, and the connection is torn down), "truncated" (half of
+    the answer comes), "duplicate" (it is carried out twice, the second answer comes), "500" or
+    "503" (refused), or None. With `google` the requests are Google's and the server an S3 one.
     """
     target = urlsplit(upstream)
 
@@ -249,19 +272,24 @@ def lossy_proxy(
             if fault == "request":
                 self.close_connection = True
                 return
-            if fault == "503":
-                self.send_response(503)
+            if fault in {"500", "503"}:
+                self.send_response(int(fault))
                 self.send_header("Content-Length", "0")
                 self.end_headers()
                 return
             path, headers = self.path, dict(self.headers.items())
             if google:
                 path, headers = _google_as_s3(path, headers)
-            connection = http.client.HTTPConnection(target.hostname or "", target.port, timeout=30)
-            connection.request(self.command, path, body, headers)
-            answer = connection.getresponse()
-            data = answer.read()
-            if fault == "reply":
+            for _ in range(2 if fault == "duplicate" else 1):
+                connection = http.client.HTTPConnection(target.hostname or "", target.port, timeout=30)
+                connection.request(self.command, path, body, headers)
+                answer = connection.getresponse()
+                data = answer.read()
+                connection.close()
+            if fault == "reset":
+                # With no time to linger, closing sends a reset instead of an end.
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            if fault in {"reply", "reset"}:
                 self.close_connection = True
                 return
             self.send_response(answer.status)
@@ -271,6 +299,9 @@ def lossy_proxy(
             length = answer.getheader("Content-Length") if self.command == "HEAD" else str(len(data))
             self.send_header("Content-Length", length or "0")
             self.end_headers()
+            if fault == "truncated":
+                self.close_connection = True
+                data = data[: len(data) // 2]
             self.wfile.write(data)
 
         do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = handle_any

@@ -144,7 +144,7 @@ def _publish(snapshot: Snapshot, form: str, head: Mapping[str, Any], parts: Part
     return Written(checkpoint, parts.actions + others, size_bytes, len(entries) or None)
 
 
-def _reference(name: str, version: int, form: str, data: bytes, num_files: int) -> Checkpoint:
+def _reference(name: str, version: int, form: str, data: bytes, num_files: int | None) -> Checkpoint:
     file = LogFile(name, version, "checkpoint", len(data), format=form)
     return Checkpoint(version, form, (file,), hashlib.sha256(data).hexdigest(), num_files)
 
@@ -156,7 +156,7 @@ def _present(store: Store, version: int, form: str) -> Written | None:
         data = store.get(_path(name))
     except NotFoundError:
         return None
-    reference = _reference(name, version, form, data, 0)
+    reference = _reference(name, version, form, data, None)
     try:
         head = NativeCheckpointReader().head(store, reference)
         opened = open_checkpoint(store, reference)

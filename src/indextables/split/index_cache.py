@@ -43,7 +43,8 @@ from indextables.storage.scratch import scratch, shared_root
 
 MANIFEST = "manifest.json"
 BOOT = "boot_id"
-OPEN_AT_ONCE = 128
+OPEN_AT_ONCE = 32
+"""Each open index keeps a thread of tantivy's that watches files which never change."""
 ABANDONED_S = 3600
 """Age at which a half-made entry belongs to a process that is gone."""
 _TRIES = 5
