@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from indextables.errors import LogError, NotATableError, TableError
+from indextables.errors import NotATableError, TableError
 from indextables.options import Options, parse_size
 from indextables.runtime import LOCAL
 
@@ -361,14 +361,13 @@ class Table:
         return self._log
 
     def _moved(self, result: T) -> T:
-        """Go to the version the verb wrote; one that wrote nothing stays where it is."""
-        done = self._log.last_commit
-        if done is not None and done.written and done.version > self.version:
-            try:
-                self._snapshot = self._log.snapshot(done.version)
-            except LogError:
-                # The commit stands; with the shortest of retentions its version may be gone already.
-                self._snapshot = self._log.snapshot(max_staleness_s=0)
+        """Go to the version the verb wrote; one that wrote nothing stays where it is.
+
+        Nothing is read: the commit is durable, and no failure of the store may hide its result.
+        """
+        left = self._log.left_by_commit()
+        if left is not None and left.version > self.version:
+            self._snapshot = left
         return result
 
     def _frames(self, method: str) -> Any:

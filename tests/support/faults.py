@@ -27,7 +27,7 @@ class Crash(BaseException):
     """The process died here. Not an Exception, so nothing that handles errors catches it."""
 
 
-class _Around:
+class Around:
     """A store that passes every operation on through `_do`."""
 
     def __init__(self, inner: Store) -> None:
@@ -77,7 +77,7 @@ class _Around:
         return self.inner.spec()
 
 
-class CountingStore(_Around):
+class CountingStore(Around):
     """Remembers every operation, in `opens`, as (operation, path).
 
     Asking for the local path of a file counts too: whoever asks is about to open it.
@@ -112,7 +112,7 @@ class CountingStore(_Around):
         self.opens.clear()
 
 
-class FaultyStore(_Around):
+class FaultyStore(Around):
     """Fails at the `fail_at`-th operation, counted from 1 over all kinds of them; 0 never fails.
 
     error        that operation does not happen and raises StorageError; later ones work

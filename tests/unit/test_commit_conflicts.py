@@ -48,7 +48,7 @@ TOLERATED = {
     (Rule.OVERWRITE_WHERE, "merge"), (Rule.OVERWRITE_WHERE, "skip"), (Rule.OVERWRITE_WHERE, "properties"),
     (Rule.MERGE, "append"), (Rule.MERGE, "skip"), (Rule.MERGE, "properties"),
     (Rule.DELETE, "append"), (Rule.DELETE, "skip"), (Rule.DELETE, "properties"),
-    (Rule.EXCLUSIVE, "merge"), (Rule.EXCLUSIVE, "skip"),
+    (Rule.EXCLUSIVE, "skip"),
 }  # fmt: skip
 
 

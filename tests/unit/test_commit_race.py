@@ -123,7 +123,7 @@ def test_a_failed_put_burns_no_version_number(builder):
         def put_if_absent(self, path, data):
             if self.fail:
                 self.fail = False
-                raise StorageError("no space")
+                raise StorageError("no space", final=True)
             return self.inner.put_if_absent(path, data)
 
     log = LogBuilder(FailsOnce(builder.store), clock=builder.clock).log()

@@ -77,3 +77,26 @@ def test_cooldown_and_count_survive_checkpoint_and_cleanup():
     log.record_skipped_file("bad", "footer", "merge")
     assert log.skipped_files()[0].skip_count == 3
     assert log.filter_files_in_cooldown([add("bad"), add("other")]) == [add("other")]
+
+
+def test_the_count_goes_on_though_the_cooldown_ended_before_a_checkpoint():
+    """E9: a file that fails every week is told apart from one that failed once."""
+    builder = LogBuilder().create().append("bad", "gone")
+    for path in ("bad", "gone"):
+        builder.log().record_skipped_file(path, "footer", "merge")
+    builder.remove("gone").wait(hours=48).checkpoint().append("more")
+    log = builder.log()
+    assert not log.is_in_cooldown("bad")
+    assert [skip.path for skip in log.skipped_files()] == ["bad"]
+    log.record_skipped_file("bad", "footer", "merge")
+    assert log.skipped_files()[0].skip_count == 2
+
+
+def test_a_shorter_second_skip_does_not_shorten_the_cooldown(builder):
+    log = builder.log()
+    log.record_skipped_file("bad", "footer", "merge", cooldown_hours=48)
+    until = log.files_in_cooldown()["bad"]
+    log.record_skipped_file("bad", "footer", "merge", cooldown_hours=1)
+    assert log.files_in_cooldown()["bad"] == until
+    log.record_skipped_file("bad", "footer", "merge", cooldown_hours=100)
+    assert log.files_in_cooldown()["bad"] > until

@@ -1,9 +1,13 @@
 """RESTORE INDEXTABLES: an older version becomes the newest, by one commit on top."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
 from indextables.errors import ConflictError, MissingSplitError, VersionNotFoundError
+from indextables.log.changes import removals
+from indextables.log.commit import CommitPlan, Rule
 from indextables.model.actions import AddAction, TxnAction
 from indextables.ops.restore import plan_restore, run_restore
 from support.upkeep import StandIn
@@ -99,3 +103,39 @@ def test_the_result_has_the_columns_of_the_command(table):
         "table_path", "status", "restored_version", "version", "files_added", "files_removed", "message",
     ]  # fmt: skip
     assert schema.field("version").type == pa.int64()
+
+
+def test_a_merge_meanwhile_is_a_conflict_and_no_row_is_there_twice(table):
+    """A merge changes no row and every file: what was to be removed is there under another name."""
+    other = table.handle()
+
+    def interfere(stage, done, total):
+        if done == 0:
+            merged = replace(table.split("merged.split"), data_change=False)
+
+            def build(base):
+                return [*removals(base, base.adds(), data_change=False), merged]
+
+            live = frozenset(table.live())
+            other.commit(CommitPlan("MERGE SPLITS", Rule.MERGE, build, sources=live))
+
+    with pytest.raises(ConflictError, match="nothing was committed"):
+        run_restore(table.handle(), 1, interfere)
+    assert table.live() == ["merged.split"]
+
+
+def test_what_a_restore_removes_is_worked_out_on_the_version_it_follows(table):
+    """A skip by another writer is no conflict, and the restore lands on top of it."""
+    other = table.handle()
+
+    def interfere(stage, done, total):
+        if done == 0:
+            other.record_skipped_file("c.split", "odd", "merge")
+
+    done = run_restore(table.handle(), 1, interfere)
+    assert table.live() == paths_at(table, 1)
+    assert done.status == "SUCCESS"
+
+
+def paths_at(table, version):
+    return sorted(add.path for add in table.handle().snapshot(version=version).adds())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 
 import pytest
@@ -14,6 +15,7 @@ from indextables.options import RetentionOptions
 from indextables.storage.store import ObjectMeta
 from support.builder import LOG_DIR, LogBuilder, checkpoint_path, commit_path, paths_of
 from support.clock import DAY_MS, HOUR_MS
+from support.faults import Crash, FaultyStore
 
 NOW = 1_700_000_000_000
 KEEP = RetentionOptions()
@@ -128,7 +130,7 @@ def test_a_table_without_its_version_zero_is_whole(builder):
 
 def test_cleanup_follows_a_checkpoint_by_itself(builder):
     builder.appends(5)
-    assert builder.log().versions() == list(range(20, 31))
+    assert builder.log().versions() == list(range(26, 31))
 
 
 def test_cleanup_can_be_switched_off(builder):
@@ -153,13 +155,13 @@ class Undeletable:
 
 
 def test_a_deletion_that_fails_is_a_warning_or_an_error_as_the_policy_says(builder, caplog):
-    """D5: and the versions that are left are contiguous."""
+    """D5: and what is left over is no version any more."""
     store = Undeletable(builder.store, commit_path(4))
     with caplog.at_level(logging.WARNING):
         result = LogBuilder(store, clock=builder.clock).log().cleanup()
     assert (result.versions_deleted, result.failures) == (4, 1)
     assert "locked" in caplog.text
-    assert builder.log().versions() == list(range(4, 26))
+    assert builder.log().versions() == list(range(20, 26))
     with pytest.raises(StorageError, match="locked"):
         LogBuilder(store, {"cleanup.failurePolicy": "fail"}, builder.clock).log().cleanup()
 
@@ -181,11 +183,27 @@ def test_a_damaged_checkpoint_covers_nothing(builder):
     assert len(paths_of(builder.log())) == 25
 
 
-def test_versions_go_in_ascending_order_and_before_checkpoints(builder):
-    """D2: a crash at any point leaves a contiguous rest."""
+def test_versions_go_in_ascending_order(builder):
+    """D2: a writer whose file is still there knows that no later one has gone."""
     store = Undeletable(builder.store, "nothing")
     LogBuilder(store, clock=builder.clock).log().cleanup()
-    assert store.deleted == [*(commit_path(n) for n in range(20)), checkpoint_path(10)]
+    assert store.deleted == [checkpoint_path(10), *(commit_path(n) for n in range(20))]
+
+
+@pytest.mark.parametrize("mode", ["crash", "crash_after"])
+def test_every_version_that_is_offered_opens_after_a_crash_inside_cleanup(mode):
+    for moment in range(1, 200):
+        builder = LogBuilder().create().appends(25).wait(days=31)
+        store = FaultyStore(builder.store, moment, mode)
+        with contextlib.suppress(Crash):
+            LogBuilder(store, clock=builder.clock).log().cleanup()
+        offered = builder.log().versions()
+        assert offered[-1] == 25
+        for version in offered:
+            assert builder.log().snapshot(version=version).num_files == version
+        if not store.fired:
+            break
+    assert moment > 20
 
 
 def test_strangers_in_the_log_directory_are_left_alone(builder):
@@ -199,3 +217,55 @@ def test_a_table_without_checkpoint_loses_nothing():
     builder = LogBuilder(options={"checkpoint.enabled": "false"}).create().appends(12).wait(days=90).cleanup()
     assert builder.log().versions() == list(range(13))
     assert plan(dict.fromkeys(range(3), OLD), [], retention=NOTHING)[0] == []
+
+
+def test_with_default_settings_old_versions_go_and_young_ones_open_on_a_table_written_steadily():
+    """D3: a commit every six hours for 120 days."""
+    builder = LogBuilder().create()
+    most = 0
+    for at in range(120 * 4):
+        builder.wait(hours=6).append(1)
+        most = max(most, len(builder.names()))
+        if at % 40 == 39 or at > 475:
+            files = builder.store.list_level(LOG_DIR)
+            ages = [
+                builder.clock.now_ms() - meta.modified_ms
+                for meta in files
+                if meta.path.endswith(".json") and "checkpoint" not in meta.path
+            ]
+            assert max(ages) <= 31 * DAY_MS
+    offered = builder.log().versions()
+    assert offered == list(range(offered[0], 481))
+    assert len(offered) >= 30 * 4
+    for version in offered:
+        assert builder.log().snapshot(version=version).num_files == version
+    assert most < 220
+
+
+@pytest.mark.parametrize("hours", [4, 30, 24 * 9])
+def test_however_often_a_table_is_written_nothing_is_kept_much_longer_than_asked(hours):
+    """D3: one checkpoint a day stays, and where none lies near the cut one is written."""
+    builder = LogBuilder(options={"checkpoint.interval": 50}).create()
+    for _ in range(90 * 24 // hours):
+        builder.wait(hours=hours).append(1)
+    offered = builder.log().versions()
+    assert offered[-1] == 90 * 24 // hours
+    oldest = builder.store.head(commit_path(offered[0])).modified_ms
+    assert builder.clock.now_ms() - oldest <= 31 * DAY_MS + hours * HOUR_MS
+    for version in (offered[0], offered[len(offered) // 2], offered[-1]):
+        assert builder.log().snapshot(version=version).num_files == version
+
+
+def test_of_the_checkpoints_past_their_retention_the_newest_of_each_day_stays():
+    """D3."""
+    builder = LogBuilder().create()
+    for _ in range(24 * 5):
+        builder.wait(hours=1).append(1)
+    kept = [name for name in builder.names() if "checkpoint" in name and name[0].isdigit()]
+    assert 5 <= len(kept) <= 8
+
+
+def test_a_stray_floor_does_not_hide_the_table(builder):
+    builder.store.put(f"{LOG_DIR}/{10**18:020d}.floor", b"")
+    assert builder.log().versions() == list(range(26))
+    assert len(paths_of(builder.log())) == 25

@@ -13,7 +13,7 @@ from indextables.errors import CorruptLogError, MissingVersionError, SchemaError
 from indextables.log.segment import gaps, spans
 from indextables.storage.memory import MemoryStore
 from support.builder import HINT, LOG_DIR, SCHEMA, LogBuilder, commit_path, paths_of
-from support.faults import _Around
+from support.faults import Around
 
 HUGE = 10**18
 
@@ -79,7 +79,7 @@ def test_a_commit_info_of_any_form_leaves_the_table_readable(info):
     assert paths_of(builder.log()) == ["a", "b", "c"]
 
 
-class _SealedHint(_Around):
+class _SealedHint(Around):
     """A store in which the hint is there and cannot be read."""
 
     def _do(self, operation, path, call):

@@ -27,8 +27,11 @@ def test_older_versions_go_and_the_newest_stays(table):
         1,
     )
     assert table.live() == ["b.split"]
+    assert table.handle().versions() == [3]
     names = sorted(file.name for file in table.log_dir.iterdir())
-    assert names == [f"{3:020}.checkpoint.json", f"{3:020}.json", "_last_checkpoint"]
+    fences = [f"{number:020}.json" for number in range(3)]
+    kept = [f"{3:020}.checkpoint.json", f"{3:020}.floor", f"{3:020}.json", "_last_checkpoint"]
+    assert names == [*fences, *kept]
     with pytest.raises(VersionNotFoundError):
         table.handle().snapshot(version=1)
 

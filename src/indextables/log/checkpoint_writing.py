@@ -32,7 +32,7 @@ from indextables.log.live_lines import live_lines
 from indextables.log.protocol import PARQUET_CHECKPOINT
 from indextables.log.segment import HINT_NAME, read_hint
 from indextables.log.snapshot import Snapshot
-from indextables.model.actions import Action, action_to_wire
+from indextables.model.actions import Action, SkipAction, action_to_wire
 from indextables.options import Options
 from indextables.runtime import Clock
 from indextables.storage.scratch import scratch_directory
@@ -80,7 +80,7 @@ class Written:
 def _head(snapshot: Snapshot, options: Options, now_ms: int) -> dict[str, Any]:
     """Everything of a checkpoint but its adds, with skips and transactions that still matter."""
     kept_ms = options.transaction.txn_retention_hours * HOUR_MS
-    skips = [item for item in snapshot.skips.values() if (item.retry_after or math.inf) > now_ms]
+    skips = _skips_that_matter(snapshot, now_ms)
     txns = [item for item in snapshot.txns.values() if now_ms - (item.last_updated or now_ms) <= kept_ms]
     return {
         "version": snapshot.version,
@@ -91,6 +91,14 @@ def _head(snapshot: Snapshot, options: Options, now_ms: int) -> dict[str, Any]:
         "txn": [_wire(txn) for txn in txns],
         "order": ORDER,
     }
+
+
+def _skips_that_matter(snapshot: Snapshot, now_ms: int) -> list[SkipAction]:
+    """Skips whose cooldown lasts, and expired ones of files that are still live: their count goes on."""
+    over = {item.path for item in snapshot.skips.values() if (item.retry_after or math.inf) <= now_ms}
+    if over:
+        over -= {add.path for add in snapshot.adds(over)}
+    return [item for item in snapshot.skips.values() if item.path not in over]
 
 
 def _wire(action: Action) -> dict[str, Any]:

@@ -3,8 +3,9 @@
 A plan says what to write and what it relies on. Each attempt looks at the
 newest version, checks the plan against what others wrote meanwhile, builds the
 actions on that version and tries to create the next file. Losing the race
-costs a pause and another attempt; an answer that got lost is settled by the
-commit id in the file. `conflicts` holds what each kind of plan tolerates.
+costs a pause and another attempt. `placement` makes sure that a file that was
+created is part of the history; `conflicts` holds what each kind of plan
+tolerates.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ import random
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum, auto
 
 from indextables import __version__
-from indextables.errors import AttemptsExhaustedError, CommitError, NotFoundError, StorageError
+from indextables.errors import AttemptsExhaustedError
 from indextables.log.conflicts import CommitPlan, Rule, check_conflicts, check_schema
 from indextables.log.dialect import NATIVE, LogFile
+from indextables.log.placement import Attempt, Outcome, place
 from indextables.log.protocol import check_upgrade, check_writable
-from indextables.log.reading import LogSource, advance_state
+from indextables.log.reading import advance_state
 from indextables.log.redaction import redacted, without_secrets
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import (
@@ -32,11 +33,12 @@ from indextables.model.actions import (
     RemoveAction,
 )
 from indextables.options import TransactionOptions
+from indextables.runtime import Clock
 from indextables.storage.envelope import pack
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["CommitPlan", "Committed", "Outcome", "Rule", "delay_ms", "put_version", "run_commit"]
+__all__ = ["CommitPlan", "Committed", "Rule", "delay_ms", "run_commit"]
 
 ENGINE = f"IndexTables/{__version__}"
 BUSY_FACTOR = 10
@@ -57,20 +59,17 @@ class Committed:
     actions: tuple[Action, ...] = ()
 
 
-class Outcome(Enum):
-    """What a try to create a version file came to."""
-
-    LANDED = auto()
-    TAKEN = auto()
-
-
-def run_commit(plan: CommitPlan, look: Callable[[], Snapshot]) -> tuple[Committed, Snapshot]:
+def run_commit(
+    plan: CommitPlan, look: Callable[[], Snapshot], clock: Clock
+) -> tuple[Committed, Snapshot | None]:
     """Carry a plan out; `look` returns the newest version, always freshly listed.
 
-    Returns what happened and the snapshot it left. Raises ConflictError when others changed what the
-    plan relies on, AttemptsExhaustedError when the log never let it in.
+    Returns what happened and the snapshot it left, if that could be made. Raises ConflictError when others
+    changed what the plan relies on, AttemptsExhaustedError when the log never let it in, and CommitError
+    when the outcome is not known. Once the commit is durable, nothing raises.
     """
     commit_id = uuid.uuid4().hex
+    began_s = clock.monotonic_s()
     first = base = look()
     attempts = stuck = conflicts = 0
     while True:
@@ -86,11 +85,13 @@ def run_commit(plan: CommitPlan, look: Callable[[], Snapshot]) -> tuple[Committe
         check_schema(plan, first, base, actions)
         lines = _finish(plan, base, actions, commit_id)
         data = pack(NATIVE.encode_commit(lines), base.settings.compression)
-        if put_version(base.source, base.version + 1, data, commit_id) is Outcome.LANDED:
+        placed = place(Attempt(base.source, base.version + 1, data, commit_id, began_s))
+        if placed.outcome is Outcome.LANDED:
             done = Committed(base.version + 1, attempts, conflicts, written=True, actions=lines)
-            return done, _after(base, lines, len(data))
+            return done, _after(base, lines, len(data), placed.file)
         conflicts += 1
         _pause(base, plan, stuck, attempts)
+        began_s = clock.monotonic_s()
         newer = look()
         # One foreign version explains the conflict; more of them show a busy log, not a stuck one.
         if (
@@ -99,19 +100,6 @@ def run_commit(plan: CommitPlan, look: Callable[[], Snapshot]) -> tuple[Committe
         ):
             stuck = 0
         base = newer
-
-
-def put_version(source: LogSource, version: int, data: bytes, commit_id: str) -> Outcome:
-    """Create a version file, and find out what happened when the store cannot say."""
-    path = source.path(NATIVE.commit_name(version))
-    failed: StorageError | None = None
-    try:
-        if source.store.put_if_absent(path, data):
-            return Outcome.LANDED
-    except StorageError as error:
-        failed = error
-    # Also where the store says "exists": one that repeats a request whose reply got lost finds its own file.
-    return _settle(source, version, data, commit_id, failed)
 
 
 def delay_ms(transaction: TransactionOptions, failures: int, jitter: float) -> float:
@@ -149,42 +137,11 @@ def _finish(
         user_metadata=without_secrets(plan.user_metadata),
         engine_info=ENGINE,
         commit_id=commit_id,
+        previous_commit_id=None if base.info is None else base.info.commit_id,
         table_id=base.table_id,
         version=base.version + 1,
     )
     return (*actions, *txn, info)
-
-
-def _settle(
-    source: LogSource, version: int, data: bytes, commit_id: str, failed: StorageError | None
-) -> Outcome:
-    """After a put that did not say yes: ours landed, another did, or none did and the failure stands."""
-    try:
-        ours = _is_ours(source, version, data, commit_id)
-    except NotFoundError:
-        if failed is None:
-            # Two writers got in each other's way and neither won; the next attempt will tell.
-            return Outcome.TAKEN
-        raise CommitError(
-            f"{source.store.uri}: version {version} could not be written and nothing was committed: {failed}",
-            version=version, outcome="absent", uri=source.store.uri,
-        ) from failed  # fmt: skip
-    except StorageError as unreachable:
-        raise CommitError(
-            f"{source.store.uri}: whether version {version} was written is unknown, the store cannot be "
-            f"reached: {unreachable}. Look for commitId {commit_id} in the history before writing again.",
-            version=version, outcome="unknown", commit_id=commit_id, uri=source.store.uri,
-        ) from failed or unreachable  # fmt: skip
-    return Outcome.LANDED if ours else Outcome.TAKEN
-
-
-def _is_ours(source: LogSource, version: int, data: bytes, commit_id: str) -> bool:
-    name = NATIVE.commit_name(version)
-    stored = source.store.get(source.path(name))
-    if stored == data:
-        return True
-    actions = NATIVE.decode_commit(stored, name=name, version=version)
-    return any(isinstance(action, CommitInfo) and action.commit_id == commit_id for action in actions)
 
 
 def _pause(base: Snapshot, plan: CommitPlan, stuck: int, attempts: int) -> None:
@@ -201,16 +158,15 @@ def _pause(base: Snapshot, plan: CommitPlan, stuck: int, attempts: int) -> None:
     base.runtime.clock.sleep_s(pause / 1000)
 
 
-def _after(base: Snapshot, lines: Sequence[Action], size: int) -> Snapshot:
-    """The snapshot a commit of ours left, made without reading it back."""
+def _after(base: Snapshot, lines: Sequence[Action], size: int, found: LogFile | None) -> Snapshot | None:
+    """The snapshot a commit of ours left, made without reading it back; None when that fails."""
     source, version = base.source, base.version + 1
-    name = NATIVE.commit_name(version)
-    file = LogFile(name, version, "commit", size)
+    # A file of unknown identity only makes the next look read the log anew.
+    file = found or LogFile(NATIVE.commit_name(version), version, "commit", size)
     try:
-        meta = source.store.head(source.path(name))
-    except StorageError:
-        # The commit stands; a file of unknown identity only makes the next look read the log anew.
-        logger.debug("cannot look at %s after writing it", name, exc_info=True)
-    else:
-        file = LogFile(name, version, "commit", meta.size, meta.modified_ms, meta.etag)
-    return Snapshot(source, advance_state(base.state, source.dialect, file, lines))
+        return Snapshot(source, advance_state(base.state, source.dialect, file, lines))
+    except Exception:  # the commit is durable, and its caller must hear so
+        logger.warning(
+            "%s: version %d is written and cannot be shown yet", base.store.uri, version, exc_info=True
+        )
+        return None

@@ -6,7 +6,13 @@
 | OVERWRITE       | rebased; with a read version, any foreign data change is an error               |
 | OVERWRITE_WHERE | the same, for changes that can touch the scope                                  |
 | MERGE, DELETE   | rebased; every source must still be live                                        |
-| EXCLUSIVE       | any foreign change of data, schema, properties or protocol is an error          |
+| EXCLUSIVE       | any foreign change of files, schema, properties or protocol is an error         |
+
+A change of files is one of data only where `dataChange` says so: a merge moves rows
+to other files, which matters to a commit that names files (EXCLUSIVE, and sources)
+and not to one that replaces whatever is there (OVERWRITE builds its removals on the
+newest version at every attempt). Files that were written for one schema are checked
+against the newest one, from the version they were prepared on.
 """
 
 from __future__ import annotations
@@ -24,11 +30,13 @@ from indextables.log.snapshot import Snapshot
 from indextables.model.actions import (
     Action,
     AddAction,
+    CommitInfo,
     MetadataAction,
     ProtocolAction,
     RemoveAction,
     TxnAction,
 )
+from indextables.model.fields import schema_from_json
 from indextables.model.stats import of_add
 from indextables.predicate.prune import Verdict, prune_file
 from indextables.predicate.tree import Node
@@ -59,6 +67,8 @@ class CommitPlan:
     """The predicate of OVERWRITE_WHERE."""
     read_version: int | None = None
     """The version the plan was made from; None: the one the commit begins with, where that matters."""
+    written_for: MetadataAction | None = None
+    """What the table was when the added files were written; None: what it is when the commit begins."""
     txn: TxnAction | None = None
     """Written with the commit; a version not above the stored one writes nothing."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -96,23 +106,33 @@ def check_conflicts(plan: CommitPlan, first: Snapshot, base: Snapshot) -> None:
 
 
 def foreign_commits(base: Snapshot, since: int) -> Iterable[tuple[int, tuple[Action, ...]]]:
-    """The commits after a version up to the newest, in order."""
+    """The commits after a version up to the newest, in order; ConflictError where they cannot be told."""
     known = {file.version: file for file in base.segment.commits}
+    before: str | None = None
     for version in range(since + 1, base.version + 1):
-        file = known.get(version) or _look_up(base, version, since)
-        yield version, base.source.read_commit(file)
+        try:
+            actions = base.source.read_commit(known.get(version) or _look_up(base, version))
+        except NotFoundError as gone:
+            raise _untold(base, version, since, "is gone from the log") from gone
+        info = next((action for action in reversed(actions) if isinstance(action, CommitInfo)), CommitInfo())
+        if before is not None and info.previous_commit_id not in {None, before}:
+            # The file before it came too late, under a number that had been retired.
+            raise _untold(base, version - 1, since, "is not the one that the next version follows")
+        before = info.commit_id
+        yield version, actions
 
 
-def _look_up(base: Snapshot, version: int, since: int) -> LogFile:
+def _untold(base: Snapshot, version: int, since: int, why: str) -> ConflictError:
+    return ConflictError(
+        f"{base.store.uri}: what changed since version {since} cannot be told, version {version} {why}; "
+        "nothing was committed. Read the table again and repeat the operation.",
+        version=version, read_version=since, uri=base.store.uri,
+    )  # fmt: skip
+
+
+def _look_up(base: Snapshot, version: int) -> LogFile:
     name = base.dialect.commit_name(version)
-    try:
-        meta = base.store.head(base.source.path(name))
-    except NotFoundError as gone:
-        raise ConflictError(
-            f"{base.store.uri}: what changed since version {since} cannot be told, version {version} is gone "
-            "from the log; nothing was committed. Read the table again and repeat the operation.",
-            version=version, read_version=since, uri=base.store.uri,
-        ) from gone  # fmt: skip
+    meta = base.store.head(base.source.path(name))
     return LogFile(name, version, "commit", meta.size, meta.modified_ms, meta.etag)
 
 
@@ -135,7 +155,7 @@ def _check_sources(plan: CommitPlan, first: Snapshot, base: Snapshot) -> None:
 
 def check_schema(plan: CommitPlan, first: Snapshot, base: Snapshot, actions: Iterable[Action]) -> None:
     """Files written for one schema must be readable under the one a winner made of it."""
-    old, new = first.metadata, base.metadata
+    old, new = plan.written_for or first.metadata, base.metadata
     same = old.schema_string == new.schema_string and old.partition_columns == new.partition_columns
     if same and old.id == new.id:
         return
@@ -145,7 +165,7 @@ def check_schema(plan: CommitPlan, first: Snapshot, base: Snapshot, actions: Ite
         return
     elif old.partition_columns != new.partition_columns:
         reason = "changed the partition columns"
-    elif not fits(first.schema, base.schema):
+    elif not fits(schema_from_json(old.schema_string), base.schema):
         reason = "changed the schema so that these files no longer fit it"
     else:
         return
@@ -174,7 +194,8 @@ def fits(old: pa.Schema, new: pa.Schema) -> bool:
 
 def _reason(plan: CommitPlan, action: Action, base: Snapshot) -> str | None:
     if isinstance(action, (AddAction, RemoveAction)):
-        if not action.data_change or not _in_scope(plan, action, base):
+        matters = action.data_change or plan.rule is Rule.EXCLUSIVE
+        if not matters or not _in_scope(plan, action, base):
             return None
         verb = "added" if isinstance(action, AddAction) else "removed"
         return f"{verb} {action.path}"

@@ -24,7 +24,8 @@ def next_skip(
     partition_values: Mapping[str, str | None] | None = None,
     size: int | None = None,
 ) -> SkipAction:
-    """The skip to record now, counting on from the one already known."""
+    """The skip to record now: it counts on from the one already known, and never shortens its cooldown."""
+    until = now_ms + round(cooldown_hours * HOUR_MS)
     return SkipAction(
         path=path,
         skip_timestamp=now_ms,
@@ -32,7 +33,7 @@ def next_skip(
         operation=operation,
         partition_values=partition_values,
         size=size,
-        retry_after=now_ms + round(cooldown_hours * HOUR_MS),
+        retry_after=until if known is None else max(until, known.retry_after or 0),
         skip_count=1 if known is None else known.skip_count + 1,
     )
 

@@ -25,7 +25,7 @@ from indextables.storage.store import ObjectMeta
 
 logger = logging.getLogger(__name__)
 
-Kind = Literal["commit", "checkpoint", "part", "compacted", "crc", "sidecar"]
+Kind = Literal["commit", "checkpoint", "part", "floor", "compacted", "crc", "sidecar"]
 Key = Hashable
 
 
@@ -148,6 +148,7 @@ _CHECKPOINT = re.compile(r"([0-9]{20})\.checkpoint\.(json|parquet)", re.ASCII)
 _PART = re.compile(
     r"([0-9]{20})\.checkpoint\.([0-9A-Za-z-]+)\.([0-9]{5,})of([0-9]{5,})\.(json|parquet)", re.ASCII
 )
+_FLOOR = re.compile(r"[0-9]{20}\.floor", re.ASCII)
 _LINE = re.compile(rb"[^\n]+")
 _LAST_VERSION = f"{(1 << 63) - 1:020d}"
 """Versions are 64-bit numbers; a larger one in a name is a stranger's."""
@@ -171,6 +172,10 @@ class NativeDialect:
         """`<20 digits>.checkpoint.<uuid>.<i>of<n>.json`, counted from 1."""
         return f"{version:020d}.checkpoint.{uuid}.{part:05d}of{parts:05d}.{form}"
 
+    def floor_name(self, version: int) -> str:
+        """`<20 digits>.floor`: the versions before this one are history no longer."""
+        return f"{version:020d}.floor"
+
     def parse_name(self, name: str, meta: ObjectMeta) -> LogFile | None:
         """Read a name of the log directory; None when it is not a log file."""
         size, modified_ms, etag = meta.size, meta.modified_ms, meta.etag
@@ -187,6 +192,8 @@ class NativeDialect:
                 name, int(found[1]), "part", size, modified_ms, etag,
                 format=found[5], part=int(found[3]), parts=int(found[4]), uuid=found[2],
             )  # fmt: skip
+        if _FLOOR.fullmatch(name):
+            return LogFile(name, int(name[:20]), "floor", size, modified_ms, etag)
         return None
 
     def decode_commit(self, data: bytes, *, name: str, version: int) -> list[Action]:

@@ -23,7 +23,7 @@ from indextables.errors import (
 from indextables.log.binding import check_tables
 from indextables.log.caching import NEWS, LogCaches, remembered
 from indextables.log.dialect import NATIVE, LogFile
-from indextables.log.history import Moment, Timeline, history_table, version_at
+from indextables.log.history import Moment, Timeline, find_commit, history_table, version_at
 from indextables.log.native import native_source
 from indextables.log.reading import LogSource, State, load_state, refresh_state
 from indextables.log.segment import Listing, list_log, ranges, reconstructible
@@ -124,21 +124,36 @@ class LogHandle:
         """The actions one version file holds."""
         snapshot = self.snapshot()
         known = {file.version: file for file in snapshot.segment.commits}
-        file = known.get(version) or self._file(version)
-        actions = self._source.read_commit(file)
+        try:
+            actions = self._source.read_commit(known.get(version) or self._file(version))
+        except NotFoundError as gone:
+            available = self._offered()
+            raise VersionNotFoundError(
+                f"{self.uri} has no file for version {version}; there are {ranges(available) or 'none'}.",
+                version=version, available=available, uri=self.uri,
+            ) from gone  # fmt: skip
         check_tables([(version, actions)], snapshot.table_id, self.uri)
         return list(actions)
 
     def versions(self) -> list[int]:
-        """The versions whose files are there, ascending."""
+        """The versions that can be opened, ascending."""
         try:
             snapshot = self._newest(None)
         except NotATableError:
             return []
         except CorruptLogError:
-            return list(self._listing().commits)
+            return self._offered()
         cache = None if self._caches is None else self._caches.version_list
-        return list(remembered(cache, _identity(snapshot), lambda: tuple(self._listing().commits)))
+        return list(remembered(cache, _identity(snapshot), lambda: tuple(self._offered())))
+
+    def find_commit(self, commit_id: str) -> int | None:
+        """The version that a commit became; None when the log knows of no such commit.
+
+        A `CommitError` whose outcome is unknown carries the id as `commit_id`, and as `version` the number
+        it tried for. None is final once the log has a version of that number: the number is another's.
+        While the newest version is a lower one, the put may still arrive.
+        """
+        return find_commit(self._source, self._listing(), commit_id)
 
     def latest_version(self) -> int:
         """The newest version's number."""
@@ -253,16 +268,12 @@ class LogHandle:
             raise NotATableError(f"{self.uri} is not a table: its log holds no version.", uri=self.uri)
         return Timeline(self._source, files)
 
+    def _offered(self) -> list[int]:
+        return reconstructible(self._listing(), NATIVE)
+
     def _file(self, version: int) -> LogFile:
         name = NATIVE.commit_name(version)
-        try:
-            meta = self.store.head(self._source.path(name))
-        except NotFoundError as gone:
-            available = list(self._listing().commits)
-            raise VersionNotFoundError(
-                f"{self.uri} has no file for version {version}; there are {ranges(available) or 'none'}.",
-                version=version, available=available, uri=self.uri,
-            ) from gone  # fmt: skip
+        meta = self.store.head(self._source.path(name))
         return LogFile(name, version, "commit", meta.size, meta.modified_ms, meta.etag)
 
 

@@ -14,10 +14,11 @@ from datetime import UTC, date, datetime, time
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from indextables.errors import OptionError, VersionNotFoundError
+from indextables.errors import NotFoundError, OptionError, VersionNotFoundError
 from indextables.log.binding import foreign
 from indextables.log.dialect import NATIVE, LogFile
 from indextables.log.reading import LogSource
+from indextables.log.segment import Listing
 from indextables.model.actions import CommitInfo
 
 if TYPE_CHECKING:
@@ -96,6 +97,29 @@ def read_info(source: LogSource, file: LogFile) -> CommitInfo | None:
             return info
         actions = tuple(NATIVE.decode_commit(data, name=file.name, version=file.version))
     return next((action for action in reversed(actions) if isinstance(action, CommitInfo)), None)
+
+
+def find_commit(source: LogSource, listing: Listing, commit_id: str) -> int | None:
+    """The version that a commit became, newest first; None when it is not part of the history.
+
+    What lies below the floor proves nothing by itself, for a put that came too late looks like a commit
+    there. Whom a commit says it follows is always true.
+    """
+    kept = listing.commits
+    retired = {file.version: file for file in listing.retired if file.kind == "commit"}
+    for version, file in sorted({**retired, **kept}.items(), reverse=True):
+        try:
+            info = read_info(source, file)
+        except NotFoundError:
+            # Cleanup took it after the listing.
+            continue
+        if info is None:
+            continue
+        if info.commit_id == commit_id and version in kept:
+            return version
+        if info.previous_commit_id == commit_id:
+            return version - 1
+    return None
 
 
 def version_at(timeline: Timeline, moment: Moment, time_zone: str, uri: str) -> int:

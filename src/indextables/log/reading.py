@@ -36,7 +36,7 @@ from indextables.log.segment import (
     read_hint,
     reconstructible,
 )
-from indextables.model.actions import Action
+from indextables.model.actions import Action, CommitInfo
 from indextables.options import Options
 from indextables.runtime import Runtime
 from indextables.storage.store import Store
@@ -79,6 +79,12 @@ class LogSource:
         except CorruptLogError as bad:
             bad.fields.setdefault("version", file.version)
             raise
+        if actions and isinstance(actions[-1], CommitInfo) and actions[-1].retired:
+            # A listing taken before it was retired led here: the version is gone, not empty.
+            raise NotFoundError(
+                f"{self.store.uri}: version {file.version} is history no longer; only its number is kept.",
+                uri=self.store.uri, path=self.path(file.name),
+            )  # fmt: skip
         if self.versions is not None and len(actions) <= _CACHED_ACTIONS:
             # A commit of a million lines is in the tail already; a second life in the cache costs memory.
             self.versions.put(file.identity, actions)

@@ -1,39 +1,72 @@
-"""Retention: which log files have outlived their use, and their deletion in an order that is always safe.
+"""Retention: which versions have outlived their use, and how they leave the log in a safe order.
 
-A version file goes only when it is older than the log retention, lies below
-the newest sound checkpoint and below the current version, and everything
-before it goes too. What stays must stay reconstructible, so the cut is moved
-down to a checkpoint: the oldest kept version is one that has a checkpoint.
+A version leaves only when it is older than the log retention, lies below the
+newest sound checkpoint and below the current version, and everything before it
+leaves too. What stays must stay reconstructible, so the cut is moved down to a
+checkpoint; where none lies near, one is written.
+
+First a floor file says from which version on the log is history: from then on
+nobody reads what lies below, whatever becomes of it. Then the files below go,
+version files from the oldest up. Those younger than an hour stay as fences: a
+writer that paused finds its number taken and not free.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from indextables.errors import CorruptLogError, NotFoundError, StorageError
-from indextables.log.dialect import Checkpoint, LogFile
+from indextables.log.dialect import NATIVE, Checkpoint, LogFile
+from indextables.log.history import read_info
 from indextables.log.reading import LogSource
 from indextables.log.segment import Listing, list_log, read_hint, with_hint
+from indextables.model.actions import CommitInfo
 from indextables.options import RetentionOptions
+from indextables.storage.envelope import pack
 
 logger = logging.getLogger(__name__)
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+FENCE_MS = HOUR_MS
+"""A version file is never deleted before it is this old, whatever the retention."""
+SLACK_MS = DAY_MS // 2
+"""How much older than the retention the oldest version may be before a checkpoint is written for the cut.
+
+Checkpoints are made at least that often where a table is written, and cleanup follows each of them: nothing
+is kept for more than the retention and a day.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class CleanupPlan:
-    """What a cleanup deletes, in order."""
+    """What a cleanup does, in order."""
 
-    versions: tuple[LogFile, ...] = ()
-    """Ascending, so that a crash leaves a contiguous rest."""
+    floor: int | None = None
+    """The oldest version that stays history; None where that does not change."""
     checkpoints: tuple[LogFile, ...] = ()
     """Main files before their parts, so that no checkpoint is left that looks complete."""
+    versions: tuple[LogFile, ...] = ()
+    """Version files to delete, ascending."""
+    fences: tuple[LogFile, ...] = ()
+    """Version files that are history no longer and too young to be deleted."""
+    floors: tuple[LogFile, ...] = ()
+    """Older floor files."""
+    cover: int | None = None
+    """A version that needs a checkpoint before more can go."""
 
     @property
     def files(self) -> tuple[LogFile, ...]:
-        """Everything, in the order of deletion."""
-        return (*self.versions, *self.checkpoints)
+        """Everything that is deleted, in the order of deletion."""
+        return (*self.checkpoints, *self.versions, *self.floors)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to do."""
+        return self.floor is None and not self.files
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +76,32 @@ class CleanupResult:
     versions_deleted: int = 0
     checkpoints_deleted: int = 0
     failures: int = 0
+
+
+def plan_floor(listing: Listing, floor: int, now_ms: int) -> CleanupPlan:
+    """Let everything before a version go; pure. There must be a sound checkpoint of that version."""
+    below = sorted(
+        (*listing.retired, *(file for file in listing.files if file.version < floor)),
+        key=lambda file: (file.version, file.name),
+    )
+    commits = [file for file in below if file.kind == "commit"]
+    versions = tuple(takewhile(lambda file: now_ms - file.modified_ms > FENCE_MS, commits))
+    checkpoints = [file for file in below if file.kind in {"checkpoint", "part"}]
+    # A listing that takes time must not miss both: the new floor, made meanwhile, and the old one.
+    floors = [
+        file
+        for file in below
+        if file.kind == "floor"
+        and file.version < max(floor, listing.floor)
+        and now_ms - file.modified_ms > FENCE_MS
+    ]
+    return CleanupPlan(
+        floor if floor > listing.floor else None,
+        tuple(sorted(checkpoints, key=lambda file: file.kind == "part")),
+        versions,
+        tuple(commits[len(versions) :]),
+        tuple(floors),
+    )
 
 
 def plan_cleanup(
@@ -66,41 +125,14 @@ def plan_cleanup(
     cut = _cut(commits, newest, current, now_ms, retention.log_ms)
     oldest = min(commits, default=0)
     start = max((item.version for item in sound if oldest < item.version <= cut), default=oldest)
-    versions = tuple(file for number, file in commits.items() if number < start)
-    keep = {newest}
-    if start > 0:
-        keep.add(max((item.version for item in sound if item.version <= start), default=newest))
-    return CleanupPlan(
-        versions,
-        _old_checkpoints(listing, sound, parts, keep, now_ms=now_ms, limit_ms=retention.checkpoint_ms),
+    plan = plan_floor(listing, start, now_ms)
+    thinned = _thinned(
+        listing, sound, parts, {newest, start}, now_ms=now_ms, limit_ms=retention.checkpoint_ms
     )
-
-
-def run_cleanup(source: LogSource, current: int, now_ms: int, retention: RetentionOptions) -> CleanupResult:
-    """Delete what has outlived its use; every deletion is tried, the policy decides about failures."""
-    plan = find_cleanup(source, current, now_ms, retention)
-    done = {"versions": 0, "checkpoints": 0}
-    failures = 0
-    for kind, files in (("versions", plan.versions), ("checkpoints", plan.checkpoints)):
-        for file in files:
-            try:
-                source.store.delete(source.path(file.name))
-            except StorageError as failed:
-                if retention.failure_policy == "fail":
-                    raise
-                logger.warning("%s: cannot delete the expired %s: %s", source.store.uri, file.name, failed)
-                failures += 1
-                if kind == "versions":
-                    # Nothing above a version that could not be deleted may go.
-                    break
-            else:
-                done[kind] += 1
-        if failures and kind == "versions":
-            # The versions that are left may need the older checkpoints.
-            break
-    if plan.files:
-        logger.info("%s: deleted %d expired log files", source.store.uri, sum(done.values()))
-    return CleanupResult(done["versions"], done["checkpoints"], failures)
+    below = [file for file in plan.checkpoints if now_ms - file.modified_ms > retention.checkpoint_ms]
+    first = commits.get(start)
+    late = first is not None and start < cut and now_ms - first.modified_ms > retention.log_ms + SLACK_MS
+    return replace(plan, checkpoints=(*below, *thinned), cover=cut if late else None)
 
 
 def find_cleanup(source: LogSource, current: int, now_ms: int, retention: RetentionOptions) -> CleanupPlan:
@@ -110,7 +142,8 @@ def find_cleanup(source: LogSource, current: int, now_ms: int, retention: Retent
     candidates = [
         with_hint(item, hint) for item in source.dialect.checkpoints(listing.files) if item.version <= current
     ]
-    if not plan_cleanup(listing, candidates, {}, current=current, now_ms=now_ms, retention=retention).files:
+    plan = plan_cleanup(listing, candidates, {}, current=current, now_ms=now_ms, retention=retention)
+    if plan.empty and plan.cover is None:
         return CleanupPlan()
     sound: list[Checkpoint] = []
     parts: dict[str, Collection[str]] = {}
@@ -121,16 +154,79 @@ def find_cleanup(source: LogSource, current: int, now_ms: int, retention: Retent
             logger.warning("%s: %s; what it covers is kept", source.store.uri, bad)
         else:
             sound.append(item)
-    plan = plan_cleanup(listing, sound, parts, current=current, now_ms=now_ms, retention=retention)
-    while plan.files and not _readable(source, sound[0]):
-        sound.pop(0)
+    while True:
         plan = plan_cleanup(listing, sound, parts, current=current, now_ms=now_ms, retention=retention)
-    return plan
+        if plan.empty:
+            return plan
+        doubtful = [item for item in sound if item.version in {plan.floor, sound[0].version}]
+        damaged = [item for item in doubtful if not readable(source, item)]
+        if not damaged:
+            return plan
+        sound = [item for item in sound if item not in damaged]
 
 
-def _readable(source: LogSource, checkpoint: Checkpoint) -> bool:
-    """Read the newest checkpoint to its end before anything it replaces is deleted."""
+def run_cleanup(
+    source: LogSource, plan: CleanupPlan, retention: RetentionOptions, *, erase: bool = False
+) -> CleanupResult:
+    """Raise the floor, then delete; every deletion is tried, the policy decides about failures.
+
+    With `erase` the fences that stay lose everything but the id of their commit.
+    """
+    if plan.floor is not None:
+        source.store.put_if_absent(source.path(NATIVE.floor_name(plan.floor)), b"{}\n")
+    checkpoints, lost = _delete(source, (*plan.checkpoints, *plan.floors), retention, stop=False)
+    # Nothing above a version that could not be deleted may go.
+    versions, stuck = _delete(source, plan.versions, retention, stop=True)
+    if erase:
+        for file in (*plan.versions[versions:], *plan.fences):
+            _erase(source, file)
+    if not plan.empty:
+        logger.info("%s: deleted %d expired log files", source.store.uri, versions + checkpoints)
+    kept = min(checkpoints, sum(file.kind == "checkpoint" for file in plan.checkpoints))
+    return CleanupResult(versions, kept, lost + stuck)
+
+
+def _delete(
+    source: LogSource, files: Iterable[LogFile], retention: RetentionOptions, *, stop: bool
+) -> tuple[int, int]:
+    done = failures = 0
+    for file in files:
+        try:
+            source.store.delete(source.path(file.name))
+        except StorageError as failed:
+            if retention.failure_policy == "fail":
+                raise
+            logger.warning("%s: cannot delete the expired %s: %s", source.store.uri, file.name, failed)
+            failures += 1
+            if stop:
+                break
+        else:
+            done += 1
+    return done, failures
+
+
+def _erase(source: LogSource, file: LogFile) -> None:
+    """Leave of a version file only which commit it was; its writer may yet ask."""
     try:
+        info = read_info(source, file) or CommitInfo()
+    except NotFoundError:
+        return
+    if info.retired:
+        return
+    left = CommitInfo(
+        commit_id=info.commit_id,
+        previous_commit_id=info.previous_commit_id,
+        retired=True,
+        table_id=info.table_id,
+        version=file.version,
+    )
+    source.store.put(source.path(file.name), pack(NATIVE.encode_commit([left]), source.options.compression))
+
+
+def readable(source: LogSource, checkpoint: Checkpoint) -> bool:
+    """Read a checkpoint to its end, before anything it replaces is deleted."""
+    try:
+        source.reader.head(source.store, checkpoint)
         for _ in source.reader.adds(source.store, checkpoint, frozenset()):
             pass
     except (CorruptLogError, NotFoundError) as bad:
@@ -148,30 +244,30 @@ def _cut(commits: Mapping[int, LogFile], newest: int, current: int, now_ms: int,
     return newest
 
 
-def _old_checkpoints(
+def _thinned(
     listing: Listing,
     sound: Sequence[Checkpoint],
     parts: Mapping[str, Collection[str]],
-    keep: Collection[int],
+    needed: Collection[int],
     *,
     now_ms: int,
     limit_ms: int,
 ) -> tuple[LogFile, ...]:
-    newest = max(item.version for item in sound)
-    kept_parts = {
-        name for item in sound if item.version in keep for name in parts.get(item.files[0].name, ())
-    }
+    """Checkpoints past their retention that go, with their parts: all but the newest of each day."""
+    newest, start = max(needed), min(needed)
+    by_day = {item.files[0].modified_ms // DAY_MS: item.version for item in reversed(sound)}
+    keep = {*needed, *by_day.values()}
     mains = []
     pieces = []
     for file in listing.files:
-        if now_ms - file.modified_ms <= limit_ms:
+        if file.version < start or now_ms - file.modified_ms <= limit_ms:
             continue
         if file.kind == "checkpoint" and file.version < newest and file.version not in keep:
             mains.append(file)
-        elif file.kind == "part" and file.name not in kept_parts and file.version <= newest:
+        elif file.kind == "part" and file.version <= newest:
             pieces.append(file)
     kept_mains = {file.name for file in listing.files if file.kind == "checkpoint"} - {
         file.name for file in mains
     }
-    needed = {name for main in kept_mains for name in parts.get(main, ())}
-    return (*mains, *(file for file in pieces if file.name not in needed))
+    used = {name for main in kept_mains for name in parts.get(main, ())}
+    return (*mains, *(file for file in pieces if file.name not in used))

@@ -37,8 +37,13 @@ class Listing:
     """The log files of a directory, in name order, from some version on."""
 
     files: tuple[LogFile, ...]
+    """Those that make up the history."""
     start: int | None = None
     """The version it began at; None is the whole directory."""
+    floor: int = 0
+    """The oldest version that is still history."""
+    retired: tuple[LogFile, ...] = ()
+    """What lies below the floor: fences, leftovers, and puts that came too late; and all floor files."""
 
     @property
     def commits(self) -> dict[int, LogFile]:
@@ -90,7 +95,20 @@ def list_log(store: Store, dialect: Dialect, start: int | None = None) -> Listin
             odd.append(name)
     if odd:
         _warn_of_strangers(f"{store.uri}/{dialect.log_dir}", odd[0], len(odd))
-    return Listing(tuple(files), start)
+    return listing_of(files, start)
+
+
+def listing_of(files: Iterable[LogFile], start: int | None = None) -> Listing:
+    """Sort listed files into the history and what lies below its floor."""
+    found = tuple(files)
+    latest = max((file.version for file in found if file.kind != "floor"), default=-1)
+    # A floor above everything is a stranger's: it must not hide the table.
+    floor = max(
+        (file.version for file in found if file.kind == "floor" and file.version <= latest), default=0
+    )
+    kept = tuple(file for file in found if file.version >= floor and file.kind != "floor")
+    retired = tuple(file for file in found if file.version < floor or (file.kind == "floor" and floor))
+    return Listing(kept, start, floor, retired)
 
 
 @lru_cache(maxsize=1000)
@@ -150,7 +168,7 @@ def fill_gaps(store: Store, dialect: Dialect, listing: Listing, missing: Sequenc
     Reading a local directory is no atomic act: a file made meanwhile may be passed over although a
     later one is seen.
     """
-    if sum(map(len, missing)) > _MOST_GAPS:
+    if sum(map(len, missing)) > _MOST_GAPS or any(run[0] < listing.floor for run in missing):
         return None
     found = []
     for version in chain.from_iterable(missing):
@@ -163,7 +181,7 @@ def fill_gaps(store: Store, dialect: Dialect, listing: Listing, missing: Sequenc
         if file is not None:
             found.append(file)
     files = sorted((*listing.files, *found), key=lambda file: file.name)
-    return Listing(tuple(files), listing.start)
+    return replace(listing, files=tuple(files))
 
 
 def segment_of(

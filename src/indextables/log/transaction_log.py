@@ -22,7 +22,14 @@ from indextables.log.handle import LogHandle
 from indextables.log.leftovers import sweep_leftovers
 from indextables.log.native import write_native_checkpoint
 from indextables.log.protocol import PARQUET_CHECKPOINT, READER_VERSION, WRITER_VERSION, check_writable
-from indextables.log.retention import CleanupResult, run_cleanup
+from indextables.log.retention import (
+    SLACK_MS,
+    CleanupPlan,
+    CleanupResult,
+    find_cleanup,
+    run_cleanup,
+)
+from indextables.log.segment import Segment
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import Action, AddAction, SkipAction, TxnAction
 from indextables.options import RetentionOptions
@@ -36,6 +43,7 @@ class TransactionLog(LogHandle):
     """One table's log. Safe to use from several threads."""
 
     _last_commit: Committed | None = None
+    _left: Snapshot | None = None
 
     @property
     def last_commit(self) -> Committed | None:
@@ -116,12 +124,22 @@ class TransactionLog(LogHandle):
 
     def commit(self, plan: CommitPlan) -> Committed:
         """Carry a plan out, then write a checkpoint and clean up where that is due."""
-        done, after = run_commit(plan, lambda: self._newest(0))
+        done, after = run_commit(plan, lambda: self._newest(0), self.runtime.clock)
         self._last_commit = replace(done, actions=())
         if done.written:
-            self._adopt(after, NEWS.announce(self.uri))
-            self._tidy(after)
+            mark = NEWS.announce(self.uri)
+            if after is not None:
+                self._adopt(after, mark)
+                self._tidy(after)
+            self._left = self._current if after is None or self._is_at(done.version) else after
         return done
+
+    def _is_at(self, version: int) -> bool:
+        return self._current is not None and self._current.version == version
+
+    def left_by_commit(self) -> Snapshot | None:
+        """The version that the last commit through this handle wrote; None where it wrote none."""
+        return self._left
 
     # Keeping
 
@@ -138,11 +156,20 @@ class TransactionLog(LogHandle):
         if not rules.cleanup_enabled:
             return CleanupResult()
         check_writable(snapshot.protocol, self.uri)
-        result = run_cleanup(self._source, snapshot.version, self.runtime.clock.now_ms(), rules)
+        result = run_cleanup(self._source, self.expired(snapshot, rules), rules)
         sweep_leftovers(self.store, NATIVE.log_dir, self.runtime.clock.now_ms())
         if self._caches is not None:
             self._caches.version_list.invalidate()
         return result
+
+    def expired(self, snapshot: Snapshot, retention: RetentionOptions, *, write: bool = True) -> CleanupPlan:
+        """What a cleanup would do now; with `write`, a checkpoint is written where the cut needs one."""
+        now_ms = self.runtime.clock.now_ms()
+        plan = find_cleanup(self._source, snapshot.version, now_ms, retention)
+        if plan.cover is None or not write:
+            return plan
+        write_native_checkpoint(self._at(plan.cover))
+        return find_cleanup(self._source, snapshot.version, now_ms, retention)
 
     # Skips
 
@@ -190,25 +217,23 @@ class TransactionLog(LogHandle):
     def _write_checkpoint(self, snapshot: Snapshot) -> int:
         if snapshot.settings.checkpoint.format == "parquet":
             plan = _upgrade(READER_VERSION, WRITER_VERSION, (PARQUET_CHECKPOINT,))
-            done, snapshot = run_commit(plan, lambda: self._newest(0))
+            done, after = run_commit(plan, lambda: self._newest(0), self.runtime.clock)
             if done.written:
                 NEWS.announce(self.uri)
+            snapshot = after or self._newest(0)
         write_native_checkpoint(snapshot)
         self._adopt(snapshot.with_checkpoint(snapshot.version))
         return snapshot.version
 
     def _tidy(self, snapshot: Snapshot) -> None:
         """Checkpoint and clean up when due; the commit stands, so no failure here is the caller's."""
-        checkpoint, segment = snapshot.settings.checkpoint, snapshot.segment
-        if not checkpoint.enabled or not is_due(
-            segment.version, segment.newest_checkpoint, checkpoint.interval
-        ):
-            return
         for name, step in (
             ("checkpoint", lambda: self._write_checkpoint(snapshot)),
             ("cleanup", self.cleanup),
         ):
             try:
+                if name == "checkpoint" and not self._is_due(snapshot):
+                    return
                 step()
             except Exception:  # whatever it is, it must not look like a failed commit
                 logger.warning(
@@ -216,12 +241,36 @@ class TransactionLog(LogHandle):
                     self.uri, name, snapshot.version, exc_info=True,
                 )  # fmt: skip
 
+    def _is_due(self, snapshot: Snapshot) -> bool:
+        checkpoint, segment = snapshot.settings.checkpoint, snapshot.segment
+        if not checkpoint.enabled:
+            return False
+        return is_due(segment.version, segment.newest_checkpoint, checkpoint.interval) or is_overdue(
+            segment, self.runtime.clock.now_ms()
+        )
+
 
 def is_due(version: int, newest_checkpoint: int, interval: int) -> bool:
     """Whether a version gets a checkpoint: a multiple of the interval, or that far from the last one."""
     if version <= 0 or version == newest_checkpoint:
         return False
     return version % interval == 0 or version - max(newest_checkpoint, 0) >= interval
+
+
+def is_overdue(segment: Segment, now_ms: int) -> bool:
+    """Whether the newest checkpoint, or the table where it has none, is half a day old.
+
+    Cleanup follows a checkpoint, so on a table that is rarely written this is what keeps it going.
+    """
+    newest, base = segment.newest_checkpoint, segment.checkpoint
+    if segment.version <= max(newest, 0):
+        return False
+    if base is not None and base.version >= newest:
+        since_ms = base.files[0].modified_ms
+    else:
+        at = max(newest, 0) - segment.commits[0].version
+        since_ms = segment.commits[at].modified_ms
+    return now_ms - since_ms >= SLACK_MS
 
 
 def _upgrade(reader: int, writer: int, features: Collection[str]) -> CommitPlan:

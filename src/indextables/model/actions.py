@@ -225,6 +225,10 @@ class CommitInfo:
     user_metadata: str | None = _wire(_text, None)
     engine_info: str | None = _wire(_text, None)
     commit_id: str | None = _wire(_text, None)
+    previous_commit_id: str | None = _wire(_text, None)
+    """The commit this one follows: tells a writer in doubt whether its own is part of the history."""
+    retired: bool = _wire(_flag, False)
+    """Whether this is all that is left of a commit whose version is history no longer."""
     table_id: str | None = _wire(_text, None)
     version: int | None = _wire(_whole, None)
     extra: Mapping[str, Any] = field(default_factory=dict)

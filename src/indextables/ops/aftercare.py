@@ -7,32 +7,31 @@ never a failure of the write.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import Any
 
-from indextables.errors import Error
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.merge import MergeRequest, run_merge
 from indextables.ops.purge import PurgeRequest, run_purge
 from indextables.ops.write import effective
-from indextables.options import Options
+from indextables.options import Options, WriteOptions
 
 _log = logging.getLogger(__name__)
 
 
 def after_write(log: TransactionLog, options: Options | None = None) -> None:
     """Do what `mergeOnWrite.enabled` and `purgeOnWrite.enabled` ask for; off by default, never raises."""
-    chosen = effective(log.snapshot(), options).write
-    if chosen.merge_on_write:
-        _try(log, "merge", lambda: run_merge(log, MergeRequest()))
-    if chosen.purge_on_write:
-        _try(log, "purge", lambda: run_purge(log, PurgeRequest()))
+    for verb, run in (("merge", _merge), ("purge", _purge)):
+        try:
+            message = run(log, effective(log.left_by_commit() or log.snapshot(), options).write)
+        except Exception:  # noqa: BLE001 - whatever it is, it must not look like a failed write
+            _log.warning("%s: the %s after the write failed; the write stands", log.uri, verb, exc_info=True)
+        else:
+            if message is not None:
+                _log.info("%s: %s after the write: %s", log.uri, verb, message)
 
 
-def _try(log: TransactionLog, verb: str, work: Callable[[], Any]) -> None:
-    try:
-        result = work()
-    except (Error, OSError, MemoryError) as failed:
-        _log.warning("%s: the %s after the write failed, the write itself stands: %s", log.uri, verb, failed)
-    else:
-        _log.info("%s: %s after the write: %s", log.uri, verb, result.message)
+def _merge(log: TransactionLog, asked: WriteOptions) -> str | None:
+    return run_merge(log, MergeRequest()).message if asked.merge_on_write else None
+
+
+def _purge(log: TransactionLog, asked: WriteOptions) -> str | None:
+    return run_purge(log, PurgeRequest()).message if asked.purge_on_write else None

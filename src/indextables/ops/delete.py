@@ -116,7 +116,7 @@ def run_delete(log: TransactionLog, where: Any, progress: Progress = silent) -> 
         message = "no row matches the condition"
         return DeleteResult(log.uri, NO_ACTION, snapshot.version, 0, 0, 0, 0, 0, 0, message)
     rows = _rows_deleted(plan, emptied, rewritten)
-    committed = _commit(log, sources, adds, where, rows)
+    committed = _commit(log, snapshot, sources, adds, where=where, rows=rows)
     return DeleteResult(
         table_path=log.uri,
         status=SUCCESS,
@@ -177,7 +177,13 @@ def _rows_deleted(plan: DeletePlan, emptied: Sequence[Emptied], rewritten: Seque
 
 
 def _commit(
-    log: TransactionLog, sources: Sequence[AddAction], adds: Sequence[AddAction], where: Any, rows: int | None
+    log: TransactionLog,
+    planned_on: Snapshot,
+    sources: Sequence[AddAction],
+    adds: Sequence[AddAction],
+    *,
+    where: Any,
+    rows: int | None,
 ) -> Any:
     def build(_current: Snapshot) -> Sequence[Action]:
         now_ms = log.runtime.clock.now_ms()
@@ -188,6 +194,7 @@ def _commit(
         rule=Rule.DELETE,
         build=build,
         sources=frozenset(add.path for add in sources),
+        written_for=planned_on.metadata,
         parameters={"predicate": str(where)},
         metrics={} if rows is None else {"numDeletedRows": rows},
     )

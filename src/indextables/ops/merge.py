@@ -101,7 +101,7 @@ def run_merge(log: TransactionLog, request: MergeRequest, progress: Progress = s
     if not merged:
         nothing = MergePlan((), plan.cooling, plan.considered)
         return _result(log, NO_ACTION, nothing, skipped, "no group could be merged")
-    version = _commit(log, merged)
+    version = _commit(log, merged, snapshot)
     return MergeResult(
         table_path=log.uri,
         status=SUCCESS,
@@ -135,7 +135,7 @@ def rewrite_group(piece: Piece) -> Rewritten:
     return rewrite(piece, least=min(2, len(piece.sources)))
 
 
-def _commit(log: TransactionLog, merged: Sequence[Rewritten]) -> int:
+def _commit(log: TransactionLog, merged: Sequence[Rewritten], planned_on: Snapshot) -> int:
     adds = [add for item in merged for add in item.adds]
     sources = [add for item in merged for add in item.sources]
 
@@ -148,6 +148,7 @@ def _commit(log: TransactionLog, merged: Sequence[Rewritten]) -> int:
         rule=Rule.MERGE,
         build=build,
         sources=frozenset(add.path for add in sources),
+        written_for=planned_on.metadata,
         metrics={"numMergeGroups": len(merged), "numOutputRows": sum(item.rows_written for item in merged)},
     )
     try:

@@ -25,8 +25,9 @@ from indextables.errors import OptionError, StorageError
 from indextables.log.binding import check_tables
 from indextables.log.dialect import NATIVE, LogFile
 from indextables.log.protocol import check_writable
-from indextables.log.retention import find_cleanup, plan_cleanup
+from indextables.log.retention import CleanupPlan, plan_cleanup, run_cleanup
 from indextables.log.segment import Listing, list_log, ranges, reconstructible
+from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
 from indextables.ops.existence import portable, workers_for
@@ -42,6 +43,7 @@ _MS_PER_HOUR = 3_600_000
 _BATCH = 1000
 _AT_ONCE = 64
 _SHOWN = 10
+_NOTHING = CleanupPlan()
 _log = logging.getLogger(__name__)
 
 
@@ -136,21 +138,21 @@ def run_purge(log: TransactionLog, request: PurgeRequest, progress: Progress = s
     if not request.dry_run:
         check_writable(snapshot.protocol, log.uri)
     hours = retention_hours(request.older_than_hours, snapshot.settings.purge)
-    expired = _expired_log_files(log, request)
-    needed = needed_paths(log, leaving_out=expired)
+    retention = _log_retention(snapshot, request.log_retention_hours)
+    expired = _NOTHING if retention is None else _expired(log, snapshot, retention, dry_run=request.dry_run)
+    needed = needed_paths(log, expired)
     files = own_files(_listed(log.store, progress))
     now_ms = clock.now_ms()
     orphans = plan_purge(files, needed.paths, now_ms, hours)
     deleted: Sequence[ObjectMeta] = ()
     if request.dry_run:
-        message = _dry_message(orphans, len(expired))
+        message = _dry_message(orphans, len(expired.files))
     else:
-        for file in expired:
-            log.store.delete(f"{NATIVE.log_dir}/{file.name}")
-        deleted = _delete(log, orphans, needed, progress)
-        message = _message(orphans, deleted, len(expired))
-        if expired:
+        if retention is not None:
+            run_cleanup(log.source, expired, retention, erase=True)
             log.invalidate_cache()
+        deleted = _delete(log, orphans, needed, progress)
+        message = _message(orphans, deleted, len(expired.files))
     return PurgeResult(
         table_path=log.uri,
         status=DRY_RUN if request.dry_run else SUCCESS,
@@ -158,18 +160,20 @@ def run_purge(log: TransactionLog, request: PurgeRequest, progress: Progress = s
         orphaned_files_deleted=len(deleted),
         bytes_deleted=sum(file.size for file in deleted),
         retention_hours=int(hours),
-        transaction_logs_deleted=len(expired),
+        transaction_logs_deleted=len(expired.files),
         dry_run=request.dry_run,
         duration_ms=round((clock.monotonic_s() - began_s) * 1000),
         message=message + _kept_message(kept_files(files, needed, now_ms, hours), needed, hours),
     )
 
 
-def needed_paths(log: TransactionLog, leaving_out: Collection[LogFile] = ()) -> Needed:
-    """Everything that some version needs once the given log files are gone; all of it, or an error."""
-    gone = {file.name for file in leaving_out}
+def needed_paths(log: TransactionLog, expired: CleanupPlan = _NOTHING) -> Needed:
+    """Everything that some version needs once the plan is carried out; all of it, or an error."""
+    gone, floor = {file.name for file in expired.files}, expired.floor or 0
     snapshot = log.snapshot(max_staleness_s=0)
-    kept = [file for file in list_log(log.store, NATIVE).files if file.name not in gone]
+    kept = [
+        file for file in list_log(log.store, NATIVE).files if file.version >= floor and file.name not in gone
+    ]
     starts = sorted({file.version for file in kept if file.kind == "checkpoint"})
     live = snapshot.live_paths().to_pylist()
     paths = set(live)
@@ -206,37 +210,44 @@ def _inside(root: Store, paths: Iterable[str]) -> Iterable[str]:
             yield inside
 
 
-def _expired_log_files(log: TransactionLog, request: PurgeRequest) -> Sequence[LogFile]:
-    """Log files that a cleanup with the request's retention deletes, in the order of deletion.
+def _log_retention(snapshot: Snapshot, hours: float | None) -> RetentionOptions | None:
+    """The table's retention of log files with the age the request names; None when it names none."""
+    if hours is None:
+        return None
+    settings, kept_ms = snapshot.settings.retention, round(hours * _MS_PER_HOUR)
+    # A log file that cannot be deleted is an error here, as the caller asked for it.
+    return replace(
+        settings,
+        log_ms=kept_ms,
+        checkpoint_ms=min(settings.checkpoint_ms, kept_ms),
+        failure_policy="fail",
+    )
+
+
+def _expired(
+    log: TransactionLog, snapshot: Snapshot, retention: RetentionOptions, *, dry_run: bool
+) -> CleanupPlan:
+    """What a cleanup with this retention does.
 
     Where every older version has expired, the newest one gets a checkpoint first: without it the older
     ones would have to stay, because it is built on them.
     """
-    if request.log_retention_hours is None:
-        return ()
-    snapshot, now_ms = log.snapshot(max_staleness_s=0), log.runtime.clock.now_ms()
-    kept_ms = round(request.log_retention_hours * _MS_PER_HOUR)
-    settings = snapshot.settings.retention
-    retention = replace(settings, log_ms=kept_ms, checkpoint_ms=min(settings.checkpoint_ms, kept_ms))
-    listing = list_log(log.store, NATIVE)
+    now_ms, listing = log.runtime.clock.now_ms(), list_log(log.store, NATIVE)
     older = [file for number, file in listing.commits.items() if number < snapshot.version]
-    if older and all(now_ms - file.modified_ms > kept_ms for file in older):
-        if request.dry_run:
+    if older and all(now_ms - file.modified_ms > retention.log_ms for file in older):
+        if dry_run:
             return _with_checkpoint(listing, snapshot.version, now_ms, retention)
         log.checkpoint()
-    return find_cleanup(snapshot.source, snapshot.version, now_ms, retention).files
+    return log.expired(snapshot, retention, write=not dry_run)
 
 
-def _with_checkpoint(
-    listing: Listing, version: int, now_ms: int, retention: RetentionOptions
-) -> Sequence[LogFile]:
+def _with_checkpoint(listing: Listing, version: int, now_ms: int, retention: RetentionOptions) -> CleanupPlan:
     """What would go if the newest version had a checkpoint, as far as names can tell."""
     name = NATIVE.checkpoint_name(version)
     imagined = LogFile(name, version, "checkpoint", 0, now_ms, format="json")
-    files = tuple(file for file in listing.files if file.name != name)
-    found = Listing((*files, imagined))
+    found = replace(listing, files=(*(file for file in listing.files if file.name != name), imagined))
     sound = NATIVE.checkpoints(found.files)
-    return plan_cleanup(found, sound, {}, current=version, now_ms=now_ms, retention=retention).files
+    return plan_cleanup(found, sound, {}, current=version, now_ms=now_ms, retention=retention)
 
 
 def _listed(store: Store, progress: Progress) -> Iterable[ObjectMeta]:

@@ -74,6 +74,7 @@ def overwrite_where(
         actions,
         scope=node,
         read_version=expected_version,
+        written_for=plan.made_for,
         txn=txn,
         parameters={"mode": "overwrite", "predicate": str(where)},
         metrics={"numOutputRows": sum(add.num_records or 0 for add in adds)},

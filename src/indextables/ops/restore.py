@@ -53,21 +53,21 @@ def plan_restore(
 
 
 def run_restore(log: TransactionLog, version: int, progress: Progress = silent) -> RestoreResult:
-    """Commit the difference; any foreign change of data or metadata meanwhile is a conflict."""
+    """Commit the difference; any foreign change of files or metadata meanwhile is a conflict."""
     current = log.snapshot(max_staleness_s=0)
     wanted = log.snapshot(version=version)
-    added, removed = plan_restore(current.adds(), wanted.adds())
-    metadata = wanted.metadata if wanted.metadata != current.metadata else None
-    plan = RestorePlan(tuple(added), tuple(removed), metadata)
+    files = wanted.adds()
+    plan = _difference(current, wanted, files)
     if plan.empty:
         message = f"version {current.version} already equals version {version}"
         return RestoreResult(log.uri, NO_ACTION, version, current.version, 0, 0, message)
     _require_present(log, plan.added, version, progress)
 
-    def build(_current: Snapshot) -> Sequence[Action]:
+    def build(base: Snapshot) -> Sequence[Action]:
         now_ms = log.runtime.clock.now_ms()
-        head: list[Action] = [plan.metadata] if plan.metadata else []
-        return [*head, *(removal(add, now_ms) for add in plan.removed), *plan.added]
+        now = _difference(base, wanted, files)
+        head: list[Action] = [now.metadata] if now.metadata else []
+        return [*head, *(removal(add, now_ms) for add in now.removed), *now.added]
 
     committed = log.commit(
         CommitPlan(
@@ -76,11 +76,19 @@ def run_restore(log: TransactionLog, version: int, progress: Progress = silent) 
             build=build,
             read_version=current.version,
             parameters={"version": version},
-            metrics={"numRestoredFiles": len(added), "numRemovedFiles": len(removed)},
+            metrics={"numRestoredFiles": len(plan.added), "numRemovedFiles": len(plan.removed)},
         )
     )
     message = f"version {committed.version} equals version {version}"
-    return RestoreResult(log.uri, SUCCESS, version, committed.version, len(added), len(removed), message)
+    return RestoreResult(
+        log.uri, SUCCESS, version, committed.version, len(plan.added), len(plan.removed), message
+    )
+
+
+def _difference(base: Snapshot, wanted: Snapshot, files: Sequence[AddAction]) -> RestorePlan:
+    added, removed = plan_restore(base.adds(), files)
+    metadata = wanted.metadata if wanted.metadata != base.metadata else None
+    return RestorePlan(tuple(added), tuple(removed), metadata)
 
 
 def _require_present(

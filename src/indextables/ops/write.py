@@ -54,6 +54,8 @@ class WritePlan:
     data_schema: pa.Schema
     merge_schema: bool = False
     new_properties: tuple[tuple[str, str], ...] = ()
+    made_for: MetadataAction | None = None
+    """What the table was when this was planned; None where it is about to be created."""
 
     def metadata_on(self, base: Snapshot) -> MetadataAction | None:
         """The metadata this write needs on top of a version; None when it is there already."""
@@ -245,6 +247,7 @@ def append_plan(
         operation,
         Rule.APPEND,
         actions,
+        written_for=plan.made_for,
         txn=txn,
         parameters={"mode": "append"},
         metrics={"numOutputRows": _rows(adds)},
@@ -296,6 +299,7 @@ def overwrite_plan(
         Rule.OVERWRITE,
         actions,
         read_version=expected_version,
+        written_for=plan.made_for,
         txn=txn,
         parameters={"mode": "overwrite"},
         metrics={"numOutputRows": _rows(adds)},

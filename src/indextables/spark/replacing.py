@@ -38,6 +38,7 @@ def where_plan(  # noqa: PLR0917
 
     return CommitPlan(
         "OVERWRITE", Rule.OVERWRITE_WHERE, actions, scope=node, read_version=expected,
+        written_for=plan.made_for,
         parameters={"mode": "overwrite", "predicate": text}, metrics={"numOutputRows": _rows(adds)},
     )  # fmt: skip
 
@@ -61,6 +62,7 @@ def partitions_plan(
 
     return CommitPlan(
         "OVERWRITE", Rule.OVERWRITE_WHERE, actions, scope=scope, read_version=expected,
+        written_for=plan.made_for,
         parameters={"mode": "overwrite", "partitionOverwriteMode": "dynamic"},
         metrics={"numOutputRows": _rows(adds)},
     )  # fmt: skip
@@ -80,7 +82,7 @@ def schema_plan(plan: WritePlan, adds: Sequence[AddAction], version: int) -> Com
         return [metadata, *removals(base, base.adds()), *adds]
 
     return CommitPlan(
-        "OVERWRITE", Rule.EXCLUSIVE, actions, read_version=version,
+        "OVERWRITE", Rule.EXCLUSIVE, actions, read_version=version, written_for=plan.made_for,
         parameters={"mode": "overwrite", "overwriteSchema": "true"}, metrics={"numOutputRows": _rows(adds)},
     )  # fmt: skip
 

@@ -175,7 +175,10 @@ class LocalStore:
         advice = _ADVICE.get(error.errno or 0, "Check the path and the health of its file system.")
         place = f"{self._uri}/{path}" if path else self._uri
         return StorageError(
-            f"Could not {verb} {place}: {error.strerror or error}. {advice}", uri=self._uri, path=path
+            f"Could not {verb} {place}: {error.strerror or error}. {advice}",
+            uri=self._uri,
+            path=path,
+            final=True,
         )
 
     def _walk(self, directory: str, first: bytes) -> Iterator[ObjectMeta]:

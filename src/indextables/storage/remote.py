@@ -47,6 +47,11 @@ Listing: TypeAlias = list[ObjectMeta]
 
 _CLASSES = {"s3": S3Store, "azure": AzureStore, "gs": GCSStore}
 _FAILURES = (failures.BaseError, OSError, ValueError, OverflowError)
+_REFUSALS = (
+    failures.PermissionDeniedError, failures.UnauthenticatedError, failures.NotSupportedError,
+    failures.InvalidPathError,
+)  # fmt: skip
+"""The service heard the request and refused it; of any other failure it may yet carry it out."""
 _NO_BUCKET = re.compile(
     r"NoSuchBucket|ContainerNotFound|FilesystemNotFound|bucket does not exist", re.IGNORECASE
 )
@@ -275,8 +280,12 @@ class RemoteStore:
             and verb not in {"write", "create"}
         ):
             raise NotFoundError(f"There is no {place}.", uri=self._uri, path=path) from cause
+        final = isinstance(error, _REFUSALS) or _NO_BUCKET.search(text) is not None
         raise StorageError(
-            f"Could not {verb} {place}: {_short(shown)} {_advice(error, text)}", uri=self._uri, path=path
+            f"Could not {verb} {place}: {_short(shown)} {_advice(error, text)}",
+            uri=self._uri,
+            path=path,
+            **({"final": True} if final else {}),
         ) from cause
 
 

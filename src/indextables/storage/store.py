@@ -8,8 +8,10 @@ Three guarantees carry the transaction log, and every implementation gives them:
 * Consistent listing. Once a write has returned, every later listing and read shows it, and a
   listing that could not be completed raises: it is never a shorter one.
 
-A write that has returned is durable. A write that raised may or may not have happened: the
-caller reads the object back to find out. The contract tests run over every implementation.
+A write that has returned is durable. A write that raised may or may not have happened, and may
+even happen later: the caller reads the object back to find out. An error that carries `final=True`
+came from the store itself: what is not there when it is raised will not come. The contract tests
+run over every implementation.
 """
 
 from __future__ import annotations

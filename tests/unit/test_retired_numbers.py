@@ -1,0 +1,261 @@
+"""A version number that was taken and retired meanwhile is never taken again unnoticed."""
+
+from __future__ import annotations
+
+import pytest
+
+from indextables.errors import CommitError, ConflictError, StorageError, VersionNotFoundError
+from indextables.log.changes import removals
+from indextables.log.commit import CommitPlan, Rule
+from indextables.log.dialect import NATIVE
+from indextables.model.actions import TxnAction
+from indextables.ops.purge import PurgeRequest, run_purge
+from indextables.ops.truncate_history import run_truncate
+from support.builder import LOG_DIR, LogBuilder, add, checkpoint_path, commit_path, paths_of
+
+SHORT = {"logRetention.duration": 0, "checkpointRetention.duration": 0, "checkpoint.enabled": "false"}
+UNCHECKED = {"purge.retentionCheckEnabled": "false"}
+
+
+class Pausing:
+    """A store whose first put of a version file waits while others do something, before or after it."""
+
+    def __init__(self, inner, meanwhile, *, after=False, lose_reply=False):
+        self.inner, self.meanwhile, self.after, self.lose_reply = inner, meanwhile, after, lose_reply
+        self.waiting = True
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def put_if_absent(self, path, data):
+        if not (self.waiting and path.endswith(".json") and "checkpoint" not in path):
+            return self.inner.put_if_absent(path, data)
+        self.waiting = False
+        if not self.after:
+            self.meanwhile()
+        created = self.inner.put_if_absent(path, data)
+        if self.after:
+            self.meanwhile()
+        if self.lose_reply:
+            raise StorageError("no answer")
+        return created
+
+
+def paused(builder, meanwhile, **how):
+    return LogBuilder(Pausing(builder.store, meanwhile, **how), builder.options, builder.clock).log()
+
+
+def commit_of(builder, version):
+    """The commitInfo of a version file, whether it is history or a fence."""
+    name = commit_path(version).rpartition("/")[2]
+    return NATIVE.decode_info(builder.store.get(commit_path(version)), name=name)
+
+
+@pytest.fixture
+def builder():
+    return LogBuilder(options=SHORT).create().append("a")
+
+
+def truncate(builder):
+    run_truncate(builder.log())
+
+
+def purge(builder):
+    builder.checkpoint()
+    run_purge(builder.log(**UNCHECKED), PurgeRequest(older_than_hours=10**6, log_retention_hours=0))
+
+
+def cleanup(builder):
+    builder.checkpoint().cleanup()
+
+
+@pytest.mark.parametrize("retire", [truncate, purge, cleanup])
+@pytest.mark.parametrize("pause_hours", [0, 3])
+def test_a_writer_that_paused_while_history_was_erased_loses_nothing(builder, retire, pause_hours):
+    """After a short pause it meets a fence, after a long one a free number: its rows are there either way."""
+
+    def meanwhile():
+        builder.append("b").append("c").wait(hours=pause_hours).append("d")
+        retire(builder)
+
+    log = paused(builder, meanwhile)
+    version = log.add_files([add("ours")])
+    assert version == 5
+    assert paths_of(builder.log()) == ["a", "b", "c", "d", "ours"]
+    assert builder.log().versions()[-1] == 5
+    assert log.last_commit.conflicts == 1
+
+
+def test_a_commit_whose_file_was_deleted_before_its_writer_looked_back_counts(builder):
+    """The version that follows it says so."""
+
+    def meanwhile():
+        builder.wait(hours=3).append("b").append("c")
+        truncate(builder)
+
+    log = paused(builder, meanwhile, after=True)
+    assert log.add_files([add("ours")]) == 2
+    assert "00000000000000000002.json" not in builder.names()
+    assert paths_of(builder.log()) == ["a", "b", "c", "ours"]
+    assert builder.log().find_commit(commit_of(builder, 3).previous_commit_id) == 2
+
+
+def test_a_writer_that_paused_too_long_after_its_put_says_that_it_does_not_know(builder):
+    """Its file and the one that followed it are gone: nothing is left that could tell."""
+
+    def meanwhile():
+        builder.append("b").wait(hours=3).append("c")
+        truncate(builder)
+
+    log = paused(builder, meanwhile, after=True)
+    with pytest.raises(CommitError) as error:
+        log.add_files([add("ours")])
+    assert error.value.outcome == "unknown"
+    assert paths_of(builder.log()) == ["a", "b", "c", "ours"]
+
+
+def test_a_commit_that_was_fenced_before_its_writer_looked_back_counts(builder):
+    log = paused(builder, lambda: (builder.append("b").append("c"), truncate(builder)), after=True)
+    assert log.add_files([add("ours")]) == 2
+    assert paths_of(builder.log()) == ["a", "b", "c", "ours"]
+
+
+def test_a_commit_whose_answer_was_lost_is_found_in_its_fence(builder):
+    log = paused(builder, lambda: (builder.append("b"), truncate(builder)), after=True, lose_reply=True)
+    assert log.add_files([add("ours")]) == 2
+    assert paths_of(builder.log()) == ["a", "b", "ours"]
+
+
+def test_a_file_that_came_too_late_is_no_version(builder):
+    """It stays where it is until cleanup, offered to nobody."""
+    stale = builder.log().snapshot()
+    builder.append("b").append("c").wait(hours=3)
+    truncate(builder)
+    late = builder.store.get(commit_path(3)).replace(b"c", b"c")
+    assert builder.store.put_if_absent(commit_path(stale.version + 1), late)
+    log = builder.log()
+    assert log.versions() == [3]
+    with pytest.raises(VersionNotFoundError):
+        log.snapshot(version=2)
+    assert paths_of(log) == ["a", "b", "c"]
+    builder.wait(hours=2).append("d")
+    truncate(builder)
+    assert commit_path(2) not in [f"{LOG_DIR}/{name}" for name in builder.names()]
+
+
+def test_fences_hold_the_number_and_say_nothing_of_what_was_erased():
+    builder = LogBuilder(options={**SHORT, "transaction.compression.enabled": "false"}).create()
+    builder.log().commit(
+        CommitPlan("WRITE", Rule.APPEND, lambda _: [add("secret.split")], parameters={"predicate": "ssn=1"})
+    )
+    builder.append("b")
+    truncate(builder)
+    assert builder.log().versions() == [2]
+    left = builder.store.get(commit_path(1))
+    assert b"retired" in left
+    assert b"ssn" not in left
+    assert b"secret.split" not in left
+    builder.wait(hours=2).append("c")
+    truncate(builder)
+    assert "00000000000000000001.json" not in builder.names()
+
+
+def test_fences_protect_no_split():
+    """What only erased versions had is an orphan at once."""
+    builder = LogBuilder(options={**SHORT, **UNCHECKED}).create().append("a.split")
+    builder.store.put("a.split", b"rows")
+    builder.store.put("b.split", b"rows")
+    builder.overwrite("b.split").wait(ms=1)
+    builder.checkpoint()
+    result = run_purge(builder.log(), PurgeRequest(older_than_hours=0, log_retention_hours=0))
+    assert result.orphaned_files_deleted == 1
+    assert [meta.path for meta in builder.store.list() if meta.path.endswith(".split")] == ["b.split"]
+
+
+def test_a_second_truncation_does_not_keep_fences_for_ever(builder):
+    for _ in range(30):
+        builder.append(1).wait(hours=0.5)
+        truncate(builder)
+    assert len([name for name in builder.names() if name.endswith(".json")]) <= 6
+    assert len([name for name in builder.names() if name.endswith(".floor")]) <= 4
+
+
+def test_a_batch_with_a_transaction_is_written_once_however_its_number_went(builder):
+    txn = TxnAction(app_id="nightly", version=7)
+
+    def meanwhile():
+        builder.append("b").wait(hours=3)
+        builder.log().add_files([add("theirs")], txn=txn)
+        truncate(builder)
+
+    log = paused(builder, meanwhile)
+    log.add_files([add("ours")], txn=txn)
+    assert not log.last_commit.written
+    assert paths_of(builder.log()) == ["a", "b", "theirs"]
+
+
+def test_a_commit_that_relies_on_its_version_refuses_when_a_late_file_hides_what_happened(builder):
+    """What stands at a retired number is not what others committed there."""
+    read = builder.log().latest_version()
+
+    def meanwhile():
+        builder.remove("a").wait(hours=3).append(add("b", data_change=False))
+        truncate(builder)
+
+    assert paused(builder, meanwhile).record_skipped_file("a", "odd", "merge") == 4
+    mine = CommitPlan("OVERWRITE", Rule.OVERWRITE, lambda _: [add("ours")], read_version=read)
+    with pytest.raises(ConflictError, match="cannot be told, version 2"):
+        builder.log().commit(mine)
+
+
+def test_truncating_beside_a_commit_leaves_only_versions_that_open(builder):
+    """The checkpoint is that of the other writer's version, and so is what stays."""
+
+    class Beside:
+        def __init__(self, inner):
+            self.inner, self.first = inner, True
+
+        def __getattr__(self, name):
+            return getattr(self.inner, name)
+
+        def list_level(self, prefix="", start_after=None):
+            found = self.inner.list_level(prefix, start_after)
+            if self.first and prefix == LOG_DIR:
+                self.first = False
+                builder.append("beside")
+            return found
+
+    result = run_truncate(LogBuilder(Beside(builder.store), SHORT, builder.clock).log())
+    offered = builder.log().versions()
+    assert offered == [result.version] == [2]
+    assert paths_of(builder.log(), offered[0]) == ["a", "beside"]
+
+
+def test_a_damaged_checkpoint_stops_a_truncation_before_anything_goes(builder):
+    class Corrupting:
+        def __init__(self, inner):
+            self.inner = inner
+
+        def __getattr__(self, name):
+            return getattr(self.inner, name)
+
+        def put_if_absent(self, path, data):
+            return self.inner.put_if_absent(path, data[:-5] if "checkpoint" in path else data)
+
+    before = builder.log().versions()
+    with pytest.raises(Exception, match="could not be read back"):
+        run_truncate(LogBuilder(Corrupting(builder.store), SHORT, builder.clock).log())
+    builder.lose(checkpoint_path(1))
+    assert builder.log().versions() == before
+
+
+def test_a_merge_prepared_before_a_truncation_still_finds_its_sources(builder):
+    builder.append("b")
+
+    def build(base):
+        return [*removals(base, base.adds({"a", "b"}), data_change=False), add("ab", data_change=False)]
+
+    plan = CommitPlan("MERGE", Rule.MERGE, build, sources=frozenset({"a", "b"}))
+    log = paused(builder, lambda: (builder.append("c").wait(hours=3).append("d"), truncate(builder)))
+    assert log.commit(plan).version == 5
+    assert paths_of(builder.log()) == ["ab", "c", "d"]
