@@ -202,7 +202,8 @@ class Actor:
 
     def do_merge(self, intent: Intent, pick: float) -> None:
         intent.operation = "MERGE SPLITS"
-        live = self.log.list_files(max_staleness_s=0)
+        planned_on = self.log.snapshot(max_staleness_s=0)
+        live = planned_on.adds()
         if len(live) < 2:
             intent.outcome = NOTHING
             return
@@ -211,7 +212,7 @@ class Actor:
         merged = self.new_split(intent, rows, data_change=False)
         intent.sources = tuple(add.path for add in sources)
         piece = Rewritten(tuple(sources), (merged,), len(rows), len(rows))
-        self.done(intent, commit_merge(self.log, [piece]))
+        self.done(intent, commit_merge(self.log, [piece], planned_on))
 
     def do_delete(self, intent: Intent, pick: float) -> None:
         """Every other row, by the digit its name ends in, taken out of the files that hold them."""

@@ -103,30 +103,45 @@ def always(value: Any) -> Callable[[Any], Any]:
 @mutant(100)
 def no_condition(bench: Bench) -> None:
     """A version file is put whether or not there is one."""
-    from indextables.log.commit import Outcome
-    from indextables.log.dialect import NATIVE
+    from indextables.log.placement import Outcome, Placed
 
-    def make(_put: Any) -> Any:
-        def put(source: Any, version: int, data: bytes, *_more: Any, **_named: Any) -> Any:
-            source.store.put(source.path(NATIVE.commit_name(version)), data)
-            return Outcome.LANDED
+    def make(_place: Any) -> Any:
+        def put(attempt: Any) -> Any:
+            attempt.source.store.put(attempt.path, attempt.data)
+            return Placed(Outcome.LANDED)
 
         return put
 
-    bench.change("log.commit", "put_version", make)
+    bench.change("log.placement", "place", make)
+
+
+@mutant(300)
+def number_used_again(bench: Bench) -> None:
+    """A put that succeeds is believed, though the number was taken and retired meanwhile."""
+    from indextables.log.placement import Outcome, Placed
+
+    def make(_look_back: Any) -> Any:
+        return lambda _attempt, *, ours, answered: Placed(Outcome.LANDED if ours else Outcome.TAKEN)
+
+    bench.change("log.placement", "_look_back", make)
+
+
+@mutant(300)
+def follower_unasked(bench: Bench) -> None:
+    """A writer whose number was retired takes its commit for history when a next version is there."""
+    from indextables.log.placement import Outcome
+
+    bench.change("log.placement", "_followed", always(Outcome.LANDED))
 
 
 @mutant(100)
 def lost_reply_is_failure(bench: Bench) -> None:
     """A put without an answer is reported as one that did not happen."""
 
-    def make(put: Any) -> Any:
-        def changed(source: Any, version: int, data: bytes, *more: Any, **named: Any) -> Any:
-            return put(_Sure(source), version, data, *more, **named)
-
-        return changed
-
-    bench.change("log.commit", "put_version", make)
+    bench.change(
+        "log.placement", "place",
+        lambda place: lambda attempt: place(replace(attempt, source=_Sure(attempt.source))),
+    )  # fmt: skip
 
 
 class _Sure:
@@ -150,33 +165,31 @@ class _Sure:
 @mutant(100)
 def lost_reply_is_conflict(bench: Bench) -> None:
     """A put without an answer counts as a version that another writer took, and is tried again."""
-    from indextables.log.commit import Outcome
+    from indextables.log.placement import Outcome, Placed
 
-    def make(_put: Any) -> Any:
-        def put(source: Any, version: int, data: bytes, *_more: Any, **_named: Any) -> Any:
-            from indextables.log.dialect import NATIVE
-
+    def make(_place: Any) -> Any:
+        def put(attempt: Any) -> Any:
             try:
-                made = source.store.put_if_absent(source.path(NATIVE.commit_name(version)), data)
+                made = attempt.source.store.put_if_absent(attempt.path, attempt.data)
             except StorageError:
                 made = False
-            return Outcome.LANDED if made else Outcome.TAKEN
+            return Placed(Outcome.LANDED if made else Outcome.TAKEN)
 
         return put
 
-    bench.change("log.commit", "put_version", make)
+    bench.change("log.placement", "place", make)
 
 
 @mutant(100)
 def present_is_ours(bench: Bench) -> None:
     """After a put without an answer, any file under that number is taken for one's own."""
-    bench.change("log.commit", "_is_ours", always(True))
+    bench.change("log.placement", "_is_ours", always(True))
 
 
 @mutant(100)
 def present_is_foreign(bench: Bench) -> None:
     """After a put without an answer, any file under that number is taken for another writer's."""
-    bench.change("log.commit", "_is_ours", always(False))
+    bench.change("log.placement", "_is_ours", always(False))
 
 
 @mutant(100)
@@ -367,23 +380,24 @@ def files_known_by_name(bench: Bench) -> None:
 def checkpoint_before_commit(bench: Bench) -> None:
     """The checkpoint of a version is written before the version itself."""
 
-    def make(put: Any) -> Any:
-        def changed(source: Any, version: int, data: bytes, *more: Any, **named: Any) -> Any:
+    def make(place: Any) -> Any:
+        def changed(attempt: Any) -> Any:
             from indextables.log.dialect import NATIVE, LogFile
             from indextables.log.native import write_native_checkpoint
             from indextables.log.reading import advance_state, load_state
             from indextables.log.snapshot import Snapshot
 
+            source, version, data = attempt.source, attempt.version, attempt.data
             state = load_state(source)
             name = NATIVE.commit_name(version)
             actions = NATIVE.decode_commit(data, name=name, version=version)
             file = LogFile(name, version, "commit", len(data))
             write_native_checkpoint(Snapshot(source, advance_state(state, source.dialect, file, actions)))
-            return put(source, version, data, *more, **named)
+            return place(attempt)
 
         return changed
 
-    bench.change("log.commit", "put_version", make)
+    bench.change("log.placement", "place", make)
 
 
 @mutant(100)
@@ -463,19 +477,13 @@ def cleanup_takes_parts(bench: Bench) -> None:
 @mutant(200)
 def truncate_without_checkpoint(bench: Bench) -> None:
     """TRUNCATE deletes older versions before the newest one stands alone."""
+    from indextables.log.dialect import NATIVE
+    from indextables.log.segment import list_log
 
-    def make(run: Any) -> Any:
-        def changed(log: Any, **named: Any) -> Any:
-            log.checkpoint = lambda: None
-            try:
-                return run(log, **named)
-            finally:
-                del log.checkpoint
+    def make(_checkpointed: Any) -> Any:
+        return lambda log: (log.latest_version(), list_log(log.store, NATIVE))
 
-        return changed
-
-    bench.change("ops.truncate_history", "_require_alone", always(None))
-    bench.change("ops.truncate_history", "run_truncate", make)
+    bench.change("ops.truncate_history", "_checkpointed", make)
 
 
 @mutant(400)

@@ -30,6 +30,7 @@ from simulation.intents import (
 from simulation.world import HOUR_MS, LOG_DIR, Effect
 
 _COMMIT = re.compile(rf"{LOG_DIR}/(\d{{20}})\.json")
+_FLOOR = re.compile(rf"{LOG_DIR}/(\d{{20}})\.floor")
 _CHECKPOINT = re.compile(rf"{LOG_DIR}/(\d{{20}})\.checkpoint\.(json|parquet)")
 _LONG_MS = 20 * HOUR_MS
 """A split that waits longer than this for its commit may be purged: the documented limit is a day."""
@@ -44,6 +45,12 @@ def actions_of(data: bytes) -> list[tuple[str, dict[str, Any]]]:
     """The actions of a version file."""
     lines = [json.loads(line) for line in text_of(data).splitlines() if line.strip()]
     return [(kind, body) for line in lines for kind, body in line.items()]
+
+
+def _is_fence(data: bytes | None) -> bool:
+    """Whether this is what is left of a version that was retired: the id of its commit, and no action."""
+    assert data is not None
+    return [(kind, body.get("retired")) for kind, body in actions_of(data)] == [("commitInfo", True)]
 
 
 def checkpoint_of(data: bytes, form: str, fetch: Callable[[str], bytes]) -> dict[str, Any]:
@@ -104,6 +111,8 @@ class Truth:
     began_ms: list[int] = field(default_factory=lambda: [0])
     violations: list[Violation] = field(default_factory=list)
     strays: list[tuple[int, Intent | None]] = field(default_factory=list)
+    floor: int = 0
+    """The oldest version that is history, as the floor files say."""
     contents: dict[str, tuple[int, Sequence[Any]]] = field(default_factory=dict)
     deleted_ms: dict[str, int] = field(default_factory=dict)
 
@@ -134,7 +143,9 @@ class Truth:
                 continue
             assert effect.data is not None
             files[effect.path] = effect.data
-            if commit := _COMMIT.fullmatch(effect.path):
+            if floor := _FLOOR.fullmatch(effect.path):
+                self.floor = max(self.floor, int(floor[1]))
+            elif commit := _COMMIT.fullmatch(effect.path):
                 self._landed(int(commit[1]), effect)
             elif checkpoint := _CHECKPOINT.fullmatch(effect.path):
                 self._checkpointed(int(checkpoint[1]), checkpoint[2], effect, files)
@@ -146,6 +157,8 @@ class Truth:
         return Counter(row for path in live for row in self.contents.get(path, (0, (("lost", path),)))[1])
 
     def _landed(self, number: int, effect: Effect) -> None:
+        if number < self.floor and _is_fence(effect.data):
+            return
         if effect.replaced:
             self.broken("versions are written once", f"version {number} was replaced by {effect.intent}")
         if number <= self.newest:
@@ -244,6 +257,7 @@ class Truth:
             if path.startswith(f"{target}/"):
                 files[LOG_DIR + path[len(target) :]] = files.pop(path)
         self.epochs.append({})
+        self.floor = 0
         self.began_ms.append(effect.at_ms)
         numbers = sorted(int(match[1]) for path in files if (match := _COMMIT.fullmatch(path)))
         for number in numbers:

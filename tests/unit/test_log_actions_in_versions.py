@@ -157,9 +157,9 @@ def test_a_path_without_a_log_is_not_a_table_and_stays_empty(builder):
 
 
 def test_a_listing_that_fails_is_never_an_empty_table(builder):
-    """A7: the store's error comes through."""
+    """A7: the store's error comes through; only the hint, which is read first, may fail."""
     builder.create().append("a")
-    for moment in range(1, 4):
+    for moment in range(2, 5):
         log = TransactionLog.open(builder.store.uri, store=FaultyStore(builder.store, moment))
         with pytest.raises(StorageError):
             log.list_files()

@@ -126,13 +126,13 @@ def plan_cleanup(
     oldest = min(commits, default=0)
     start = max((item.version for item in sound if oldest < item.version <= cut), default=oldest)
     plan = plan_floor(listing, start, now_ms)
-    thinned = _thinned(
+    old = _old_checkpoints(
         listing, sound, parts, {newest, start}, now_ms=now_ms, limit_ms=retention.checkpoint_ms
     )
     below = [file for file in plan.checkpoints if now_ms - file.modified_ms > retention.checkpoint_ms]
     first = commits.get(start)
     late = first is not None and start < cut and now_ms - first.modified_ms > retention.log_ms + SLACK_MS
-    return replace(plan, checkpoints=(*below, *thinned), cover=cut if late else None)
+    return replace(plan, checkpoints=(*below, *old), cover=cut if late else None)
 
 
 def find_cleanup(source: LogSource, current: int, now_ms: int, retention: RetentionOptions) -> CleanupPlan:
@@ -244,7 +244,7 @@ def _cut(commits: Mapping[int, LogFile], newest: int, current: int, now_ms: int,
     return newest
 
 
-def _thinned(
+def _old_checkpoints(
     listing: Listing,
     sound: Sequence[Checkpoint],
     parts: Mapping[str, Collection[str]],

@@ -21,7 +21,13 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from indextables.errors import OptionError, StorageError
+from indextables.errors import (
+    MissingVersionError,
+    NotFoundError,
+    OptionError,
+    StorageError,
+    VersionNotFoundError,
+)
 from indextables.log.binding import check_tables
 from indextables.log.dialect import NATIVE, LogFile
 from indextables.log.protocol import check_writable
@@ -43,6 +49,7 @@ _MS_PER_HOUR = 3_600_000
 _BATCH = 1000
 _AT_ONCE = 64
 _SHOWN = 10
+_MOST_LOOKS = 5
 _NOTHING = CleanupPlan()
 _log = logging.getLogger(__name__)
 
@@ -169,6 +176,16 @@ def run_purge(log: TransactionLog, request: PurgeRequest, progress: Progress = s
 
 def needed_paths(log: TransactionLog, expired: CleanupPlan = _NOTHING) -> Needed:
     """Everything that some version needs once the plan is carried out; all of it, or an error."""
+    for _ in range(_MOST_LOOKS - 1):
+        try:
+            return _needed(log, expired)
+        except (NotFoundError, VersionNotFoundError, MissingVersionError):
+            # Another writer's cleanup took a version after the listing: look again.
+            log.invalidate_cache()
+    return _needed(log, expired)
+
+
+def _needed(log: TransactionLog, expired: CleanupPlan) -> Needed:
     gone, floor = {file.name for file in expired.files}, expired.floor or 0
     snapshot = log.snapshot(max_staleness_s=0)
     kept = [

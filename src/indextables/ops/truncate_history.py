@@ -10,13 +10,15 @@ files that only older versions named become orphans for PURGE.
 
 from __future__ import annotations
 
-from indextables.errors import TableError
-from indextables.log.dialect import NATIVE, Checkpoint
+from indextables.errors import TableError, VersionNotFoundError
+from indextables.log.dialect import NATIVE
 from indextables.log.protocol import check_writable
 from indextables.log.retention import CleanupPlan, plan_floor, readable, run_cleanup
 from indextables.log.segment import Listing, list_log
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.outcomes import DRY_RUN, NO_ACTION, SUCCESS, TruncateHistoryResult
+
+_MOST_LOOKS = 5
 
 
 def run_truncate(log: TransactionLog, *, dry_run: bool = False) -> TruncateHistoryResult:
@@ -28,10 +30,7 @@ def run_truncate(log: TransactionLog, *, dry_run: bool = False) -> TruncateHisto
     version = snapshot.version
     if not dry_run and not plan.empty:
         check_writable(snapshot.protocol, log.uri)
-        # Another writer may have committed meanwhile: the version that stays is the one with the checkpoint.
-        version = log.checkpoint()
-        listing = list_log(log.store, NATIVE)
-        _require_sound(log, listing, version)
+        version, listing = _checkpointed(log)
         plan = plan_floor(listing, version, now_ms)
         run_cleanup(log.source, plan, snapshot.settings.retention, erase=True)
         log.invalidate_cache()
@@ -48,15 +47,29 @@ def run_truncate(log: TransactionLog, *, dry_run: bool = False) -> TruncateHisto
     )
 
 
-def _require_sound(log: TransactionLog, listing: Listing, version: int) -> None:
-    """Raise unless the version has a checkpoint that can be read to its end."""
-    found: list[Checkpoint] = [item for item in NATIVE.checkpoints(listing.files) if item.version == version]
-    if not any(readable(log.source, item) for item in found):
-        raise TableError(
-            f"{log.uri}: the checkpoint of version {version} could not be read back, so the older versions "
-            "were left alone. Run CHECKPOINT INDEXTABLES and try again.",
-            version=version,
-        )
+def _checkpointed(log: TransactionLog) -> tuple[int, Listing]:
+    """Write a checkpoint of the newest version and read it back: that version and the listing it is in.
+
+    Another writer may commit meanwhile, so the version that stays is the one with the checkpoint; and
+    another cleanup may take the checkpoint away again, in favour of a newer one.
+    """
+    version = -1
+    for attempt in range(1, _MOST_LOOKS + 1):
+        try:
+            version = log.checkpoint()
+        except VersionNotFoundError:
+            if attempt == _MOST_LOOKS:
+                raise
+            continue
+        listing = list_log(log.store, NATIVE)
+        found = [item for item in NATIVE.checkpoints(listing.files) if item.version == version]
+        if any(readable(log.source, item) for item in found):
+            return version, listing
+    raise TableError(
+        f"{log.uri}: the checkpoint of version {version} could not be read back, so the older versions "
+        "were left alone. Run CHECKPOINT INDEXTABLES and try again.",
+        version=version,
+    )
 
 
 def _message(plan: CleanupPlan, version: int, gone: int, *, dry_run: bool) -> str:
