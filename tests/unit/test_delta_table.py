@@ -173,6 +173,15 @@ def test_row_groups_that_cannot_match_are_not_read(tmp_path, monkeypatch):
         assert read == groups, where
 
 
+def test_deleted_rows_are_counted_from_the_start_of_the_file_whatever_groups_are_read(tmp_path):
+    log = DeltaLog(open_store(tmp_path / "t"), schema_string(id="long"))
+    rows = pa.table({"id": list(range(100))})
+    log.commit(put_file(log, "f", rows, group_rows=10, dv=inline_vector([2, 42, 99])))
+    table = it.DeltaTable.open(tmp_path / "t")
+    assert ids(table.scan()) == [at for at in range(100) if at not in {2, 42, 99}]
+    assert ids(table.scan("id BETWEEN 41 AND 43 OR id > 97")) == [41, 43, 98]
+
+
 def test_few_of_the_columns_of_a_remote_file_are_few_of_its_bytes(tmp_path):
     store = open_store(f"memory://{tmp_path.name}")
     log = DeltaLog(store, schema_string(id="long", text="string"))
