@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
@@ -137,11 +138,13 @@ class RowReader:
                 if name not in self.columns.partition_columns
                 and (found := find(opened.schema_arrow, field, self.columns.mode)) is not None
             ]
+            sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
+            starts = list(accumulate(sizes, initial=0))
             for group in groups:
-                start = sum(footer.row_group(at).num_rows for at in range(group))
+                start = starts[group]
                 if not inside:
                     # Partition columns alone: only the number of rows matters.
-                    yield start, _with_length(pa.table({}), footer.row_group(group).num_rows)
+                    yield start, _with_length(pa.table({}), sizes[group])
                     continue
                 for batch in opened.iter_batches(
                     BATCH_ROWS, row_groups=[group], columns=inside, use_threads=self.threads

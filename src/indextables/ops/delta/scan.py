@@ -52,9 +52,14 @@ def count(snapshot: DeltaSnapshot, where: Any = None) -> tuple[int, Record]:
     """How many live rows there are; files that the log decides about are not opened."""
     require_schema(snapshot)
     node = row_filter(snapshot, where)
-    chosen, record = files(snapshot, node, columns=(*NAMES, "dv"))
     if node is None:
-        return _rows_of(snapshot, chosen, record), record
+        # Most logs say it all; the rest of a file's entry is looked at only where one does not.
+        told, record = files(snapshot, columns=("num_records", "deletion_vector"))
+        rows = num_rows(told)
+        if rows is None:
+            rows = _rows_of(snapshot, snapshot.plan(columns=NAMES).files, record)
+        return rows, record
+    chosen, record = files(snapshot, node, columns=(*NAMES, "dv"))
     doubtful = snapshot.plan(all_of([node, may_survive(node)]), columns=(*NAMES, "dv")).files
     certain = chosen.filter(pc.invert(pc.is_in(_keys(chosen), value_set=_keys(doubtful))))
     reader = row_reader(snapshot, (), node, doubtful.num_rows)
