@@ -20,10 +20,10 @@ WARM_COUNTS = 200
 
 
 def prepare(directory: Path, size: str) -> None:
-    """The lines as Arrow, and one split of them with its index extracted."""
+    """The lines as Arrow, and one split of them."""
     import pyarrow as pa
 
-    for name in ("table", "cache"):
+    for name in ("table",):
         shutil.rmtree(directory / name, ignore_errors=True)
     with pa.OSFile(str(directory / "lines.arrow"), "wb") as sink, pa.ipc.new_file(sink, SCHEMA) as writer:
         for batch in log_lines(count_of(size)):
@@ -42,7 +42,7 @@ def _lines(directory: Path) -> list[Any]:
 def _options(directory: Path) -> Any:
     from indextables.options import Options
 
-    return Options.of({**SETTINGS, "indexCache.dir": str(directory / "cache")})
+    return Options.of(SETTINGS)
 
 
 def _build(directory: Path, name: str) -> list[Any]:

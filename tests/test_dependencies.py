@@ -18,7 +18,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 FOR_PYSPARK = {"pandas"}
 # Import names that differ from the name of their distribution.
 DISTRIBUTIONS = {"botocore": "boto3", "_pytest": "pytest"}
-OWN = {"indextables", "tests", "support", "benchmarks", "conftest", "simulation"}
+OWN = {"indextables", "tests", "benchmarks", "conftest"} | {path.name for path in (ROOT / "tests").iterdir()}
 
 
 def imports_of(path: Path) -> set[str]:

@@ -7,13 +7,14 @@ import tempfile
 from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indextables.split import reader as readers
-from indextables.split.reader import open_split
+from indextables.split.opened import open_split
 from indextables.split.sparse import can_decode, decode_rows
 from support.splits import build_split
 
@@ -62,7 +63,7 @@ def test_rows_decoded_alone_are_the_rows_of_whole_pages(given):
         reader = open_split(built.store, built.ref)
         columns = table.schema.names
         assert can_decode(str(built.path), reader._schema, columns)
-        alone = decode_rows(str(built.path), reader._schema, columns, wanted)
+        alone = decode_rows(str(built.path), reader._schema, columns, np.array(wanted))
         whole = reader.read_groups(list(reader.groups), columns).take(pa.array(wanted))
         assert alone.schema.equals(whole.schema)
         # Compared as bytes are, because no number equals NaN.
@@ -78,7 +79,7 @@ def test_rows_come_in_order_whatever_a_piece_holds(many, most, wanted):
     rows = sorted(wanted)
     before, readers.GROUPS_AT_ONCE = readers.GROUPS_AT_ONCE, most
     try:
-        parts = list(open_split(built.store, built.ref).fetch(rows, ["id", "text"]))
+        parts = list(open_split(built.store, built.ref).fetch(np.array(rows), ["id", "text"]))
     finally:
         readers.GROUPS_AT_ONCE = before
     assert [row for some, _ in parts for row in some] == rows

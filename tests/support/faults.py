@@ -88,10 +88,14 @@ class CountingStore(Around):
     def __init__(self, inner: Store) -> None:
         super().__init__(inner)
         self.opens: list[tuple[str, str]] = []
+        self.bytes_read = 0
 
     def _do(self, operation: str, path: str, call: Callable[[], T]) -> T:
         self.opens.append((operation, path))
-        return call()
+        found = call()
+        if isinstance(found, bytes):
+            self.bytes_read += len(found)
+        return found
 
     def local_path(self, path: str) -> str | None:
         found = self.inner.local_path(path)
@@ -110,6 +114,7 @@ class CountingStore(Around):
 
     def clear(self) -> None:
         self.opens.clear()
+        self.bytes_read = 0
 
 
 class FaultyStore(Around):

@@ -46,7 +46,7 @@ class Built:
 
     def seen_with(self, options: Mapping[str, Any]) -> Built:
         """The same split in a table with other index settings."""
-        other = Options.of({**options, "indexCache.dir": self.options.search.cache_dir})
+        other = Options.of(options)
         return replace(self, options=other, spec=from_options(other, self.schema))
 
     def copy(self, directory: Path) -> Built:
@@ -118,7 +118,7 @@ def build_all(
     partition_columns: Sequence[str] = (),
 ) -> list[Built]:
     """Write rows as splits."""
-    resolved = Options.of({"indexCache.dir": str(directory / "cache"), **(options or {})})
+    resolved = Options.of(options or {})
     spec = from_options(resolved, rows.schema)
     store = open_store(directory / "table")
     adds = list(
@@ -135,10 +135,15 @@ def flip(path: Path, offset: int, bit: int = 0) -> None:
 
 
 def index_bytes(built: Built) -> list[tuple[int, int]]:
-    """Where the files of the tantivy index lie in a split: offset and length."""
+    """Where the index lies in a split, without its root, and where its root does: offset and length."""
     manifest = built.manifest
-    return [
-        (manifest.offset + file.offset, file.length)
-        for name, file in manifest.files.items()
-        if name not in ("pages.arrow", "skeleton.thrift") and file.length
-    ]
+    assert manifest.root is not None
+    length = manifest.length - manifest.row_map.length
+    root = manifest.offset + length - manifest.root.length
+    return [(manifest.offset, length - manifest.root.length), (root, manifest.root.length)]
+
+
+def row_map_bytes(built: Built) -> tuple[int, int]:
+    """Where the row map lies in a split: offset and length."""
+    manifest = built.manifest
+    return manifest.offset + manifest.length - manifest.row_map.length, manifest.row_map.length

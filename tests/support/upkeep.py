@@ -20,7 +20,7 @@ from indextables.options import Options
 from indextables.runtime import LOCAL
 from indextables.split.build import write_splits
 from indextables.split.layout import SplitRef
-from indextables.split.reader import forget_readers
+from indextables.split.opened import forget_splits
 from indextables.split.search import search_split
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("text", pa.string())])
@@ -179,4 +179,4 @@ class RowTable:
         data[at] ^= 0xFF
         data[at + 1] ^= 0xFF
         file.write_bytes(bytes(data))
-        forget_readers()
+        forget_splits()

@@ -7,13 +7,14 @@ import random
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from indextables.errors import DamagedSplitError
 from indextables.split import reader as readers
 from indextables.split import writer
-from indextables.split.reader import forget_readers, open_split
+from indextables.split.opened import forget_splits, open_split
 from indextables.split.sparse import UndecodedError
 from indextables.storage import duck
 from support.splits import build_split, flip
@@ -44,7 +45,7 @@ def alone(monkeypatch):
 
 def fetched(built, wanted, columns):
     reader = open_split(built.store, built.ref)
-    parts = [table for _, table in reader.fetch(wanted, columns)]
+    parts = [table for _, table in reader.fetch(np.array(wanted), columns)]
     return pa.concat_tables(parts)
 
 
@@ -110,7 +111,7 @@ def test_rows_that_are_not_the_wanted_ones_are_never_given(tmp_path, monkeypatch
     monkeypatch.setattr(duck, "run", lambda *given: answer(*given).slice(1))
     assert fetched(built, WANTED, ["id"]).equals(expected(ROWS, WANTED, ["id"]))
     with pytest.raises(UndecodedError):
-        readers.decode_rows(str(built.path), ROWS.schema, ["id"], WANTED)
+        readers.decode_rows(str(built.path), ROWS.schema, ["id"], np.array(WANTED))
 
 
 def test_a_flipped_bit_is_found_before_anything_is_decoded(tmp_path, alone):
@@ -118,12 +119,12 @@ def test_a_flipped_bit_is_found_before_anything_is_decoded(tmp_path, alone):
     sound = build_split(tmp_path / "sound", ROWS)
     truth = expected(ROWS, WANTED, ROWS.column_names)
     reader = open_split(sound.store, sound.ref)
-    spans = [reader._pages.stretches(0, leaf)[0] for leaf in range(3)]
+    spans = [reader._map.pages.stretches(0, leaf)[0] for leaf in range(3)]
     for attempt in range(40):
         offset, length, _ = dice.choice(spans)
         damaged = sound.copy(tmp_path / str(attempt))
         flip(damaged.path, offset + dice.randrange(length), dice.randrange(8))
-        forget_readers()
+        forget_splits()
         with pytest.raises(DamagedSplitError, match="not what was written") as caught:
             fetched(damaged, WANTED, ROWS.column_names)
         assert str(damaged.path) in str(caught.value).replace("file://", "")
@@ -171,10 +172,10 @@ def test_large_values_are_fetched_few_at_a_time(tmp_path, monkeypatch, alone):
     rows = pa.table({"id": pa.array(range(4000), pa.int64()), "text": [f"{at:0200d}" for at in range(4000)]})
     built = build_split(tmp_path, rows)
     reader = open_split(built.store, built.ref)
-    largest = max(reader.manifest.group_rows)
+    largest = max(reader.group_rows)
     assert len(reader.groups) > 10
     wanted = list(range(0, 4000, 3))
-    pieces = [table for _, table in reader.fetch(wanted, ["id", "text"])]
+    pieces = [table for _, table in reader.fetch(np.array(wanted), ["id", "text"])]
     assert max(piece.num_rows for piece in pieces) <= 4 * largest
     assert len(pieces) == len(alone) > 1
     assert pa.concat_tables(pieces).equals(expected(rows, wanted, ["id", "text"]))

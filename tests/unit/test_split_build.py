@@ -104,7 +104,7 @@ def test_the_add_carries_statistics_sizes_and_tags(tmp_path):
     assert json.loads(add.stats)["nullCount"]["message"] == 0
     assert add.uncompressed_size_bytes > 0
     assert add.has_footer_offsets
-    assert add.tags["splitFormat"] == "1"
+    assert add.tags["splitFormat"] == "2"
     assert add.tags["indexedFields"] == "message:text"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import struct
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,7 +14,7 @@ from indextables.errors import DamagedSplitError, MissingSplitError, NewerSplitE
 from indextables.index.settings import IndexSpec
 from indextables.split import layout
 from indextables.split.layout import SplitRef, parse_footer, read_footer
-from indextables.split.reader import forget_readers, open_split
+from indextables.split.opened import forget_splits, open_split
 from indextables.split.source import Source, coalesce
 from indextables.split.thrift import ThriftError, decode, encode
 from indextables.storage.store import open_store
@@ -34,7 +35,7 @@ def built(tmp_path):
     return build_split(tmp_path, ROWS, TEXT)
 
 
-def test_the_bundle_lies_between_the_pages_and_the_footer(built):
+def test_the_index_lies_between_the_pages_and_the_footer(built):
     add, manifest = built.add, built.manifest
     metadata = pq.ParquetFile(built.path).metadata
     last = max(
@@ -52,8 +53,9 @@ def test_the_manifest_says_what_is_inside(built):
     assert manifest.rows == 5000
     assert IndexSpec.from_wire(manifest.fields) == built.spec
     assert manifest.table_id == "t"
-    assert {"meta.json", "pages.arrow", "skeleton.thrift"} <= set(manifest.files)
-    assert manifest.engine == "tantivy"
+    assert {"words", "lists", "root", "row map"} <= set(manifest.components)
+    assert sum(manifest.components.values()) == manifest.length
+    assert manifest.tokens == {"message": 5 * 5000}
     assert b"indextables.index" in pq.ParquetFile(built.path).metadata.metadata
 
 
@@ -127,10 +129,10 @@ def test_some_rows_touch_few_bytes(tmp_path):
     memory = MemoryStore("memory://needle")
     memory.put(built.add.path, built.path.read_bytes())
     counting = CountingStore(memory)
-    forget_readers()
+    forget_splits()
     reader = open_split(counting, built.ref)
     asked = len(counting.opens)
-    found = reader.read_rows([41_234], ["id", "text"])
+    found = reader.read_rows(np.array([41_234]), ["id", "text"])
     assert found.to_pylist() == rows.slice(41_234, 1).to_pylist()
     assert len(counting.opens) - asked <= 2
     assert all(operation == "get_range" for operation, _ in counting.opens)
@@ -141,11 +143,11 @@ def test_some_rows_touch_few_bytes(tmp_path):
 )
 def test_wanted_rows_come_back_in_order_whatever_the_plan(built, wanted):
     reader = open_split(built.store, built.ref)
-    parts = list(reader.fetch(wanted, ["message", "id"]))
+    parts = list(reader.fetch(np.array(wanted), ["message", "id"]))
     assert [row for rows, _ in parts for row in rows] == wanted
     expected = ROWS.take(pa.array(wanted)).select(["message", "id"])
     assert pa.concat_tables([table for _, table in parts]).equals(expected)
-    assert reader.read_rows(wanted, ["id"]).equals(expected.select(["id"]))
+    assert reader.read_rows(np.array(wanted), ["id"]).equals(expected.select(["id"]))
 
 
 def test_nested_columns_are_fetched_by_page_as_well(tmp_path):
@@ -162,10 +164,10 @@ def test_nested_columns_are_fetched_by_page_as_well(tmp_path):
     built = build_split(tmp_path, rows)
     reader = open_split(built.store, built.ref)
     wanted = [3, 1500, 1501, 8999]
-    found = reader.read_rows(wanted, rows.schema.names)
+    found = reader.read_rows(np.array(wanted), rows.schema.names)
     assert found.to_pylist() == rows.take(pa.array(wanted)).to_pylist()
     assert (
-        reader.read_rows(wanted, ["inside"]).to_pylist()
+        reader.read_rows(np.array(wanted), ["inside"]).to_pylist()
         == rows.take(pa.array(wanted)).select(["inside"]).to_pylist()
     )
 
@@ -178,8 +180,9 @@ def test_close_ranges_are_read_together():
 def test_a_split_of_no_index_still_checks_its_pages(tmp_path):
     (plain,) = build_all(tmp_path, ROWS)
     assert plain.manifest.fields == ()
-    assert set(plain.manifest.files) == {"pages.arrow", "skeleton.thrift"}
-    assert plain.add.tags == {"splitFormat": "1"}
+    assert set(plain.manifest.components) == {"row map"}
+    assert plain.manifest.root is None
+    assert plain.add.tags == {"splitFormat": "2", "rowMap": plain.manifest.row_map.to_tag()}
 
 
 def test_the_length_before_the_magic_is_parquets(built):

@@ -88,6 +88,11 @@ MEMORY = BlockCache()
 """The cache of this process."""
 
 
+_written: dict[str, int] = {}
+"""Bytes that this process wrote into each directory since it last looked at its size."""
+_lock = threading.Lock()
+
+
 class DiskRanges:
     """Ranges of one index kept as files in a directory; what is not there is read through `inner`."""
 
@@ -105,7 +110,7 @@ class DiskRanges:
             for at, data in zip(missing, self._inner.many([ranges[at] for at in missing]), strict=True):
                 found[at] = data
                 self._keep(*ranges[at], data)
-            self._trim()
+            self._trim_sometimes(sum(ranges[at][1] for at in missing))
         return [held for held in found if held is not None]
 
     def _path(self, offset: int, length: int) -> Path:
@@ -142,6 +147,17 @@ class DiskRanges:
                 with contextlib.suppress(OSError):
                     Path(temporary).unlink()
                 raise
+
+    def _trim_sometimes(self, written: int) -> None:
+        """Look at the whole directory only after a twentieth of its limit was written."""
+        place = str(self._directory)
+        with _lock:
+            _written[place] = _written.get(place, self._max_bytes) + written
+            due = _written[place] >= self._max_bytes // 20
+            if due:
+                _written[place] = 0
+        if due:
+            self._trim()
 
     def _trim(self) -> None:
         with contextlib.suppress(OSError):

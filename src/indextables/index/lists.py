@@ -76,7 +76,9 @@ def unpack(bits: Array) -> Array:
         some = bits[start >> 3 : (start + _CHUNK) >> 3]
         count = len(some) * 8
         mask = pa.BooleanArray.from_buffers(pa.bool_(), count, [None, pa.py_buffer(some)])
-        numbers = _numbers().slice(0, count).filter(mask).to_numpy()
+        kept = _numbers().slice(0, count).filter(mask)
+        # The array's own way to numpy would load pandas.
+        numbers = np.frombuffer(kept.buffers()[1], np.uint32, len(kept), kept.offset * 4)
         found.append(numbers if not start else numbers + np.uint32(start))
     return found[0] if len(found) == 1 else np.concatenate(found) if found else np.zeros(0, np.uint32)
 

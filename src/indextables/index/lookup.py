@@ -8,7 +8,7 @@ only when the list does not stand in the block.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -21,6 +21,7 @@ from indextables.index.root import PIECES, FieldRoot, Root, decode_root
 from indextables.index.settings import IndexField, IndexSpec
 from indextables.index.words import Word, pages_of, read_lists
 
+_BLOCKS_AT_ONCE = 64
 SMALL_INDEX = 64 << 10
 """An index of at most so many bytes is read whole."""
 _REMEMBERED = 512
@@ -216,6 +217,17 @@ class Index:
                     found[a:b] = held.take(rows[a:b] - np.uint32(page << 16))
                 return found
         return kept.take(rows)
+
+    def every_block(self) -> Iterator[tuple[int, Block]]:
+        """All blocks of words with the numbers of their fields, read in order and not kept."""
+        at, lengths, starts = self.root.block_at, self.root.block_lengths, self.root.first_block
+        for first in range(0, len(lengths), _BLOCKS_AT_ONCE):
+            numbers = range(first, min(first + _BLOCKS_AT_ONCE, len(lengths)))
+            ranges = [(int(at[number]), int(lengths[number])) for number in numbers]
+            bodies = self.read_piece("words", ranges)
+            for number, (offset, _), data in zip(numbers, ranges, bodies, strict=True):
+                field = int(np.searchsorted(starts, number, "right")) - 1
+                yield field, Block(unframe(data, offset, "a block of words"), self.rows)
 
     def verify(self) -> None:
         """Read everything and compare it with its checksums."""

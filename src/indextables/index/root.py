@@ -117,7 +117,7 @@ class Root:
             list(self.pieces),
             list(self.checksums),
         )
-        text = msgspec.json.encode(head)
+        text = msgspec.msgpack.encode(head)
         raw = write_columns([text, self.separator_lengths, self.block_lengths, self.separators])
         body = zlib.compress(raw, _LEVEL)
         tail = (len(body), len(raw), FORMAT)
@@ -139,7 +139,7 @@ def decode_root(data: Bytes) -> Root:
         raise damaged(f"the root has format {version}; this version reads {FORMAT}")
     raw = zlib.decompress(body, bufsize=raw_length)
     text, separator_lengths, block_lengths, separators = read_columns(raw)
-    head = msgspec.json.decode(text, type=_Head)
+    head = msgspec.msgpack.decode(text, type=_Head)
     if len(head.pieces) != len(PIECES) or len(head.fields) != len(head.spec):
         raise damaged("the root does not describe its pieces")
     return Root(

@@ -20,10 +20,7 @@ from indextables.storage.envelope import pack
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMAT: Mapping[str, Any] = {
-    "provider": "indextables",
-    "options": {"container": "parquet", "index": "tantivy"},
-}
+FORMAT: Mapping[str, Any] = {"provider": "indextables", "options": {"container": "parquet"}}
 
 
 def create_table(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 
 from indextables.log.transaction_log import TransactionLog
+from indextables.ops.filters import keep_filters
 from indextables.ops.merge import MergeRequest, run_merge
 from indextables.ops.purge import PurgeRequest, run_purge
 from indextables.ops.write import effective
@@ -18,7 +19,11 @@ _log = logging.getLogger(__name__)
 
 
 def after_write(log: TransactionLog, options: Options | None = None) -> None:
-    """Do what `mergeOnWrite.enabled` and `purgeOnWrite.enabled` ask for; off by default, never raises."""
+    """Do what `mergeOnWrite.enabled` and `purgeOnWrite.enabled` ask for; off by default, never raises.
+
+    Where the write has made a checkpoint, the filters over splits are brought up to date too.
+    """
+    keep_filters(log, at_checkpoints=True)
     for verb, run in (("merge", _merge), ("purge", _purge)):
         try:
             message = run(log, effective(log.left_by_commit() or log.snapshot(), options).write)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from indextables.log.dialect import NATIVE
 from indextables.log.segment import list_log
 from indextables.log.transaction_log import TransactionLog
+from indextables.ops.filters import keep_filters
 from indextables.ops.outcomes import SUCCESS, CheckpointResult
 
 
@@ -16,6 +17,7 @@ def run_checkpoint(log: TransactionLog) -> CheckpointResult:
     """Write the checkpoint and say what it holds."""
     log.checkpoint()
     snapshot = log.snapshot()
+    keep_filters(log)
     files = list_log(log.store, NATIVE, snapshot.version).files
     version = max((file.version for file in files if file.kind == "checkpoint"), default=snapshot.version)
     size = sum(file.size for file in files if file.version == version and file.kind in ("checkpoint", "part"))

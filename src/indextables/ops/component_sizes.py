@@ -1,6 +1,6 @@
 """DESCRIBE INDEXTABLES COMPONENT SIZES: what the bytes of every split are spent on.
 
-One row per split and component: each column of its rows, each file of its
+One row per split and component: each column of its rows, each part of its
 index, and the footer. Only footers are read, side by side, on Spark's
 executors where there are many.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from indextables.log.transaction_log import TransactionLog
@@ -26,15 +25,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 COLUMN, INDEX, FOOTER = "column", "index", "footer"
-_PARTS = {
-    ".term": "terms",
-    ".idx": "postings",
-    ".pos": "positions",
-    ".fieldnorm": "lengths",
-    ".fast": "fast fields",
-    ".store": "documents",
-}
-"""What tantivy's files hold; their names are different in every split."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +79,7 @@ def components_of(store: Store | StoreSpec, add: AddAction) -> list[Component]:
     rows = footer.manifest.rows
     columns = [Component(add.path, rows, COLUMN, name, stored[name], plain[name]) for name in stored]
     index = [
-        Component(add.path, rows, INDEX, _PARTS.get(PurePath(name).suffix, name), file.length, None)
-        for name, file in sorted(footer.manifest.files.items())
+        Component(add.path, rows, INDEX, name, size, None)
+        for name, size in sorted(footer.manifest.components.items())
     ]
     return [*columns, *index, Component(add.path, rows, FOOTER, None, len(footer.body) + TAIL, None)]

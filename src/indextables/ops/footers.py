@@ -20,7 +20,7 @@ from indextables.index.settings import IndexSpec
 from indextables.model.actions import AddAction
 from indextables.model.fields import normalise_schema
 from indextables.model.values import encode_stat
-from indextables.split.build import index_tags
+from indextables.split.build import split_tags
 from indextables.split.layout import MAGIC, Footer, SplitRef, read_footer
 from indextables.split.source import Source
 from indextables.storage.store import Store, StoreSpec, open_store
@@ -57,7 +57,7 @@ def rebuild_add(store: Store | StoreSpec, path: str) -> Rebuilt | str:
         modification_time=meta.modified_ms,
         data_change=True,
         stats=msgspec.json.encode({"numRecords": manifest.rows, "nullCount": nulls}).decode(),
-        tags=index_tags(spec),
+        tags=split_tags(spec, manifest),
         min_values=low,
         max_values=high,
         num_records=manifest.rows,

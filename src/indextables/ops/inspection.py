@@ -11,17 +11,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from indextables.errors import SplitError, StorageError
+from indextables.errors import DamagedIndexError, SplitError, StorageError
+from indextables.index.lookup import Index
 from indextables.model.actions import AddAction
 from indextables.ops.existence import portable, workers_for
 from indextables.ops.progress import Progress, silent, watched
 from indextables.runtime import LOCAL, Runtime
 from indextables.split.layout import Manifest, SplitRef, read_footer
+from indextables.split.opened import SplitRanges
 from indextables.split.source import Source
 from indextables.storage.checksum import crc32
 from indextables.storage.store import Store, StoreSpec, open_store
 
-_BLOCK = 8 << 20
 _REMOTE_BUDGET = 1 << 30
 
 
@@ -108,12 +109,17 @@ def inspect_split(store: Store | StoreSpec, sizes: Mapping[str, int], add: AddAc
 
 
 def index_damage(source: Source, manifest: Manifest) -> str | None:
-    """What is wrong with the index of a split; None when every file of it has its checksum."""
-    for name, file in manifest.files.items():
-        crc = 0
-        for start in range(0, file.length, _BLOCK):
-            length = min(_BLOCK, file.length - start)
-            crc = crc32(source.read_one(manifest.offset + file.offset + start, length), crc)
-        if crc != file.crc32:
-            return f"the checksum of {name} does not match"
+    """What is wrong with the index of a split or its row map; None when every byte is what was written."""
+    length = manifest.length - manifest.row_map.length
+    body = source.read_one(manifest.offset + length, manifest.row_map.length)
+    if crc32(body) != manifest.row_map.crc32:
+        return "the checksum of its row map does not match"
+    if manifest.root is None:
+        return None
+    try:
+        Index.open(
+            SplitRanges(source, manifest.offset), length, manifest.root.length, name=source.name
+        ).verify()
+    except DamagedIndexError as damage:
+        return damage.message
     return None

@@ -23,6 +23,7 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction
 from indextables.ops.drop_partitions import matching_paths, removal, require_partition_condition
 from indextables.ops.failures import Failure, record_failures
+from indextables.ops.filters import keep_filters
 from indextables.ops.inspection import damaged_indexes
 from indextables.ops.merge_plan import MergePlan, MergeSettings, plan_merge
 from indextables.ops.outcomes import DRY_RUN, NO_ACTION, SUCCESS, MergeResult
@@ -102,6 +103,7 @@ def run_merge(log: TransactionLog, request: MergeRequest, progress: Progress = s
         nothing = MergePlan((), plan.cooling, plan.considered)
         return _result(log, NO_ACTION, nothing, skipped, "no group could be merged")
     version = _commit(log, merged, snapshot)
+    keep_filters(log)
     return MergeResult(
         table_path=log.uri,
         status=SUCCESS,

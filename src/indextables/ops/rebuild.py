@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from indextables.errors import CorruptLogError, LogError, NotATableError, SchemaError, StorageError
 from indextables.index.settings import IndexSpec
+from indextables.log.creation import FORMAT
 from indextables.log.dialect import Checkpoint
 from indextables.log.native import native_source
 from indextables.log.protocol import CURRENT
@@ -181,7 +182,7 @@ def _metadata(splits: Sequence[Rebuilt]) -> MetadataAction:
         )
     return MetadataAction(
         id=newest_first[0].table_id,
-        format={"provider": "indextables", "options": {"container": "parquet", "index": "tantivy"}},
+        format=FORMAT,
         schema_string=schema_to_json(normalise_schema(pa.schema(list(fields.values())))),
         partition_columns=partitions,
         configuration=IndexSpec.from_wire(newest_first[0].index_fields).to_properties(),

@@ -8,11 +8,12 @@ commit can name it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from indextables.errors import Error, SplitError, StorageError, TableError
+from indextables.errors import DamagedIndexError, Error, SplitError, StorageError, TableError
+from indextables.index.lookup import Index
 from indextables.index.settings import IndexSpec
 from indextables.log.protocol import check_writable
 from indextables.log.snapshot import Snapshot
@@ -24,7 +25,8 @@ from indextables.predicate.rows import mask
 from indextables.predicate.tree import Node, columns_of
 from indextables.split.build import build_splits
 from indextables.split.layout import SplitRef
-from indextables.split.reader import open_split, to_table_schema
+from indextables.split.opened import open_index, open_split
+from indextables.split.reader import to_table_schema
 from indextables.storage.store import Store, StoreSpec, open_store
 
 if TYPE_CHECKING:
@@ -121,21 +123,48 @@ def rewrite(piece: Piece, *, least: int = 1) -> Rewritten:
     store = open_store(setting.store) if isinstance(setting.store, StoreSpec) else setting.store
     left: list[tuple[AddAction, str]] = []
     sources = list(piece.sources)
+    merged = indexes_to_merge(store, setting, sources)
     while len(sources) >= least and sources:
         counted = _Counted()
         adds: list[AddAction] = []
         try:
-            adds.extend(_build(store, setting, sources, counted))
+            adds.extend(_build(store, setting, sources, counted, merged))
+        except DamagedIndexError:
+            # One of the indexes is damaged behind its root: the rows are indexed anew.
+            discard(store, adds)
+            merged = []
+            continue
         except _UnreadableError as bad:
             discard(store, adds)
             left.append((bad.add, bad.cause.message))
             sources = [add for add in sources if add.path != bad.add.path]
+            merged = indexes_to_merge(store, setting, sources)
             continue
         except BaseException:
             discard(store, adds)
             raise
         return Rewritten(tuple(sources), tuple(adds), counted.read, counted.kept, tuple(left))
     return Rewritten((), (), 0, 0, tuple(left))
+
+
+def indexes_to_merge(store: Store, setting: RewriteSetting, sources: Collection[AddAction]) -> list[Index]:
+    """The indexes of the sources if they can be merged as they are; otherwise none.
+
+    They can when every row stays and every source is indexed just as the table says.
+    """
+    if setting.drop is not None or not setting.spec.fields:
+        return []
+    found: list[Index] = []
+    for add in sources:
+        try:
+            index = open_index(store, SplitRef.of(add), setting.options.search, with_rows=True)
+        except (SplitError, StorageError):
+            # Reading its rows will tell whether the split itself is damaged.
+            return []
+        if index is None or index.spec != setting.spec:
+            return []
+        found.append(index)
+    return found
 
 
 def rows_matching(piece: Piece) -> tuple[int, int]:
@@ -172,7 +201,11 @@ class _Counted:
 
 
 def _build(
-    store: Store, setting: RewriteSetting, sources: list[AddAction], counted: _Counted
+    store: Store,
+    setting: RewriteSetting,
+    sources: list[AddAction],
+    counted: _Counted,
+    merged: Sequence[Index],
 ) -> Iterator[AddAction]:
     options = setting.options
     unbounded = replace(options.write, target_split_bytes=_NO_LIMIT, max_rows_per_split=_NO_LIMIT)
@@ -187,6 +220,7 @@ def _build(
         data_change=setting.data_change,
         now_ms=setting.now_ms,
         replaces=[add.path for add in sources],
+        merged=merged,
     )
     merges = 1 + max(add.num_merge_ops or 0 for add in sources)
     for split in built:

@@ -26,6 +26,7 @@ from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
 from indextables.model.fields import find_field
 from indextables.ops.delete import plan_delete
+from indextables.ops.filters import splits_to_search
 from indextables.ops.results import ScanMetrics
 from indextables.ops.rewriting import require_parquet
 from indextables.ops.streaming import in_order
@@ -36,8 +37,11 @@ from indextables.predicate.rows import mask, require_exact
 from indextables.predicate.tree import Node, columns_of
 from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef
-from indextables.split.reader import open_split, to_table_schema
-from indextables.split.search import SCORE, SearchMetrics, count_split, search_split
+from indextables.split.opened import open_split
+from indextables.split.reader import to_table_schema
+from indextables.split.search import SCORE, SearchMetrics, count_known, count_split, search_split
+
+REMOTE_SEARCHES_AT_ONCE = 16
 
 
 class Record:
@@ -53,11 +57,11 @@ class Record:
         self.metrics = replace(self.metrics, files=files, replay=replay)
         scans.record(self._uri, self.metrics.version, files, replay)
 
-    def read(self, rows: int) -> None:
-        """Note a file that was opened, and rows that were returned from it."""
+    def read(self, rows: int, files: int = 1) -> None:
+        """Note files that were opened, and rows that were returned from them."""
         with self._lock:
             self.metrics = replace(
-                self.metrics, files_read=self.metrics.files_read + 1, rows=self.metrics.rows + rows
+                self.metrics, files_read=self.metrics.files_read + files, rows=self.metrics.rows + rows
             )
 
     def searched(self, search: SearchMetrics) -> None:
@@ -126,7 +130,7 @@ def search(
             raise SchemaError(f"the table has a column {SCORE!r} of its own; leave it out of columns")
         schema = schema.append(pa.field(SCORE, pa.float32(), nullable=False))
     record = Record(snapshot)
-    adds = _planned(snapshot, node, record)
+    adds = _to_search(snapshot, parsed, _planned(snapshot, node, record), record)
     pieces = [
         partial(
             _search_split, snapshot, add, parsed, record, node=node, columns=wanted, limit=limit, score=score
@@ -183,6 +187,13 @@ def _planned(snapshot: Snapshot, node: Node | None, record: Record) -> list[AddA
     plan = snapshot.plan(node, columns={"path"})
     record.planned(plan.metrics, plan.replay)
     return snapshot.adds(plan.files.column("path").to_pylist())
+
+
+def _to_search(snapshot: Snapshot, query: Query, adds: list[AddAction], record: Record) -> list[AddAction]:
+    """The splits in which the filters beside the log leave room for a match."""
+    found = splits_to_search(snapshot, query, adds)
+    record.searched(SearchMetrics(ruled_out=len(adds) - len(found)))
+    return found
 
 
 def _schema(snapshot: Snapshot, columns: Sequence[str]) -> pa.Schema:
@@ -244,22 +255,34 @@ def _search_split(
 
 def _count_found(snapshot: Snapshot, node: Node | None, query: str, record: Record) -> int:
     parsed = parse(snapshot, query)
+    adds = _to_search(snapshot, parsed, _planned(snapshot, node, record), record)
+    known = snapshot.once("split refs", lambda: {add.path: SplitRef.of(add) for add in snapshot.adds()})
+    refs = [known[add.path] for add in adds]
+    total = 0
+    if node is None:
+        total, refs = count_known(snapshot.store, refs, parsed, record.searched)
+        record.read(total, files=len(adds) - len(refs))
 
-    def counted(add: AddAction) -> Iterator[int]:
-        found = count_split(
-            snapshot.store,
-            SplitRef.of(add),
-            parsed,
-            snapshot.schema,
-            where=node,
-            options=snapshot.options,
-            note=record.searched,
-        )
-        record.read(found)
-        yield found
+    def counted(some: Sequence[SplitRef]) -> Iterator[int]:
+        for ref in some:
+            found = count_split(
+                snapshot.store,
+                ref,
+                parsed,
+                snapshot.schema,
+                where=node,
+                options=snapshot.options,
+                note=record.searched,
+            )
+            record.read(found)
+            yield found
 
-    adds = _planned(snapshot, node, record)
-    return sum(in_order([partial(counted, add) for add in adds], default_parallelism()))
+    # On an object store a search waits more than it works.
+    local = snapshot.store.local_path("") is not None
+    width = default_parallelism() if local else REMOTE_SEARCHES_AT_ONCE
+    step = max(1, -(-len(refs) // (4 * width)))
+    pieces = [partial(counted, refs[at : at + step]) for at in range(0, len(refs), step)]
+    return total + sum(in_order(pieces, width))
 
 
 def reader_of(

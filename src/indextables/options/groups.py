@@ -243,9 +243,15 @@ class SearchOptions:
         "search.maxHits", None, POSITIVE, "Most rows a search may return per split."
     )
     cache_dir: str | None = option(
-        "indexCache.dir", None, TEXT, "Directory for extracted indexes; unset: temporary."
+        "indexCache.dir",
+        None,
+        TEXT,
+        "Directory that keeps what was read of indexes on remote storage; unset: none.",
     )
     cache_max_bytes: int = option("indexCache.maxBytes", 4 << 30, SIZE, "Size limit of that directory.")
+    filters_enabled: bool = option(
+        "indexFilters.enabled", False, BOOLEAN, "Keep filters that tell which splits may hold a word."
+    )
     time_zone: str = option("timeZone", "UTC", TEXT, "Zone of timestamps written without one.")
 
 

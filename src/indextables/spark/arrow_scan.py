@@ -10,7 +10,8 @@ from indextables.model.fields import schema_from_json
 from indextables.options import Options
 from indextables.spark.workers import default_width
 from indextables.split.layout import SplitRef
-from indextables.split.reader import open_split, to_table_schema
+from indextables.split.opened import open_split
+from indextables.split.reader import to_table_schema
 from indextables.storage.store import open_store
 
 if TYPE_CHECKING:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from indextables.index.query.tree import Query
@@ -19,8 +17,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from indextables.predicate.tree import Node
-
-CACHE_KEY = "indexCache.dir"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,33 +35,12 @@ class SearchTask:
     by_name: bool = True
     """Whether hits name their file by the last part of its path."""
 
-    def resolved(self) -> Options:
-        """The options, with a place for extracted indexes that every task on this machine finds again."""
-        home = None if CACHE_KEY in self.options else shared_directory()
-        return Options.of(self.options if home is None else {**self.options, CACHE_KEY: home})
-
-
-def shared_directory() -> str | None:
-    """A directory of this application on this machine, which Spark removes when the application ends.
-
-    A worker process is given up after a minute without work. What it extracted into a directory of its
-    own would go with it; here the next one finds it, and so does the driver of a session in one process.
-    """
-    from pyspark import SparkFiles
-
-    blocks = os.environ.get("SPARK_LOCAL_DIRS", "").split(",", maxsplit=1)[0]
-    for place in (Path(SparkFiles.getRootDirectory()), Path(blocks)):
-        # Other names are those of directories that live longer, such as an administrator's.
-        if place.name.startswith(("userFiles-", "blockmgr-")):
-            return str(place / "indextables-index")
-    return None
-
 
 def count_hits(
     task: SearchTask, note: Callable[[SearchMetrics], None] = lambda _: None
 ) -> Iterator[tuple[str, int]]:
     """How many rows of each split match."""
-    store, options = open_store(task.store), task.resolved()
+    store, options = open_store(task.store), Options.of(task.options)
     for ref in task.refs:
         yield ref.path, count_split(store, ref, task.query, task.schema, options=options, note=note)
 
@@ -79,7 +54,7 @@ def hits(task: SearchTask) -> Iterator[pa.RecordBatch]:
     """File and number of every row that matches."""
     import pyarrow as pa
 
-    store, options = open_store(task.store), task.resolved()
+    store, options = open_store(task.store), Options.of(task.options)
     for ref in task.refs:
         rows = hits_split(store, ref, task.query, task.schema, options=options)
         name = ref.path.rpartition("/")[2] if task.by_name else ref.path
@@ -89,7 +64,7 @@ def hits(task: SearchTask) -> Iterator[pa.RecordBatch]:
 
 def found_rows(task: SearchTask) -> Iterator[pa.RecordBatch]:
     """The rows that match."""
-    store, options = open_store(task.store), task.resolved()
+    store, options = open_store(task.store), Options.of(task.options)
     left = task.limit
     for ref in task.refs:
         if left is not None and left <= 0 and not task.score:

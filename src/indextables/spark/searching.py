@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from indextables.index.query.syntax import parse_query
 from indextables.index.query.tree import Query
 from indextables.index.settings import IndexSpec, from_options
+from indextables.ops.filters import splits_to_search
 from indextables.ops.rewriting import require_parquet
 from indextables.options import Options
 from indextables.predicate.names import quoted_name
@@ -68,7 +69,7 @@ def _found_rows(
     from pyspark.sql.types import FloatType
 
     paths = None if where is None else snapshot.plan(where, columns={"path"}).files.column("path").to_pylist()
-    refs = tuple(SplitRef.of(add) for add in snapshot.adds(paths))
+    refs = tuple(SplitRef.of(add) for add in splits_to_search(snapshot, query, snapshot.adds(paths)))
     whole = SearchTask(
         snapshot.store.spec(),
         refs,
@@ -180,10 +181,14 @@ class _Found:
     def of(cls, spark: Any, snapshot: Snapshot, search: Search, options: Mapping[str, str]) -> _Found:
         query = parsed(snapshot, search.query, search.column)
         columns = (search.column,) if search.column is not None else index_spec(snapshot).columns
-        refs = tuple(SplitRef.of(add) for add in snapshot.adds())
+        adds = snapshot.adds()
+        refs = tuple(SplitRef.of(add) for add in adds)
         base = SearchTask(snapshot.store.spec(), refs, query, snapshot.schema, dict(options))
-        near = nearby.counted(spark, base)
-        return cls(search, query, columns, base, near or _counted(spark, base), near is not None)
+        possible = {add.path for add in splits_to_search(snapshot, query, adds)}
+        asked = replace(base, refs=tuple(ref for ref in refs if ref.path in possible))
+        near = nearby.counted(spark, asked)
+        counts = {ref.path: 0 for ref in refs} | (near or _counted(spark, asked))
+        return cls(search, query, columns, base, counts, near is not None)
 
     def named(self, *, by_name: bool) -> _Found:
         return replace(self, base=replace(self.base, by_name=by_name))

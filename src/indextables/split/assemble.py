@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from indextables.errors import DamagedSplitError
@@ -142,7 +143,7 @@ def read_pages(
     skeleton: Skeleton,
     pages: PageMap,
     columns: Sequence[str],
-    wanted: Mapping[int, Sequence[int] | None],
+    wanted: Mapping[int, np.ndarray | None],
     *,
     coded: bool = False,
 ) -> pa.Table:
@@ -222,7 +223,7 @@ def _plans(
     skeleton: Skeleton,
     pages: PageMap,
     columns: Sequence[str],
-    wanted: Mapping[int, Sequence[int] | None],
+    wanted: Mapping[int, np.ndarray | None],
 ) -> dict[Cover, list[str]]:
     """Columns by the rows that their pages cover, which most of the time are the same for all."""
     known: dict[Any, tuple[Span, ...]] = {}
@@ -241,8 +242,8 @@ def _plans(
     return plans
 
 
-def _cover(chunks: Sequence[Chunk], rows: Sequence[int]) -> tuple[Span, ...]:
-    spans = [(row, row + 1) for row in rows]
+def _cover(chunks: Sequence[Chunk], rows: np.ndarray) -> tuple[Span, ...]:
+    spans = [(row, row + 1) for row in rows.tolist()]
     # Leaves of one column may be cut into pages at different rows: widen until all of them agree.
     while True:
         before = spans
@@ -269,26 +270,23 @@ def _piece(chunk: Chunk, spans: Sequence[Span]) -> Piece:
     return Piece(places, crcs, sum([chunk.values[at] for at in found]), chunk.dictionary is not None)
 
 
-def _picks(cover: Cover, wanted: Mapping[int, Sequence[int] | None]) -> pa.Array | None:
+def _picks(cover: Cover, wanted: Mapping[int, np.ndarray | None]) -> pa.Array | None:
     """Where the wanted rows stand among the covered ones; None when every covered row is wanted."""
     if all(wanted[group] is None for group, _ in cover):
         return None
-    picks: list[int] = []
+    picks: list[np.ndarray] = []
     base = 0
     for group, spans in cover:
         rows = wanted[group]
-        covered = sum(end - start for start, end in spans)
+        starts, ends = np.array(spans, np.int64).T
+        before = base + np.cumsum(ends - starts) - ends
+        covered = int((ends - starts).sum())
         if rows is None:
-            picks.extend(range(base, base + covered))
+            picks.append(np.arange(base, base + covered))
         else:
-            at, before = 0, 0
-            for row in rows:
-                while row >= spans[at][1]:
-                    before += spans[at][1] - spans[at][0]
-                    at += 1
-                picks.append(base + before + row - spans[at][0])
+            picks.append(before[np.searchsorted(ends, rows, "right")] + rows)
         base += covered
-    return integers(picks)
+    return integers(np.concatenate(picks))
 
 
 def _coded(skeleton: Skeleton, names: Sequence[str], layout: Sequence[Sequence[Piece]]) -> list[str]:

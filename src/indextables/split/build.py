@@ -18,13 +18,14 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.index.lookup import Index
 from indextables.index.settings import IndexSpec
 from indextables.model.actions import AddAction
 from indextables.model.fields import encode_partition, partition_directory
 from indextables.model.stats import Truncated, truncate_add
 from indextables.options import Options
 from indextables.runtime import LOCAL
-from indextables.split.layout import FORMAT_VERSION
+from indextables.split.layout import FORMAT_VERSION, ROOT_TAG, ROW_MAP_TAG, TOKENS_TAG, Manifest
 from indextables.split.writer import Finished, SplitWriter
 from indextables.storage.store import Store
 
@@ -85,10 +86,12 @@ def build_splits(  # noqa: PLR0917 - as write_splits
     data_change: bool = True,
     now_ms: int | None = None,
     replaces: Sequence[str] = (),
+    merged: Sequence[Index] = (),
 ) -> Iterator[BuiltSplit]:
     """As `write_splits`, with what truncation did to the statistics of each.
 
-    `replaces` names the splits whose rows these are, where they are not new rows.
+    `replaces` names the splits whose rows these are, where they are not new rows. If the batches are
+    all rows of those splits, in order, and become one split, `merged` are their indexes.
     """
     build = _Build(
         schema=schema,
@@ -100,6 +103,7 @@ def build_splits(  # noqa: PLR0917 - as write_splits
         data_change=data_change,
         now_ms=now_ms,
         replaces=tuple(replaces),
+        merged=merged,
         index_share=_FIRST_GUESS if spec.fields else 0.0,
     )
     try:
@@ -123,6 +127,7 @@ class _Build:
     data_change: bool
     now_ms: int | None
     replaces: tuple[str, ...]
+    merged: Sequence[Index]
     index_share: float
     open: dict[Values, SplitWriter] = field(default_factory=dict)
 
@@ -153,6 +158,7 @@ class _Build:
             partition_values=dict(zip(self.partition_columns, values, strict=True)),
             table_id=self.table_id,
             replaces=self.replaces,
+            merged=self.merged,
         )
 
     def _size(self, writer: SplitWriter) -> float:
@@ -185,7 +191,7 @@ class _Build:
             modification_time=self.now_ms if self.now_ms is not None else LOCAL.clock.now_ms(),
             data_change=self.data_change,
             stats=done.stats.stats_json(),
-            tags=index_tags(self.spec),
+            tags=split_tags(self.spec, manifest),
             min_values=done.stats.min_values,
             max_values=done.stats.max_values,
             num_records=done.stats.num_records,
@@ -215,6 +221,16 @@ def index_tags(spec: IndexSpec) -> dict[str, str | None]:
         tags["indexedFields"] = ",".join(f"{item.column}:{item.kind}" for item in spec.fields)
         # Tells MERGE SPLITS without opening the split whether the table's settings have changed since.
         tags["indexSettings"] = f"{zlib.crc32(msgspec.json.encode(spec.to_wire())):08x}"
+    return tags
+
+
+def split_tags(spec: IndexSpec, manifest: Manifest) -> dict[str, str | None]:
+    """The tags of a written split: also where its pieces end and their checksums, and what ranking needs."""
+    tags = index_tags(spec)
+    tags[ROW_MAP_TAG] = manifest.row_map.to_tag()
+    if manifest.root is not None:
+        tags[ROOT_TAG] = manifest.root.to_tag()
+        tags[TOKENS_TAG] = msgspec.json.encode(manifest.tokens).decode()
     return tags
 
 
@@ -254,4 +270,4 @@ def _internal(scalar: pa.Scalar) -> Any:
     return scalar.value if pa.types.is_temporal(kind) else scalar.as_py()
 
 
-__all__ = ["BuiltSplit", "build_splits", "index_tags", "partitions", "write_splits"]
+__all__ = ["BuiltSplit", "build_splits", "index_tags", "partitions", "split_tags", "write_splits"]

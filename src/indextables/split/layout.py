@@ -1,19 +1,23 @@
-"""The layout of a split: a Parquet file with a bundle of index files between its pages and its footer.
+"""The layout of a split: a Parquet file with a search index between its pages and its footer.
 
-    PAR1 | row groups, bloom filters, page indexes | bundle | footer, its length, PAR1
+    PAR1 | row groups, bloom filters, page indexes | index, its root last | row map | footer, its length, PAR1
 
 The footer is Parquet's own. Its key-value metadata holds, under `indextables.index`,
-the manifest: where the bundle lies, which files it consists of with their checksums,
-which columns are indexed and how, and which table and partition the rows belong to.
-Under `indextables.crc` stands the checksum of the footer itself, taken with those
-eight digits as zeros. Readers that know nothing of this read the rows unchanged.
+the manifest: where the index and the row map lie, which columns are indexed and how,
+and which table and partition the rows belong to. Under `indextables.crc` stands the
+checksum of the footer itself, taken with those eight digits as zeros. Readers that
+know nothing of this read the rows unchanged.
+
+The log's add names the same places with their checksums. So a search reads the root
+and the row map at once and never needs the footer, and a file that was put in the
+place of another is noticed.
 """
 
 from __future__ import annotations
 
 import os
 import struct as packing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +31,7 @@ from indextables.split.source import Source, cut_short
 from indextables.split.thrift import BINARY, LIST, STRUCT, Struct, ThriftError, decode, encode
 from indextables.storage.checksum import crc32
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 INDEX_KEY = b"indextables.index"
 CRC_KEY = b"indextables.crc"
 MAGIC = b"PAR1"
@@ -36,13 +40,30 @@ _BLANK_CRC = b"00000000"
 LARGEST_FOOTER = 256 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class BundleFile:
-    """One file of the bundle: where it begins inside the bundle, its length and checksum."""
+ROOT_TAG, ROW_MAP_TAG, TOKENS_TAG = "indexRoot", "rowMap", "indexTokens"
 
-    offset: int
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece that is read as a whole: its length and its checksum."""
+
     length: int
     crc32: int
+
+    def to_tag(self) -> str:
+        """The form it has in the log."""
+        return f"{self.length}:{self.crc32:08x}"
+
+    @classmethod
+    def from_tag(cls, tag: str | None) -> Piece | None:
+        """Read what `to_tag` wrote; None for anything else."""
+        length, _, crc = (tag or "").partition(":")
+        if not (length.isdecimal() and length.isascii()):
+            return None
+        try:
+            return cls(int(length), int(crc, 16))
+        except ValueError:
+            return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,15 +71,20 @@ class Manifest:
     """What a split says about itself in its footer."""
 
     format: int = FORMAT_VERSION
-    engine: str = "tantivy"
-    engine_version: str = ""
     offset: int = 0
+    """Where the index begins."""
     length: int = 0
+    """Of the index and the row map together; the footer follows."""
+    root: Piece | None = None
+    """The end of the index; None for a split without one."""
+    row_map: Piece = Piece(0, 0)
+    components: Mapping[str, int] = field(default_factory=dict)
+    """Bytes by what they are spent on."""
+    tokens: Mapping[str, int] = field(default_factory=dict)
+    """Words in all rows, by indexed column."""
     rows: int = 0
     group_rows: tuple[int, ...] = ()
-    files: Mapping[str, BundleFile] = field(default_factory=dict)
     fields: tuple[Mapping[str, Any], ...] = ()
-    unsure: tuple[str, ...] = ()
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
     table_id: str = ""
     replaces: tuple[str, ...] = ()
@@ -67,7 +93,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class SplitRef:
-    """What it takes to open a split: its path and size, and where its bundle lies if that is known."""
+    """What it takes to open a split: its path and size, and where its pieces lie if that is known."""
 
     path: str
     size: int | None = None
@@ -77,10 +103,13 @@ class SplitRef:
     num_records: int | None = None
     footer_crc: str | None = None
     """What the log says the footer's checksum is; None is not checked."""
+    root: Piece | None = None
+    row_map: Piece | None = None
 
     @classmethod
     def of(cls, add: AddAction) -> SplitRef:
         """The split that an add action names."""
+        tags = add.tags or {}
         return cls(
             add.path,
             add.size or None,
@@ -89,6 +118,18 @@ class SplitRef:
             add.partition_values,
             add.num_records,
             add.footer_crc,
+            Piece.from_tag(tags.get(ROOT_TAG)),
+            Piece.from_tag(tags.get(ROW_MAP_TAG)),
+        )
+
+    def placed(self, manifest: Manifest) -> SplitRef:
+        """The same split with its pieces where its footer says they lie."""
+        return replace(
+            self,
+            index_offset=manifest.offset,
+            index_length=manifest.length,
+            root=manifest.root,
+            row_map=manifest.row_map,
         )
 
 
@@ -196,25 +237,28 @@ def encode_manifest(manifest: Manifest) -> bytes:
     return msgspec.json.encode(manifest)
 
 
-def finish(path: str, footer: Struct, files: Mapping[str, str | bytes], manifest: Manifest) -> Footer:
-    """Turn a finished Parquet file into a split: put the bundle before its footer, and the manifest into it.
+def finish(path: str, footer: Struct, index: Iterable[bytes], row_map: bytes, manifest: Manifest) -> Footer:
+    """Turn a finished Parquet file into a split: the index and the row map go before its footer.
 
-    `files` maps the name of each bundle file to its content or to the local file that holds it.
+    `index` comes in chunks, the root last; the manifest, which goes into the footer, is completed here.
     """
     with Path(path).open("r+b") as out:
         out.seek(-TAIL, os.SEEK_END)
         start = out.tell() - packing.unpack("<I", out.read(4))[0]
         out.seek(start)
         out.truncate()
-        placed: dict[str, BundleFile] = {}
-        for name, content in files.items():
-            offset = out.tell() - start
-            crc = 0
-            for block in _blocks(content):
-                crc = crc32(block, crc)
-                out.write(block)
-            placed[name] = BundleFile(offset, out.tell() - start - offset, crc)
-        manifest = replace(manifest, offset=start, length=out.tell() - start, files=placed)
+        root = None
+        for chunk in index:
+            out.write(chunk)
+            root = Piece(len(chunk), crc32(chunk))
+        out.write(row_map)
+        manifest = replace(
+            manifest,
+            offset=start,
+            length=out.tell() - start,
+            root=root,
+            row_map=Piece(len(row_map), crc32(row_map)),
+        )
         body = _sealed({**footer, FileFields.PAIRS: (LIST, (STRUCT, _entries(footer, manifest)))})
         begin = out.tell()
         out.write(body + packing.pack("<I", len(body)) + MAGIC)
@@ -257,12 +301,3 @@ def _is_parquet(body: bytes) -> bool:
         return False
     needed = {FileFields.VERSION, FileFields.SCHEMA, FileFields.ROWS, FileFields.GROUPS}
     return needed <= set(footer) and INDEX_KEY not in dict(_pairs(footer))
-
-
-def _blocks(content: str | bytes) -> Any:
-    if isinstance(content, bytes):
-        yield content
-        return
-    with Path(content).open("rb") as file:
-        while block := file.read(1 << 20):
-            yield block

@@ -9,32 +9,24 @@ null, widened ones are cast, and partition columns take the log's value.
 from __future__ import annotations
 
 import io
-import threading
-from bisect import bisect_left, bisect_right
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import chain
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.errors import DamagedSplitError, SchemaError
 from indextables.model.fields import decode_partition_array
 from indextables.split.ahead import Ahead
 from indextables.split.arrays import integers
-from indextables.split.assemble import Skeleton, check_pages, decoded, read_pages, schema_of
-from indextables.split.index_cache import PAGES, SKELETON, Entry, entry_key
+from indextables.split.assemble import check_pages, decoded, read_pages, schema_of
 from indextables.split.layout import Manifest, SplitRef, read_footer
-from indextables.split.pages import ROWS_PER_PAGE, PageMap
+from indextables.split.pages import ROWS_PER_PAGE
+from indextables.split.row_map import RowMap, RowMapError
 from indextables.split.source import Source
 from indextables.split.sparse import UndecodedError, can_decode, decode_rows
-from indextables.split.thrift import ThriftError
-from indextables.storage.checksum import crc32
-from indextables.storage.store import Store
 
-READERS_KEPT = 256
 GROUPS_AT_ONCE = 4
 """Row groups that a scan reads together, and how many of them found rows may amount to."""
 MANY_ROWS = 20_000
@@ -43,160 +35,108 @@ SPARSE_SHARE = 0.5
 PAGE_SHARE = 0.5
 """Up to this share of a row group's pages are fetched one by one; above it the whole group is."""
 
-Parts = Mapping[int, Sequence[int]]
+Parts = Mapping[int, np.ndarray]
 """Wanted rows by their row group."""
 
-_kept: OrderedDict[str, SplitReader] = OrderedDict()
-_kept_lock = threading.Lock()
+
+def open_reader(source: Source, ref: SplitRef, row_map: bytes | memoryview | None = None) -> SplitReader:
+    """Open a split for reading rows; `row_map` are the bytes at the place the log names, if read already."""
+    if ref.row_map is not None and ref.index_offset is not None and ref.index_length is not None:
+        if row_map is None:
+            end = ref.index_offset + ref.index_length
+            row_map = source.read_one(end - ref.row_map.length, ref.row_map.length)
+        try:
+            found = RowMap.from_bytes(row_map, ref.row_map.crc32)
+        except RowMapError:
+            # What the footer says decides: the log may be wrong, or the map damaged.
+            pass
+        else:
+            return SplitReader(source, ref, found.group_rows, found)
+    return _by_footer(source, ref)
 
 
-def open_split(store: Store, ref: SplitRef, entry: Entry | None = None) -> SplitReader:
-    """Open a split for reading rows; `entry` saves looking into the file for what was extracted already."""
-    source = Source.of(store, ref.path)
-    key = entry_key(source, ref)
-    with _kept_lock:
-        found = _kept.get(key)
-        if found is not None:
-            _kept.move_to_end(key)
-            return found
-    opened = _from_entry(source, ref, entry) if entry is not None else _from_file(source, ref)
-    with _kept_lock:
-        _kept[key] = opened
-        while len(_kept) > READERS_KEPT:
-            _kept.popitem(last=False)
-    return opened
-
-
-def forget_readers() -> None:
-    """Drop what is remembered about split files."""
-    with _kept_lock:
-        _kept.clear()
-
-
-def _from_entry(source: Source, ref: SplitRef, entry: Entry) -> SplitReader:
-    pages, skeleton = entry.content(PAGES), entry.content(SKELETON)
-    assert pages is not None
-    assert skeleton is not None
-    return SplitReader(source, ref, entry.manifest, *_parsed(pages, skeleton, entry.manifest))
-
-
-def _from_file(source: Source, ref: SplitRef) -> SplitReader:
-    manifest = read_footer(source, ref).manifest
-    places = [manifest.files.get(name) for name in (PAGES, SKELETON)]
-    pages: PageMap | None = None
-    skeleton: Skeleton | None = None
-    if all(place is not None for place in places):
-        ranges = [(manifest.offset + place.offset, place.length) for place in places if place is not None]
-        bodies = source.read(ranges)
-        sound = all(
-            crc32(bodies[where]) == place.crc32
-            for where, place in zip(ranges, places, strict=True)
-            if place is not None
-        )
-        if sound:
-            pages, skeleton = _parsed(bodies[ranges[0]], bodies[ranges[1]], manifest)
-    return SplitReader(source, ref, manifest, pages, skeleton)
-
-
-def _parsed(pages: Any, skeleton: Any, manifest: Manifest) -> tuple[PageMap | None, Skeleton | None]:
+def _by_footer(source: Source, ref: SplitRef) -> SplitReader:
+    manifest: Manifest = read_footer(source, ref).manifest
+    piece = manifest.row_map
     try:
-        return PageMap.from_bytes(pages, manifest.group_rows), Skeleton.from_bytes(skeleton)
-    except (pa.ArrowException, ThriftError, KeyError, ValueError):
-        return None, None
+        body = source.read_one(manifest.offset + manifest.length - piece.length, piece.length)
+        found = RowMap.from_bytes(body, piece.crc32)
+    except RowMapError:
+        return SplitReader(source, ref, manifest.group_rows, None)
+    return SplitReader(source, ref, manifest.group_rows, found)
 
 
 class SplitReader:
     """The rows of one split."""
 
     def __init__(
-        self,
-        source: Source,
-        ref: SplitRef,
-        manifest: Manifest,
-        pages: PageMap | None,
-        skeleton: Skeleton | None,
+        self, source: Source, ref: SplitRef, group_rows: Sequence[int], row_map: RowMap | None
     ) -> None:
         self.source = source
         self.ref = ref
-        self.manifest = manifest
-        self.rows = manifest.rows
-        self._pages = pages
-        self._skeleton = skeleton
-        starts = [0]
-        for rows in manifest.group_rows:
-            starts.append(starts[-1] + rows)
-        self.group_starts = starts
-        self._names: tuple[str, ...] | None = None
+        self.group_rows = tuple(group_rows)
+        self.rows = sum(self.group_rows)
+        self._map = row_map
+        self.group_starts = np.concatenate([[0], np.cumsum(self.group_rows, dtype=np.int64)])
 
-    @property
+    @cached_property
     def columns(self) -> tuple[str, ...]:
         """The columns the file holds."""
-        if self._names is None:
-            names = self._skeleton.columns if self._skeleton is not None else self._plain().schema_arrow.names
-            self._names = tuple(names)
-        return self._names
+        names = self._map.skeleton.columns if self._map is not None else self._plain().schema_arrow.names
+        return tuple(names)
 
     @property
     def groups(self) -> range:
         """The row groups."""
-        return range(len(self.manifest.group_rows))
+        return range(len(self.group_rows))
 
     def read_groups(self, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
         """All rows of some row groups."""
         return self._read(dict.fromkeys(groups), columns)
 
-    def read_rows(self, rows: Sequence[int], columns: Sequence[str]) -> pa.Table:
+    def read_rows(self, rows: np.ndarray, columns: Sequence[str]) -> pa.Table:
         """Some rows, which are given in order."""
-        wanted = {
-            group: [rows[at] - self.group_starts[group] for at in places]
-            for group, places in self.by_group(rows).items()
-        }
-        return self._read(wanted, columns)
+        parts = self.by_group(rows)
+        return self._read({group: some - self.group_starts[group] for group, some in parts.items()}, columns)
 
-    def by_group(self, rows: Sequence[int]) -> dict[int, range]:
-        """Which of the given rows, which are in order, lie in which row group: positions in `rows`."""
-        found: dict[int, range] = {}
-        at = 0
-        while at < len(rows):
-            group = bisect_right(self.group_starts, rows[at]) - 1
-            end = bisect_left(rows, self.group_starts[group + 1], at)
-            found[group] = range(at, end)
-            at = end
-        return found
+    def by_group(self, rows: np.ndarray) -> dict[int, np.ndarray]:
+        """The given rows, which are in order, by the row group they lie in."""
+        cuts = np.searchsorted(rows, self.group_starts).tolist()
+        return {at: rows[cuts[at] : cuts[at + 1]] for at in self.groups if cuts[at] < cuts[at + 1]}
 
-    def plan(self, rows: Sequence[int]) -> str:
+    def plan(self, rows: np.ndarray) -> str:
         """How wanted rows are fetched: single `pages`, whole `row_groups`, or a `scan` of everything."""
         wanted = self.by_group(rows)
-        total = sum(self.manifest.group_rows[group] for group in wanted)
+        total = sum(self.group_rows[group] for group in wanted)
         pages = len(rows)
         if pages < MANY_ROWS:
             # Rows of one page count once; among many rows that are spread it makes no difference.
-            pages = len({row // ROWS_PER_PAGE for row in rows})
+            pages = len(np.unique(rows // ROWS_PER_PAGE))
         if pages * ROWS_PER_PAGE <= PAGE_SHARE * total:
             return "pages"
-        return "scan" if len(wanted) == len(self.manifest.group_rows) else "row_groups"
+        return "scan" if len(wanted) == len(self.group_rows) else "row_groups"
 
-    def fetch(self, rows: Sequence[int], columns: Sequence[str]) -> Iterator[tuple[Sequence[int], pa.Table]]:
+    def fetch(self, rows: np.ndarray, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, pa.Table]]:
         """Wanted rows with their numbers, in pieces of bounded size, read by the cheapest plan."""
-        if not rows:
+        if not len(rows):
             return
         if self.plan(rows) == "pages":
             yield rows, self.read_rows(rows, columns)
             return
-        parts = {group: rows[at.start : at.stop] for group, at in self.by_group(rows).items()}
+        parts = self.by_group(rows)
         sparse = self._is_sparse(parts, columns)
         pieces = self._pieces(parts, GROUPS_AT_ONCE if sparse else 0)
         pick = self._pick_sparse if sparse else self._pick
         with Ahead(partial(pick, columns=columns), pieces) as reading:
             for piece, table in reading:
-                yield list(chain.from_iterable(piece.values())), table
+                yield np.concatenate(list(piece.values())), table
 
     def _pieces(self, parts: Parts, most: int) -> list[Parts]:
         """Row groups in pieces whose wanted rows are no more than so many groups hold; one group at least."""
-        pieces: list[dict[int, Sequence[int]]] = []
+        pieces: list[dict[int, np.ndarray]] = []
         size = 0.0
         for group, rows in parts.items():
-            share = len(rows) / self.manifest.group_rows[group]
+            share = len(rows) / self.group_rows[group]
             if not pieces or size + share > most:
                 pieces.append({})
                 size = 0.0
@@ -206,26 +146,25 @@ class SplitReader:
 
     def _is_sparse(self, parts: Parts, columns: Sequence[str]) -> bool:
         """Whether it pays to pass over unwanted values, and whether they can be."""
-        wanted, total = sum(map(len, parts.values())), sum(self.manifest.group_rows[group] for group in parts)
-        if not columns or self._pages is None or self._skeleton is None or wanted > SPARSE_SHARE * total:
+        wanted, total = sum(map(len, parts.values())), sum(self.group_rows[group] for group in parts)
+        if not columns or self._map is None or wanted > SPARSE_SHARE * total:
             return False
         path = self.source.local
         return path is not None and can_decode(path, self._schema, columns)
 
     @cached_property
     def _schema(self) -> pa.Schema:
-        assert self._skeleton is not None
-        return schema_of(self._skeleton, self.source.name)
+        assert self._map is not None
+        return schema_of(self._map.skeleton, self.source.name)
 
     def _pick_sparse(self, parts: Parts, columns: Sequence[str]) -> pa.Table:
         """Few of the rows of some row groups."""
         path = self.source.local
         assert path is not None
-        assert self._skeleton is not None
-        assert self._pages is not None
-        check_pages(self.source, self._skeleton, self._pages, columns, parts)
+        assert self._map is not None
+        check_pages(self.source, self._map.skeleton, self._map.pages, columns, parts)
         try:
-            return decode_rows(path, self._schema, columns, list(chain.from_iterable(parts.values())))
+            return decode_rows(path, self._schema, columns, np.concatenate(list(parts.values())))
         except UndecodedError:
             return pa.concat_tables([self._pick({group: rows}, columns) for group, rows in parts.items()])
 
@@ -234,29 +173,26 @@ class SplitReader:
         ((group, rows),) = parts.items()
         table = self._read({group: None}, columns, coded=True)
         if len(rows) < table.num_rows:
-            table = table.take(pc.subtract(integers(rows), integers([self.group_starts[group]])[0]))
+            table = table.take(integers(rows - self.group_starts[group]))
         return decoded(table)
 
     def scan(self, columns: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
         """All rows, in pieces; each with the number of its first row."""
         with Ahead(partial(self.read_groups, columns=columns), _batched(self.groups)) as reading:
             for some, table in reading:
-                yield self.group_starts[some[0]], table
+                yield int(self.group_starts[some[0]]), table
 
     def _read(
-        self, wanted: Mapping[int, Sequence[int] | None], columns: Sequence[str], *, coded: bool = False
+        self, wanted: Mapping[int, np.ndarray | None], columns: Sequence[str], *, coded: bool = False
     ) -> pa.Table:
         if not columns:
-            sizes = (
-                self.manifest.group_rows[group] if rows is None else len(rows)
-                for group, rows in wanted.items()
-            )
+            sizes = (self.group_rows[group] if rows is None else len(rows) for group, rows in wanted.items())
             return pa.table({"": pa.nulls(sum(sizes))}).select([])
-        if self._pages is not None and self._skeleton is not None:
-            return read_pages(self.source, self._skeleton, self._pages, columns, wanted, coded=coded)
+        if self._map is not None:
+            return read_pages(self.source, self._map.skeleton, self._map.pages, columns, wanted, coded=coded)
         return self._read_plain(wanted, columns)
 
-    def _read_plain(self, wanted: Mapping[int, Sequence[int] | None], columns: Sequence[str]) -> pa.Table:
+    def _read_plain(self, wanted: Mapping[int, np.ndarray | None], columns: Sequence[str]) -> pa.Table:
         parts = []
         try:
             with self._plain() as file:

@@ -12,26 +12,29 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache, partial
-from typing import Any
+from typing import TypeVar
 
+import numpy as np
 import pyarrow as pa
 
-from indextables.errors import StorageError, TableError
+from indextables.errors import DamagedIndexError, TableError
+from indextables.index.build import IndexBuilder
+from indextables.index.lookup import BytesRanges, Index
+from indextables.index.query.evaluate import Search
 from indextables.index.query.tree import NOTHING, Boolean, Boosted, Everything, Node, Query
 from indextables.index.settings import IndexSpec
 from indextables.options import Options
 from indextables.predicate.rows import mask
 from indextables.predicate.tree import Node as Predicate
 from indextables.predicate.tree import columns_of as predicate_columns
-from indextables.split.arrays import integers, numbers
-from indextables.split.index_cache import cache_for
+from indextables.split.arrays import integers, numbers, row_numbers
 from indextables.split.layout import SplitRef
 from indextables.split.match import match_rows
-from indextables.split.reader import SplitReader, open_split, to_table_schema
-from indextables.split.source import Source
-from indextables.split.tantivy_index import IndexBuilder, IndexUnusableError, OpenIndex
-from indextables.storage.scratch import discard, scratch
+from indextables.split.opened import known_index, open_index, open_split
+from indextables.split.reader import SplitReader, to_table_schema
 from indextables.storage.store import Store
+
+T = TypeVar("T")
 
 SCORE = "_score"
 _VERIFY_AT_ONCE = 32_768
@@ -44,6 +47,8 @@ class SearchMetrics:
     """How searches of splits came about."""
 
     splits: int = 0
+    ruled_out: int = 0
+    """Splits that a filter beside the log left out before any index was opened."""
     hits: int = 0
     by_index: int = 0
     scanned: int = 0
@@ -60,7 +65,7 @@ class SearchMetrics:
 
 
 Note = Callable[[SearchMetrics], None]
-Fetch = Callable[[Sequence[str]], Iterator[tuple[Sequence[int], pa.Table]]]
+Fetch = Callable[[Sequence[str]], Iterator[tuple[np.ndarray, pa.Table]]]
 """Reads stored columns of rows that are settled already."""
 
 
@@ -79,10 +84,9 @@ def count_split(
     note: Note = _ignore,
 ) -> int:
     """How many rows of a split a query finds; without `where` no row is fetched if the index is exact."""
-    search = _Search(store, ref, query, schema, options or Options())
+    search = _Search(store, ref, query, schema, options or Options(), with_rows=where is not None)
     if where is None and search.exact:
-        assert search.index is not None
-        found = search.index.count(search.bounds.upper)
+        found = search.count()
         note(replace(search.metrics, hits=found))
         return found
     if where is None:
@@ -96,6 +100,31 @@ def count_split(
     return total
 
 
+def count_known(
+    store: Store, refs: Sequence[SplitRef], query: Query, note: Note = _ignore
+) -> tuple[int, list[SplitRef]]:
+    """Count in the splits whose index is open and decides alone; the other splits come back.
+
+    This is what makes a repeated count over many small splits quick: nothing is set up for a split.
+    """
+    total = searched = 0
+    left: list[SplitRef] = []
+    for ref in refs:
+        index = known_index(store, ref)
+        asked = None if index is None or not _answers(index.spec, query) else Search(index, query)
+        if asked is None or not asked.exact:
+            left.append(ref)
+            continue
+        try:
+            total += asked.count()
+        except DamagedIndexError:
+            left.append(ref)
+        else:
+            searched += 1
+    note(SearchMetrics(splits=searched, by_index=searched, hits=total))
+    return total, left
+
+
 def hits_split(
     store: Store,
     ref: SplitRef,
@@ -106,7 +135,7 @@ def hits_split(
     note: Note = _ignore,
 ) -> pa.Int64Array:
     """The numbers of the rows a query finds in a split, in order."""
-    search = _Search(store, ref, query, schema, options or Options())
+    search = _Search(store, ref, query, schema, options or Options(), with_rows=False)
     rows = search.rows()
     note(replace(search.metrics, hits=len(rows)))
     return integers(rows)
@@ -126,7 +155,7 @@ def search_split(
     note: Note = _ignore,
 ) -> Iterator[pa.Table]:
     """The rows a query finds, in row order; with `score` the best `limit` ones, best first, with `_score`."""
-    search = _Search(store, ref, query, schema, options or Options())
+    search = _Search(store, ref, query, schema, options or Options(), with_rows=True)
     if score:
         yield search.best(columns, where, limit)
     else:
@@ -136,94 +165,121 @@ def search_split(
 
 class _Search:
     def __init__(
-        self, store: Store, ref: SplitRef, query: Query, schema: pa.Schema, options: Options
+        self,
+        store: Store,
+        ref: SplitRef,
+        query: Query,
+        schema: pa.Schema,
+        options: Options,
+        *,
+        with_rows: bool,
     ) -> None:
         self.schema = schema
         self.options = options
         self.ref = ref
+        self.store = store
         self.metrics = SearchMetrics(splits=1)
-        source = Source.of(store, ref.path)
-        self.cache = cache_for(options.search.cache_dir, options.search.cache_max_bytes)
-        self.index: OpenIndex | None = None
-        self._open: Callable[[], SplitReader] = lambda: open_split(store, ref)
-        self._reader: SplitReader | None = None
-        try:
-            self.index = self.cache.index(source, ref)
-        except IndexUnusableError as damaged:
-            _warn_once(str(damaged))
-            self.metrics = replace(self.metrics, damaged=1)
-        else:
-            self._open = lambda: self._open_by_entry(store, source)
-        self.query = self._on_this_split(query)
-        answered = self.index is not None and _answers(self.index.spec, self.query)
-        if self.index is not None and not answered:
-            self.index = self.index.without(_other_settings(self.index.spec, self.query))
-            named = set(self.query.columns)
-            if named and not named & set(self.index.spec.columns):
-                self.index = None
-        if self.index is not None:
-            self.bounds = self.index.bounds(self.query)
-        self.metrics = replace(self.metrics, by_index=int(answered), scanned=int(not answered))
-        self.exact = self.index is not None and self.bounds.exact
         self.most = options.search.max_hits
-
-    def _open_by_entry(self, store: Store, source: Source) -> SplitReader:
-        """The split by what the cache holds of it; by its own footer when the cache lost it meanwhile."""
+        self._reader: SplitReader | None = None
+        self._asked: Search | None = None
+        index: Index | None = None
         try:
-            return open_split(store, self.ref, self.cache.entry(source, self.ref))
-        except (IndexUnusableError, OSError) as failed:
-            if isinstance(failed, StorageError):
-                raise
-            return open_split(store, self.ref)
+            index = open_index(store, ref, options.search, with_rows=with_rows)
+        except DamagedIndexError as damaged:
+            self._damaged(damaged)
+        self._ask(index, query)
+
+    def _ask(self, index: Index | None, query: Query) -> None:
+        """Prepare the query for what this split has: an index made as the table says, another, or none."""
+        self.query = self._on_this_split(query, index)
+        answered = index is not None and _answers(index.spec, self.query)
+        self.answered = answered
+        self._asked = None
+        if index is not None:
+            unknown = frozenset() if answered else _other_settings(index.spec, self.query)
+            named = set(self.query.columns)
+            if answered or not named or named & (set(index.spec.columns) - unknown):
+                self._asked = Search(index, self.query, values=self._values, unknown=unknown)
+        self.exact = self._asked is not None and self._asked.exact
+        self.metrics = replace(self.metrics, by_index=int(answered), scanned=int(not answered))
+
+    def _damaged(self, damage: DamagedIndexError) -> None:
+        _warn_once(f"{self.ref.path}: {damage}")
+        self.metrics = replace(self.metrics, damaged=1)
 
     @property
     def reader(self) -> SplitReader:
         if self._reader is None:
-            self._reader = self._open()
+            self._reader = open_split(self.store, self.ref)
         return self._reader
 
-    def _on_this_split(self, query: Query) -> Query:
+    def _on_this_split(self, query: Query, index: Index | None) -> Query:
         """The query without the columns that are younger than the split: nothing in them matches."""
-        indexed = self.index.spec.columns if self.index is not None else ()
-        if set(query.columns) <= set(indexed):
+        if index is not None and set(query.columns) <= set(index.spec.columns):
             return query
         present = frozenset(self.reader.columns)
         return replace(query, node=_without(query.node, present))
 
-    def rows(self, limit: int | None = None) -> Sequence[int]:
+    def _values(self, column: str) -> pa.Array:
+        """A whole column, for ranges over typed values."""
+        parts = [
+            to_table_schema(part, self.schema, [column], {})[column] for _, part in self.reader.scan([column])
+        ]
+        return pa.concat_arrays([chunk for part in parts for chunk in part.chunks])
+
+    def count(self) -> int:
+        """How many rows the query finds; asked only of an exact index."""
+        return len(self.rows()) if self._asked is None else self._by_index(self._asked.count, self._length)
+
+    def _length(self) -> int:
+        return len(self.rows())
+
+    def rows(self, limit: int | None = None) -> np.ndarray:
         """The rows the query finds, in order; no more than `limit`."""
-        if self.exact and self.index is not None:
-            return self.index.hits(self.bounds.upper, self._bounded(limit))
-        found: list[int] = []
-        if self.index is None:
-            for start, table in self.reader.scan(self.query.columns):
-                self._match(range(start, start + table.num_rows), table, found)
-        else:
-            proposed = self.index.hits(self.bounds.upper, self.reader.rows)
-            for at in range(0, len(proposed), _VERIFY_AT_ONCE):
-                some = proposed[at : at + _VERIFY_AT_ONCE]
-                for fetched, table in self.reader.fetch(some, self.query.columns):
-                    self._match(fetched, table, found)
-        return found[: self._bounded(limit)]
+        if self._asked is not None:
+            return self._by_index(partial(self._indexed, self._asked, limit), partial(self._scanned, limit))
+        return self._scanned(limit)
 
-    def _bounded(self, limit: int | None) -> int:
-        rows = self.index.rows if self.index is not None else self.reader.rows
-        return rows if limit is None else min(limit, rows)
+    def _indexed(self, asked: Search, limit: int | None) -> np.ndarray:
+        if self.exact:
+            return asked.rows(limit)
+        sure = asked.certain()
+        doubtful = np.setdiff1d(asked.candidates(), sure, assume_unique=True)
+        found = [sure]
+        for at in range(0, len(doubtful), _VERIFY_AT_ONCE):
+            some = doubtful[at : at + _VERIFY_AT_ONCE]
+            for rows, table in self.reader.fetch(some, self.query.columns):
+                found.append(self._matching(rows, table))
+        return np.sort(np.concatenate(found))[:limit]
 
-    def _match(self, rows: Sequence[int], table: pa.Table, found: list[int]) -> None:
-        self.metrics = replace(self.metrics, verified_rows=self.metrics.verified_rows + table.num_rows)
+    def _scanned(self, limit: int | None) -> np.ndarray:
+        found = [np.zeros(0, np.int64)]
+        for start, table in self.reader.scan(self.query.columns):
+            found.append(self._matching(np.arange(start, start + table.num_rows), table))
+        return np.concatenate(found)[:limit]
+
+    def _by_index(self, ask: Callable[[], T], scan: Callable[[], T]) -> T:
+        """What the index says, or the rows if a piece of it turns out to be damaged."""
+        try:
+            return ask()
+        except DamagedIndexError as damage:
+            self._damaged(damage)
+            self._ask(None, self.query)
+            return scan()
+
+    def _matching(self, rows: np.ndarray, table: pa.Table) -> np.ndarray:
+        self.metrics = replace(self.metrics, verified_rows=self.metrics.verified_rows + len(rows))
         if not table.column_names:
             table = pa.table({"": pa.nulls(len(rows))})
-        matched = match_rows(self.query, table)
-        found.extend(integers(rows).filter(matched).to_pylist())
+        return row_numbers(integers(rows).filter(match_rows(self.query, table)))
 
     def tables(
         self, columns: Sequence[str], where: Predicate | None, limit: int | None
     ) -> Iterator[pa.Table]:
         """The rows the query and the filter find, with the wanted columns."""
-        if self.most is not None and self.exact and self.index is not None and limit is None:
+        if self.most is not None and self.exact and limit is None:
             # Counting takes no memory.
-            self._refuse_too_many(self.index.count(self.bounds.upper))
+            self._refuse_too_many(self.count())
         rows = self._noted(self.rows(limit if where is None else None))
         self._refuse_too_many(len(rows) if limit is None else 0)
         left = limit if limit is not None else len(rows)
@@ -236,9 +292,9 @@ class _Search:
             if left <= 0:
                 return
 
-    def _noted(self, rows: Sequence[int]) -> Sequence[int]:
+    def _noted(self, rows: np.ndarray) -> np.ndarray:
         """The rows to fetch, and a note of how."""
-        plan = {f"by_{self.reader.plan(rows)}": 1} if rows else {}
+        plan = {f"by_{self.reader.plan(rows)}": 1} if len(rows) else {}
         self.metrics = replace(self.metrics, hits=len(rows), **plan)
         return rows
 
@@ -253,7 +309,7 @@ class _Search:
 
     def _filtered(
         self, fetch: Fetch, columns: Sequence[str], where: Predicate | None
-    ) -> Iterator[tuple[Sequence[int], pa.Table]]:
+    ) -> Iterator[tuple[np.ndarray, pa.Table]]:
         """Fetched rows as rows of the table, those that the filter keeps."""
         needed = list(columns)
         if where is not None:
@@ -264,56 +320,54 @@ class _Search:
             if where is not None:
                 wanted = mask(where, table, self.schema, self.options.search.time_zone)
                 table = table.filter(wanted)
-                kept = integers(kept).filter(wanted).to_pylist()
+                kept = row_numbers(integers(kept).filter(wanted))
             yield kept, table.select(list(columns))
 
     def best(self, columns: Sequence[str], where: Predicate | None, limit: int | None) -> pa.Table:
         """The best rows by BM25 with their scores, best first."""
-        scored = self._scored(limit if where is None else None)
-        by_row = {row: value for value, row in scored}
-        rows = self._noted(sorted(by_row))
-        kept: list[int] = []
+        scores, rows = self._scored(limit if where is None else None)
+        order = np.argsort(rows)
+        scores, rows = scores[order], self._noted(rows[order])
+        kept = [np.zeros(0, np.int64)]
         parts: list[pa.Table] = []
         for some, table in self._filtered(partial(self.reader.fetch, rows), columns, where):
-            kept += some
+            kept.append(some)
             parts.append(table)
         empty = pa.schema([self.schema.field(name) for name in columns]).empty_table()
         found = pa.concat_tables(parts) if parts else empty
-        scores = numbers([by_row[row] for row in kept], pa.float32())
-        order = sorted(range(len(kept)), key=lambda at: (-by_row[kept[at]], kept[at]))[:limit]
-        return found.append_column(SCORE, scores).take(integers(order))
+        scores = scores[np.searchsorted(rows, np.concatenate(kept))]
+        # Rows are in order and the sort is stable, so equal scores keep the order of rows.
+        best = np.argsort(-scores, kind="stable")[:limit]
+        return found.append_column(SCORE, numbers(scores, pa.float32())).take(integers(best))
 
-    def _scored(self, limit: int | None) -> list[tuple[float, int]]:
-        if self.exact and self.index is not None:
-            return self.index.best(self.bounds.upper, self._bounded(limit))
-        matching = set(self.rows())
-        if not matching:
-            return []
-        answered = self.index is not None and _answers(self.index.spec, self.query)
-        scored = (
-            self.index.best(self.bounds.upper, self.index.rows)
-            if answered and self.index
-            else self._rescored()
-        )
-        found = [(value, row) for value, row in scored if row in matching]
-        return found[:limit]
+    def _scored(self, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
+        if self.exact and self._asked is not None:
+            asked, most = self._asked, self.reader.rows if limit is None else limit
+            return self._by_index(lambda: asked.best(most), partial(self._rescored, limit))
+        return self._rescored(limit)
 
-    def _rescored(self) -> list[tuple[float, int]]:
-        """Scores from an index made now, of the columns the query looks into."""
+    def _rescored(self, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
+        """Scores of rows that were checked one by one; without an index they come from one made now."""
+        rows = self.rows()
+        if self.answered and self._asked is not None:
+            asked = self._asked
+            scores = self._by_index(lambda: asked.scores(rows), lambda: self._fresh_scores(rows))
+        else:
+            scores = self._fresh_scores(rows)
+        order = np.argsort(-scores, kind="stable")[:limit]
+        return scores[order], rows[order]
+
+    def _fresh_scores(self, rows: np.ndarray) -> np.ndarray:
         named = set(self.query.columns)
         spec = IndexSpec(tuple(item for item in self.query.spec.fields if item.column in named))
-        if not spec.fields:
-            return [(1.0, row) for row in range(self.reader.rows)]
-        directory = scratch("score")
-        try:
-            builder = IndexBuilder(directory, spec, self.schema)
-            for _, table in self.reader.scan(spec.columns):
-                builder.add(to_table_schema(table, self.schema, spec.columns, {}))
-            builder.finish()
-            index = OpenIndex(directory, spec, frozenset(builder.unsure), self.reader.rows)
-            return index.best(index.bounds(self.query).upper, self.reader.rows)
-        finally:
-            discard(directory)
+        if not spec.fields or not len(rows):
+            return np.ones(len(rows), np.float32)
+        builder = IndexBuilder(spec, self.schema)
+        for _, table in self.reader.scan(spec.columns):
+            builder.add(to_table_schema(table, self.schema, spec.columns, {}))
+        built = builder.finish()
+        index = Index.open(BytesRanges(built.to_bytes()), built.length, built.root_length)
+        return Search(index, self.query, values=self._values).scores(rows)
 
 
 def _shaped(raw: pa.Table, rows: int, schema: pa.Schema, columns: Sequence[str], ref: SplitRef) -> pa.Table:
@@ -364,4 +418,4 @@ def _warn_once(message: str) -> None:
     )
 
 
-__all__: list[Any] = ["SCORE", "SearchMetrics", "count_split", "hits_split", "search_split"]
+__all__ = ["SCORE", "SearchMetrics", "count_split", "hits_split", "search_split"]

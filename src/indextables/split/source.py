@@ -16,7 +16,7 @@ Range = tuple[int, int]
 
 LOCAL_GAP = 16 << 10
 """Unwanted bytes that are cheaper to read along than to skip on a local disk."""
-REMOTE_GAP = 512 << 10
+REMOTE_GAP = 64 << 10
 """The same for an object store, where each request costs a round trip."""
 REMOTE_READS_AT_ONCE = 8
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as is_a
 
-from indextables.split.arrays import booleans, integers
+from indextables.split.arrays import integers
 from indextables.storage import duck
-
-_TURNED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
-"""Arrow counts the bits of a byte from the lowest on, DuckDB from the highest."""
 
 
 class UndecodedError(Exception):
@@ -43,7 +41,7 @@ def _is_plain(kind: pa.DataType) -> bool:
     )
 
 
-def decode_rows(path: str, schema: pa.Schema, columns: Sequence[str], rows: Sequence[int]) -> pa.Table:
+def decode_rows(path: str, schema: pa.Schema, columns: Sequence[str], rows: np.ndarray) -> pa.Table:
     """Some rows of a file, which are given in order, with these columns in the types of the schema."""
     bits = _bits(rows)
     place = f"CAST({duck.ROW_NUMBER} & {len(bits) * 8 - 1} AS INTEGER)"
@@ -61,15 +59,13 @@ def decode_rows(path: str, schema: pa.Schema, columns: Sequence[str], rows: Sequ
         raise UndecodedError(str(failed)) from failed
 
 
-def _bits(rows: Sequence[int]) -> bytes:
+def _bits(rows: np.ndarray) -> bytes:
     """A power of two of bits, at least one for every row from the first to the last, set for wanted rows.
 
     A row's bit is its number modulo theirs, so that any row of the file has one, in whatever order
-    DuckDB looks at the conditions.
+    DuckDB looks at the conditions. DuckDB counts the bits of a byte from the highest on.
     """
-    size = 1 << max(3, (rows[-1] - rows[0]).bit_length())
-    wanted = bytearray(size)
-    for row in rows:
-        wanted[row & (size - 1)] = 1
-    bits: bytes = booleans(wanted).buffers()[1].to_pybytes()
-    return bits[: size // 8].translate(_TURNED)
+    size = 1 << max(3, int(rows[-1] - rows[0]).bit_length())
+    wanted = np.zeros(size, np.bool_)
+    wanted[rows & (size - 1)] = True
+    return np.packbits(wanted, bitorder="big").tobytes()

@@ -1,8 +1,9 @@
 """One split under construction: rows go into Parquet row groups and, at the same time, into its index.
 
-Everything happens in a local directory of its own, which `close` removes whatever
-happened. Memory holds one row group being gathered and tantivy's picture of the
-text so far; the finished file is published by the caller.
+The file grows in a local directory of its own, which `close` removes whatever
+happened. Memory holds one row group being gathered and the index of the text so
+far; the finished file is published by the caller. Where the rows come whole from
+splits that are indexed the same way, their indexes are merged instead.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.errors import SplitError
+from indextables.index.build import IndexBuilder
+from indextables.index.lookup import Index
+from indextables.index.merge import merge_indexes
+from indextables.index.pieces import BuiltIndex
 from indextables.index.settings import JSON, TEXT, IndexSpec
 from indextables.model.stats import FileStats, StatsCollector
 from indextables.options import Options
-from indextables.split.assemble import skeleton_bytes
-from indextables.split.index_cache import PAGES, SKELETON
 from indextables.split.layout import TAIL, Footer, Manifest, finish
-from indextables.split.pages import ROWS_PER_PAGE, map_pages, pages_bytes
+from indextables.split.pages import ROWS_PER_PAGE
 from indextables.split.required import with_values
-from indextables.split.tantivy_index import IndexBuilder
+from indextables.split.row_map import row_map_bytes
 from indextables.split.thrift import decode
 from indextables.storage.scratch import discard, scratch
 
@@ -35,6 +39,8 @@ BYTES_PER_PAGE = 128 << 10
 DICTIONARY_BYTES = 64 << 10
 """A dictionary is read along with any page of its column, so it stays small."""
 BLOOM_FALSE_POSITIVES = 0.01
+ROW_MAP = "row map"
+"""The name of the row map among the components of a split."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,9 @@ class SplitWriter:
         partition_values: Mapping[str, str | None] | None = None,
         table_id: str = "",
         replaces: tuple[str, ...] = (),
+        merged: Sequence[Index] = (),
     ) -> None:
+        """With `merged`, the indexes of the splits whose rows, all of them in this order, will be written."""
         self.schema = schema
         self.spec = spec
         self.replaces = replaces
@@ -78,7 +86,8 @@ class SplitWriter:
         self._group_rows: list[int] = []
         self._sink: Any = None
         self._parquet: Any = None
-        self._index: IndexBuilder | None = None
+        self._merged = merged
+        self._index = IndexBuilder(spec, schema) if spec.fields and not merged else None
 
     @property
     def text_bytes(self) -> int:
@@ -141,23 +150,15 @@ class SplitWriter:
             bloom_filter_options=_bloom_filters(first, self.spec) or None,
             store_schema=False,
         )
-        if self.spec.fields:
-            directory = Path(self.directory, "index")
-            directory.mkdir()
-            self._index = IndexBuilder(str(directory), self.spec, self.schema)
 
     def finish(self) -> Finished:
-        """Write what is left, then the bundle and the footer."""
+        """Write what is left, then the index, the row map and the footer."""
         if self._pending or self._parquet is None:
             self._pending = self._pending or [self.schema.empty_table()]
             self._flush()
         self._parquet.close()
         self._sink.close()
-        files: dict[str, str | bytes] = {}
-        unsure: set[str] = set()
-        if self._index is not None:
-            files = {Path(path).name: path for path in self._index.finish()}
-            unsure = self._index.unsure
+        index = self._finish_index()
         footer = _footer_of(self._path)
         with Path(self._path).open("rb") as file:
 
@@ -165,20 +166,30 @@ class SplitWriter:
                 file.seek(start)
                 return file.read(length)
 
-            files[PAGES] = pages_bytes(map_pages(footer, read))
-        files[SKELETON] = skeleton_bytes(footer)
+            row_map = row_map_bytes(footer, self._group_rows, read)
         manifest = Manifest(
-            engine_version=_engine_version() if self.spec.fields else "",
+            components={**(index.sizes if index is not None else {}), ROW_MAP: len(row_map)},
+            tokens=index.tokens if index is not None else {},
             rows=self.rows,
             group_rows=tuple(self._group_rows),
             fields=self.spec.to_wire(),
-            unsure=tuple(sorted(unsure)),
             partition_values=self.partition_values,
             table_id=self.table_id,
             replaces=self.replaces,
         )
-        done = finish(self._path, footer, files, manifest)
+        done = finish(self._path, footer, index.chunks if index is not None else (), row_map, manifest)
         return Finished(self._path, done.end, done, self._stats.finish(), self.uncompressed_bytes)
+
+    def _finish_index(self) -> BuiltIndex | None:
+        if self._merged:
+            built = merge_indexes(self._merged)
+        elif self._index is not None:
+            built = self._index.finish()
+        else:
+            return None
+        if built.rows != self.rows:
+            raise SplitError(f"an index of {built.rows} rows does not belong to {self.rows} rows")
+        return built
 
     def close(self) -> None:
         """Remove everything this writer made locally."""
@@ -199,12 +210,6 @@ def _footer_of(path: str) -> Any:
         length = int.from_bytes(file.read(4), "little")
         file.seek(-TAIL - length, os.SEEK_END)
         return decode(file.read(length))[0]
-
-
-def _engine_version() -> str:
-    import tantivy
-
-    return str(tantivy.__version__)
 
 
 def _counted(first: pa.Table) -> list[str]:

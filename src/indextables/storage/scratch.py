@@ -1,4 +1,4 @@
-"""Scratch directories: local room for what is being made before it is stored, and for extracted indexes.
+"""Scratch directories: local room for what is being made before it is stored.
 
 A process holds a lock on each of its scratch directories for as long as it uses
 it. Locks end with their process, however it ends, so a directory that nobody

@@ -1,0 +1,224 @@
+"""A filter over many indexes: which of them may know a word, told by one small read.
+
+Every index has a split-block Bloom filter of its words. The filters of a group have
+the same number of blocks and are stored block by block: the blocks that one word
+falls into stand side by side, one for each index. So a single range of 32 bytes per
+index answers for the whole group. A filter errs on one side only: an index that
+knows the word is never ruled out.
+
+    blocks          for each block number: 32 bytes per index, then a CRC-32
+    members         the settings and the names of the group, as MessagePack, compressed
+    trailer         "ITF1", blocks, members, lengths, checksums
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from indextables.errors import DamagedIndexError
+from indextables.index.cache import Ranges
+from indextables.index.codec import Array, starts_of
+from indextables.index.lookup import Index
+from indextables.index.query.combine import Boost, Combined
+from indextables.index.query.evaluate import Compiler
+from indextables.index.query.plan import Key, OneTerm, Plan
+from indextables.index.query.ranges import InOrder
+from indextables.index.query.tree import Query
+from indextables.index.root import FieldRoot
+from indextables.storage.checksum import crc32
+
+BITS_PER_WORD = 14
+"""About four false answers in a thousand."""
+_LANES = 8
+_BLOCK = 4 * _LANES
+_HEAD = struct.Struct("<4sIIIII")
+_TRAILER = _HEAD.size + 4
+_FIRST_READ = 32 << 10
+_MAGIC = b"ITF1"
+_SALTS = np.array(
+    [0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31],
+    np.uint32,
+)
+_FACTOR = 0x9E3779B97F4A7C15
+_MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+
+
+def hash_words(words: Sequence[bytes]) -> Array:
+    """A 64-bit number for each word; the same for the same bytes, here and in every later version."""
+    lengths = np.fromiter(map(len, words), np.int64, len(words))
+    data = np.frombuffer(b"".join(words), np.uint8).astype(np.uint64) + np.uint64(1)
+    starts = starts_of(lengths)
+    place = np.arange(len(data)) - np.repeat(starts[:-1], lengths)
+    sums = np.zeros(len(words), np.uint64)
+    filled = np.flatnonzero(lengths)
+    if len(filled):
+        powers = _powers(int(lengths.max()))
+        sums[filled] = np.add.reduceat(data * powers[place], starts[:-1][filled])
+    return _mixed(sums)
+
+
+def _powers(count: int) -> Array:
+    powers = np.full(max(count, 1), _FACTOR, np.uint64)
+    powers[0] = 1
+    return np.multiply.accumulate(powers)
+
+
+def _mixed(sums: Array) -> Array:
+    mixed = sums
+    for shift, factor in zip((30, 27), _MIX, strict=True):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
+
+
+def _blocks_for(words: int) -> int:
+    """Blocks of a filter: the next power of two, so that splits of about one size share a group."""
+    return 1 << max(0, (words * BITS_PER_WORD - 1) // (8 * _BLOCK)).bit_length()
+
+
+def _masks(hashes: Array) -> Array:
+    """The bits of each word inside its block: one in each of eight lanes."""
+    low = hashes.astype(np.uint32)
+    return np.uint32(1) << ((low[:, None] * _SALTS) >> np.uint32(27))
+
+
+def key_of(field: int, word: bytes) -> bytes:
+    """A word of a field as filters know it."""
+    return field.to_bytes(2, "little") + word
+
+
+def filter_of(index: Index) -> Array:
+    """The filter of one index, whose words are read for it: an array of blocks, eight lanes each."""
+    blocks = _blocks_for(sum(known.words for known in index.root.fields))
+    found = np.zeros((blocks, _LANES), np.uint32)
+    for field, block in index.every_block():
+        hashes = hash_words([key_of(field, word) for word in block.words()])
+        at = (hashes >> np.uint64(32)) & np.uint64(blocks - 1)
+        np.bitwise_or.at(found, at.astype(np.int64), _masks(hashes))
+    return found
+
+
+def group_bytes(names: Sequence[str], filters: Sequence[Array], settings: str) -> bytes:
+    """The stored form of a group; its filters have the same number of blocks.
+
+    `settings` tells how the indexes were made: their words mean nothing to a table with other settings.
+    """
+    (blocks,) = {len(item) for item in filters}
+    rows = np.stack(filters, axis=1).astype("<u4").tobytes()
+    width = _BLOCK * len(filters)
+    body = b"".join(
+        row + struct.pack("<I", crc32(row))
+        for row in (rows[at : at + width] for at in range(0, len(rows), width))
+    )
+    members = msgspec.msgpack.encode((settings, list(names)))
+    listed: bytes = pa.compress(members, codec="zstd", asbytes=True)
+    before = _HEAD.pack(_MAGIC, blocks, len(filters), len(listed), len(members), crc32(listed))
+    return body + listed + before + struct.pack("<I", crc32(before))
+
+
+@dataclass(frozen=True, slots=True)
+class FilterGroup:
+    """The filters of some indexes, open for questions."""
+
+    ranges: Ranges
+    settings: str
+    names: tuple[str, ...]
+    blocks: int
+
+    @classmethod
+    def open(cls, ranges: Ranges, length: int) -> FilterGroup:
+        """Read who is in a group: one read, or two for a large group."""
+        first = min(length, _FIRST_READ)
+        held = bytes(ranges.many([(length - first, first)])[0])
+        if len(held) < _TRAILER:
+            raise damaged("it is too short")
+        head, own = held[-_TRAILER:-4], held[-4:]
+        magic, blocks, members, listed, raw, crc = _HEAD.unpack(head)
+        if magic != _MAGIC or struct.pack("<I", crc32(head)) != own:
+            raise damaged("its trailer is not what was written")
+        if blocks * (_BLOCK * members + 4) + listed + _TRAILER != length:
+            raise damaged("it has another length")
+        if listed + _TRAILER <= len(held):
+            body = held[len(held) - _TRAILER - listed : len(held) - _TRAILER]
+        else:
+            body = bytes(ranges.many([(length - listed - _TRAILER, listed)])[0])
+        if crc32(body) != crc:
+            raise damaged("its list of members is not what was written")
+        members_bytes = pa.decompress(body, raw, codec="zstd", asbytes=True)
+        settings, names = msgspec.msgpack.decode(members_bytes, type=tuple[str, list[str]])
+        return cls(ranges, settings, tuple(names), blocks)
+
+    def may_match(self, query: Query) -> Array:
+        """For each member, whether a row of it may match the query; at most one round trip.
+
+        The query must have been read with the settings of the group.
+        """
+        fields = {item.column: (at, item, FieldRoot(blocks=0)) for at, item in enumerate(query.spec.fields)}
+        plan = Compiler(fields, has_values=True).plan(query.node)
+        keys = list(dict.fromkeys(_needed(plan)))
+        rows = self.may_hold([key_of(*key) for key in keys])
+        return self._decided(plan, dict(zip(keys, rows, strict=True)))
+
+    def _decided(self, plan: Plan, known: Mapping[Key, Array]) -> Array:
+        if isinstance(plan, Boost):
+            return self._decided(plan.part, known)
+        if isinstance(plan, Combined):
+            if plan.must:
+                return np.asarray(np.all([self._decided(part, known) for part in plan.must], axis=0))
+            if plan.should:
+                return np.asarray(np.any([self._decided(part, known) for part in plan.should], axis=0))
+            return np.full(len(self.names), bool(plan.must_not))
+        keys = _needed(plan)
+        if not keys:
+            return np.ones(len(self.names), np.bool_)
+        return np.asarray(np.all([known[key] for key in keys], axis=0))
+
+    def may_hold(self, keys: Sequence[bytes]) -> Array:
+        """For each key and each member, whether the member may know it; one round trip."""
+        hashes = hash_words(keys)
+        width = _BLOCK * len(self.names) + 4
+        places = [(int(at) * width, width) for at in (hashes >> np.uint64(32)) & np.uint64(self.blocks - 1)]
+        found = np.empty((len(keys), len(self.names)), np.bool_)
+        rows = self.ranges.many(places) if places else ()
+        for number, (row, mask) in enumerate(zip(rows, _masks(hashes), strict=True)):
+            body = bytes(row)
+            if struct.pack("<I", crc32(body[:-4])) != body[-4:]:
+                raise damaged("a block is not what was written")
+            lanes = np.frombuffer(body[:-4], "<u4").reshape(len(self.names), _LANES)
+            found[number] = ((lanes & mask) == mask).all(axis=1)
+        return found
+
+    def every_filter(self) -> list[Array]:
+        """The filters of all members, for a larger group."""
+        width = _BLOCK * len(self.names) + 4
+        body = bytes(self.ranges.many([(0, self.blocks * width)])[0])
+        rows = np.frombuffer(body, np.uint8).reshape(self.blocks, width)
+        for row in rows:
+            if struct.pack("<I", crc32(row[:-4])) != row[-4:].tobytes():
+                raise damaged("a block is not what was written")
+        lanes = np.ascontiguousarray(rows[:, :-4]).view("<u4").reshape(self.blocks, len(self.names), _LANES)
+        return [np.ascontiguousarray(lanes[:, at]) for at in range(len(self.names))]
+
+
+def _needed(plan: Plan) -> list[Key]:
+    """The words without which a part cannot match: all of those of a phrase, none of a range."""
+    if isinstance(plan, Boost):
+        return _needed(plan.part)
+    if isinstance(plan, Combined):
+        parts = plan.must or plan.should
+        return [key for part in parts for key in _needed(part)]
+    if isinstance(plan, OneTerm):
+        return [(plan.field, plan.word)]
+    if isinstance(plan, InOrder):
+        return [(plan.field, word) for word in plan.words]
+    return []
+
+
+def damaged(why: str) -> DamagedIndexError:
+    """The error for a group that cannot be used; the indexes themselves can be asked instead."""
+    return DamagedIndexError(f"a filter over indexes is damaged: {why}")

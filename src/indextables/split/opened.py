@@ -1,0 +1,229 @@
+"""Splits that are open: the index and the rows of each, kept for the next search.
+
+The log's add says where the pieces of a split lie, so a search begins with one
+read: the root of the index and, where rows will be wanted, the row map behind it.
+What the add says is checked against the bytes; where they disagree the footer of
+the file decides, and a piece that is damaged is reported, never believed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from indextables.errors import DamagedIndexError
+from indextables.index.cache import DiskRanges, Ranges
+from indextables.index.codec import Bytes
+from indextables.index.lookup import SMALL_INDEX, Index
+from indextables.options import SearchOptions
+from indextables.split.layout import SplitRef, read_footer
+from indextables.split.reader import SplitReader, open_reader
+from indextables.split.source import Range, Source
+from indextables.storage.checksum import crc32
+from indextables.storage.store import Store
+
+KEPT_SPLITS = 8192
+KEPT_BYTES = 64 << 20
+"""How much is kept of roots and small indexes; blocks and lists are kept elsewhere."""
+
+Key = tuple[str, str, int | None, int | None, int | None]
+
+
+@dataclass(slots=True)
+class _Open:
+    """What is known of one split."""
+
+    reader: SplitReader | None = None
+    index: Index | None = None
+    damage: DamagedIndexError | None = None
+    bytes: int = 0
+
+
+class _OpenSplits:
+    """The splits used last, bounded by their number and by what they hold."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[Key, _Open] = OrderedDict()
+        self._held = 0
+
+    def entry(self, key: Key) -> _Open:
+        """What is known of a split, which is nothing at first."""
+        with self._lock:
+            found = self._kept.get(key)
+            if found is None:
+                found = self._kept[key] = _Open()
+                self._trim()
+            else:
+                self._kept.move_to_end(key)
+            return found
+
+    def known(self, key: Key) -> _Open | None:
+        """What is known of a split, if anything is."""
+        return self._kept.get(key)
+
+    def hold(self, key: Key, found: _Open, size: int) -> None:
+        """Note how many bytes an entry keeps."""
+        with self._lock:
+            if self._kept.get(key) is found:
+                self._held += size - found.bytes
+                found.bytes = size
+                self._trim()
+
+    def clear(self) -> None:
+        """Forget every split."""
+        with self._lock:
+            self._kept.clear()
+            self._held = 0
+
+    def _trim(self) -> None:
+        while len(self._kept) > KEPT_SPLITS or (self._held > KEPT_BYTES and len(self._kept) > 1):
+            _, gone = self._kept.popitem(last=False)
+            self._held -= gone.bytes
+
+
+_splits = _OpenSplits()
+
+
+def open_split(store: Store, ref: SplitRef) -> SplitReader:
+    """The rows of a split."""
+    source = Source.of(store, ref.path)
+    found = _splits.entry(_key(source, ref))
+    if found.reader is None:
+        found.reader = open_reader(source, ref)
+    return found.reader
+
+
+def open_index(store: Store, ref: SplitRef, options: SearchOptions, *, with_rows: bool) -> Index | None:
+    """The index of a split; None when it has none, DamagedIndexError when it cannot be used.
+
+    With `with_rows` the same read also prepares `open_split`.
+    """
+    source = Source.of(store, ref.path)
+    key = _key(source, ref)
+    found = _splits.entry(key)
+    if found.index is not None:
+        return found.index
+    if found.damage is not None:
+        raise found.damage
+    try:
+        found.index = _opened(source, ref, found, options, with_rows=with_rows)
+    except DamagedIndexError as damage:
+        found.damage = damage
+        raise
+    if found.index is not None:
+        _splits.hold(key, found, _held(ref))
+    return found.index
+
+
+def _held(ref: SplitRef) -> int:
+    """About how many bytes an open index keeps outside the block cache."""
+    if ref.index_length is not None and ref.index_length <= SMALL_INDEX:
+        return ref.index_length
+    return ref.root.length if ref.root is not None else SMALL_INDEX
+
+
+def known_index(store: Store, ref: SplitRef) -> Index | None:
+    """The index of a split that is open already; nothing is read for it."""
+    found = _splits.known(_key(Source.of(store, ref.path), ref))
+    return None if found is None else found.index
+
+
+def forget_splits() -> None:
+    """Drop what is remembered about split files."""
+    _splits.clear()
+
+
+def _opened(
+    source: Source, ref: SplitRef, found: _Open, options: SearchOptions, *, with_rows: bool
+) -> Index | None:
+    if ref.row_map is None or ref.index_offset is None or ref.index_length is None:
+        ref = ref.placed(read_footer(source, ref).manifest)
+    elif ref.root is not None:
+        try:
+            return _at_place(source, ref, found, options, with_rows=with_rows)
+        except DamagedIndexError:
+            # The log may be wrong about the file: its own footer decides.
+            placed = ref.placed(read_footer(source, ref).manifest)
+            if placed == ref:
+                raise
+            ref = placed
+    return _at_place(source, ref, found, options, with_rows=with_rows)
+
+
+def _at_place(
+    source: Source, ref: SplitRef, found: _Open, options: SearchOptions, *, with_rows: bool
+) -> Index | None:
+    assert ref.index_offset is not None
+    assert ref.index_length is not None
+    assert ref.row_map is not None
+    if ref.root is None:
+        return None
+    length = ref.index_length - ref.row_map.length
+    start = 0 if length <= SMALL_INDEX else length - ref.root.length
+    end = ref.index_length if with_rows and found.reader is None else length
+    if start < 0:
+        raise damaged(source.name, "the log gives it no room")
+    first = source.read_one(ref.index_offset + start, end - start)
+    root = first[length - start - ref.root.length : length - start]
+    if crc32(root) != ref.root.crc32:
+        raise damaged(source.name, "its root is not what was written")
+    if end > length:
+        found.reader = open_reader(source, ref, first[length - start :])
+    ranges: Ranges = SplitRanges(source, ref.index_offset)
+    if options.cache_dir is not None:
+        ranges = DiskRanges(ranges, options.cache_dir, _identity(source, ref), options.cache_max_bytes)
+    return Index.open(
+        _Begun(ranges, start, first[: length - start]), length, ref.root.length, name=source.name
+    )
+
+
+def damaged(name: str, why: str) -> DamagedIndexError:
+    """The error for an index that cannot be used; the rows are not affected."""
+    return DamagedIndexError(f"the index inside {name} is damaged: {why}", path=name)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitRanges:
+    """The index inside a split, by ranges from its first byte on."""
+
+    source: Source
+    start: int
+
+    def many(self, ranges: Sequence[Range]) -> list[memoryview]:
+        """The bytes of every range, in one round trip."""
+        wanted = [(self.start + offset, length) for offset, length in ranges]
+        found = self.source.read(wanted)
+        return [found[place] for place in wanted]
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """Ranges of which a stretch has been read already."""
+
+    inner: Ranges
+    start: int
+    held: memoryview
+
+    def many(self, ranges: Sequence[Range]) -> list[Bytes]:
+        """The bytes of every range; only what is not held is read."""
+        end = self.start + len(self.held)
+        inside = [self.start <= at and at + length <= end for at, length in ranges]
+        missing = [place for place, known in zip(ranges, inside, strict=True) if not known]
+        others = iter(self.inner.many(missing) if missing else ())
+        return [
+            self.held[at - self.start : at - self.start + length] if known else next(others)
+            for (at, length), known in zip(ranges, inside, strict=True)
+        ]
+
+
+def _key(source: Source, ref: SplitRef) -> Key:
+    # Split names carry a UUID and splits never change, so the address is enough.
+    return (source.store.uri, source.path, ref.size, ref.index_offset, ref.index_length)
+
+
+def _identity(source: Source, ref: SplitRef) -> bytes:
+    return hashlib.sha256(repr((_key(source, ref), ref.root)).encode("utf-8", "surrogateescape")).digest()

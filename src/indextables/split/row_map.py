@@ -1,0 +1,52 @@
+"""The row map: what a reader needs to fetch some rows of a split without its Parquet footer.
+
+It holds the rows of each row group, the schema (`Skeleton`) and where every page
+lies with its checksum (`PageMap`), behind a checksum of its own. It stands right
+after the index, so that one read can bring the index's root and the row map. The
+log keeps its length and checksum: since it knows the checksum of every page, that
+one number stands for all rows of the split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from indextables.split.assemble import Skeleton, skeleton_bytes
+from indextables.split.pages import PageMap, map_pages, pages_bytes
+from indextables.split.thrift import Struct, ThriftError
+from indextables.storage.checksum import crc32
+
+
+class RowMapError(Exception):
+    """The bytes are not a row map that was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowMap:
+    """The row groups of a split, and its pages."""
+
+    group_rows: tuple[int, ...]
+    skeleton: Skeleton
+    pages: PageMap
+
+    @classmethod
+    def from_bytes(cls, data: bytes | memoryview, crc: int) -> RowMap:
+        """Read what `row_map_bytes` wrote; RowMapError when its checksum is not `crc`."""
+        if crc32(data) != crc:
+            raise RowMapError("its checksum does not match")
+        try:
+            groups, skeleton, pages = msgspec.msgpack.decode(data, type=tuple[list[int], bytes, bytes])
+            return cls(tuple(groups), Skeleton.from_bytes(skeleton), PageMap.from_bytes(pages, groups))
+        except (pa.ArrowException, msgspec.MsgspecError, ThriftError, KeyError, ValueError) as bad:
+            raise RowMapError(f"it cannot be read ({bad})") from bad
+
+
+def row_map_bytes(footer: Struct, group_rows: Sequence[int], read: Callable[[int, int], Any]) -> bytes:
+    """The row map of a finished Parquet file; `read` returns bytes of the file by offset and length."""
+    pages = pages_bytes(map_pages(footer, read))
+    return msgspec.msgpack.encode((list(group_rows), skeleton_bytes(footer), pages))

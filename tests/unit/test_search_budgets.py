@@ -1,0 +1,117 @@
+"""What a cold search may cost: requests and bytes, counted at the store, for a split of a million lines."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from benchmarks.log_lines import RARE, SCHEMA, log_lines
+from indextables.index.cache import MEMORY
+from indextables.index.query.syntax import parse_query
+from indextables.index.settings import from_options
+from indextables.options import Options
+from indextables.split.build import write_splits
+from indextables.split.layout import SplitRef
+from indextables.split.opened import forget_splits
+from indextables.split.search import count_split, hits_split, search_split
+from indextables.storage.memory import MemoryStore
+from support.faults import CountingStore
+
+pytestmark = pytest.mark.slow
+
+LINES = 1_000_000
+ONE_ROW = "onlyhere"
+KIB = 1 << 10
+OPTIONS = {
+    "indexing.typemap.message": "text",
+    "write.targetSplitBytes": "4g",
+    "write.maxRowsPerSplit": "10000000",
+}
+
+
+def with_a_needle(batches):
+    """The lines, one of which holds a word that stands nowhere else."""
+    for number, batch in enumerate(batches):
+        if number == 7:
+            messages = batch["message"].to_pylist()
+            messages[321] += f" {ONE_ROW}"
+            at = SCHEMA.get_field_index("message")
+            columns = [*batch.columns[:at], pa.array(messages), *batch.columns[at + 1 :]]
+            batch = pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+        yield batch
+
+
+@pytest.fixture(scope="module")
+def lines():
+    """One split of a million lines in a store that counts."""
+    options = Options.of(OPTIONS)
+    spec = from_options(options, SCHEMA)
+    store = MemoryStore("memory://budgets")
+    (add,) = write_splits(with_a_needle(log_lines(LINES)), SCHEMA, (), spec, options, store)
+    return CountingStore(store), SplitRef.of(add), spec
+
+
+@pytest.fixture
+def cold(lines):
+    """The same store with nothing known of it."""
+    forget_splits()
+    MEMORY.clear()
+    lines[0].clear()
+    return lines
+
+
+def spent(store):
+    assert {operation for operation, _ in store.opens} <= {"get_range"}
+    return len(store.opens), store.bytes_read
+
+
+def count(cold, query):
+    store, ref, spec = cold
+    return count_split(store, ref, parse_query(query, spec, SCHEMA), SCHEMA)
+
+
+def test_an_absent_word_costs_two_small_reads(cold):
+    assert count(cold, "nowheretobefound") == 0
+    requests, size = spent(cold[0])
+    assert requests <= 2
+    assert size <= 32 * KIB
+
+
+def test_a_needle_with_its_row_costs_four_reads(cold):
+    store, ref, spec = cold
+    (found,) = search_split(store, ref, parse_query(ONE_ROW, spec, SCHEMA), SCHEMA, SCHEMA.names)
+    assert found["message"][0].as_py().endswith(ONE_ROW)
+    requests, size = spent(store)
+    assert requests <= 4
+    assert size <= 192 * KIB
+
+
+@pytest.mark.parametrize("query", ["conn*", "timed AND internal AND attempt", f"{RARE} OR nowheretobefound"])
+def test_prefixes_and_conjunctions_cost_six_reads(cold, query):
+    store, ref, spec = cold
+    assert len(hits_split(store, ref, parse_query(query, spec, SCHEMA), SCHEMA))
+    requests, size = spent(store)
+    assert requests <= 6
+    assert size <= 256 * KIB
+
+
+def test_a_phrase_costs_ten_reads(cold):
+    assert count(cold, '"timed out after"') > 50_000
+    requests, size = spent(cold[0])
+    assert requests <= 10
+    assert size <= 768 * KIB
+
+
+def test_the_ten_best_cost_a_megabyte(cold):
+    store, ref, spec = cold
+    query = parse_query("timed OR garbage", spec, SCHEMA)
+    (found,) = search_split(store, ref, query, SCHEMA, ["id"], limit=10, score=True)
+    assert found.num_rows == 10
+    assert spent(store)[1] <= 1024 * KIB
+
+
+def test_a_second_search_reads_nothing_for_what_is_known(cold):
+    first = count(cold, RARE)
+    cold[0].clear()
+    assert count(cold, RARE) == first == 10
+    assert spent(cold[0]) == (0, 0)
