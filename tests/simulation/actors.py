@@ -61,13 +61,21 @@ class Actor:
     """One process with a handle on the log; after a crash it begins anew with a fresh one."""
 
     def __init__(
-        self, stage: Stage, name: str, steps: Sequence[Step], faults: Faults, *, skew_ms: int = 0
+        self,
+        stage: Stage,
+        name: str,
+        steps: Sequence[Step],
+        faults: Faults,
+        *,
+        skew_ms: int = 0,
+        machine: str | None = None,
     ) -> None:
         self.stage = stage
         self.name = name
         self.steps = steps
         self.faults = faults
         self.skew_ms = skew_ms
+        self.machine = machine
         self.lives = 0
         self.made = 0
         self.chance = random.Random(f"{stage.world.seed}:{name}")
@@ -95,7 +103,7 @@ class Actor:
         stage, world = self.stage, self.stage.world
         while stage.stopped:
             world.wait(1000)
-        intent = Intent(len(stage.intents), self.name, verb, world.now_ms)
+        intent = Intent(len(stage.intents), self.name, verb, world.now_ms, after_swap=stage.swaps > 0)
         stage.intents.append(intent)
         self.store.intent = intent
         world.note(self.name, f"-- {verb} #{intent.number}")
@@ -119,7 +127,7 @@ class Actor:
         self.lives += 1
         world = self.stage.world
         name = f"{self.name}-{self.lives}"
-        self.store = SimStore(world, name, self.chance, self.faults)
+        self.store = SimStore(world, name, self.chance, self.faults, machine=self.machine)
         self.runtime = Runtime(clock=ActorClock(world, self.skew_ms))
         self.held.clear()
         self.log = TransactionLog.open(
@@ -203,7 +211,7 @@ class Actor:
     def do_merge(self, intent: Intent, pick: float) -> None:
         intent.operation = "MERGE SPLITS"
         planned_on = self.log.snapshot(max_staleness_s=0)
-        live = planned_on.adds()
+        live = list(planned_on.adds())
         if len(live) < 2:
             intent.outcome = NOTHING
             return
@@ -212,7 +220,10 @@ class Actor:
         merged = self.new_split(intent, rows, data_change=False)
         intent.sources = tuple(add.path for add in sources)
         piece = Rewritten(tuple(sources), (merged,), len(rows), len(rows))
-        self.done(intent, commit_merge(self.log, [piece], planned_on))
+        import inspect
+
+        more = (planned_on,) if len(inspect.signature(commit_merge).parameters) > 2 else ()
+        self.done(intent, commit_merge(self.log, [piece], *more))
 
     def do_delete(self, intent: Intent, pick: float) -> None:
         """Every other row, by the digit its name ends in, taken out of the files that hold them."""
@@ -306,9 +317,14 @@ class Actor:
 
     def do_look(self, intent: Intent, pick: float) -> None:
         """Believe for five seconds that nothing is newer."""
-        snapshot = self.log.snapshot()
-        self.held.append((intent.number, snapshot))
-        self._saw(intent, snapshot, newest=True, staleness_ms=5000)
+        paths = frozenset(add.path for add in self.log.list_files())
+        intent.outcome, intent.ended_ms = ACKNOWLEDGED, self.stage.world.now_ms
+        self.stage.seen.append(Observation(intent, None, paths, newest=True, staleness_ms=5000))
+
+    def do_hold(self, intent: Intent, pick: float) -> None:
+        """Open a version to read it now and later."""
+        self.held.append((intent.number, self.log.snapshot()))
+        intent.outcome = ACKNOWLEDGED
 
     def do_reread(self, intent: Intent, pick: float) -> None:
         """Use a snapshot that was opened long ago: its answers never change."""

@@ -34,7 +34,21 @@ WRITES = (
     "skip",
 )
 UPKEEP = ("checkpoint", "cleanup", "truncate", "purge", "repair")
-READS = ("read", "look", "reread", "travel", "follow")
+READS = ("read", "look", "hold", "travel", "follow")
+THEMES = (
+    ("restore", "merge"),
+    ("restore", "merge", "remove"),
+    ("restore", "overwrite", "purge"),
+    ("truncate", "append"),
+    ("truncate", "restore", "travel"),
+    ("cleanup", "checkpoint", "overwrite"),
+    ("txn", "checkpoint", "cleanup"),
+    ("merge", "delete", "remove"),
+    ("overwrite", "delete", "look"),
+    ("purge", "merge", "travel"),
+    ("repair", "merge", "follow"),
+)
+"""What has most to fear from each other; every third history is about one of these."""
 GENTLE = Faults()
 
 
@@ -46,6 +60,7 @@ class Part:
     steps: tuple[Step, ...]
     faults: Faults
     skew_ms: int = 0
+    machine: str | None = None
 
 
 @dataclass(frozen=True)
@@ -76,12 +91,16 @@ class Outcome:
 def plan_history(seed: int) -> Plan:
     """Draw a history at the level of the log."""
     chance = random.Random(f"plan:{seed}")
-    verbs = [
-        *("append",),
-        *chance.sample(WRITES, chance.randint(1, 5)),
-        *chance.sample(UPKEEP, chance.randint(0, 3)),
-        *chance.sample(READS, chance.randint(0, 2)),
-    ]
+    if chance.random() < 1 / 3:
+        verbs = ["append", *chance.choice(THEMES)]
+    else:
+        verbs = [
+            "append",
+            *chance.sample(WRITES, chance.randint(1, 5)),
+            *chance.sample(UPKEEP, chance.randint(0, 3)),
+            *chance.sample(READS, chance.randint(0, 2)),
+        ]
+    verbs += ["reread"] if "hold" in verbs else []
     return Plan(str(seed), draw_options(chance), draw_parts(chance, verbs, chance.randint(2, 5), (2, 6)))
 
 
@@ -91,6 +110,7 @@ def draw_options(chance: random.Random) -> dict[str, str]:
     return {
         "checkpoint.interval": str(chance.choice((1, 2, 3, 5, 10))),
         "checkpoint.actionsPerPart": str(chance.choice((2, 100_000, 100_000))),
+        "checkpoint.format": "parquet" if chance.random() < 0.1 else "json",
         "checkpoint.parallelism": "1",
         "logRetention.duration": str(hours * HOUR_MS),
         "checkpointRetention.duration": str(chance.choice((0, 0, 7_200_000))),
@@ -108,13 +128,15 @@ def draw_parts(
     """Who does what: each actor some steps, with faults that all of them share."""
     faults = draw_faults(chance)
     skewed = chance.random() < 0.3
+    together = chance.random() < 0.2
     parts = []
     for at in range(actors):
         taken = tuple(
             Step(chance.choice(verbs), _pause(chance), chance.random()) for _ in range(chance.randint(*steps))
         )
         skew_ms = round(chance.uniform(-2, 2) * HOUR_MS) if skewed else 0
-        parts.append(Part(f"{chr(ord('a') + at)}", taken, faults, skew_ms))
+        shared = f"shared-{chance.randint(0, 1)}" if together else None
+        parts.append(Part(chr(ord("a") + at), taken, faults, skew_ms, shared))
     return tuple(parts)
 
 
@@ -231,6 +253,13 @@ def _check_end(truth: Truth, world: World, stage: Stage, end: int) -> None:
         truth.broken("the newest version is found", f"{newest} instead of {truth.newest}")
     for number in offered:
         _check_version(truth, log, number, present)
+    if not {"truncate", "purge", "repair"} & {intent.verb for intent in stage.intents}:
+        young = truth.kept_for(int(stage.options["logRetention.duration"]), world.now_ms)
+        if not set(young) <= set(offered):
+            lost = sorted(set(young) - set(offered))
+            truth.broken(
+                "history is kept as long as promised", f"versions {lost} are gone, there are {offered}"
+            )
     raw = _raw_live(world, truth.newest)
     if raw != truth.versions[truth.newest].live:
         truth.broken("the bytes hold the newest version", f"version {truth.newest} replays differently")

@@ -39,6 +39,8 @@ class Intent:
     returned: int | None = None
     """The version it was told it had written."""
     ended_ms: int = 0
+    after_swap: bool = False
+    """Whether a repaired log was put in place before: a handle may not have noticed yet."""
     faults: list[tuple[str, str, str]] = field(default_factory=list)
 
     def met(self, fault: str, operation: str, path: str) -> None:
@@ -61,7 +63,8 @@ class Observation:
     """What a reader was given."""
 
     intent: Intent
-    version: int
+    version: int | None
+    """None where the reader was not told."""
     paths: frozenset[str]
     newest: bool
     """Whether it had asked for the newest version."""

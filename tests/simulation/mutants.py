@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
-from indextables.errors import CommitError, StorageError
+from indextables.errors import CommitError
 
 
 class Bench:
@@ -100,84 +100,64 @@ def always(value: Any) -> Callable[[Any], Any]:
 # Creating a version
 
 
+def _placed(outcome: str) -> Any:
+    from indextables.log.placement import Outcome, Placed
+
+    return Placed(Outcome[outcome])
+
+
 @mutant(100)
 def no_condition(bench: Bench) -> None:
     """A version file is put whether or not there is one."""
-    from indextables.log.placement import Outcome, Placed
 
     def make(_place: Any) -> Any:
-        def put(attempt: Any) -> Any:
+        def place(attempt: Any) -> Any:
             attempt.source.store.put(attempt.path, attempt.data)
-            return Placed(Outcome.LANDED)
+            return _placed("LANDED")
 
-        return put
+        return place
 
     bench.change("log.placement", "place", make)
-
-
-@mutant(300)
-def number_used_again(bench: Bench) -> None:
-    """A put that succeeds is believed, though the number was taken and retired meanwhile."""
-    from indextables.log.placement import Outcome, Placed
-
-    def make(_look_back: Any) -> Any:
-        return lambda _attempt, *, ours, answered: Placed(Outcome.LANDED if ours else Outcome.TAKEN)
-
-    bench.change("log.placement", "_look_back", make)
-
-
-@mutant(300)
-def follower_unasked(bench: Bench) -> None:
-    """A writer whose number was retired takes its commit for history when a next version is there."""
-    from indextables.log.placement import Outcome
-
-    bench.change("log.placement", "_followed", always(Outcome.LANDED))
 
 
 @mutant(100)
 def lost_reply_is_failure(bench: Bench) -> None:
     """A put without an answer is reported as one that did not happen."""
 
-    bench.change(
-        "log.placement", "place",
-        lambda place: lambda attempt: place(replace(attempt, source=_Sure(attempt.source))),
-    )  # fmt: skip
+    def make(settle: Any) -> Any:
+        def changed(attempt: Any, failed: Any) -> Any:
+            if failed is not None:
+                raise CommitError("nothing was committed", outcome="absent") from failed
+            return settle(attempt, failed)
+
+        return changed
+
+    bench.change("log.placement", "_settle", make)
 
 
-class _Sure:
-    """A log whose store takes every failed put for one that did not happen."""
+@mutant(100)
+def late_put_is_failure(bench: Bench) -> None:
+    """A put without an answer whose file is not there is reported as one that will never land."""
 
-    def __init__(self, source: Any) -> None:
-        self._source = source
-        self.store = self
+    def make(settle: Any) -> Any:
+        def changed(attempt: Any, failed: Any) -> Any:
+            if failed is not None:
+                failed.fields["final"] = True
+            return settle(attempt, failed)
 
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._source, name, None)
-        return found if found is not None else getattr(self._source.store, name)
+        return changed
 
-    def put_if_absent(self, path: str, data: bytes) -> bool:
-        try:
-            return self._source.store.put_if_absent(path, data)
-        except StorageError as failed:
-            raise CommitError("nothing was committed", outcome="absent") from failed
+    bench.change("log.placement", "_settle", make)
 
 
 @mutant(100)
 def lost_reply_is_conflict(bench: Bench) -> None:
     """A put without an answer counts as a version that another writer took, and is tried again."""
-    from indextables.log.placement import Outcome, Placed
 
-    def make(_place: Any) -> Any:
-        def put(attempt: Any) -> Any:
-            try:
-                made = attempt.source.store.put_if_absent(attempt.path, attempt.data)
-            except StorageError:
-                made = False
-            return Placed(Outcome.LANDED if made else Outcome.TAKEN)
+    def make(settle: Any) -> Any:
+        return lambda attempt, failed: settle(attempt, failed) if failed is None else _placed("TAKEN")
 
-        return put
-
-    bench.change("log.placement", "place", make)
+    bench.change("log.placement", "_settle", make)
 
 
 @mutant(100)
@@ -192,7 +172,27 @@ def present_is_foreign(bench: Bench) -> None:
     bench.change("log.placement", "_is_ours", always(False))
 
 
-@mutant(100)
+@mutant(1500)
+def number_reuse_unnoticed(bench: Bench) -> None:
+    """A put that succeeds is acknowledged, though its number had been used and freed before."""
+
+    def make(_look_back: Any) -> Any:
+        return lambda _attempt, *, ours, answered: _placed("LANDED" if ours else "TAKEN")
+
+    bench.change("log.placement", "_look_back", make)
+
+
+@mutant(1500)
+def no_floor(bench: Bench) -> None:
+    """Versions are deleted without a word about which numbers were used."""
+
+    def make(run: Any) -> Any:
+        return lambda source, plan, *more, **named: run(source, replace(plan, floor=None), *more, **named)
+
+    bench.change("log.retention", "run_cleanup", make)
+
+
+@mutant(300)
 def raise_after_durable(bench: Bench) -> None:
     """A commit that is in place fails when what comes after it fails."""
 
@@ -229,9 +229,32 @@ def sources_unchecked(bench: Bench) -> None:
     bench.change("log.conflicts", "_check_sources", always(None))
 
 
-@mutant(300)
+def _restore_as_planned(bench: Bench) -> None:
+    """Let a restore write what it had worked out before it began to commit."""
+    from indextables.log.conflicts import Rule
+
+    def make(run: Any) -> Any:
+        return lambda plan, *more, **named: run(
+            _with_fixed_actions(plan) if plan.rule is Rule.EXCLUSIVE else plan, *more, **named
+        )
+
+    bench.change("log.commit", "run_commit", make)
+
+
+def _with_fixed_actions(plan: Any) -> Any:
+    worked_out: list[Any] = []
+
+    def build(base: Any) -> Any:
+        if not worked_out:
+            worked_out.append(plan.build(base))
+        return worked_out[0]
+
+    return replace(plan, build=build)
+
+
+@mutant(500)
 def exclusive_for_nobody(bench: Bench) -> None:
-    """Restore tolerates every change by others."""
+    """Restore tolerates every change by others, and removes what was live when it began."""
     from indextables.log.conflicts import Rule
 
     def make(check: Any) -> Any:
@@ -242,11 +265,12 @@ def exclusive_for_nobody(bench: Bench) -> None:
         return changed
 
     bench.change("log.conflicts", "check_conflicts", make)
+    _restore_as_planned(bench)
 
 
 @mutant(500)
-def merges_are_no_change(bench: Bench) -> None:
-    """A commit that only rearranges rows is no conflict for anybody, not even for restore."""
+def restore_with_fixed_removals(bench: Bench) -> None:
+    """A merge is no conflict for restore, which removes what was live before the merge."""
 
     def make(reason: Any) -> Any:
         def changed(plan: Any, action: Any, base: Any) -> Any:
@@ -255,6 +279,7 @@ def merges_are_no_change(bench: Bench) -> None:
         return changed
 
     bench.change("log.conflicts", "_reason", make)
+    _restore_as_planned(bench)
 
 
 @mutant(200)
@@ -292,17 +317,7 @@ def retry_with_first_actions(bench: Bench) -> None:
     """A second attempt writes what the first one had worked out, whatever came in between."""
 
     def make(run: Any) -> Any:
-        def changed(plan: Any, *more: Any, **named: Any) -> Any:
-            worked_out: list[Any] = []
-
-            def build(base: Any) -> Any:
-                if not worked_out:
-                    worked_out.append(plan.build(base))
-                return worked_out[0]
-
-            return run(replace(plan, build=build), *more, **named)
-
-        return changed
+        return lambda plan, *more, **named: run(_with_fixed_actions(plan), *more, **named)
 
     bench.change("log.commit", "run_commit", make)
 
@@ -418,6 +433,22 @@ def checkpoint_keeps_removed_files(bench: Bench) -> None:
 
 
 @mutant(300)
+def floor_unread(bench: Bench) -> None:
+    """Readers look at what lies below the floor: versions half deleted, fences, puts that came too late."""
+
+    def make(listing_of: Any) -> Any:
+        def changed(files: Any, start: Any = None) -> Any:
+            found = list(files)
+            listing = listing_of(found, start)
+            kept = tuple(file for file in found if file.kind != "floor")
+            return replace(listing, files=kept, floor=0, retired=())
+
+        return changed
+
+    bench.change("log.segment", "listing_of", make)
+
+
+@mutant(300)
 def cleanup_ignores_age(bench: Bench) -> None:
     """Cleanup deletes versions that are younger than the log retention."""
 
@@ -435,8 +466,8 @@ def cleanup_takes_newest_checkpoint(bench: Bench) -> None:
     """Cleanup deletes the checkpoint that everything after it rests on."""
 
     def make(old: Any) -> Any:
-        def changed(listing: Any, sound: Any, parts: Any, keep: Any, **named: Any) -> Any:
-            found = old(listing, sound, parts, keep, **named)
+        def changed(listing: Any, sound: Any, *args: Any, **named: Any) -> Any:
+            found = old(listing, sound, *args, **named)
             newest = max(item.version for item in sound)
             return (*found, *(f for f in listing.files if f.kind == "checkpoint" and f.version == newest))
 
@@ -447,13 +478,12 @@ def cleanup_takes_newest_checkpoint(bench: Bench) -> None:
 
 @mutant(300)
 def cleanup_beyond_checkpoints(bench: Bench) -> None:
-    """Cleanup deletes every old version, also those that the rest cannot be rebuilt without."""
+    """Cleanup lets versions go that those it keeps cannot be rebuilt without."""
 
     def make(plan: Any) -> Any:
         def changed(listing: Any, *args: Any, current: int, **named: Any) -> Any:
             found = plan(listing, *args, current=current, **named)
-            more = tuple(file for number, file in listing.commits.items() if number < current)
-            return replace(found, versions=more) if found.versions else found
+            return found if found.floor is None else replace(found, floor=current - 1)
 
         return changed
 
@@ -477,13 +507,19 @@ def cleanup_takes_parts(bench: Bench) -> None:
 @mutant(200)
 def truncate_without_checkpoint(bench: Bench) -> None:
     """TRUNCATE deletes older versions before the newest one stands alone."""
-    from indextables.log.dialect import NATIVE
-    from indextables.log.segment import list_log
 
-    def make(_checkpointed: Any) -> Any:
-        return lambda log: (log.latest_version(), list_log(log.store, NATIVE))
+    def make(run: Any) -> Any:
+        def changed(log: Any, **named: Any) -> Any:
+            log.checkpoint = log.latest_version
+            try:
+                return run(log, **named)
+            finally:
+                del log.checkpoint
 
-    bench.change("ops.truncate_history", "_checkpointed", make)
+        return changed
+
+    bench.change("ops.truncate_history", "_require_sound", always(None))
+    bench.change("ops.truncate_history", "run_truncate", make)
 
 
 @mutant(400)

@@ -30,8 +30,9 @@ from simulation.intents import (
 from simulation.world import HOUR_MS, LOG_DIR, Effect
 
 _COMMIT = re.compile(rf"{LOG_DIR}/(\d{{20}})\.json")
-_FLOOR = re.compile(rf"{LOG_DIR}/(\d{{20}})\.floor")
 _CHECKPOINT = re.compile(rf"{LOG_DIR}/(\d{{20}})\.checkpoint\.(json|parquet)")
+_SKEW_MS = 4 * HOUR_MS
+"""Clocks are wrong by less than this."""
 _LONG_MS = 20 * HOUR_MS
 """A split that waits longer than this for its commit may be purged: the documented limit is a day."""
 
@@ -45,12 +46,6 @@ def actions_of(data: bytes) -> list[tuple[str, dict[str, Any]]]:
     """The actions of a version file."""
     lines = [json.loads(line) for line in text_of(data).splitlines() if line.strip()]
     return [(kind, body) for line in lines for kind, body in line.items()]
-
-
-def _is_fence(data: bytes | None) -> bool:
-    """Whether this is what is left of a version that was retired: the id of its commit, and no action."""
-    assert data is not None
-    return [(kind, body.get("retired")) for kind, body in actions_of(data)] == [("commitInfo", True)]
 
 
 def checkpoint_of(data: bytes, form: str, fetch: Callable[[str], bytes]) -> dict[str, Any]:
@@ -111,8 +106,6 @@ class Truth:
     began_ms: list[int] = field(default_factory=lambda: [0])
     violations: list[Violation] = field(default_factory=list)
     strays: list[tuple[int, Intent | None]] = field(default_factory=list)
-    floor: int = 0
-    """The oldest version that is history, as the floor files say."""
     contents: dict[str, tuple[int, Sequence[Any]]] = field(default_factory=dict)
     deleted_ms: dict[str, int] = field(default_factory=dict)
 
@@ -143,9 +136,7 @@ class Truth:
                 continue
             assert effect.data is not None
             files[effect.path] = effect.data
-            if floor := _FLOOR.fullmatch(effect.path):
-                self.floor = max(self.floor, int(floor[1]))
-            elif commit := _COMMIT.fullmatch(effect.path):
+            if commit := _COMMIT.fullmatch(effect.path):
                 self._landed(int(commit[1]), effect)
             elif checkpoint := _CHECKPOINT.fullmatch(effect.path):
                 self._checkpointed(int(checkpoint[1]), checkpoint[2], effect, files)
@@ -157,7 +148,9 @@ class Truth:
         return Counter(row for path in live for row in self.contents.get(path, (0, (("lost", path),)))[1])
 
     def _landed(self, number: int, effect: Effect) -> None:
-        if number < self.floor and _is_fence(effect.data):
+        assert effect.data is not None
+        actions = actions_of(effect.data)
+        if effect.replaced and _is_fence(actions) and number < self.newest:
             return
         if effect.replaced:
             self.broken("versions are written once", f"version {number} was replaced by {effect.intent}")
@@ -166,8 +159,7 @@ class Truth:
             return
         if number > self.newest + 1:
             self.broken("versions are linear", f"version {number} follows {self.newest}: {effect.intent}")
-        assert effect.data is not None
-        self._append(number, effect.at_ms, effect.intent, actions_of(effect.data))
+        self._append(number, effect.at_ms, effect.intent, actions)
 
     def _append(
         self,
@@ -257,7 +249,6 @@ class Truth:
             if path.startswith(f"{target}/"):
                 files[LOG_DIR + path[len(target) :]] = files.pop(path)
         self.epochs.append({})
-        self.floor = 0
         self.began_ms.append(effect.at_ms)
         numbers = sorted(int(match[1]) for path in files if (match := _COMMIT.fullmatch(path)))
         for number in numbers:
@@ -302,6 +293,17 @@ class Truth:
             ended = self.began_ms[at + 1] if at + 1 < len(self.epochs) else None
             if self.began_ms[at] > intent.ended_ms or (ended is not None and ended < first):
                 continue
+            if seen.version is None:
+                oldest = max(0, _newest_at(epoch, first))
+                if any(
+                    version.live == seen.paths
+                    and version.number >= oldest
+                    and version.at_ms <= intent.ended_ms
+                    for version in epoch.values()
+                ):
+                    return None
+                reasons.append(f"no version from {oldest} on has {sorted(seen.paths)[:3]}")
+                continue
             version = epoch.get(seen.version)
             if version is None:
                 reasons.append(f"version {seen.version} never was")
@@ -317,6 +319,14 @@ class Truth:
             else:
                 return None
         return reasons[-1] if reasons else None
+
+    def kept_for(self, retention_ms: int, now_ms: int) -> list[int]:
+        """The versions that are too young for any cleanup, whatever its clock says."""
+        return [
+            number
+            for number, version in self.versions.items()
+            if now_ms - version.at_ms < retention_ms - _SKEW_MS
+        ]
 
     def lost_splits(self, live: Iterable[str], present: Iterable[str]) -> list[str]:
         """The live files that are gone, but for those whose writer took longer than any writer may."""
@@ -337,6 +347,11 @@ class Truth:
             default=0,
         )
         return first - written_ms > _LONG_MS and gone_ms - written_ms > _LONG_MS
+
+
+def _is_fence(actions: Sequence[tuple[str, dict[str, Any]]]) -> bool:
+    """Whether a file is all that is left of an old version: it keeps the number and tells nothing."""
+    return all(kind == "commitInfo" and body.get("retired") for kind, body in actions)
 
 
 def _newest_at(epoch: Mapping[int, Version], moment_ms: int) -> int:
@@ -381,7 +396,7 @@ def _excusable(intent: Intent) -> bool:
         "append": set(),
         "txn": set(),
         "read": set(),
-        "look": set(),
+        "look": {"VersionNotFoundError"} if intent.after_swap else set(),
         "checkpoint": set(),
         "cleanup": set(),
         "properties": set(),

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import random
 import sys
+import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Self
+
+_MEMORY = "/dev/shm"
 
 
 class InlinePool:
@@ -68,6 +72,9 @@ def deterministic() -> Iterator[random.Random]:
     from indextables.split import ahead
 
     put(ahead, "_pools", {})
+    if os.access(_MEMORY, os.W_OK):
+        # Checkpoints are put together in temporary files, which need not reach a disk here.
+        put(tempfile, "tempdir", _MEMORY)
     put(
         runtime.ThreadWorkers,
         "map",

@@ -18,7 +18,7 @@ import heapq
 import itertools
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -208,11 +208,12 @@ class SimStore:
     intent: Any = None
     quiet: bool = False
     """No waiting and no faults: for looking at the end of a history."""
-    injected: int = field(default=0)
+    machine: str | None = None
+    """Who has the same machine hears of changes at once; None is a machine of its own."""
 
     @property
     def uri(self) -> str:
-        return f"memory://{self.who}/table"
+        return f"memory://{self.machine or self.who}/table"
 
     # Reads
 
@@ -348,7 +349,6 @@ class SimStore:
         self.world.note(self.who, f"{operation} {path}{f' [{fault}]' if fault else ''}", data)
         if fault is not None:
             self._count(fault)
-            self.injected += 1
             if self.intent is not None:
                 self.intent.met(fault, operation, path)
         if fault == "crash":
