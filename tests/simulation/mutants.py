@@ -473,7 +473,7 @@ def cleanup_takes_newest_checkpoint(bench: Bench) -> None:
 
         return changed
 
-    bench.change("log.retention", "_thinned", make)
+    bench.change("log.retention", "_old_checkpoints", make)
 
 
 @mutant(300)
@@ -501,7 +501,7 @@ def cleanup_takes_parts(bench: Bench) -> None:
 
         return changed
 
-    bench.change("log.retention", "_thinned", make)
+    bench.change("log.retention", "_old_checkpoints", make)
 
 
 @mutant(200)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.builder import HINT, LogBuilder, commit_path, paths_of
+from support.builder import HINT, LogBuilder, checkpoint_path, commit_path, paths_of
 from support.clock import HOUR_MS
 from support.faults import CountingStore
 
@@ -35,6 +35,14 @@ def test_a_table_whose_every_file_was_replaced_during_a_listing_is_still_a_table
     store.passed_over = [meta.path for meta in builder.store.list_level("_transaction_log")]
     store.times = 2
     assert paths_of(LogBuilder(store, clock=builder.clock).log()) == ["a", "b"]
+
+
+def test_a_hole_that_a_cleanup_leaves_in_a_slow_listing_is_no_lost_version():
+    builder = LogBuilder().create().appends(4).checkpoint().append("z")
+    store = PassingOver(builder.store)
+    store.passed_over, store.times = [commit_path(1), checkpoint_path(4), HINT], 2
+    builder.hint(None).lose(commit_path(0), commit_path(1))
+    assert "z" in paths_of(LogBuilder(store, clock=builder.clock).log())
 
 
 def test_commit_times_grow_when_a_listing_shows_a_checkpoint_and_not_its_commit():

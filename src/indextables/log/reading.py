@@ -46,6 +46,7 @@ logger = logging.getLogger(__name__)
 VersionCache = TtlCache[tuple[object, ...], tuple[Action, ...]]
 _CACHED_ACTIONS = 1000
 _MOST_RELOADS = 5
+_LOOKS_FOR_LOST = 2
 _TAIL_KEYS = 20_000
 _WITNESS_BYTES = 1 << 20
 
@@ -136,6 +137,11 @@ def load_state(source: LogSource, version: int | None = None, rejected: Collecti
         try:
             segment = find_segment(store, dialect, version, hint=hint, rejected=damaged.keys())
         except MissingVersionError as lost:
+            if vanished < _LOOKS_FOR_LOST:
+                # A listing takes time, and a cleanup meanwhile leaves a hole in it: a second one shows none.
+                vanished += 1
+                hint = read_hint(store, dialect)
+                continue
             raise lost from next((cause for cause in damaged.values() if cause is not None), None)
         if version is None and not damaged:
             _compare(hint, segment, store.uri)
