@@ -220,10 +220,7 @@ class Actor:
         merged = self.new_split(intent, rows, data_change=False)
         intent.sources = tuple(add.path for add in sources)
         piece = Rewritten(tuple(sources), (merged,), len(rows), len(rows))
-        import inspect
-
-        more = (planned_on,) if len(inspect.signature(commit_merge).parameters) > 2 else ()
-        self.done(intent, commit_merge(self.log, [piece], *more))
+        self.done(intent, commit_merge(self.log, [piece], planned_on))
 
     def do_delete(self, intent: Intent, pick: float) -> None:
         """Every other row, by the digit its name ends in, taken out of the files that hold them."""

@@ -183,6 +183,14 @@ def number_reuse_unnoticed(bench: Bench) -> None:
 
 
 @mutant(1500)
+def follower_unasked(bench: Bench) -> None:
+    """A writer whose number was retired takes its commit for history when there is a next version."""
+    from indextables.log.placement import Outcome
+
+    bench.change("log.placement", "_followed", always(Outcome.LANDED))
+
+
+@mutant(1500)
 def no_floor(bench: Bench) -> None:
     """Versions are deleted without a word about which numbers were used."""
 
@@ -508,18 +516,13 @@ def cleanup_takes_parts(bench: Bench) -> None:
 def truncate_without_checkpoint(bench: Bench) -> None:
     """TRUNCATE deletes older versions before the newest one stands alone."""
 
-    def make(run: Any) -> Any:
-        def changed(log: Any, **named: Any) -> Any:
-            log.checkpoint = log.latest_version
-            try:
-                return run(log, **named)
-            finally:
-                del log.checkpoint
+    from indextables.log.dialect import NATIVE
+    from indextables.log.segment import list_log
 
-        return changed
+    def make(_checkpointed: Any) -> Any:
+        return lambda log: (log.latest_version(), list_log(log.store, NATIVE))
 
-    bench.change("ops.truncate_history", "_require_sound", always(None))
-    bench.change("ops.truncate_history", "run_truncate", make)
+    bench.change("ops.truncate_history", "_checkpointed", make)
 
 
 @mutant(400)

@@ -150,7 +150,7 @@ class Truth:
     def _landed(self, number: int, effect: Effect) -> None:
         assert effect.data is not None
         actions = actions_of(effect.data)
-        if effect.replaced and _is_fence(actions) and number < self.newest:
+        if _is_fence(actions) and number < self.newest:
             return
         if effect.replaced:
             self.broken("versions are written once", f"version {number} was replaced by {effect.intent}")
