@@ -50,7 +50,10 @@ class Intent:
     @property
     def doubtful(self) -> bool:
         """Whether a put of a version, or the look at what became of it, got no honest answer."""
-        return any(path.endswith(".json") and ".checkpoint" not in path for _, _, path in self.faults)
+        return any(
+            fault != "pause" and path.endswith(".json") and ".checkpoint" not in path
+            for fault, _, path in self.faults
+        )
 
     def __str__(self) -> str:
         told = f" as version {self.returned}" if self.returned is not None else ""

@@ -343,6 +343,8 @@ class SimStore:
         if chance.random() < rates.pause:
             takes_ms = 10 ** chance.uniform(4.5, 7.3)
             self._count("pause")
+            if self.intent is not None:
+                self.intent.met("pause", operation, path)
         fault = self._fault(operation)
         self.world.wait(takes_ms)
         self.world.operations += 1
