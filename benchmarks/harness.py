@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -37,6 +37,8 @@ class Case:
     """Only these sizes; None is all."""
     repeat: int | None = None
     """So many runs instead of the number asked for; 1 for operations that change the data."""
+    needs: str | None = None
+    """A package without which the case is left out, and said to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +166,17 @@ def machine(packages: Sequence[str]) -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)),
         "memory_gib": round(memory, 1),
         "python": platform.python_version(),
-        "packages": {name: version(name) for name in packages},
+        "packages": {name: installed(name) or "not installed" for name in packages},
         "load_before": round(os.getloadavg()[0], 2),
     }
+
+
+def installed(package: str) -> str | None:
+    """The version of a package; None where it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def save(

@@ -7,10 +7,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.harness import Row, beside, count_of, load, machine, measure, prepare, render, save
+from benchmarks.harness import Row, beside, count_of, installed, load, machine, measure, prepare, render, save
 
 HERE = Path(__file__).parent
-TARGETS = ("replay", "delta", "skipping", "search", "spark", "maintenance")
+TARGETS = ("replay", "delta", "skipping", "search", "spark", "maintenance", "startup")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -39,6 +39,9 @@ def _run(name: str, options: argparse.Namespace) -> None:
         for case in target.cases:
             label = f"{case.name} {case.system}"
             if (case.sizes is not None and size not in case.sizes) or options.only not in label:
+                continue
+            if case.needs is not None and installed(case.needs) is None:
+                print(f"{name} {size} {label}: left out, {case.needs} is not installed", flush=True)
                 continue
             row = measure(name, case, size, directory, options.repeat, options.timeout)
             print(

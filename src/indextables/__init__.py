@@ -76,9 +76,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return importlib.import_module(_MODULES[name])
+        return _module(_MODULES[name])
     if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
+        return getattr(_module(_HOMES[name]), name)
     raise AttributeError(f"module 'indextables' has no attribute {name!r}")
 
 
@@ -86,12 +86,14 @@ def __dir__() -> list[str]:
     return sorted([*__all__, "__version__"])
 
 
-def connect(spark: Any) -> Any:
+def connect(spark: Any, *, check: bool = True) -> Any:
     """Teach a Spark session `format("indextables")` and our SQL; returns the session.
 
     Calling it again on the same session changes nothing. Needs Spark 4.1 or later.
+    The first call on a cluster looks whether an executor has this package in this
+    version and raises an error if not; `check=False` leaves that out.
     """
-    return _session("connect")(spark)
+    return _session("connect")(spark, check=check)
 
 
 def configure(builder: Any, cloud: str | None = None) -> Any:
@@ -105,4 +107,20 @@ def configure(builder: Any, cloud: str | None = None) -> Any:
 
 def _session(name: str) -> Any:
     # Spark stays above everything else: this is the one place the package root reaches for it.
-    return getattr(importlib.import_module("indextables.spark.session"), name)
+    return getattr(_module("indextables.spark.session"), name)
+
+
+def _module(name: str) -> Any:
+    """Load a part of the package; where it lies without what it needs, say so."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as missing:
+        if missing.name is None or missing.name.partition(".")[0] == "indextables":
+            raise
+        from indextables.errors import MissingPackageError
+
+        raise MissingPackageError(
+            f"indextables needs {missing.name}, which this Python does not have. Install both with pip: "
+            "a wheel that was copied, or given to --py-files, comes without what it needs (docs/deploy.md).",
+            packages=[missing.name],
+        ) from missing

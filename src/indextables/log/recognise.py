@@ -11,11 +11,12 @@ from __future__ import annotations
 from enum import Enum
 from itertools import islice
 
-from indextables.errors import NotATableError, TableError
+from indextables.errors import NotATableError, NotFoundError, TableError
 from indextables.log.delta_paths import LOG_DIR as DELTA_LOG
 from indextables.log.delta_paths import parse_log_name
 from indextables.log.dialect import NATIVE
-from indextables.storage.store import Store
+from indextables.storage.store import Store, open_store
+from indextables.storage.urls import parse_url
 
 _ICEBERG = "metadata"
 _HUDI = ".hoodie"
@@ -30,6 +31,8 @@ class Kind(Enum):
     DELTA = "a Delta table"
     ICEBERG = "an Iceberg table"
     HUDI = "a Hudi table"
+    FILE = "a file"
+    LOG = "the log of a table"
     FILES = "data files without a table"
     OTHER = "files that are no table"
     NOTHING = "nothing"
@@ -41,6 +44,8 @@ _ADVICE = {
     Kind.DELTA: "It is a Delta table, which is read and never written: open it with DeltaTable.open.",
     Kind.ICEBERG: "It is an Iceberg table, which is not read here.",
     Kind.HUDI: "It is a Hudi table, which is not read here.",
+    Kind.FILE: "It is a file: give the directory that holds the table.",
+    Kind.LOG: "It is the log directory of a table: give the directory above it.",
     Kind.FILES: "It holds data files without a transaction log: read them and append them to a table.",
     Kind.OTHER: "It holds files, but none of a table. Check the path.",
     Kind.NOTHING: "There is nothing there. Check the path, or create the table first.",
@@ -59,7 +64,9 @@ def recognise(store: Store) -> Kind:
         return Kind.HUDI
     some = [meta.path for meta in islice(store.list(), _LOOKED_AT)]
     if not some:
-        return Kind.NOTHING
+        return Kind.FILE if _is_file(store) else Kind.NOTHING
+    if store.uri.rpartition("/")[2] in {NATIVE.log_dir, DELTA_LOG}:
+        return Kind.LOG
     return Kind.FILES if any(path.endswith(_DATA) for path in some) else Kind.OTHER
 
 
@@ -79,6 +86,18 @@ def refuse_foreign(store: Store) -> None:
             f"{store.uri} is {kind.value}, which is never written here. Choose another path.",
             uri=store.uri, kind=kind,
         )  # fmt: skip
+
+
+def _is_file(store: Store) -> bool:
+    """Whether the root that lists nothing is one object itself."""
+    place, name = parse_url(store.uri).parent()
+    if not name:
+        return False
+    try:
+        open_store(place.uri, store.spec().options).head(name)
+    except NotFoundError:
+        return False
+    return True
 
 
 def _name(path: str) -> str:

@@ -14,6 +14,7 @@ from indextables.options import PREFIX, Options
 from indextables.runtime import Runtime
 from indextables.spark import doors, translation
 from indextables.spark.call_options import is_connect, session_layers, session_zone
+from indextables.spark.executors import check_executors
 from indextables.spark.frames import SparkFrames
 from indextables.spark.java import check_java, will_start_java
 from indextables.spark.packages import package_of
@@ -28,7 +29,7 @@ _RECOMMENDED = {
 _lock = threading.Lock()
 
 
-def connect(spark: Any) -> Any:
+def connect(spark: Any, *, check: bool = True) -> Any:
     """Teach a session `format("indextables")` and our SQL; returns the session."""
     _check_version(str(spark.version))
     with _lock:
@@ -41,6 +42,8 @@ def connect(spark: Any) -> Any:
             index_class(spark)
             _same_interpreter(spark.sparkContext)
         doors.install(spark)
+    if check:
+        check_executors(spark)
     return spark
 
 

@@ -130,7 +130,8 @@ def _read_block(handle: int, block: Range, size: int, name: str) -> bytes:
 def missing(name: str) -> Error:
     """The error for a split that is not there."""
     return MissingSplitError(
-        f"{name} is part of the table but does not exist. Something other than IndexTables removed it; "
+        f"{name} is part of the table but does not exist. Something other than IndexTables removed it, or "
+        "the log was copied here without its files; "
         "bring it back, restore an older version, or REPAIR the log to leave it out.",
         path=name,
     )

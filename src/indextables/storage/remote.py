@@ -41,7 +41,7 @@ from indextables.storage.objects import (
     sort_key,
 )
 from indextables.storage.settings import settings_for
-from indextables.storage.urls import Location
+from indextables.storage.urls import Location, parse_url
 
 Listing: TypeAlias = list[ObjectMeta]
 
@@ -56,6 +56,18 @@ _NO_BUCKET = re.compile(
     r"NoSuchBucket|ContainerNotFound|FilesystemNotFound|bucket does not exist", re.IGNORECASE
 )
 _PAST_END = re.compile(r"416 |Wanted range starting")
+# Where a cloud's machines ask for the credentials of their role: what is tried when nobody gave any.
+_ROLE_SERVICE = re.compile(r"169\.254\.|/latest/(?:api/token|meta-data)|computeMetadata|metadata/identity")
+_OTHER_REGION = re.compile(
+    r"redirect without LOCATION|PermanentRedirect|expecting '([a-z0-9-]+)'|IllegalLocation"
+)
+_GIVE_CREDENTIALS = {
+    "s3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the options aws_access_key_id and "
+    "aws_secret_access_key; for a public bucket aws_skip_signature=true",
+    "azure": "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or the options "
+    "azure_storage_account_name and azure_storage_account_key",
+    "gs": "set GOOGLE_APPLICATION_CREDENTIALS, or the option google_service_account",
+}
 _SECRET = re.compile(
     r"((?:sig|x-amz-signature|x-amz-credential|x-amz-security-token)=)[^&\s\"]+", re.IGNORECASE
 )
@@ -280,6 +292,12 @@ class RemoteStore:
             and verb not in {"write", "create"}
         ):
             raise NotFoundError(f"There is no {place}.", uri=self._uri, path=path) from cause
+        if _ROLE_SERVICE.search(text):
+            raise StorageError(
+                f"Could not {verb} {place}: no credentials were given, and this machine has no role to "
+                f"bring any. To give some, {_GIVE_CREDENTIALS[parse_url(self._uri).kind]}.",
+                uri=self._uri, path=path,
+            ) from cause  # fmt: skip
         final = isinstance(error, _REFUSALS) or _NO_BUCKET.search(text) is not None
         raise StorageError(
             f"Could not {verb} {place}: {_short(shown)} {_advice(error, text)}",
@@ -322,6 +340,10 @@ def _short(text: str) -> str:
 def _advice(error: Exception, text: str) -> str:
     if _NO_BUCKET.search(text):
         return "The bucket does not exist there: check its name, the region and the endpoint."
+    region = _OTHER_REGION.search(text)
+    if region is not None:
+        named = f" ({region[1]})" if region[1] else ""
+        return f"The bucket is in another region{named}: set AWS_REGION or the option aws_region to it."
     if isinstance(error, failures.PermissionDeniedError | failures.UnauthenticatedError):
         return "Check the credentials and what the bucket's policy allows them."
     if "error sending request" in text or "dns error" in text:
