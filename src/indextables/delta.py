@@ -282,7 +282,7 @@ def _snapshot(
     if spark is None:
         resolved, runtime = Options.of(options), LOCAL
     else:
-        resolved, runtime = _spark().surroundings(spark, options)
+        resolved, runtime = _spark().surroundings(spark, options, uri)
     moment = None if as_of is None else moment_of(as_of, resolved.search.time_zone)
     return open_snapshot(uri, version=version, as_of_ms=moment, options=resolved, runtime=runtime)
 

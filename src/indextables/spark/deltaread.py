@@ -23,9 +23,9 @@ from indextables.spark.surroundings import runtime_with
 __all__ = ["apply_skipping", "node_of_column", "read", "replay", "surroundings"]
 
 
-def surroundings(spark: Any, options: Mapping[str, str] | None) -> tuple[Options, Runtime]:
-    """Options with what the session says beneath them, and the runtime of the session."""
-    settings = settings_for(spark, options or {}, (), None)
+def surroundings(spark: Any, options: Mapping[str, str] | None, uri: Any) -> tuple[Options, Runtime]:
+    """Options with what the session says of this store beneath them, and the runtime of the session."""
+    settings = settings_for(spark, options or {}, (), str(uri))
     return settings.options(), runtime_with(spark)
 
 
