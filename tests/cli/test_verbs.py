@@ -237,3 +237,39 @@ def test_rows_too_wide_for_the_terminal_are_printed_one_fact_per_line(run, table
 def test_a_long_name_that_heads_several_rows_is_printed_once(run, table):
     _, out, _ = run("sql", f"DESCRIBE INDEXTABLES COMPONENT SIZES '{table}'")
     assert out.count(".split") == 4
+
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eevil\x7f"
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_control_characters_in_a_table_never_reach_the_terminal(run, tmp_path, form):
+    """Column names, values, properties and history alike; JSON carries them as escapes."""
+    schema = pa.schema([("id", pa.int64()), (f"na{HOSTILE}me", pa.string()), ("message", pa.string())])
+    made = it.Table.create(tmp_path / "t", schema, options={"indexing.typemap.message": "text"})
+    made.append(pa.table({"id": [1], schema.names[1]: [HOSTILE], "message": [f"word {HOSTILE}"]}, schema))
+    log = it.TransactionLog.open(str(tmp_path / "t"))
+    log.update_properties({"comment": HOSTILE})
+    log.add_files([it.AddAction(path=f"x{HOSTILE}.split", size=1, num_records=1)], user_metadata=HOSTILE)
+    log.remove_files([f"x{HOSTILE}.split"])
+    for arguments in (
+        ("inspect", made.uri),
+        ("history", made.uri),
+        ("files", made.uri, "--version", "3"),
+        ("search", made.uri, "message:word"),
+        ("sql", f"DESCRIBE INDEXTABLES TRANSACTION LOG '{made.uri}' INCLUDE ALL"),
+    ):
+        code, out, err = run(*arguments, *form)
+        assert code == 0, err
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", out + err), arguments
+    found = json.loads(run("search", made.uri, "message:word", "--json")[1])
+    assert found[0][schema.names[1]] == HOSTILE
+
+
+def test_an_error_shows_control_characters_instead_of_sending_them(run, tmp_path):
+    schema = pa.schema([(f"na{HOSTILE}me", pa.string())])
+    made = it.Table.create(tmp_path / "t", schema)
+    code, _, err = run("files", made.uri, "--where", "other = 1")
+    assert code == 2
+    assert "\x1b" not in err
+    assert "\\u001b" in err

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from indextables.errors import NotFoundError, StorageError
+from indextables.errors import NotFoundError, StorageError, TableError
 from indextables.storage.memory import MemoryStore
 from indextables.storage.store import ObjectMeta, Store, StoreSpec, open_store, resolve
 from support.faults import CountingStore, FaultyStore
@@ -366,7 +366,10 @@ def test_resolve_keeps_relative_paths_and_finds_absolute_ones(store: Store) -> N
     assert resolve(store, f"{store.uri}/d/f") == (store, "d/f")
     other = open_store(f"{store.uri}-other", store.spec().options)
     other.put("g", b"outside")
-    found, path = resolve(store, f"{other.uri}/g")
+    with pytest.raises(TableError, match="outside the table"):
+        resolve(store, f"{other.uri}/g")
+    trusting = open_store(store.uri, {**store.spec().options, "read.allowedRoots": other.uri})
+    found, path = resolve(trusting, f"{other.uri}/g")
     assert (found.uri, path) == (other.uri, "g")
     assert found.get(path) == b"outside"
     with pytest.raises(StorageError):
@@ -375,9 +378,10 @@ def test_resolve_keeps_relative_paths_and_finds_absolute_ones(store: Store) -> N
 
 def test_the_local_file_system_resolves_absolute_paths(tmp_path: Path) -> None:
     (tmp_path / "x y").write_bytes(b"there")
-    found, path = resolve(open_store(tmp_path / "table"), str(tmp_path / "x y"))
+    allowed = {"read.allowedRoots": str(tmp_path)}
+    found, path = resolve(open_store(tmp_path / "table", allowed), str(tmp_path / "x y"))
     assert found.get(path) == b"there"
-    found, path = resolve(open_store("memory://elsewhere"), (tmp_path / "x y").as_uri())
+    found, path = resolve(open_store("memory://elsewhere", allowed), (tmp_path / "x y").as_uri())
     assert found.get(path) == b"there"
 
 

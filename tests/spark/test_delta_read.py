@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import indextables as it
+from indextables.errors import TableError
 from indextables.log.delta_snapshot import open_snapshot
 from indextables.log.delta_vectors import _B85, _Z85
 from indextables.options import Options
@@ -105,13 +106,14 @@ def table(tmp_path):
     frame = b"\x01" + struct.pack(">i", len(bitmap)) + bitmap + struct.pack(">I", zlib.crc32(bitmap))
     name = uuid.uuid4()
     (root / f"deletion_vector_{name}.bin").write_bytes(frame)
-    (tmp_path / "elsewhere.bin").write_bytes(frame)
+    absolute = root / "by its address.bin"
+    absolute.write_bytes(frame)
     common = {"sizeInBytes": len(bitmap), "cardinality": 2}
     vectors = [
         None,
         {"storageType": "u", "pathOrInlineDv": z85(name.bytes), "offset": 1, **common},
         {"storageType": "i", "pathOrInlineDv": z85(bitmap), **common},
-        {"storageType": "p", "pathOrInlineDv": f"file://{tmp_path}/elsewhere.bin", "offset": 1, **common},
+        {"storageType": "p", "pathOrInlineDv": absolute.as_uri(), "offset": 1, **common},
     ]
     for number, dv in enumerate(vectors):
         path = f"p=x %{number % 2}/f{number}.parquet"
@@ -248,3 +250,23 @@ def test_a_missing_data_file_is_an_error(spark, table):
     next(file for file in __import__("pathlib").Path(root).rglob("f0.parquet")).unlink()
     with pytest.raises(Exception, match="f0.parquet"):
         it.delta.read(spark, root).collect()
+
+
+def test_a_table_whose_files_lie_elsewhere_is_read_once_its_reader_allows_the_place(spark, tmp_path):
+    """As a shallow clone's do; the error names the places to allow."""
+    log = DeltaLog(open_store(tmp_path / "clone"), schema_string(id="long"))
+    for number in range(2):
+        place = tmp_path / f"source{number}"
+        place.mkdir()
+        pq.write_table(pa.table({"id": [number]}), place / "f.parquet")
+        log.commit(add((place / "f.parquet").as_uri(), size=(place / "f.parquet").stat().st_size))
+    clone = str(tmp_path / "clone")
+    with pytest.raises(TableError, match=r"read\.allowedRoots") as caught:
+        it.delta.read(spark, clone).collect()
+    assert caught.value.roots == [f"file://{tmp_path}/source0", f"file://{tmp_path}/source1"]
+    spark.conf.set("spark.indextables.read.allowedRoots", ",".join(caught.value.roots))
+    try:
+        found = it.delta.read(spark, clone).collect()
+    finally:
+        spark.conf.unset("spark.indextables.read.allowedRoots")
+    assert sorted(row["id"] for row in found) == [0, 1]

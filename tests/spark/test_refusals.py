@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 import indextables as it
 from indextables.errors import CommandError, SchemaError, TableError
 from indextables.errors import Error as IndexTablesError
+from indextables.spark.answer import Answer
+from indextables.spark.relation import PlannerCallback
 
 
 def fingerprint(root: Path) -> dict[str, bytes]:
@@ -148,3 +152,47 @@ def test_an_accepted_insert_adds_one_version_and_touches_nothing_else(
     after = fingerprint(table)
     assert it.Table.open(str(table)).version == version + 1
     assert {name: after.get(name) for name in before} == before
+
+
+def test_files_outside_the_table_are_refused_by_every_way_of_reading(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A log does not choose what the session's credentials open."""
+    ours, theirs = str(tmp_path / "ours"), str(tmp_path / "theirs")
+    rows = spark.sql("SELECT 1L AS id, 'secret words' AS s")
+    for path in (ours, theirs):
+        rows.write.format("indextables").option("indexing.typemap.s", "text").save(path)
+    add = it.TransactionLog.open(ours).list_files()[0]
+    it.TransactionLog.open(theirs).add_files([dataclasses.replace(add, path=f"{ours}/{add.path}")])
+    reader = spark.read.format("indextables")
+    for question in (
+        lambda: reader.load(theirs).collect(),
+        lambda: reader.load(theirs).filter("s indexquery 'secret'").collect(),
+        lambda: spark.sql(f"MERGE SPLITS '{theirs}'").collect(),
+    ):
+        with pytest.raises(TableError, match=r"outside the table.*read\.allowedRoots"):
+            question()
+    trusting = reader.option("read.allowedRoots", ours).load(theirs)
+    assert [row["id"] for row in trusting.collect()] == [1, 1]
+    assert trusting.filter("s indexquery 'secret'").count() == 2
+
+
+def test_a_planner_answers_nothing_but_requests_with_its_token() -> None:
+    """The callback server calls whatever method it is asked for, by anyone on this machine."""
+
+    class Planner:
+        def size_bytes(self) -> int:
+            return 7
+
+        def plan(self, filters: object) -> Answer:
+            raise AssertionError(filters)
+
+    callback = PlannerCallback(Planner(), "right")
+    assert callback.apply(json.dumps({"token": "right", "call": "size"}))[0] == 0
+    for request in ({"call": "size"}, {"token": "wrong", "call": "size"}, {"token": None, "call": "plan"}):
+        answer = callback.apply(json.dumps(request))
+        assert answer[0] == 1
+        assert b"not the relation" in answer
+    for name in ("__setattr__", "__dict__", "__reduce_ex__", "__init__", "_planner", "_token"):
+        with pytest.raises(AttributeError):
+            getattr(callback, name)

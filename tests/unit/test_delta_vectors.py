@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from indextables.errors import CorruptLogError
+from indextables.errors import CorruptLogError, TableError
 from indextables.log.delta_vectors import (
     _B85,
     _Z85,
@@ -132,7 +132,10 @@ def test_an_absolute_vector_lies_anywhere(store):
     other = open_store(f"memory://{uuid.uuid4()}")
     other.put("vectors/x.bin", data)
     vector = DeletionVector("p", f"{other.uri}/vectors/x.bin", offset, len(data) - 9, 4)
-    assert deleted_rows(store, vector).to_pylist() == [0, 3, 4, 65535]
+    trusting = open_store(store.uri, {"read.allowedRoots": other.uri})
+    assert deleted_rows(trusting, vector).to_pylist() == [0, 3, 4, 65535]
+    with pytest.raises(TableError, match="outside the table"):
+        deleted_rows(store, vector)
 
 
 def test_an_inline_vector_lies_in_the_log(store):

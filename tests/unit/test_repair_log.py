@@ -472,7 +472,7 @@ def test_the_whole_manual_recovery(tmp_path):
 
 
 def test_absolute_addresses_are_checked_where_they_point(tmp_path):
-    """Split paths are relative to the table; absolute URIs stay as they are and are looked up there."""
+    """Split paths are relative to the table; absolute URIs stay as they are and are looked up if allowed."""
     table = StandIn(tmp_path / "t")
     outside = tmp_path / "other" / "x.split"
     outside.parent.mkdir()
@@ -483,7 +483,7 @@ def test_absolute_addresses_are_checked_where_they_point(tmp_path):
             AddAction(path=(tmp_path / "other" / "gone.split").as_uri(), size=1),
         ]
     )
-    result = repair(table)
+    result = repair(table, **{"read.allowedRoots": str(tmp_path / "other")})
     assert (result.valid_splits, result.missing_splits) == (1, 1)
     swap(table)
     assert table.live() == [outside.as_uri()]

@@ -45,6 +45,7 @@ def program() -> None:
 
 def main() -> None:
     """Run the command line; the only place where an error becomes an exit code."""
+    render.warn_on_terminal()
     try:
         code = cli(standalone_mode=False)
     except click.ClickException as wrong:

@@ -2,7 +2,8 @@
 
 People get sizes and times in readable units, one fact per line when there is a
 single wide row, and lines that fit the terminal. Programs get the values as
-they are.
+they are. Nothing that stands in a table moves the terminal's cursor, changes its
+colours or its title: control characters are shown, not sent.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import base64
 import csv
 import datetime as dt
 import json
+import logging
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -30,6 +33,8 @@ _FACTS_FROM = 4
 _READABLE_WIDTH = 16
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _STEP = 1024
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Everything but tab and line end that a terminal obeys, and what turns the direction of writing around."""
 
 
 class Form(Enum):
@@ -38,6 +43,24 @@ class Form(Enum):
     TEXT = "text"
     JSON = "json"
     CSV = "csv"
+
+
+def printable(text: str) -> str:
+    """Text for a terminal: control characters appear as the escapes that JSON has for them."""
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+class _Printable(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
+
+
+def warn_on_terminal() -> None:
+    """Let warnings reach standard error as one plain line each; a file may be named anything."""
+    handler = logging.StreamHandler()
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(_Printable("%(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
 
 
 def show(table: pa.Table, form: Form, *, title: str | None = None, empty: str = "No rows.") -> None:
@@ -58,17 +81,17 @@ def show_facts(facts: Mapping[str, Any], *, title: str | None = None) -> None:
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     for name, value in facts.items():
-        grid.add_row(name.replace("_", " "), Text(readable(name, value)))
+        grid.add_row(Text(_title(name)), Text(readable(name, value)))
     console = Console(highlight=False)
     if title:
-        console.print(Text(title, style="bold"))
+        console.print(Text(printable(title), style="bold"))
     console.print(grid)
 
 
 def complain(message: str) -> None:
     """Print an error to standard error."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    console.print(Text.assemble(("Error: ", "bold red"), message))
+    console.print(Text.assemble(("Error: ", "bold red"), printable(message)))
 
 
 def readable(name: str, value: Any) -> str:
@@ -88,10 +111,11 @@ def readable(name: str, value: Any) -> str:
     if isinstance(value, dt.datetime):
         return value.isoformat(" ", "seconds")[:19]
     if isinstance(value, dict):
-        return ", ".join(f"{key}={readable(key, item)}" for key, item in value.items() if item is not None)
+        known = ((str(key), item) for key, item in value.items() if item is not None)
+        return ", ".join(f"{printable(key)}={readable(key, item)}" for key, item in known)
     if isinstance(value, (list, tuple)):
         return ", ".join(readable(name, item) for item in value)
-    return str(value)
+    return printable(str(value))
 
 
 def size(value: float) -> str:
@@ -147,19 +171,23 @@ def _show_json(table: pa.Table) -> None:
     out.write("[")
     for number, row in enumerate(_rows(table)):
         out.write(",\n " if number else "")
-        out.write(json.dumps(plain_value(row), ensure_ascii=False))
+        # The escapes mean the same to whoever reads the document.
+        out.write(printable(json.dumps(plain_value(row), ensure_ascii=False)))
     out.write("]\n")
 
 
 def _show_csv(table: pa.Table) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(table.column_names)
+    # A program gets every character; CSV has no escape that would let a terminal show them instead.
+    shown = printable if sys.stdout.isatty() else str
+    writer.writerow(map(shown, table.column_names))
     for row in _rows(table):
         values = (plain_value(row[name]) for name in table.column_names)
-        writer.writerow(
+        texts = (
             json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else value
             for value in values
         )
+        writer.writerow(shown(text) if isinstance(text, str) else text for text in texts)
 
 
 def _show_text(table: pa.Table, title: str | None, empty: str) -> None:
@@ -178,11 +206,12 @@ def _show_text(table: pa.Table, title: str | None, empty: str) -> None:
             known = {name: value for name, value in row.items() if value is not None}
             show_facts(known, title=None if number else title)
         return
-    drawn = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    heading = None if title is None else Text(printable(title))
+    drawn = Table(title=heading, title_justify="left", title_style="bold", header_style="bold")
     drawn.box = None
     for name in table.column_names:
         number = all(isinstance(row[name], (int, float)) or row[name] is None for row in rows)
-        drawn.add_column(name.replace("_", " "), justify="right" if number else "left", overflow="fold")
+        drawn.add_column(Text(_title(name)), justify="right" if number else "left", overflow="fold")
     for above, row in zip([None, *rows], rows, strict=False):
         first, *others = (readable(name, row[name]) for name in table.column_names)
         repeated = above is not None and above[table.column_names[0]] == row[table.column_names[0]]
@@ -190,6 +219,10 @@ def _show_text(table: pa.Table, title: str | None, empty: str) -> None:
         shown = "" if repeated and len(first) > _READABLE_WIDTH else first
         drawn.add_row(Text(shown), *map(Text, others))
     console.print(drawn)
+
+
+def _title(name: str) -> str:
+    return printable(name.replace("_", " "))
 
 
 def _fits(rows: list[dict[str, Any]], width: int) -> bool:

@@ -222,7 +222,7 @@ def _added(log: TransactionLog, commits: Sequence[LogFile]) -> Iterable[str]:
 def _inside(root: Store, paths: Iterable[str]) -> Iterable[str]:
     """Paths as they are below the root; a file that lies elsewhere is none of ours to delete."""
     for path in paths:
-        store, inside = resolve(root, path)
+        store, inside = resolve(root, path, anywhere=True)
         if store.uri == root.uri:
             yield inside
 

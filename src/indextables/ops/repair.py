@@ -50,6 +50,7 @@ from indextables.ops.progress import Progress, silent
 from indextables.options import Options
 from indextables.runtime import LOCAL, Runtime
 from indextables.storage.envelope import pack
+from indextables.storage.store import is_allowed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -294,12 +295,14 @@ def _present(job: RepairJob, found: LogContents) -> Collection[str] | None:
     checked = job.options.repair.validate_splits
     if checked == "false":
         return None
-    paths = [add.path for add in found.adds]
     store, width = job.source.around, job.options.repair.parallelism
+    # What lies outside the table is looked at only where the options allow it, and kept in any case.
+    adds = [add for add in found.adds if is_allowed(store, add.path)]
+    paths = [add.path for add in adds]
     sizes = sizes_found(store, paths, job.runtime, parallelism=width, progress=job.progress)
     deep = checked == "deep"
     found_wrong = inspect_splits(
-        store, found.adds, sizes, job.runtime, deep=deep, parallelism=width, progress=job.progress
+        store, adds, sizes, job.runtime, deep=deep, parallelism=width, progress=job.progress
     )
     lost = {finding.path: finding.rows for finding in found_wrong if finding.rows is not None}
     for path, reason in lost.items():
@@ -309,7 +312,7 @@ def _present(job: RepairJob, found: LogContents) -> Collection[str] | None:
             _log.warning(
                 "the index of %s is damaged: %s; MERGE SPLITS renews it", finding.path, finding.index
             )
-    return {path for path in paths if path not in lost}
+    return {add.path for add in found.adds if add.path not in lost}
 
 
 def _publish(job: RepairJob, plan: RepairPlan) -> None:

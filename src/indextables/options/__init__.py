@@ -23,6 +23,7 @@ from indextables.options.groups import (
     IndexingOptions,
     MergeOptions,
     PurgeOptions,
+    ReadOptions,
     RepairOptions,
     ReplayOptions,
     RetentionOptions,
@@ -42,6 +43,7 @@ __all__ = [
     "MergeOptions",
     "Options",
     "PurgeOptions",
+    "ReadOptions",
     "RepairOptions",
     "ReplayOptions",
     "RetentionOptions",
@@ -56,6 +58,8 @@ __all__ = [
 ]
 
 PREFIX = "spark.indextables."
+ALLOWED_ROOTS = "read.allowedRoots"
+"""Where the files of a table may lie beside the table itself; stores carry it from one to the next."""
 STORAGE_PREFIXES = ("aws_", "azure_", "google_", "fs.", "storage.", "s3_", "client_")
 
 _log = logging.getLogger(__name__)
@@ -73,6 +77,7 @@ class Options:
     stats: StatsOptions = field(default_factory=StatsOptions)
     repair: RepairOptions = field(default_factory=RepairOptions)
     replay: ReplayOptions = field(default_factory=ReplayOptions)
+    read: ReadOptions = field(default_factory=ReadOptions)
     write: WriteOptions = field(default_factory=WriteOptions)
     merge: MergeOptions = field(default_factory=MergeOptions)
     purge: PurgeOptions = field(default_factory=PurgeOptions)
@@ -153,8 +158,9 @@ def canonical(key: str) -> str | None:
 
 
 def is_storage_key(key: str) -> bool:
-    """Whether a key configures the object store rather than the table."""
-    return key.lower().removeprefix(PREFIX).startswith(STORAGE_PREFIXES)
+    """Whether a key configures the store rather than the table."""
+    bare = key.lower().removeprefix(PREFIX)
+    return bare.startswith(STORAGE_PREFIXES) or bare == ALLOWED_ROOTS.lower()
 
 
 def _known(layer: Mapping[str, Any], origin: str, *, strict: bool) -> dict[str, str]:
@@ -193,7 +199,11 @@ def _build(merged: Mapping[str, str], given: Mapping[str, str]) -> Options:
         if values:
             groups.setdefault("indexing", {})[name] = values
     built: dict[str, Any] = {name: GROUPS[name](**values) for name, values in groups.items()}
-    storage = {key: value for key, value in merged.items() if is_storage_key(key) and canonical(key) is None}
+    storage = {
+        key: value
+        for key, value in merged.items()
+        if is_storage_key(key) and canonical(key) in (None, ALLOWED_ROOTS)
+    }
     return Options(**built, storage=storage, explicit=dict(given))
 
 

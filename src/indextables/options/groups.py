@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from indextables.options.kinds import (
+    ADDRESSES,
     BOOLEAN,
     COUNT,
     FRACTION,
@@ -183,6 +184,16 @@ class ReplayOptions:
         SIZE,
         "Memory the local engine may need before Spark replays.",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """Which files a reader follows."""
+
+    allowed_roots: tuple[str, ...] | None = option(
+        "read.allowedRoots", None, ADDRESSES,
+        "Addresses below which a log may name files outside its table, separated by commas.",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,6 +111,7 @@ TEXT = Kind("text", str)
 FRACTION = Kind("a number from 0 to 1", _fraction)
 STRATEGY = Kind("drop or truncate", _lenient_strategy)
 NAMES = Kind("column names separated by commas", _names)
+ADDRESSES = Kind("addresses separated by commas", _names)
 
 
 def option(key: str, default: Any, kind: Kind, doc: str, aliases: tuple[str, ...] = ()) -> Any:

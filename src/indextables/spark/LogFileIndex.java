@@ -34,6 +34,7 @@ public class LogFileIndex implements FileIndex {
   private final String identity;
   private final String label;
   private final StructType partitions;
+  private final String token;
   private final java.util.function.Function planner;
   private volatile String counts = "";
   private volatile long size = -1L;
@@ -43,6 +44,7 @@ public class LogFileIndex implements FileIndex {
     identity = (String) arguments.get("identity");
     label = (String) arguments.get("label");
     partitions = (StructType) arguments.get("partitions");
+    token = (String) arguments.get("token");
     planner = (java.util.function.Function) arguments.get("planner");
   }
 
@@ -71,7 +73,7 @@ public class LogFileIndex implements FileIndex {
 
   /** Asked by the optimizer for join planning only, so it is counted when first wanted. */
   public long sizeInBytes() {
-    if (size < 0) size = ask("{\"call\":\"size\"}").getLong();
+    if (size < 0) size = ask("size", new ArrayList()).getLong();
     return size;
   }
 
@@ -104,8 +106,18 @@ public class LogFileIndex implements FileIndex {
 
   // ---- the planner's answer: little endian, column by column ----
 
-  private ByteBuffer ask(String request) {
-    ByteBuffer answer = ByteBuffer.wrap((byte[]) planner.apply(request)).order(ByteOrder.LITTLE_ENDIAN);
+  private ByteBuffer ask(String call, List filters) {
+    HashMap request = new HashMap();
+    request.put("token", token);
+    request.put("call", call);
+    request.put("filters", filters);
+    String text;
+    try {
+      text = JSON.writeValueAsString(request);
+    } catch (com.fasterxml.jackson.core.JsonProcessingException e) {
+      throw new IllegalStateException("a filter could not be sent to the planner of " + label, e);
+    }
+    ByteBuffer answer = ByteBuffer.wrap((byte[]) planner.apply(text)).order(ByteOrder.LITTLE_ENDIAN);
     if (answer.get() != 0) {
       byte[] message = new byte[answer.getInt()];
       answer.get(message);
@@ -115,15 +127,7 @@ public class LogFileIndex implements FileIndex {
   }
 
   private List plan(List filters) {
-    HashMap request = new HashMap();
-    request.put("call", "plan");
-    request.put("filters", filters);
-    ByteBuffer answer;
-    try {
-      answer = ask(JSON.writeValueAsString(request));
-    } catch (com.fasterxml.jackson.core.JsonProcessingException e) {
-      throw new IllegalStateException("a filter could not be sent to the planner of " + label, e);
-    }
+    ByteBuffer answer = ask("plan", filters);
     byte[] shown = new byte[answer.getInt()];
     answer.get(shown);
     long considered = answer.getLong();

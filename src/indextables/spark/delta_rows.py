@@ -22,7 +22,7 @@ from indextables.ops.delta.data_file import NAMES, DataFile, RowReader, data_fil
 from indextables.predicate.tree import Node
 from indextables.spark.arrow_scan import frame_of_tasks, shared_out
 from indextables.spark.workers import default_width
-from indextables.storage.store import StoreSpec, open_store
+from indextables.storage.store import StoreSpec, open_store, require_allowed
 
 
 def rows_frame(spark: Any, snapshot: DeltaSnapshot, where: Node | None) -> DataFrame:
@@ -37,6 +37,7 @@ def rows_frame(spark: Any, snapshot: DeltaSnapshot, where: Node | None) -> DataF
             column=variants[0],
         )
     files = list(data_files(snapshot.plan(where, columns=NAMES).files))
+    require_allowed(snapshot.store, (file.path for file in files))
     tasks = shared_out(files, default_width(spark), lambda file: file.size)
     reader = RowReader(snapshot.columns, tuple(field["name"] for field in fields))
     task = _Task(snapshot.store.spec(), reader)

@@ -12,7 +12,7 @@ from indextables.predicate.typed import from_typed
 from indextables.spark import scans
 from indextables.spark.answer import Answer
 from indextables.spark.handles import open_log
-from indextables.storage.store import Store, resolve
+from indextables.storage.store import Store, require_allowed, resolve
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -109,6 +109,7 @@ def hadoop_paths(store: Store, paths: pa.ChunkedArray | pa.Array) -> pa.Array:
     absolute = pc.match_substring_regex(plain, _ABSOLUTE)
     if not pc.any(absolute, min_count=0).as_py():
         return joined
+    require_allowed(store, plain.filter(absolute).to_pylist())
     elsewhere = [
         _spark_uri(store, path.as_py()) if out.as_py() else None
         for path, out in zip(plain, absolute, strict=True)

@@ -11,9 +11,11 @@ when a session connects: no jar, no javac.
 from __future__ import annotations
 
 import json
+import secrets
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from hmac import compare_digest
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
@@ -66,23 +68,42 @@ class RelationSpec:
 
 
 class PlannerCallback:
-    """The planner as the JVM calls it: a request in JSON, an answer in bytes, never an exception."""
+    """The planner as the JVM calls it: a request in JSON, an answer in bytes, never an exception.
+
+    The callback server listens on a port of this machine and calls any method of an object that it is
+    asked for. So this object has no other method to call, and answers only those who know its token.
+    """
+
+    __slots__ = ("_planner", "_token")
+    _planner: FilePlanner
+    _token: str
 
     class Java:
         """Tells py4j which Java interface this object stands for."""
 
         implements = ("java.util.function.Function",)
 
-    def __init__(self, planner: FilePlanner) -> None:
-        self._planner = planner
+    def __init__(self, planner: FilePlanner, token: str) -> None:
+        object.__setattr__(self, "_planner", planner)
+        object.__setattr__(self, "_token", token)
+
+    def __getattribute__(self, name: str) -> Any:
+        # py4j itself looks at the class, before the object crosses.
+        if name not in {"apply", "Java", "__class__"}:
+            raise AttributeError(f"the planner of a relation has no {name!r}")
+        return object.__getattribute__(self, name)
 
     def apply(self, request: str) -> bytearray:
         """Answer one request; a failure travels as a message that finds its way back to the exception."""
+        planner: FilePlanner = object.__getattribute__(self, "_planner")
+        token: str = object.__getattribute__(self, "_token")
         try:
             asked = json.loads(request)
+            if not compare_digest(str(asked.get("token", "")).encode(), token.encode()):
+                return encode_failure("a caller that is not the relation asked its planner")
             if asked["call"] == "size":
-                return encode_size(self._planner.size_bytes())
-            return encode_plan(self._planner.plan(asked["filters"]))
+                return encode_size(planner.size_bytes())
+            return encode_plan(planner.plan(asked["filters"]))
         except Exception as error:  # noqa: BLE001  (an exception would reach the JVM as text and lose its type)
             return encode_failure(remember(error))
 
@@ -125,7 +146,8 @@ def native_frame(spark: SparkSession, spec: RelationSpec, planner: FilePlanner) 
     arguments["identity"] = spec.identity
     arguments["label"] = spec.label
     arguments["partitions"] = partitions
-    arguments["planner"] = PlannerCallback(planner)
+    arguments["token"] = token = secrets.token_hex(16)
+    arguments["planner"] = PlannerCallback(planner, token)
     boxed = gateway.new_array(jvm.java.lang.Object, 1)
     boxed[0] = arguments
     datasources = jvm.org.apache.spark.sql.execution.datasources

@@ -19,7 +19,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from indextables.errors import NotFoundError, StorageError
@@ -27,6 +27,7 @@ from indextables.storage import durable
 from indextables.storage.objects import (
     ObjectMeta,
     StoreSpec,
+    carried,
     directory_path,
     object_path,
     range_end,
@@ -57,7 +58,8 @@ _ADVICE = {
 class LocalStore:
     """A directory as a store. It is made by the first write, not before."""
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
+    def __init__(self, root: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> None:
+        self._options = carried(options)
         self._root = os.path.abspath(os.fspath(root))
         self._uri = file_uri(self._root)
 
@@ -70,7 +72,7 @@ class LocalStore:
         return f"LocalStore({self._root!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return LocalStore, (self._root,)
+        return LocalStore, (self._root, self._options)
 
     def get(self, path: str) -> bytes:
         """The whole object."""
@@ -147,8 +149,8 @@ class LocalStore:
         return f"file://{self._full(path) if path else self._root}"
 
     def spec(self) -> StoreSpec:
-        """The address alone."""
-        return StoreSpec(self._uri)
+        """The address, and where else files may lie."""
+        return StoreSpec(self._uri, dict(self._options))
 
     def _full(self, path: str) -> str:
         return f"{self._root.rstrip('/')}/{object_path(path, uri=self._uri)}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,6 +18,7 @@ from indextables.errors import NotFoundError, StorageError
 from indextables.storage.objects import (
     ObjectMeta,
     StoreSpec,
+    carried,
     directory_path,
     object_path,
     range_end,
@@ -64,7 +65,14 @@ def forget_memory(name: str | None = None) -> None:
 class MemoryStore:
     """A store in memory. Without an address it gets a name that nobody else has."""
 
-    def __init__(self, uri: str | None = None, *, now_ms: Callable[[], int] = wall_clock_ms) -> None:
+    def __init__(
+        self,
+        uri: str | None = None,
+        *,
+        now_ms: Callable[[], int] = wall_clock_ms,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        self._options = carried(options)
         place = parse_url(uri if uri is not None else f"memory://anonymous-{next(_serial)}")
         self._uri = place.uri
         self._root = f"{place.path}/" if place.path else ""
@@ -171,7 +179,7 @@ class MemoryStore:
 
     def spec(self) -> StoreSpec:
         """The name; in another process it is an empty store."""
-        return StoreSpec(self._uri)
+        return StoreSpec(self._uri, dict(self._options))
 
     def _key(self, path: str) -> str:
         return self._root + object_path(path, uri=self._uri)

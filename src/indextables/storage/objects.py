@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from indextables.errors import StorageError
+from indextables.options import ALLOWED_ROOTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,11 @@ class StoreSpec:
 
     uri: str
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def carried(options: Mapping[str, str] | None) -> dict[str, str]:
+    """What a store without settings of its own passes on to the stores it leads to."""
+    return {key: value for key, value in (options or {}).items() if key == ALLOWED_ROOTS}
 
 
 def sort_key(path: str) -> bytes:

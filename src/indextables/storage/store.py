@@ -17,18 +17,20 @@ run over every implementation.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol, TypeAlias, runtime_checkable
 
-from indextables.errors import StorageError
+from indextables.errors import StorageError, TableError
+from indextables.options import ALLOWED_ROOTS, PREFIX
 from indextables.storage.local import LocalStore
 from indextables.storage.memory import MemoryStore
 from indextables.storage.objects import ObjectMeta, StoreSpec
-from indextables.storage.urls import Location, has_scheme, parse_url
+from indextables.storage.urls import Location, file_uri, has_scheme, parse_url
 
-__all__ = ["ObjectMeta", "Store", "StoreSpec", "open_store", "resolve"]
+__all__ = ["ObjectMeta", "Store", "StoreSpec", "is_allowed", "open_store", "require_allowed", "resolve"]
 
 Listing: TypeAlias = list[ObjectMeta]
+_SHOWN = 5
 
 
 @runtime_checkable
@@ -90,20 +92,18 @@ def open_store(uri: str | os.PathLike[str] | StoreSpec, options: Mapping[str, st
     return _open(parse_url(uri), dict(options or {}))
 
 
-def resolve(root: Store, path: str) -> tuple[Store, str]:
+def resolve(root: Store, path: str, *, anywhere: bool = False) -> tuple[Store, str]:
     """Find the store and the path in it for a file that a log names.
 
     Most are relative to the table and stay so. An absolute URI, or an absolute path of the
-    same storage, opens the directory that holds the file with the table's own options.
+    same storage, opens the directory that holds the file with the table's own options. It must
+    lie below the table or a root that the options allow, unless the file is not to be read
+    (`anywhere`): who wrote the log would otherwise choose what the reader's credentials open.
     """
-    if has_scheme(path):
-        place = parse_url(path)
-    elif path.startswith("/"):
-        home = parse_url(root.uri)
-        place = Location(home.kind, home.bucket, path if home.kind == "file" else path.strip("/"), home.host)
-    else:
+    place = _absolute(root, path)
+    if place is None:
         return root, path
-    if place.uri.startswith(f"{root.uri}/"):
+    if _is_below(place, root.uri):
         home = parse_url(root.uri)
         return root, place.path[len(home.path) :].lstrip("/")
     directory, name = place.parent()
@@ -111,14 +111,71 @@ def resolve(root: Store, path: str) -> tuple[Store, str]:
         raise StorageError(
             f"{path!r} names a whole store, not a file in it. The log entry is wrong.", uri=path
         )
+    if not anywhere:
+        require_allowed(root, [path])
     return _open(directory, dict(root.spec().options)), name
+
+
+def is_allowed(root: Store, path: str) -> bool:
+    """Whether a file that a log names may be read: it lies below the table or a root that is allowed."""
+    place = _absolute(root, path)
+    if place is None or _is_below(place, root.uri):
+        return True
+    return any(_is_below(place, known) for known in allowed_roots(root.spec().options))
+
+
+def require_allowed(root: Store, paths: Iterable[str]) -> None:
+    """Raise when a log names files elsewhere, with the places to allow for whoever trusts it."""
+    elsewhere = [path for path in paths if not is_allowed(root, path)]
+    if not elsewhere:
+        return
+    found = sorted({_directory(root, path) for path in elsewhere})
+    # Nested directories say nothing that the highest of them does not.
+    places = [uri for uri in found if not any(uri.startswith(f"{above}/") for above in found)]
+    more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
+    raise TableError(
+        f"{root.uri}: the log names {len(elsewhere)} files outside the table, below "
+        f"{', '.join(places[:_SHOWN])}{more}. They would be read with your credentials, so only places you "
+        f"name are followed: if you trust this table, set {PREFIX}{ALLOWED_ROOTS} to a list of them, such "
+        f"as {','.join(places[:_SHOWN])}",
+        uri=root.uri, roots=places,
+    )  # fmt: skip
+
+
+def allowed_roots(options: Mapping[str, str]) -> tuple[str, ...]:
+    """The canonical addresses that the options allow."""
+    given = options.get(ALLOWED_ROOTS) or ""
+    return tuple(parse_url(text.strip()).uri for text in given.split(",") if text.strip())
+
+
+def _absolute(root: Store, path: str) -> Location | None:
+    """Where an absolute address or path leads; None for one that is relative to the table."""
+    if has_scheme(path):
+        return parse_url(path)
+    if not path.startswith("/"):
+        return None
+    home = parse_url(root.uri)
+    if home.kind == "file":
+        # Also takes out what leads upwards.
+        return parse_url(file_uri(path))
+    return Location(home.kind, home.bucket, path.strip("/"), home.host)
+
+
+def _is_below(place: Location, root: str) -> bool:
+    return place.uri.startswith(f"{root.rstrip('/')}/")
+
+
+def _directory(root: Store, path: str) -> str:
+    place = _absolute(root, path)
+    assert place is not None
+    return place.parent()[0].uri
 
 
 def _open(place: Location, options: Mapping[str, str]) -> Store:
     if place.kind == "file":
-        return LocalStore(place.path)
+        return LocalStore(place.path, options)
     if place.kind == "memory":
-        return MemoryStore(place.uri)
+        return MemoryStore(place.uri, options=options)
     # Local tables must not pay for loading the object store library.
     from indextables.storage.remote import RemoteStore
 

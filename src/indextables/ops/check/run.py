@@ -33,6 +33,7 @@ from indextables.ops.purge import needed_paths, own_files
 from indextables.ops.rebuild import is_split
 from indextables.options import Options
 from indextables.runtime import LOCAL, Runtime
+from indextables.storage.store import is_allowed
 
 
 def check(uri: str, options: Mapping[str, Any] | Options | None = None, spark: Any = None) -> CheckResult:
@@ -130,7 +131,15 @@ class SplitCheck:
         return Commands(self.log.uri)
 
     def _live(self) -> Iterator[Finding]:
-        adds = self.newest.adds()
+        named = self.newest.adds()
+        adds = [add for add in named if is_allowed(self.log.store, add.path)]
+        if len(adds) < len(named):
+            yield Finding(
+                WARNING, self.log.uri, f"{len(named) - len(adds)} live files lie outside the table",
+                "they were not looked at, and reading them is refused until the option read.allowedRoots "
+                "names where they are",
+                "",
+            )  # fmt: skip
         settings = self.newest.settings.repair
         store, runtime, width = self.log.store, self.log.runtime, settings.parallelism
         paths = [add.path for add in adds]

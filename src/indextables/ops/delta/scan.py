@@ -22,6 +22,7 @@ from indextables.ops.scan import Record, known_columns, reader_of, row_filter
 from indextables.ops.streaming import in_order
 from indextables.predicate.tree import Node, all_of
 from indextables.runtime import default_parallelism
+from indextables.storage.store import require_allowed
 
 Piece = Callable[[], Iterator[pa.Table]]
 
@@ -106,6 +107,7 @@ def pieces_of(
             yield table
         record.read(rows)
 
+    require_allowed(snapshot.store, chosen.column("path").to_pylist())
     return (partial(read, file) for file in data_files(chosen))
 
 
