@@ -232,5 +232,5 @@ def test_stores_of_one_bucket_share_their_connections(root: str, s3_server: Obje
     for n in range(50):
         open_store(f"{root}/{n}", s3_server.options).list_level()
     assert remote._connect.cache_info().currsize == before
-    other, path = resolve(open_store(f"{root}/t", s3_server.options), f"{root}/x/f")
+    other, path = resolve(open_store(f"{root}/t", s3_server.options), f"{root}/x/f", anywhere=True)
     assert other.get(path) == b"1"

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from indextables.errors import OptionError, StorageError
 from indextables.log.commit import CommitPlan, Rule
-from indextables.log.redaction import is_secret, redacted, without_secrets
+from indextables.log.redaction import redacted, without_secrets
 from indextables.storage.envelope import unpack
-from support.builder import LogBuilder, add, commit_path
+from indextables.storage.secrets import is_secret
+from indextables.storage.store import open_store
+from support.builder import SCHEMA, LogBuilder, add, commit_path
 
 
 @pytest.mark.parametrize(
@@ -58,3 +61,70 @@ def test_a_commit_carries_no_secret_into_its_file():
     )  # fmt: skip
     builder.log().commit(plan)
     assert b"hunter2" not in unpack(builder.store.get(commit_path(1)), name="x")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"password": "hunter2", "rows": 5}',
+        "loaded with aws_secret_access_key=hunter2",
+        "Authorization: Bearer hunter2hunter2",
+        "sig=hunter2",
+        "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=hunter2;EndpointSuffix=x",
+        "http://user:hunter2@endpoint:9000/bucket",
+        "eyJhbGciOiJIUzI1NiJ9.hunter2.c2lnbmF0dXJl",
+        {"nested": {"clientSecret": "hunter2"}},
+    ],
+)
+def test_user_metadata_loses_what_looks_like_a_credential(text):
+    assert "hunter2" not in str(without_secrets(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["batch 17 of job nightly", '{"rows": 5, "tokenizer": "default"}', "secretary: Ann", "a = 'b' AND c > 3"],
+)
+def test_other_user_metadata_stays_as_it_is(text):
+    assert without_secrets(text) == text
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://acct.blob.core.windows.net/c/t?sv=1&sig=hunter2",
+        "abfss://c@acct.dfs.core.windows.net/t?sv=1&sig=hunter2",
+        "s3://bucket/t?X-Amz-Signature=hunter2",
+        "s3://key:hunter2@bucket/t",
+    ],
+)
+def test_an_address_with_credentials_is_refused_without_repeating_them(address):
+    with pytest.raises(StorageError, match="carries credentials") as caught:
+        open_store(address)
+    assert "hunter2" not in str(caught.value) + str(caught.value.fields)
+
+
+def test_a_directory_named_like_a_credential_is_a_path_like_any_other():
+    assert open_store("s3://bucket/t/token=abc/x").uri == "s3://bucket/t/token=abc/x"
+
+
+@pytest.mark.parametrize(
+    "properties", [{"fs.s3a.secret.key": "hunter2"}, {"source": "https://a.blob/x?sv=1&sig=hunter2"}]
+)
+def test_a_table_property_that_looks_like_a_credential_is_refused(properties):
+    builder = LogBuilder().create()
+    with pytest.raises(OptionError, match="looks like a credential") as caught:
+        builder.log().update_properties(properties)
+    assert "hunter2" not in str(caught.value)
+    with pytest.raises(OptionError, match="looks like a credential"):
+        LogBuilder().log().initialize(SCHEMA, properties=properties)
+
+
+def test_an_error_of_the_store_shows_neither_signature_nor_password():
+    options = {"storage.endpoint": "http://user:hunter2@127.0.0.1:1", "storage.max_retries": "0",
+               "aws_access_key_id": "a", "aws_secret_access_key": "hunter2", "aws_region": "x"}  # fmt: skip
+    with pytest.raises(StorageError) as caught:
+        open_store("s3://bucket/t", options).get("x")
+    seen: BaseException | None = caught.value
+    while seen is not None:
+        assert "hunter2" not in str(seen)
+        seen = seen.__cause__

@@ -8,6 +8,7 @@ from typing import Any
 
 from indextables.errors import ProtocolError
 from indextables.log.protocol import FEATURES, READER_VERSION, WRITER_VERSION, describe, merged
+from indextables.log.redaction import refuse_secrets
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import Action, AddAction, MetadataAction, ProtocolAction, RemoveAction
 from indextables.options import Options
@@ -32,6 +33,7 @@ def removals(base: Snapshot, adds: Iterable[AddAction], *, data_change: bool = T
 
 def properties(base: Snapshot, changes: Mapping[str, str | None]) -> list[Action]:
     """The metadata with some properties set, and those given as None removed; nothing when it is the same."""
+    refuse_secrets({key: text(value) for key, value in changes.items() if value is not None})
     # Refuses a value that no reader of the property would take.
     Options.of(None, table={key: text(value) for key, value in changes.items() if value is not None})
     known: Mapping[str, str | None] = base.metadata.configuration

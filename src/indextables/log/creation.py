@@ -11,6 +11,7 @@ from indextables.log.dialect import NATIVE
 from indextables.log.protocol import CURRENT, WITH_PARQUET
 from indextables.log.reading import LogSource
 from indextables.log.recognise import refuse_foreign
+from indextables.log.redaction import refuse_secrets
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import Action, MetadataAction, ProtocolAction
 from indextables.model.fields import check_partition_columns, normalise_schema, schema_to_json
@@ -36,6 +37,7 @@ def create_table(
 
     `table_id` is for splits that were built before the table they will belong to.
     """
+    refuse_secrets(configuration)
     wanted = normalise_schema(schema)
     partitions = check_partition_columns(wanted, partition_columns)
     try:

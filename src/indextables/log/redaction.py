@@ -1,43 +1,17 @@
 """Keeping credentials out of the log: commitInfo is read by everyone who can read the table.
 
 A parameter is hidden when its name says that it is a secret; text anywhere in
-the values loses signatures, access keys and passwords inside addresses.
+the values loses the credentials inside it. What a credential looks like is said
+in `storage.secrets`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
-HIDDEN = "***"
-
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_SECRET = frozenset(
-    {
-        "secret",
-        "secrets",
-        "token",
-        "password",
-        "passwd",
-        "pwd",
-        "credential",
-        "credentials",
-        "sas",
-        "signature",
-    }
-)
-_KEY_OWNERS = frozenset(
-    {"access", "account", "api", "auth", "encryption", "private", "secret", "service", "storage"}
-)
-_IN_TEXT = (
-    re.compile(r"(?<=://)[^/@\s:]+:[^/@\s]+(?=@)"),
-    re.compile(
-        r"(?i)(?<=[?&;])(?:sig|x-amz-(?:signature|credential|security-token)|x-goog-(?:signature|credential)"
-        r"|accountkey|sharedaccesskey)=[^&;\s\"']+"
-    ),
-    re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
-)  # fmt: skip
+from indextables.errors import OptionError
+from indextables.storage.secrets import HIDDEN, hide_secrets, is_secret
 
 
 def redacted(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,20 +19,24 @@ def redacted(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {key: HIDDEN if is_secret(key) else without_secrets(value) for key, value in parameters.items()}
 
 
-def is_secret(name: str) -> bool:
-    """Whether a parameter of that name holds a credential."""
-    words = {word.lower() for word in _WORD.findall(name)}
-    return bool(words & _SECRET) or ("key" in words and bool(words & _KEY_OWNERS))
-
-
 def without_secrets(value: Any) -> Any:
     """A value with the credentials inside its text replaced."""
     if isinstance(value, str):
-        for pattern in _IN_TEXT:
-            value = pattern.sub(HIDDEN, value)
-        return value
+        return hide_secrets(value)
     if isinstance(value, Mapping):
         return redacted(value)
     if isinstance(value, (list, tuple)):
         return [without_secrets(item) for item in value]
     return value
+
+
+def refuse_secrets(properties: Mapping[str, str | None]) -> None:
+    """Raise when a table property would carry a credential: properties are stored in the log."""
+    for key, value in properties.items():
+        if value is not None and (is_secret(key) or hide_secrets(value) != value):
+            raise OptionError(
+                f"the table property {key!r} looks like a credential, and everyone who can read the table "
+                "could read it. Give it as an option of the session or the call, or leave it to the "
+                "environment.",
+                key=key,
+            )

@@ -40,6 +40,7 @@ from indextables.storage.objects import (
     short_read,
     sort_key,
 )
+from indextables.storage.secrets import hide_secrets
 from indextables.storage.settings import settings_for
 from indextables.storage.urls import Location, parse_url
 
@@ -68,9 +69,6 @@ _GIVE_CREDENTIALS = {
     "azure_storage_account_name and azure_storage_account_key",
     "gs": "set GOOGLE_APPLICATION_CREDENTIALS, or the option google_service_account",
 }
-_SECRET = re.compile(
-    r"((?:sig|x-amz-signature|x-amz-credential|x-amz-security-token)=)[^&\s\"]+", re.IGNORECASE
-)
 _LISTED_AT_ONCE = 1000
 _PART_BYTES = 16 << 20
 _CREATE_TIMEOUT = "300s"
@@ -284,8 +282,8 @@ class RemoteStore:
         text = str(error).split("\n\nDebug source", 1)[0].strip()
         place = f"{self._uri}/{path}" if path else self._uri
         # Signed addresses are credentials: then the cause, which prints them, is left out too.
-        shown, secrets = _SECRET.subn(r"\1...", text)
-        cause = None if secrets or _SECRET.search(str(error)) else error
+        shown = hide_secrets(text)
+        cause = error if hide_secrets(str(error)) == str(error) else None
         if (
             isinstance(error, FileNotFoundError)
             and not _NO_BUCKET.search(text)

@@ -14,6 +14,7 @@ from typing import Literal
 from urllib.parse import quote, unquote
 
 from indextables.errors import StorageError
+from indextables.storage.secrets import hide_signature
 
 Kind = Literal["file", "memory", "s3", "azure", "gs"]
 
@@ -109,6 +110,14 @@ def parse_url(text: str | os.PathLike[str]) -> Location:
     assert match is not None
     scheme, rest = match[1].lower(), match[2]
     kind = _SCHEMES.get(scheme)
+    if kind not in {"file", "memory"} and hide_signature(text) != text:
+        # It would stand in every message, and in the log.
+        shown = hide_signature(text)
+        raise StorageError(
+            f"The address {shown} carries credentials. Leave them out and give them as options, or leave "
+            f"them to the environment. Give {_FORMS}.",
+            uri=shown,
+        )
     if kind is None:
         raise StorageError(
             f"{text!r}: tables cannot be kept under {scheme}:. Give {_FORMS}. "
