@@ -9,7 +9,7 @@ logical ones. This module holds both and the way between them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -23,6 +23,7 @@ MODE_PROPERTY = "delta.columnMapping.mode"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 FIELD_ID = "delta.columnMapping.id"
 _COLLATIONS = "__COLLATIONS"
+_TYPE_CHANGES = "delta.typeChanges"
 _VARIANT: Mapping[str, Any] = {
     "type": "struct",
     "fields": [
@@ -42,6 +43,8 @@ class Leaf:
     physical: Path
     type: pa.DataType
     comparable: bool
+    was_float: bool = False
+    """Whether the column was widened from float to double, so that some bounds are written as floats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,18 @@ class DeltaColumns:
     def physical_partitions(self) -> dict[str, str]:
         """Physical name of each partition column, by logical name."""
         return {name: self.physical_names[name] for name in self.partition_columns}
+
+    def by_physical_names(self) -> DeltaColumns:
+        """The same columns with the physical names for logical ones too; nested types keep theirs."""
+        names = [self.physical_names[name] for name in self.schema.names]
+        return DeltaColumns(
+            schema=pa.schema([field.with_name(name) for name, field in zip(names, self.schema, strict=True)]),
+            schema_string=self.schema_string,
+            mode=self.mode,
+            partition_columns=tuple(self.physical_partitions().values()),
+            physical_names={name: name for name in names},
+            leaves={leaf.physical: replace(leaf, logical=leaf.physical) for leaf in self.leaves.values()},
+        )
 
     def wanted(self, columns: Iterable[str] | None) -> list[Leaf]:
         """Leaves of the named top-level columns (or dotted paths), of every column when None."""
@@ -164,5 +179,9 @@ def _leaves(
             continue
         if kind == "variant":
             continue
-        collated = _COLLATIONS in (field.get("metadata") or {}) or kind.startswith("string collate")
-        yield Leaf(here, there, arrow.type, comparable=not collated and not pa.types.is_binary(arrow.type))
+        metadata = field.get("metadata") or {}
+        collated = _COLLATIONS in metadata or kind.startswith("string collate")
+        comparable = not collated and not pa.types.is_binary(arrow.type)
+        changes = metadata.get(_TYPE_CHANGES) or ()
+        was_float = any(change.get("fromType") == "float" for change in changes)
+        yield Leaf(here, there, arrow.type, comparable, was_float)

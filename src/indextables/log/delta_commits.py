@@ -8,6 +8,7 @@ for. A file that does not fit the types exactly is read the general way.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -16,12 +17,14 @@ from typing import Any
 import msgspec
 
 from indextables.errors import CorruptLogError
-from indextables.log.delta_paths import decode_path
+from indextables.log.delta_paths import decode_path, key_path
 from indextables.log.dialect import decode_lines
 from indextables.model.actions import Action, AddAction, RemoveAction, action_from_wire
 
 _NO_EXTRA: Mapping[str, Any] = MappingProxyType({})
 _REST = ("protocol", "metaData", "txn", "commitInfo")
+# Engines whose maximum of a column with NaN is NaN. Others, delta-rs among them, leave NaN out.
+_COUNT_NAN = ("Apache-Spark/", "Databricks-Runtime/")
 
 
 class _Vector(msgspec.Struct):
@@ -60,7 +63,7 @@ class _Line(msgspec.Struct):
     protocol: Any = None
     metaData: Any = None  # noqa: N815 - wire name
     txn: Any = None
-    commitInfo: Any = None  # noqa: N815 - wire name
+    commitInfo: dict[str, Any] | None = None  # noqa: N815 - wire name
 
 
 _LINES = msgspec.json.Decoder(_Line)
@@ -69,13 +72,15 @@ _LINES = msgspec.json.Decoder(_Line)
 class DeltaAdd(AddAction):
     """An add as a view of its decoded line; fields that Delta does not have are absent."""
 
-    __slots__ = ("_path", "_wire")
+    __slots__ = ("_counts_nan", "_path", "_wire")
     _path: str
     _wire: _Add
+    _counts_nan: bool
 
-    def __init__(self, wire: _Add) -> None:
+    def __init__(self, wire: _Add, *, counts_nan: bool) -> None:
         _set_add(self, wire)
         _set_path(self, decode_path(wire.path))
+        _set_counts_nan(self, counts_nan)
 
     path = property(lambda self: self._path)
     partition_values = property(lambda self: self._wire.partitionValues)
@@ -114,6 +119,7 @@ class DeltaRemove(RemoveAction):
 _ADD_SLOTS: dict[str, Any] = vars(DeltaAdd)  # type: ignore[assignment]
 _REMOVE_SLOTS: dict[str, Any] = vars(DeltaRemove)  # type: ignore[assignment]
 _set_add, _set_path = _ADD_SLOTS["_wire"].__set__, _ADD_SLOTS["_path"].__set__
+_set_counts_nan = _ADD_SLOTS["_counts_nan"].__set__
 _set_remove, _set_removed = _REMOVE_SLOTS["_wire"].__set__, _REMOVE_SLOTS["_path"].__set__
 
 
@@ -125,12 +131,12 @@ def _extra(wire: _Add | _Remove) -> Mapping[str, Any]:
 
 
 def key_of(action: AddAction | RemoveAction) -> tuple[str, str | None]:
-    """Decoded path and deletion vector id of an action."""
+    """Path as it is compared and deletion vector id of an action."""
     if isinstance(action, _VIEWS) and action._wire.deletionVector is None:  # noqa: SLF001 - the same module
-        return action._path, None  # noqa: SLF001 - the same module
+        return key_path(action._path), None  # noqa: SLF001 - the same module
     from indextables.log.delta_vectors import unique_id
 
-    return action.path, unique_id(action.extra.get("deletionVector"))
+    return key_path(action.path), unique_id(action.extra.get("deletionVector"))
 
 
 def decode_commit(data: bytes, *, name: str, version: int) -> list[Action]:
@@ -145,14 +151,23 @@ def decode_commit(data: bytes, *, name: str, version: int) -> list[Action]:
         return _quickly(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, CorruptLogError):
         # Whatever is unusual, or wrong, is told from each other and reported with its line here.
-        return [_decoded(action) for action in decode_lines(data, name=name, version=version)]
+        text = b"\n".join(_readable(line) for line in data.split(b"\n"))
+        return [_decoded(action) for action in decode_lines(text, name=name, version=version)]
+
+
+def counts_nan(add: AddAction) -> bool:
+    """Whether the writer of an add is known to count NaN in its maxima, as Spark does."""
+    return isinstance(add, DeltaAdd) and add._counts_nan  # noqa: SLF001 - the same module
 
 
 def _quickly(data: bytes) -> list[Action]:
     actions: list[Action] = []
-    for line in _LINES.decode_lines(data):
+    lines = _LINES.decode_lines(data)
+    engine = next((line.commitInfo.get("engineInfo") for line in lines if line.commitInfo), None)
+    is_spark = str(engine).startswith(_COUNT_NAN)
+    for line in lines:
         if line.add is not None:
-            actions.append(DeltaAdd(line.add))
+            actions.append(DeltaAdd(line.add, counts_nan=is_spark))
         elif line.remove is not None:
             actions.append(DeltaRemove(line.remove))
         else:
@@ -164,6 +179,29 @@ def _quickly(data: bytes) -> list[Action]:
                         actions.append(found)
                     break
     return actions
+
+
+def _readable(line: bytes) -> bytes:
+    """A line without its statistics where they are no text (half a surrogate pair, say) or no document."""
+    try:
+        document = json.loads(line)
+    except (ValueError, RecursionError):
+        return line
+    add = document.get("add") if isinstance(document, dict) else None
+    if not isinstance(add, dict):
+        return line
+    stats = add.get("stats")
+    if stats is None or isinstance(stats, dict) or (isinstance(stats, str) and _is_text(stats)):
+        return line
+    return json.dumps({"add": {**add, "stats": None}}).encode()
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _decoded(action: Action) -> Action:

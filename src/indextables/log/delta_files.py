@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from struct import pack
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.log.delta_bounds import lower_bound, upper_bound
 from indextables.log.delta_columns import DeltaColumns, Leaf
+from indextables.log.delta_commits import counts_nan
 from indextables.log.delta_text import (
     json_values,
     map_values,
@@ -41,6 +42,8 @@ DEFAULT_COLUMNS = (
 )  # fmt: skip
 KEY_COLUMNS = ("path", "dv")
 
+# Not of the log: whether the commit that holds an add was written by an engine whose maxima count NaN.
+COUNTS_NAN = "countsNan"
 _STRINGS = pa.map_(pa.string(), pa.string())
 VECTOR = pa.struct(
     [
@@ -63,6 +66,7 @@ RAW = pa.schema(
         pa.field("stats", pa.string()),
         pa.field("tags", _STRINGS),
         pa.field("deletionVector", VECTOR),
+        pa.field(COUNTS_NAN, pa.bool_()),
     ]
 )
 _SOURCES = {
@@ -76,9 +80,8 @@ _SOURCES = {
     "tags": "tags",
 }
 _STATISTICS = frozenset({"num_records", "min", "max", "null_count"})
-# Delta cuts timestamps in statistics to milliseconds; the real maximum may lie this much above.
-# 999 microseconds, taken out of an array: making a scalar from a Python value loads pandas.
-_CUT = pa.Array.from_buffers(pa.duration("us"), 1, [None, pa.py_buffer(pack("q", 999))])[0]
+# Only Delta on Spark writes a dot before the number of a file; a dash is written by others too.
+_NAMED_BY_SPARK = r"\.c\d{3}\.[^/]*$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,8 @@ class Wanted:
         names = {_SOURCES[name] for name in self.columns if name in _SOURCES}
         if self.columns & _STATISTICS:
             names |= {"stats"} if add is None or not _has_parsed(add) else set(self._parsed())
+        if add is None and any(pa.types.is_floating(leaf.type) for leaf in self.leaves):
+            names.add(COUNTS_NAN)
         return names
 
     def _parsed(self) -> list[str]:
@@ -165,6 +170,7 @@ _FIELDS: Mapping[str, Callable[[AddAction], Any]] = {
     "stats": _stats_text,
     "tags": lambda add: None if add.tags is None else list(add.tags.items()),
     "deletionVector": lambda add: add.extra.get("deletionVector"),
+    COUNTS_NAN: counts_nan,
 }
 
 
@@ -211,11 +217,13 @@ def _statistics(raw: pa.Table, wanted: Wanted) -> dict[str, pa.Array]:
     if not wanted.columns & _STATISTICS:
         return {}
     if "stats_parsed" not in raw.column_names:
-        known = _from_text(raw, wanted.leaves)
+        known = _from_text(raw, wanted.leaves).bounding(wanted.leaves, raw, is_text=True)
     else:
         known = _from_struct(whole(raw.column("stats_parsed")), wanted.leaves)
+        known = known.bounding(wanted.leaves, raw, is_text=False)
         if "stats" in raw.column_names and known.num_records.null_count:
-            known = known.or_else(_from_text(raw, wanted.leaves))
+            text = _from_text(raw, wanted.leaves).bounding(wanted.leaves, raw, is_text=True)
+            known = known.or_else(text)
     found = {"num_records": known.num_records}
     if wanted.leaves:
         names = [".".join(leaf.logical) for leaf in wanted.leaves]
@@ -234,6 +242,18 @@ class _Known:
     minima: list[pa.Array]
     maxima: list[pa.Array]
     null_counts: list[pa.Array]
+
+    def bounding(self, leaves: Sequence[Leaf], raw: pa.Table, *, is_text: bool) -> _Known:
+        """The same with minima and maxima that no value lies beyond, whoever wrote them."""
+        floats = any(pa.types.is_floating(leaf.type) for leaf in leaves)
+        sure = _maxima_count_nan(raw) if floats else None
+        pairs = zip(self.minima, self.maxima, leaves, strict=True)
+        bounds = [
+            (lower_bound(least, leaf, is_text=is_text), upper_bound(greatest, leaf, sure, is_text=is_text))
+            for least, greatest, leaf in pairs
+        ]
+        minima, maxima = [low for low, _ in bounds], [high for _, high in bounds]
+        return _Known(self.num_records, minima, maxima, self.null_counts)
 
     def or_else(self, other: _Known) -> _Known:
         """The same, with the rows this does not know taken from the other."""
@@ -276,8 +296,7 @@ def _from_text(raw: pa.Table, leaves: Sequence[Leaf]) -> _Known:
         stats = _column(raw, "stats", pa.string())
         values = json_values(stats, list(zip(paths, kinds, strict=True)))
     count, tight = values[:2]
-    minima = [_bound(values[2 + 3 * at], leaf, upper=False) for at, leaf in enumerate(leaves)]
-    maxima = [_bound(values[3 + 3 * at], leaf, upper=True) for at, leaf in enumerate(leaves)]
+    minima, maxima = values[2::3], values[3::3]
     nulls = [_count(values[4 + 3 * at], count, tight) for at in range(len(leaves))]
     return _Known(count, minima, maxima, nulls)
 
@@ -286,10 +305,7 @@ def _from_struct(parsed: pa.StructArray, leaves: Sequence[Leaf]) -> _Known:
     count = _typed_leaf(parsed, ("numRecords",), pa.int64())
     tight = _typed_leaf(parsed, ("tightBounds",), pa.bool_())
     bounds = [
-        [
-            _bound(_typed_leaf(parsed, (name, *leaf.physical), leaf.type), leaf, upper=name == "maxValues")
-            for leaf in leaves
-        ]
+        [_typed_leaf(parsed, (name, *leaf.physical), leaf.type) for leaf in leaves]
         for name in ("minValues", "maxValues")
     ]
     nulls = [
@@ -299,18 +315,10 @@ def _from_struct(parsed: pa.StructArray, leaves: Sequence[Leaf]) -> _Known:
     return _Known(count, bounds[0], bounds[1], nulls)
 
 
-def _bound(values: pa.Array, leaf: Leaf, *, upper: bool) -> pa.Array:
-    """A bound that holds: nothing for columns whose order is not ours, timestamps widened, no NaN."""
-    if not leaf.comparable:
-        return pa.nulls(len(values), leaf.type)
-    if pa.types.is_floating(leaf.type):
-        return pc.if_else(pc.is_nan(values), pa.scalar(None, leaf.type), values)
-    if upper and pa.types.is_timestamp(leaf.type):
-        try:
-            return pc.add_checked(values, _CUT)
-        except pa.ArrowInvalid:
-            return pa.nulls(len(values), leaf.type)
-    return values
+def _maxima_count_nan(raw: pa.Table) -> pa.Array:
+    """Whether NaN, which is above every number, cannot hide behind the maximum of each file."""
+    by_name = pc.match_substring_regex(whole(raw.column("path")), _NAMED_BY_SPARK)
+    return pc.or_(by_name, pc.fill_null(_column(raw, COUNTS_NAN, pa.bool_()), fill_value=False))
 
 
 def _count(nulls: pa.Array, count: pa.Array, tight: pa.Array) -> pa.Array:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError
 from indextables.log.delta_checkpoint import AddRows
-from indextables.log.delta_text import Path, decode_paths, text_column
+from indextables.log.delta_text import Path, decode_paths, if_document, text_column
 from indextables.storage import duck
 from indextables.storage.store import Store, resolve
 
@@ -41,12 +41,19 @@ def read_adds_with_texts(
     columns = [f"add.{duck.quoted(name)} AS {duck.quoted(name)}" for name in fields]
     columns += [f"found[{at + 1}] AS {duck.quoted(text_column(path))}" for at, path in enumerate(texts)]
     wanted = ", ".join(duck.text(_pointer(path)) for path in texts)
-    values = f"json_extract_string(add.stats, [{wanted}]) AS found"
-    inner = f"SELECT add, file_row_number, {values} FROM {duck.scan(file)}"
-    table = _run(
-        f"SELECT file_row_number AS {ROW}, {', '.join(columns)} FROM ({inner} WHERE add.path IS NOT NULL)",
-        file,
-    )
+    values = f"json_extract_string(add.stats, [{wanted}])"
+
+    def query(found: str) -> str:
+        inner = f"SELECT add, file_row_number, {found} AS found FROM {duck.scan(file)}"
+        return (
+            f"SELECT file_row_number AS {ROW}, {', '.join(columns)} FROM ({inner} WHERE add.path IS NOT NULL)"
+        )
+
+    try:
+        table = _run(query(values), file)
+    except CorruptLogError:
+        # One document that is no JSON is enough; then each is looked at before it is opened.
+        table = _run(query(if_document("add.stats", values)), file)
     at = table.schema.get_field_index("path")
     return table.set_column(at, "path", decode_paths(table.column("path").cast(pa.string())))
 

@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 LOG_DIR = "_delta_log"
 
+LOCAL_SCHEME = re.compile(r"^file:(?://(?:localhost)?)?/+")
 _NOT_AN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
@@ -64,6 +65,11 @@ def parse_log_name(name: str) -> DeltaName | None:
         extension = found.get("format") or ("parquet" if name.endswith(".parquet") else "json")
         return DeltaName(kind, version, end, part, parts, found.get("uuid"), extension)
     return None
+
+
+def key_path(path: str) -> str:
+    """A decoded path as it is compared: `file:/x`, `file:///x` and `/x` are one file."""
+    return LOCAL_SCHEME.sub("/", path) if path.startswith("file:") else path
 
 
 def decode_path(path: str) -> str:

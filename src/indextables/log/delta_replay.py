@@ -31,7 +31,7 @@ from indextables.log.delta_files import (
     vector_ids,
 )
 from indextables.log.delta_large import ROW, local_file, read_adds_with_texts, statistics_of
-from indextables.log.delta_text import DOUBLE_DIGITS, text_column
+from indextables.log.delta_text import DOUBLE_DIGITS, key_paths, text_column
 from indextables.log.replay import LiveFiles, ReplayMetrics, ReplayRequest
 from indextables.model.actions import AddAction
 from indextables.predicate.prune import PruneMetrics, columns_needed, prune_table
@@ -298,14 +298,15 @@ class _Work:
         """The rows whose key no commit of the tail is about."""
         if not self._touched or not raw.num_rows:
             return raw
-        hit = pc.is_in(raw.column("path"), value_set=self._touched_paths)
+        paths = key_paths(raw.column("path"))
+        hit = pc.is_in(paths, value_set=self._touched_paths)
         candidates = pc.indices_nonzero(hit)
         if not len(candidates):
             return raw
         rows = raw.take(candidates)
         has_vectors = "deletionVector" in rows.column_names
         ids = vector_ids(rows.column("deletionVector")).to_pylist() if has_vectors else [None] * rows.num_rows
-        keys = list(zip(rows.column("path").to_pylist(), ids, strict=True))
+        keys = list(zip(paths.take(candidates).to_pylist(), ids, strict=True))
         if all(key in self._touched for key in keys):
             return raw.filter(pc.invert(hit))
         # A path of which one deletion vector is gone and another is not.

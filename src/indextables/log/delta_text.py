@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 import typing
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -17,7 +17,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.log.delta_paths import decode_path
+from indextables.log.delta_paths import LOCAL_SCHEME, decode_path
 
 Path = tuple[str, ...]
 
@@ -77,6 +77,14 @@ def decode_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array:
     return pc.replace_with_mask(array, escaped, decoded)
 
 
+def key_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Decoded paths as they are compared, see `key_path`."""
+    array = whole(paths)
+    if not pc.any(pc.starts_with(array, "file:"), min_count=0).as_py():
+        return array
+    return pc.replace_substring_regex(array, LOCAL_SCHEME.pattern, "/")
+
+
 def json_texts(
     documents: pa.Array | pa.ChunkedArray, paths: Sequence[Path], digits: int = 0
 ) -> list[pa.Array]:
@@ -102,8 +110,8 @@ def json_values(
     if len(array) < _DUCKDB_FROM or digits > DOUBLE_DIGITS:
         try:
             return _values_by_msgspec(array, wanted)
-        except (msgspec.ValidationError, pa.ArrowInvalid, OverflowError):
-            # Some value is not of its type: each is looked at for itself then.
+        except (msgspec.DecodeError, UnicodeDecodeError, pa.ArrowInvalid, OverflowError):
+            # Some document is broken, or some value not of its type: each is looked at for itself then.
             pass
     texts = json_texts(array, [path for path, _ in wanted], digits)
     return [typed(text, kind) for text, (_, kind) in zip(texts, wanted, strict=True)]
@@ -170,13 +178,26 @@ def _texts_by_duckdb(array: pa.Array, paths: Sequence[Path]) -> list[pa.Array]:
     pointers = ["/" + "/".join(part.replace("~", "~0").replace("/", "~1") for part in path) for path in paths]
     columns = ", ".join(f"found[{index + 1}] AS c{index}" for index in range(len(pointers)))
     wanted = ", ".join("'" + pointer.replace("'", "''") + "'" for pointer in pointers)
+    values = f"json_extract_string(document, [{wanted}])"
     with duckdb.connect() as connection:
         connection.register("source", pa.table({"document": array}))
-        found = f"SELECT json_extract_string(document, [{wanted}]) AS found FROM source"
-        table = connection.sql(f"SELECT {columns} FROM ({found})").to_arrow_table()
+
+        def run(found: str) -> Any:
+            query = f"SELECT {columns} FROM (SELECT {found} AS found FROM source)"
+            return connection.sql(query).to_arrow_table()
+
+        try:
+            table = run(values)
+        except duckdb.InvalidInputException:
+            table = run(if_document("document", values))
     # An object or a list where a scalar belongs is not a value of the column.
     texts = [whole(column).cast(pa.string()) for column in table.columns]
     return [text if not _holds_document(text) else _without_documents(text) for text in texts]
+
+
+def if_document(column: str, expression: str) -> str:
+    """SQL that looks into a column of JSON only where it is JSON; the look costs a second reading."""
+    return f"CASE WHEN json_valid({column}) THEN {expression} END"
 
 
 def _holds_document(text: pa.Array) -> bool:
@@ -188,7 +209,7 @@ def _without_documents(text: pa.Array) -> pa.Array:
 
 
 def _texts_by_msgspec(array: pa.Array, paths: Sequence[Path]) -> list[pa.Array]:
-    found = _follow(array, [(path, msgspec.Raw) for path in paths])
+    found = _follow(array, [(path, msgspec.Raw) for path in paths], _or_none)
     return [
         pa.array([None if value is None else _scalar_text(bytes(value)) for value in values], pa.string())
         for values in found
@@ -219,12 +240,30 @@ def _python_type(kind: pa.DataType) -> Any:
     return bool if pa.types.is_boolean(kind) else str
 
 
-def _follow(array: pa.Array, leaves: Sequence[tuple[Path, Any]]) -> list[list[Any]]:
+def _follow(
+    array: pa.Array,
+    leaves: Sequence[tuple[Path, Any]],
+    guarded: Callable[[Callable[[bytes], Any]], Callable[[bytes], Any]] = lambda decode: decode,
+) -> list[list[Any]]:
     """Decode documents into only the wanted keys, and follow each path through all of them."""
     kind = _shape(leaves, 0)
-    decode = msgspec.json.Decoder(kind).decode
-    rows = [None if document is None else decode(document) for document in array.to_pylist()]
+    decode = guarded(msgspec.json.Decoder(kind).decode)
+    # As bytes: a text that is not UTF-8 is a broken document and no reason to stop.
+    documents = array.cast(pa.binary()).to_pylist()
+    rows = [None if document is None else decode(document) for document in documents]
     return [_cut_out(rows, kind, path) for path, _ in leaves]
+
+
+def _or_none(decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+    """A decoder that gives nothing for a document that cannot be read: its statistics are not known."""
+
+    def tried(document: bytes) -> Any:
+        try:
+            return decode(document)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+
+    return tried
 
 
 def _shape(leaves: Sequence[tuple[Path, Any]], depth: int) -> Any:
@@ -251,6 +290,10 @@ def _cut_out(values: list[Any], kind: Any, path: Path) -> list[Any]:
 
 def _scalar_text(raw: bytes) -> str | None:
     first = raw[:1]
-    if first == b'"':
-        return str(msgspec.json.decode(raw))
-    return None if first in {b"n", b"{", b"[", b""} else raw.decode()
+    if first in {b"n", b"{", b"[", b""}:
+        return None
+    try:
+        return str(msgspec.json.decode(raw)) if first == b'"' else raw.decode()
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        # Half of a surrogate pair, for one: no text that a column could hold.
+        return None
