@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from indextables.log.delta_commits import decode_commit, key_of
-from indextables.log.delta_paths import LOG_DIR, parse_log_name
+from indextables.log.delta_paths import ADVICE, LOG_DIR, parse_log_name
 from indextables.log.dialect import Checkpoint, Hint, LogFile
 from indextables.model.actions import Action
 from indextables.storage.store import ObjectMeta
@@ -30,6 +30,7 @@ class DeltaDialect:
 
     name = "delta"
     log_dir = LOG_DIR
+    advice = ADVICE
 
     def commit_name(self, version: int) -> str:
         """`<20 digits>.json`."""

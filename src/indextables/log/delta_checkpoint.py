@@ -145,6 +145,8 @@ class AddRows:
     """Arrow type of the file's `add` column."""
     rows: int = 0
     """Rows of the groups, adds or not."""
+    is_typed: bool = False
+    """Whether every add of the file has typed statistics, as far as the footer can tell."""
 
 
 def pieces_of(store: Store, path: str, checkpoint: Checkpoint) -> list[AddRows]:
@@ -158,10 +160,28 @@ def pieces_of(store: Store, path: str, checkpoint: Checkpoint) -> list[AddRows]:
         # A piece of a remote file costs a few requests before its first row, so there are few of them.
         width = len(groups) if resolve(store, path)[0].local_path("") is not None else _REMOTE_PIECES
         shares = [tuple(groups[at::width]) for at in range(min(width, len(groups)))]
-        return [
-            AddRows(path, share, kind, sum(file.metadata.row_group(group).num_rows for group in share))
-            for share in shares
-        ]
+        is_typed = _are_typed(file, groups)
+        return [AddRows(path, share, kind, _rows_of(file, share), is_typed) for share in shares]
+
+
+def num_adds(store: Store, path: str, checkpoint: Checkpoint) -> int:
+    """How many adds a file of a checkpoint holds; too many where its footer does not count nulls."""
+    with _reading(path, checkpoint):
+        file = _open(store, path)
+        if "add" not in file.schema_arrow.names:
+            return 0
+        nulls = _null_counts(file, "add.path")
+        return _rows_of(file, range(len(nulls))) - sum(count or 0 for count in nulls)
+
+
+def _rows_of(file: pq.ParquetFile, groups: Iterable[int]) -> int:
+    return sum(file.metadata.row_group(group).num_rows for group in groups)
+
+
+def _are_typed(file: pq.ParquetFile, groups: Iterable[int]) -> bool:
+    """Whether the footer says that no add lacks the count of records among its typed statistics."""
+    paths, counts = _null_counts(file, "add.path"), _null_counts(file, "add.stats_parsed.numRecords")
+    return all(counts[group] is not None and counts[group] == paths[group] for group in groups)
 
 
 def read_adds(store: Store, piece: AddRows, checkpoint: Checkpoint, leaves: Iterable[str]) -> pa.Table:
@@ -251,17 +271,19 @@ class _Remote:
 
 def _without_nulls(file: pq.ParquetFile, leaf: str) -> list[int]:
     """Row groups that may hold a value of a leaf, by the statistics of the file."""
+    counts = enumerate(_null_counts(file, leaf))
+    return [group for group, nulls in counts if nulls != file.metadata.row_group(group).num_rows]
+
+
+def _null_counts(file: pq.ParquetFile, leaf: str) -> list[int | None]:
+    """Nulls of a leaf in each row group, as the footer says; None where it does not."""
     metadata = file.metadata
+    groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
     index = next((at for at in range(metadata.num_columns) if metadata.schema.column(at).path == leaf), None)
     if index is None:
-        return []
-    kept = []
-    for group in range(metadata.num_row_groups):
-        chunk = metadata.row_group(group).column(index)
-        known = chunk.statistics is not None and chunk.statistics.has_null_count
-        if not (known and chunk.statistics.null_count == chunk.num_values):
-            kept.append(group)
-    return kept
+        return [group.num_rows for group in groups]
+    found = [group.column(index).statistics for group in groups]
+    return [None if item is None or not item.has_null_count else item.null_count for item in found]
 
 
 def _parquet_singles(file: pq.ParquetFile, name: str, leaf: str) -> list[Any]:

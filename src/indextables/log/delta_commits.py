@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from indextables.errors import CorruptLogError
-from indextables.log.delta_paths import decode_path, key_path
+from indextables.log.delta_paths import ADVICE, decode_path, key_path
 from indextables.log.dialect import decode_lines
 from indextables.model.actions import Action, AddAction, RemoveAction, action_from_wire
 
@@ -143,7 +143,7 @@ def decode_commit(data: bytes, *, name: str, version: int) -> list[Action]:
     """The actions of a commit file, paths decoded; an empty file is an error."""
     if not data.strip():
         raise CorruptLogError(
-            f"{name} (version {version}) is empty; a commit has at least one action",
+            f"{name} (version {version}) is empty, and a commit has at least one action. {ADVICE}",
             file=name,
             version=version,
         )
@@ -152,7 +152,7 @@ def decode_commit(data: bytes, *, name: str, version: int) -> list[Action]:
     except (msgspec.MsgspecError, UnicodeDecodeError, CorruptLogError):
         # Whatever is unusual, or wrong, is told from each other and reported with its line here.
         text = b"\n".join(_readable(line) for line in data.split(b"\n"))
-        return [_decoded(action) for action in decode_lines(text, name=name, version=version)]
+        return [_decoded(action) for action in decode_lines(text, name=name, version=version, advice=ADVICE)]
 
 
 def counts_nan(add: AddAction) -> bool:

@@ -31,8 +31,15 @@ UNDERSTOOD = frozenset(
     }
 )
 _ASK_CATALOG = "only its catalog knows which commits are ratified; read it through that catalog"
+_ASK_COORDINATOR = (
+    "its newest commits are known to a commit coordinator alone, and the log directory is behind it; "
+    "read it through an engine that asks the coordinator, or drop the feature from the table"
+)
+# Features that only writers must understand by the protocol, although a reader without them is behind.
+_COORDINATED = frozenset({"coordinatedCommits", "coordinatedCommits-preview"})
 _REASONS = MappingProxyType(
     dict.fromkeys(("catalogManaged", "catalogOwned", "catalogOwned-preview"), _ASK_CATALOG)
+    | dict.fromkeys(_COORDINATED, _ASK_COORDINATOR)
 )
 
 
@@ -51,14 +58,13 @@ def require_readable(protocol: ProtocolAction | None, *, uri: str) -> ProtocolAc
             uri=uri,
             min_reader_version=version,
         )
-    if version < _FEATURES_VERSION:
-        return protocol
-    unknown = sorted(set(protocol.reader_features or ()) - UNDERSTOOD)
+    asked = set(protocol.reader_features or ()) if version == _FEATURES_VERSION else set[str]()
+    unknown = sorted((asked - UNDERSTOOD) | (set(protocol.writer_features or ()) & _COORDINATED))
     if unknown:
         reasons = "; ".join(f"{name}: {_REASONS[name]}" for name in unknown if name in _REASONS)
         plural = "s" if len(unknown) > 1 else ""
         raise ProtocolError(
-            f"{uri} uses reader feature{plural} {', '.join(unknown)}, which this version does not understand"
+            f"{uri} uses the feature{plural} {', '.join(unknown)}, which this version does not understand"
             f"; {reasons or 'upgrade indextables to read it'}",
             uri=uri,
             features=tuple(unknown),

@@ -16,6 +16,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.errors import CorruptLogError
 from indextables.log.delta_bounds import lower_bound, upper_bound
 from indextables.log.delta_columns import DeltaColumns, Leaf
 from indextables.log.delta_commits import counts_nan
@@ -79,7 +80,7 @@ _SOURCES = {
     "data_change": "dataChange",
     "tags": "tags",
 }
-_STATISTICS = frozenset({"num_records", "min", "max", "null_count"})
+STATISTICS = frozenset({"num_records", "min", "max", "null_count"})
 # Only Delta on Spark writes a dot before the number of a file; a dash is written by others too.
 _NAMED_BY_SPARK = r"\.c\d{3}\.[^/]*$"
 
@@ -102,7 +103,7 @@ class Wanted:
     def sources(self, add: pa.StructType | None) -> set[str]:
         """Dotted paths below `add` to read; `add` is its type in a checkpoint, None for commits."""
         names = {_SOURCES[name] for name in self.columns if name in _SOURCES}
-        if self.columns & _STATISTICS:
+        if self.columns & STATISTICS:
             names |= {"stats"} if add is None or not _has_parsed(add) else set(self._parsed())
         if add is None and any(pa.types.is_floating(leaf.type) for leaf in self.leaves):
             names.add(COUNTS_NAN)
@@ -118,7 +119,7 @@ class Wanted:
 
 def files_form(raw: pa.Table, columns: DeltaColumns, wanted: Wanted, store: Store) -> pa.Table:
     """Lay `add` rows out in the files() form, in the order given; partitions and statistics typed."""
-    known = _statistics(raw, wanted)
+    known = statistics_of(raw, wanted)
     paths = whole(raw.column("path"))
     arrays: dict[str, Any] = {}
     for name in COLUMNS:
@@ -129,7 +130,7 @@ def files_form(raw: pa.Table, columns: DeltaColumns, wanted: Wanted, store: Stor
         elif name == "uri":
             arrays[name] = file_uris(store, paths)
         elif name == "partition_values":
-            arrays[name] = _partition_values(raw, columns)
+            arrays[name] = partitions_of(raw, columns)
         elif name in known:
             arrays[name] = known[name]
         else:
@@ -193,7 +194,7 @@ def _vectors(vectors: pa.Array) -> pa.Array:
     return pa.StructArray.from_arrays(children, fields=list(DELETION_VECTOR), mask=absent)
 
 
-def _partition_values(raw: pa.Table, columns: DeltaColumns) -> pa.Array:
+def partitions_of(raw: pa.Table, columns: DeltaColumns) -> pa.Array:
     """Typed values; a row with one that cannot be read has no struct, so nothing is concluded from it."""
     if not columns.partition_columns:
         return pa.array([{}] * min(raw.num_rows, 1), pa.struct([])).take(pa.repeat(0, raw.num_rows))
@@ -212,9 +213,25 @@ def _partition_values(raw: pa.Table, columns: DeltaColumns) -> pa.Array:
     return pa.StructArray.from_arrays(children, fields=fields, mask=unread)
 
 
-def _statistics(raw: pa.Table, wanted: Wanted) -> dict[str, pa.Array]:
+def require_partition_values(files: pa.Table, uri: str) -> None:
+    """Raise if a file whose rows are wanted has a partition value that is none of its column's type.
+
+    Such a file is never pruned, since nothing is known of it, and no row of it could be shown truly.
+    """
+    values = whole(files.column("partition_values"))
+    if not values.null_count:
+        return
+    path = files.column("path").filter(values.is_null())[0].as_py()
+    raise CorruptLogError(
+        f"the log of {uri} gives {path} a partition value that is not of its column's type, so its rows cannot "
+        "be read; have the writer correct the entry, or exclude the file with a filter on other columns",
+        path=path, uri=uri,
+    )  # fmt: skip
+
+
+def statistics_of(raw: pa.Table, wanted: Wanted) -> dict[str, pa.Array]:
     """num_records, min, max and null_count as far as they are wanted."""
-    if not wanted.columns & _STATISTICS:
+    if not wanted.columns & STATISTICS:
         return {}
     if "stats_parsed" not in raw.column_names:
         known = _from_text(raw, wanted.leaves).bounding(wanted.leaves, raw, is_text=True)

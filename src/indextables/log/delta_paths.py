@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 LOG_DIR = "_delta_log"
+# What to do about a damaged or missing log file. Nothing here writes to a Delta log.
+ADVICE = "Restore the file from a backup, or read a version that is whole."
 
 LOCAL_SCHEME = re.compile(r"^file:(?://(?:localhost)?)?/+")
 _NOT_AN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")

@@ -105,6 +105,11 @@ class Dialect(Protocol):
         """The log directory, relative to the table."""
         ...
 
+    @property
+    def advice(self) -> str:
+        """What to do about a log file that is damaged or gone, as a sentence."""
+        ...
+
     def commit_name(self, version: int) -> str:
         """Name of a version's commit file, relative to the log directory."""
         ...
@@ -159,6 +164,7 @@ class NativeDialect:
 
     name = "native"
     log_dir = "_transaction_log"
+    advice = ADVICE_ON_DAMAGE
 
     def commit_name(self, version: int) -> str:
         """`<20 digits>.json`."""
@@ -205,7 +211,7 @@ class NativeDialect:
             check_version(found, name, version)
             return found
         raise CorruptLogError(
-            f"{name} (version {version}) holds no action: its content was lost. {ADVICE_ON_DAMAGE}",
+            f"{name} (version {version}) holds no action: its content was lost. {self.advice}",
             file=name, version=version,
         )  # fmt: skip
 
@@ -247,7 +253,7 @@ class NativeDialect:
         return action.path
 
 
-def decode_lines(text: bytes, *, name: str, version: int) -> list[Action]:
+def decode_lines(text: bytes, *, name: str, version: int, advice: str = NativeDialect.advice) -> list[Action]:
     """Read JSON lines; blank lines, CRLF and a byte-order mark are fine, unknown kinds are left out."""
     actions: list[Action] = []
     # Found one by one: a file of nothing but line ends must not become a list of them.
@@ -260,8 +266,7 @@ def decode_lines(text: bytes, *, name: str, version: int) -> list[Action]:
         except CorruptLogError as bad:
             number = found.string.count(b"\n", 0, found.start()) + 1
             raise CorruptLogError(
-                f"line {number} of {name} (version {version}) cannot be read: {bad.message}. "
-                f"{ADVICE_ON_DAMAGE}",
+                f"line {number} of {name} (version {version}) cannot be read: {bad.message}. {advice}",
                 file=name, version=version, line=number,
             ) from bad  # fmt: skip
         if action is None:

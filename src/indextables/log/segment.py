@@ -14,7 +14,6 @@ from functools import lru_cache
 from itertools import chain, pairwise
 
 from indextables.errors import (
-    ADVICE_ON_DAMAGE,
     CorruptLogError,
     MissingVersionError,
     NotATableError,
@@ -300,7 +299,7 @@ def _missing(
     lost = " Its newer checkpoints are damaged." if rejected else ""
     return MissingVersionError(
         f"{uri}: version {spans(missing)} is missing from {dialect.log_dir}, so version {wanted} cannot be "
-        f"rebuilt.{lost} {ADVICE_ON_DAMAGE} "
+        f"rebuilt.{lost} {dialect.advice} "
         f"Versions that can still be read: {ranges(available) or 'none'}.",
         version=missing[0][0], missing=missing, available=available, uri=uri,
     )  # fmt: skip

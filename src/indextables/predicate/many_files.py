@@ -41,7 +41,7 @@ class ManyFiles:
         """Return what is known of a column, seen through its cast if there is one."""
         if operand not in self._known:
             column = operand.column if isinstance(operand, Cast) else operand
-            if column.name in self._partition_columns:
+            if column.is_one_of(self._partition_columns):
                 found = self._partition(column)
             elif self._partitions_only:
                 found = _Column()

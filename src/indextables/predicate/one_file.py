@@ -52,7 +52,7 @@ class OneFile:
     def column(self, operand: Operand) -> Bounds:
         """Return what is known of a column, seen through its cast if there is one."""
         column = operand.column if isinstance(operand, Cast) else operand
-        if column.name in self.partition_columns:
+        if column.is_one_of(self.partition_columns):
             found = _of_partition(column, self.partition_values)
         else:
             found = _of_statistics(column, self.stats)

@@ -24,6 +24,7 @@ from indextables.predicate.many_files import ManyFiles
 from indextables.predicate.one_file import OneFile
 from indextables.predicate.tree import (
     And,
+    Column,
     Compare,
     Constant,
     In,
@@ -103,9 +104,10 @@ class Needs:
 
 def columns_needed(node: Node | None, partition_columns: Collection[str]) -> Needs:
     """Return what has to be read of the files before they can be pruned."""
-    names = frozenset(column.name for column in columns_of(node)) if node is not None else frozenset[str]()
-    partitions = names & frozenset(partition_columns)
-    return Needs(partitions, names - partitions)
+    columns = frozenset[Column]() if node is None else columns_of(node)
+    partitions = frozenset(column for column in columns if column.is_one_of(partition_columns))
+    statistics = columns - partitions
+    return Needs(frozenset(item.name for item in partitions), frozenset(item.name for item in statistics))
 
 
 def prune_file(

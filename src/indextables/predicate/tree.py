@@ -11,7 +11,7 @@ keeps every file for it, an exact row filter refuses it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -65,6 +65,10 @@ class Column:
     def name(self) -> str:
         """The dotted name, as statistics use it."""
         return ".".join(self.path)
+
+    def is_one_of(self, names: Container[str]) -> bool:
+        """Whether it is one of these top-level columns; a field in a struct never is, whatever its name."""
+        return len(self.path) == 1 and self.path[0] in names
 
     def __str__(self) -> str:
         return self.name

@@ -1,16 +1,17 @@
-"""The adds of a Delta checkpoint as a DataFrame, read by Spark with an explicit schema.
+"""The adds of a Delta log as a DataFrame on the executors.
 
 Columns have the files() form: paths decoded, partition values and statistics
-typed under logical names. Statistics come from `stats_parsed` where the
-checkpoint has it, else from the JSON text; Spark computes only what a query
-looks at. The raw fields stay beside them, for the rows that are collected.
+typed. Spark reads the checkpoint, with an explicit schema; what a partition
+value or a statistic means is decided by the same code as on one machine
+(`delta_files`), called for whole batches, and only for what a query looks at.
+The raw fields stay beside the columns, for the rows that are collected.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -20,11 +21,13 @@ from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from indextables.log.delta_checkpoint import AddRows
 from indextables.log.delta_columns import DeltaColumns, Leaf
+from indextables.log.delta_files import COUNTS_NAN, Wanted, partitions_of, statistics_of
+from indextables.log.delta_paths import LOCAL_SCHEME
 from indextables.model.fields import schema_to_json
 from indextables.storage.store import Store, resolve
 
 ADD = "add"
-_DOCUMENT = "__stats"
+_KNOWN, _PARTITIONS = "__known", "__partitions"
 Names = frozenset[str] | None
 _STRINGS = T.MapType(T.StringType(), T.StringType())
 _VECTOR = T.StructType(
@@ -36,7 +39,7 @@ _VECTOR = T.StructType(
         T.StructField("cardinality", T.LongType()),
     ]
 )
-_ADD_FIELDS = (
+ADD_FIELDS = (
     T.StructField("path", T.StringType()),
     T.StructField("partitionValues", _STRINGS),
     T.StructField("size", T.LongType()),
@@ -54,24 +57,6 @@ _VECTOR_NAMES = {
     "cardinality": "cardinality",
 }
 _REPLACED = "\ufffd"
-_ZONED = r"(Z|[+-]\d{2}:?\d{2})$"
-
-
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """Where the rows of a frame keep their statistics: typed (`stats_parsed`) or as text."""
-
-    root: Column
-    parsed: T.StructType | None
-
-    def leaf(self, path: Sequence[str], kind: T.DataType) -> Column:
-        """One statistic in a type; null where there is none."""
-        if self.parsed is not None and not _has(self.parsed, path):
-            return F.lit(None).cast(kind)
-        found = self.root
-        for name in path:
-            found = found.getField(name)
-        return found.cast(kind)
 
 
 def checkpoint_frame(
@@ -81,51 +66,124 @@ def checkpoint_frame(
 
     Minima, maxima and null counts are those of the named columns, of all when None.
     """
-    kinds = {piece.path: piece.add for piece in pieces}
-    parsed = _parsed_type(list(kinds.values()), columns)
-    fields = [*_ADD_FIELDS, *([] if parsed is None else [T.StructField("stats_parsed", parsed)])]
+    # Files of one checkpoint may differ in what they say of statistics: each kind is read as it was written.
+    kinds: dict[tuple[pa.DataType | None, bool], list[str]] = {}
+    for piece in pieces:
+        at = piece.add.get_field_index("stats_parsed")
+        kind = (None if at < 0 else piece.add.field(at).type, piece.is_typed)
+        paths = kinds.setdefault(kind, [])
+        if piece.path not in paths:
+            paths.append(piece.path)
+    frames = []
+    for (typed, is_whole), paths in kinds.items():
+        parsed = None if typed is None else _parsed_type(typed, columns)
+        raw = _read(spark, [_spark_uri(store, path) for path in paths], parsed)
+        frames.append(files_frame(raw, columns, statistics, text=not is_whole))
+    if len(frames) > 1:
+        frames = [frame.drop(raw_column("stats_parsed")) for frame in frames]
+    found = frames[0]
+    for frame in frames[1:]:
+        found = found.unionByName(frame, allowMissingColumns=True)
+    return found
+
+
+def _read(spark: Any, uris: Sequence[str], parsed: T.StructType | None) -> DataFrame:
+    fields = [*ADD_FIELDS, *([] if parsed is None else [T.StructField("stats_parsed", parsed)])]
     schema = T.StructType([T.StructField(ADD, T.StructType(fields))])
     reader = spark.read.schema(schema).options(
         ignoreMissingFiles="false", ignoreCorruptFiles="false", mergeSchema="false",
         recursiveFileLookup="true", datetimeRebaseMode="CORRECTED", int96RebaseMode="CORRECTED",
     )  # fmt: skip
     # Names of log files are plain, but the table's own directory may hold characters of a glob.
-    raw = reader.option("__globPaths__", "false").parquet(*(_spark_uri(store, path) for path in kinds))
-    return files_frame(raw.where(F.col("add.path").isNotNull()), columns, parsed, statistics)
+    raw: DataFrame = reader.option("__globPaths__", "false").parquet(*uris)
+    return raw.where(F.col("add.path").isNotNull())
 
 
 def files_frame(
-    raw: DataFrame, columns: DeltaColumns, parsed: T.StructType | None, statistics: Names = None
+    raw: DataFrame, columns: DeltaColumns, statistics: Names = None, *, text: bool = True
 ) -> DataFrame:
-    """Lay a frame with a raw `add` column out in the files() form, its fields beside it."""
-    leaves = _leaves(columns, statistics)
-    # Columns of their own, not fields of a struct: what a query does not use is then not even read,
-    # and a document is parsed once, for what the schema names in it.
-    flat = [F.col(ADD)[name].alias(raw_column(name)) for name in _field_names(raw)]
-    document = F.from_json(F.col(ADD)["stats"], text_schema(leaves), {"timeZone": "UTC"})
-    source = raw.select(*flat) if parsed is not None else raw.select(*flat, document.alias(_DOCUMENT))
-    known = Statistics(F.col(raw_column("stats_parsed") if parsed is not None else _DOCUMENT), parsed)
-    add = {name: F.col(raw_column(name)) for name in _field_names(raw)}
-    partitions = [
-        typed_partition(add["partitionValues"].getItem(physical), columns.schema.field(name).type).alias(name)
-        for name, physical in columns.physical_partitions().items()
-    ]
+    """Lay a frame with a raw `add` column out in the files() form, its fields beside it.
+
+    `text` says whether JSON statistics are looked at where typed ones are missing.
+    """
+    leaves = leaves_of(columns, statistics)
+    # Columns of their own, not fields of a struct: what a query does not use is then not even read.
+    names = _field_names(raw)
+    add = {name: F.col(raw_column(name)) for name in names}
+    flat = raw.select(*(F.col(ADD)[name].alias(raw_column(name)) for name in names))
+    looked_at = ["path", *(["stats"] if text or "stats_parsed" not in names else [])]
+    looked_at += [name for name in ("stats_parsed", COUNTS_NAN) if name in names]
+    known = _statistics(leaves, looked_at)(*(add[name] for name in looked_at))
+    source = flat.select(
+        *add.values(), known.alias(_KNOWN), _partition_values(columns, add).alias(_PARTITIONS)
+    )
     return source.select(
         decoded_path(add["path"]).alias("path"),
         vector_id(add["deletionVector"]).alias("dv"),
         add["size"].alias("size"),
         F.timestamp_millis(add["modificationTime"]).alias("modification_time"),
-        known.leaf(("numRecords",), T.LongType()).alias("num_records"),
-        _struct(partitions).alias("partition_values"),
-        _struct([_bound(known, leaf, upper=False) for leaf in leaves]).alias("min"),
-        _struct([_bound(known, leaf, upper=True) for leaf in leaves]).alias("max"),
-        _struct([_null_count(known, leaf) for leaf in leaves]).alias("null_count"),
+        F.col(_KNOWN)["num_records"].alias("num_records"),
+        F.col(_PARTITIONS).alias("partition_values"),
+        *(_of(name, leaves).alias(name) for name in ("min", "max", "null_count")),
         add["stats"].alias("stats"),
         add["dataChange"].alias("data_change"),
         add["tags"].alias("tags"),
         _vector(add["deletionVector"]).alias("deletion_vector"),
         *add.values(),
     )
+
+
+def _of(name: str, leaves: Sequence[Leaf]) -> Column:
+    return F.col(_KNOWN)[name] if leaves else F.lit(None).cast("struct<>")
+
+
+def _statistics(leaves: Sequence[Leaf], names: Sequence[str]) -> Callable[..., Column]:
+    """A function of executors: statistics of a batch of adds, as the local engine reads them."""
+    columns = frozenset({"num_records", *(("min", "max", "null_count") if leaves else ())})
+    wanted, inputs = Wanted(columns, tuple(leaves)), tuple(names)
+
+    def typed(*arrays: pa.Array) -> pa.Array:
+        found = statistics_of(pa.table(dict(zip(inputs, arrays, strict=True))), wanted)
+        return pa.StructArray.from_arrays(list(found.values()), list(found))
+
+    bounds = T.StructType([T.StructField(_name(leaf), spark_type(leaf.type)) for leaf in leaves])
+    counts = T.StructType([T.StructField(_name(leaf), T.LongType()) for leaf in leaves])
+    fields = [T.StructField("num_records", T.LongType())]
+    if leaves:
+        fields += [T.StructField("min", bounds), T.StructField("max", bounds)]
+        fields.append(T.StructField("null_count", counts))
+    made: Callable[..., Column] = F.arrow_udf(typed, T.StructType(fields))
+    return made
+
+
+def _partition_values(columns: DeltaColumns, add: dict[str, Column]) -> Column:
+    """Typed partition values; no struct where one of them cannot be read, so nothing is concluded of it."""
+    if not columns.partition_columns:
+        return F.lit(None).cast("struct<>")
+
+    def typed(values: pa.Array) -> pa.Array:
+        return partitions_of(pa.table({"partitionValues": values}), columns)
+
+    fields = [
+        T.StructField(name, spark_type(columns.schema.field(name).type)) for name in columns.partition_columns
+    ]
+    made = F.arrow_udf(typed, T.StructType(fields))
+    found: Column = made(add["partitionValues"])
+    return found
+
+
+def leaves_of(columns: DeltaColumns, names: Names) -> list[Leaf]:
+    """Leaves of the named columns that are no partition columns and whose dotted name is theirs alone."""
+    alike = Counter(_name(leaf).lower() for leaf in columns.leaves.values())
+    return [
+        leaf
+        for leaf in columns.wanted(names)
+        if leaf.logical[0] not in columns.partition_columns and alike[_name(leaf).lower()] == 1
+    ]
+
+
+def _name(leaf: Leaf) -> str:
+    return ".".join(leaf.logical)
 
 
 def raw_column(name: str) -> str:
@@ -147,57 +205,23 @@ def decoded_path(path: Column) -> Column:
     return F.when(F.contains(path, F.lit("%")), F.when(broken, path).otherwise(decoded)).otherwise(path)
 
 
+def key_path(path: Column) -> Column:
+    """A decoded path as it is compared, see `delta_paths.key_path`."""
+    return F.when(
+        F.startswith(path, F.lit("file:")), F.regexp_replace(path, LOCAL_SCHEME.pattern, "/")
+    ).otherwise(path)
+
+
 def vector_id(vector: Column) -> Column:
     """Unique id of a deletion vector; null where there is none."""
     offset = F.coalesce(F.concat(F.lit("@"), vector["offset"].cast("string")), F.lit(""))
     return F.concat(vector["storageType"], vector["pathOrInlineDv"], offset)
 
 
-def typed_partition(text: Column, kind: pa.DataType) -> Column:
-    """A partition value in the type of its column; the empty string is null."""
-    present = F.when(text != F.lit(""), text)
-    if pa.types.is_binary(kind):
-        return present.cast("binary")
-    if pa.types.is_timestamp(kind) and kind.tz is not None:
-        present = F.when(F.regexp_like(present, F.lit(_ZONED)), present).otherwise(
-            F.concat(present, F.lit("Z"))
-        )
-    return present.try_cast(spark_type(kind))
-
-
-def partitions_known(columns: DeltaColumns) -> Column | None:
-    """Whether every partition value of a file could be read."""
-    known = None
-    for name, physical in columns.physical_partitions().items():
-        text = F.col(raw_column("partitionValues")).getItem(physical)
-        lost = F.coalesce(text != F.lit(""), F.lit(False)) & F.col("partition_values")[name].isNull()
-        known = ~lost if known is None else known & ~lost
-    return known
-
-
 def spark_type(kind: pa.DataType) -> T.DataType:
     """The Spark type of an Arrow type of a table."""
     document = json.loads(schema_to_json(pa.schema([pa.field("x", kind)])))
     return T.StructType.fromJson(document)["x"].dataType
-
-
-def text_schema(leaves: Sequence[Leaf]) -> T.StructType:
-    """Shape of the JSON statistics of some columns, by physical names."""
-    bounds = [(leaf.physical, spark_type(leaf.type)) for leaf in leaves if leaf.comparable]
-    counts = [(leaf.physical, T.LongType()) for leaf in leaves]
-    return T.StructType(
-        [
-            T.StructField("numRecords", T.LongType()),
-            T.StructField("tightBounds", T.BooleanType()),
-            T.StructField("minValues", _nested(bounds)),
-            T.StructField("maxValues", _nested(bounds)),
-            T.StructField("nullCount", _nested(counts)),
-        ]
-    )
-
-
-def _leaves(columns: DeltaColumns, names: Names) -> list[Leaf]:
-    return [leaf for leaf in columns.wanted(names) if leaf.logical[0] not in columns.partition_columns]
 
 
 def _nested(leaves: Sequence[tuple[Sequence[str], T.DataType]]) -> T.StructType:
@@ -211,26 +235,18 @@ def _nested(leaves: Sequence[tuple[Sequence[str], T.DataType]]) -> T.StructType:
     return T.StructType([T.StructField(name, kind) for name, kind in fields.items()])
 
 
-def _parsed_type(adds: Sequence[pa.StructType], columns: DeltaColumns) -> T.StructType | None:
-    """Type of `stats_parsed` where every file has it, with the leaves of the table; None without one."""
-    kinds = []
-    for add in adds:
-        at = add.get_field_index("stats_parsed")
-        if at < 0:
-            return None
-        kinds.append(add.field(at).type)
-    if not kinds:
-        return None
+def _parsed_type(written: pa.StructType, columns: DeltaColumns) -> T.StructType:
+    """The part of a `stats_parsed` type that is about columns of the table, to be read as it was written."""
     fields = [T.StructField("numRecords", T.LongType())]
-    if all(kind.get_field_index("tightBounds") >= 0 for kind in kinds):
+    if written.get_field_index("tightBounds") >= 0:
         fields.append(T.StructField("tightBounds", T.BooleanType()))
     leaves = [leaf for leaf in columns.leaves.values() if leaf.logical[0] not in columns.partition_columns]
     for group in ("minValues", "maxValues", "nullCount"):
         found = []
         for leaf in leaves:
-            written = {_arrow_leaf(kind, (group, *leaf.physical)) for kind in kinds} - {None}
-            if len(written) == 1:
-                found.append((leaf.physical, _stored_type(written.pop(), leaf)))
+            kind = _arrow_leaf(written, (group, *leaf.physical))
+            if kind is not None and not pa.types.is_nested(kind):
+                found.append((leaf.physical, _stored_type(kind, leaf)))
         if found:
             fields.append(T.StructField(group, _nested(found)))
     return T.StructType(fields)
@@ -248,37 +264,6 @@ def _arrow_leaf(kind: pa.DataType, path: Sequence[str]) -> pa.DataType | None:
             return None
         kind = kind.field(at).type
     return kind
-
-
-def _has(kind: T.DataType, path: Sequence[str]) -> bool:
-    for name in path:
-        if not isinstance(kind, T.StructType) or name not in kind.names:
-            return False
-        kind = kind[name].dataType
-    return True
-
-
-def _bound(known: Statistics, leaf: Leaf, *, upper: bool) -> Column:
-    kind = spark_type(leaf.type)
-    if not leaf.comparable:
-        return F.lit(None).cast(kind).alias(".".join(leaf.logical))
-    found = known.leaf(("maxValues" if upper else "minValues", *leaf.physical), kind)
-    if upper and pa.types.is_timestamp(leaf.type):
-        # Delta cuts timestamps in statistics to milliseconds; the real maximum may lie above.
-        found = found + F.expr("INTERVAL '0.000999' SECOND")
-    return found.alias(".".join(leaf.logical))
-
-
-def _null_count(known: Statistics, leaf: Leaf) -> Column:
-    """With wide bounds a null count says something only at its two ends."""
-    nulls = known.leaf(("nullCount", *leaf.physical), T.LongType())
-    tight = F.coalesce(known.leaf(("tightBounds",), T.BooleanType()), F.lit(True))
-    end = (nulls == F.lit(0)) | (nulls == known.leaf(("numRecords",), T.LongType()))
-    return F.when(tight | end, nulls).alias(".".join(leaf.logical))
-
-
-def _struct(children: Sequence[Column]) -> Column:
-    return F.struct(*children) if children else F.lit(None).cast("struct<>")
 
 
 def _vector(vector: Column) -> Column:

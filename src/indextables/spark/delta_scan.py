@@ -28,15 +28,16 @@ from indextables.log.delta_columns import (
     columns_of,
     physical_name,
 )
+from indextables.log.delta_files import require_partition_values
 from indextables.log.delta_snapshot import DeltaSnapshot
 from indextables.log.delta_vectors import DeletionVector, deleted_rows
 from indextables.log.replay import LiveFiles
 from indextables.predicate.tree import Node, all_of
 from indextables.predicate.typed import from_typed
-from indextables.spark import scans
+from indextables.spark import scans, translation
 from indextables.spark.answer import Answer
 from indextables.spark.arrow_scan import frame_of_tasks, shared_out
-from indextables.spark.planning import hadoop_paths
+from indextables.spark.planning import hadoop_paths, is_absolute
 from indextables.spark.relation import RelationSpec, native_frame
 from indextables.spark.workers import default_width
 from indextables.storage.store import StoreSpec, open_store
@@ -55,14 +56,15 @@ def scan(spark: Any, snapshot: DeltaSnapshot, where: Node | None) -> DataFrame:
     # PySpark strips the provider off collations in place, so it gets a document of its own.
     table = T.StructType.fromJson({"type": "struct", "fields": _without_void(json.loads(text)["fields"])})
     columns = _physical_columns(snapshot, physical)
-    vectors = _vectors(snapshot, where)
+    vectors, files = _vectors(snapshot, where)
     common = _Planner(snapshot, columns, frozenset())
     frames = []
-    if len(vectors) < common.count_files(where):
+    if len(vectors) < files:
         clean = replace(common, hidden=frozenset((file.path, file.id) for file in vectors))
         frames.append(_relation(spark, snapshot, physical, columns, clean))
     if vectors or not frames:
         frames.append(_without_deleted(spark, snapshot, physical, columns, vectors))
+    translation.watch(snapshot.store.spark_uri("").rstrip("/"))
     frame = frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
     return frame.select(*(_logical(field, physical[at]) for at, field in enumerate(table.fields)))
 
@@ -99,13 +101,16 @@ class _Planner:
             files = files.filter(pa.array([key in self.only for key in keys], pa.bool_()))
         elif self.hidden:
             files = files.filter(pa.array([key not in self.hidden for key in _keys(files)], pa.bool_()))
+        require_partition_values(files, self.snapshot.store.uri)
         values = files.column("partition_values").combine_chunks()
         partitions = [pc.struct_field(values, [at]) for at in range(len(self.columns.partition_columns))]
         if self.only is not None:
             partitions.append(pa.array(numbers, pa.int32()))
+        paths = hadoop_paths(self.snapshot.store, files.column("path"))
+        translation.watch(*pc.unique(pc.filter(paths, is_absolute(files.column("path")))).to_pylist())
         return Answer(
             considered=found.metrics.considered,
-            paths=hadoop_paths(self.snapshot.store, files.column("path")),
+            paths=paths,
             sizes=files.column("size"),
             modified_ms=files.column("modification_time").cast(pa.int64()),
             partitions=tuple(partitions),
@@ -116,10 +121,6 @@ class _Planner:
         sizes = self._replay(None, {"size"}).files.column("size")
         return max(1, int(pc.sum(sizes, min_count=0).as_py()))
 
-    def count_files(self, where: Node | None) -> int:
-        """How many files a predicate leaves."""
-        return int(self.snapshot.plan(where, columns=("path",)).files.num_rows)
-
     def _replay(self, node: Node | None, names: set[str]) -> LiveFiles:
         return self.snapshot.replay_by(self.columns, node, frozenset(names))
 
@@ -128,12 +129,15 @@ def _keys(files: pa.Table) -> list[tuple[str, str | None]]:
     return list(zip(files.column("path").to_pylist(), files.column("dv").to_pylist(), strict=True))
 
 
-def _vectors(snapshot: DeltaSnapshot, where: Node | None) -> list[VectorOfFile]:
-    if "deletionVectors" not in (snapshot.protocol.reader_features or ()):
-        return []
+def _vectors(snapshot: DeltaSnapshot, where: Node | None) -> tuple[list[VectorOfFile], int]:
+    """The files a predicate leaves that have a deletion vector, and how many it leaves altogether.
+
+    The log decides, not the features of the protocol: a vector that is there hides rows.
+    """
     files = snapshot.plan(where, columns=("dv", "deletion_vector")).files
     marked = files.filter(files.column("dv").is_valid()).to_pylist()
-    return [VectorOfFile(row["path"], row["dv"], DeletionVector(**row["deletion_vector"])) for row in marked]
+    found = [VectorOfFile(row["path"], row["dv"], DeletionVector(**row["deletion_vector"])) for row in marked]
+    return found, files.num_rows
 
 
 def _without_deleted(

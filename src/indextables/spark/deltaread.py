@@ -39,7 +39,7 @@ def apply_skipping(frame: Any, schema: Any, where: Any) -> Any:
     known = normalise_schema(schema)
     partitions = frame.schema["partition_values"].dataType if "partition_values" in frame.columns else None
     names = frozenset(getattr(partitions, "names", ()))
-    return engine.skip(frame, as_node(where, known, "UTC"), names)
+    return engine.skip(frame, as_node(where, known, session_zone(frame.sparkSession)), names)
 
 
 def read(spark: Any, snapshot: DeltaSnapshot, where: Any) -> Any:

@@ -13,12 +13,13 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from py4j.protocol import Py4JError
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
@@ -26,7 +27,8 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from indextables.errors import CorruptLogError, Error
-from indextables.log.delta_files import RAW, files_form, raw_table
+from indextables.log.delta_columns import DeltaColumns
+from indextables.log.delta_files import COLUMNS, STATISTICS, Wanted, files_form, raw_table
 from indextables.log.delta_replay import DeltaRequest, checkpoint_pieces, tail_files, wanted_columns
 from indextables.log.files_table import files_schema, tabulate
 from indextables.log.reference import prune
@@ -53,9 +55,20 @@ class Live:
     """The live rows of a checkpoint on the cluster, before any predicate."""
 
     frame: DataFrame
-    files: FileColumns
-    rows: int | None = None
-    """Rows of the checkpoint, where its files say so themselves."""
+
+    def columns(self, request: ReplayRequest) -> FileColumns:
+        """Where its rows keep what the columns of a predicate ask for."""
+        if not isinstance(request, DeltaRequest):
+            return present_columns(self.frame)
+        leaves, partitions = request.delta.leaves, request.delta.physical_partitions()
+
+        def physical(column: TreeColumn) -> str | None:
+            if column.is_one_of(partitions):
+                return partitions[column.name]
+            leaf = leaves.get(column.path)
+            return None if leaf is None else ".".join(leaf.physical)
+
+        return present_columns(self.frame, physical)
 
 
 class SparkEngine:
@@ -103,7 +116,9 @@ class SparkEngine:
             if isinstance(shared, _Shared) and shared.covers(key, request):
                 return shared.again()
             columns = _frame_columns(request)
-            made = self._live(request, columns)
+            # Kept by physical names, which are the same whatever names a question uses.
+            names = request.delta.by_physical_names() if isinstance(request, DeltaRequest) else None
+            made = self._live(request, columns, names)
             if made is not None:
                 request.memo[_MEMO] = _Shared(key, columns, made)
             return made
@@ -112,32 +127,34 @@ class SparkEngine:
         """The same with every column and statistic, for a frame whose questions are not known yet."""
         if request.segment.checkpoint is None:
             return None
-        every = None if isinstance(request, DeltaRequest) else _frame_columns(request)
-        return self._live(request, every)
+        if isinstance(request, DeltaRequest):
+            return self._live(request, None, request.delta)
+        return self._live(request, _frame_columns(request), None)
 
-    def _live(self, request: ReplayRequest, columns: frozenset[str] | None) -> Live | None:
-        checkpoint = request.segment.checkpoint
+    def _live(
+        self, request: ReplayRequest, columns: frozenset[str] | None, names: DeltaColumns | None
+    ) -> Live | None:
+        checkpoint, width = request.segment.checkpoint, request.options.replay.num_partitions
         assert checkpoint is not None
         if isinstance(request, DeltaRequest):
+            assert names is not None
             pieces, inline = checkpoint_pieces(request)
             frame = None
             if pieces:
-                frame = delta_base.checkpoint_frame(
-                    self._spark, request.store, pieces, request.delta, columns
-                )
+                frame = delta_base.checkpoint_frame(self._spark, request.store, pieces, names, columns)
             if inline.num_rows:
-                small = self._delta_frame(inline, request, columns)
+                small = self._delta_frame(inline, names, columns)
                 frame = small if frame is None else frame.unionByName(small, allowMissingColumns=True)
             if frame is None:
                 return None
-            files = form_columns(delta_base.partitions_known(request.delta))
+            if width is not None:
+                frame = frame.repartition(width, "path")
         else:
-            tasks = request.options.replay.num_partitions or min(_MOST_PARTITIONS, default_width(self._spark))
+            tasks = width or min(_MOST_PARTITIONS, default_width(self._spark))
             frame = native_base.checkpoint_frame(
                 self._spark, request, checkpoint, sorted(columns or ()), tasks
             )
-            files = form_columns(None)
-        return Live(self._untouched(frame, request), files)
+        return Live(self._untouched(frame, request))
 
     def _untouched(self, frame: DataFrame, request: ReplayRequest) -> DataFrame:
         """The rows whose key no commit of the tail is about."""
@@ -152,11 +169,12 @@ class SparkEngine:
         )
         gone = F.broadcast(self._spark.createDataFrame(keys))
         vector = F.coalesce(frame["dv"], F.lit("")) if "dv" in frame.columns else F.lit("")
-        same = (frame["path"] == gone["touched_path"]) & (vector == gone["touched_dv"])
+        path = delta_base.key_path(frame["path"]) if isinstance(request, DeltaRequest) else frame["path"]
+        same = (path == gone["touched_path"]) & (vector == gone["touched_dv"])
         return frame.join(gone, same, "left_anti")
 
     def _delta_frame(
-        self, raw: pa.Table, request: DeltaRequest, statistics: frozenset[str] | None = None
+        self, raw: pa.Table, names: DeltaColumns, statistics: frozenset[str] | None = None
     ) -> DataFrame:
         """Adds that are on the driver, in the form of the checkpoint's."""
         struct = pa.StructArray.from_arrays(
@@ -164,12 +182,13 @@ class SparkEngine:
         )
         frame = self._spark.createDataFrame(pa.table({delta_base.ADD: struct}))
         # Their paths are decoded already.
-        form = delta_base.files_frame(frame, request.delta, None, statistics)
+        form = delta_base.files_frame(frame, names, statistics)
         return form.withColumn("path", F.col(delta_base.raw_column("path")))
 
     def _collect(self, live: Live, request: ReplayRequest) -> tuple[pa.Table, PruneMetrics]:
-        conditions = skipping(request.where, live.files, frozenset(request.partition_columns))
-        output = _output(request)
+        files = live.columns(request)
+        conditions = skipping(request.where, files, frozenset(request.partition_columns))
+        output = _output(live, request)
         if request.where is None:
             rows = live.frame.select(*output).toArrow()
             counts = PruneMetrics(considered=rows.num_rows, kept=rows.num_rows)
@@ -240,29 +259,25 @@ def _forget(frame: DataFrame) -> None:
         logger.debug("a kept file list could not be released", exc_info=True)
 
 
-def form_columns(known: Column | None) -> FileColumns:
-    """Where a frame in the files() form keeps what is known of its files."""
+def present_columns(
+    frame: DataFrame, named: Callable[[TreeColumn], str | None] = lambda column: column.name
+) -> FileColumns:
+    """Where a frame in the files() form, some of it perhaps missing, keeps what is known of its files."""
+    kinds = {field.name: field.dataType for field in frame.schema}
 
     def child(struct: str) -> Any:
-        return lambda column: F.col(struct).getField(column.name)
+        # Spark looks fields up without regard to case, and refuses a name that fits two of them.
+        names = [name.lower() for name in getattr(kinds.get(struct), "names", ())]
 
-    return FileColumns(child("partition_values"), child("min"), child("max"), child("null_count"),
-                       F.col("num_records"), known)  # fmt: skip
-
-
-def present_columns(frame: DataFrame) -> FileColumns:
-    """The same for a frame that may lack some of them."""
-
-    def child(struct: str) -> Any:
         def find(column: TreeColumn) -> Column | None:
-            kind = frame.schema[struct].dataType if struct in frame.columns else None
-            names = getattr(kind, "names", ())
-            return F.col(struct).getField(column.name) if column.name in names else None
+            name = named(column)
+            known = name is not None and names.count(name.lower()) == 1
+            return F.col(struct).getField(name) if known else None
 
         return find
 
-    rows = F.col("num_records") if "num_records" in frame.columns else None
-    known = F.col("partition_values").isNotNull() if "partition_values" in frame.columns else None
+    rows = F.col("num_records") if "num_records" in kinds else None
+    known = F.col("partition_values").isNotNull() if "partition_values" in kinds else None
     return FileColumns(
         child("partition_values"), child("min"), child("max"), child("null_count"), rows, known
     )
@@ -275,12 +290,12 @@ def replay_frame(spark: Any, request: ReplayRequest) -> DataFrame:
     live = engine.whole(whole)
     if isinstance(whole, DeltaRequest):
         raw = raw_table(list(whole.tail.adds.values()))
-        tail = engine._delta_frame(raw, whole)  # noqa: SLF001 - the same module
+        tail = engine._delta_frame(raw, whole.delta)  # noqa: SLF001 - the same module
         frame = tail if live is None else live.frame.unionByName(tail, allowMissingColumns=True)
         return frame.drop(*(name for name in frame.columns if name.startswith(delta_base.raw_column(""))))
     rows = tabulate(list(whole.tail.adds.values()), whole.schema, whole.partition_columns, whole.store)
     schema = native_base.spark_schema(rows.schema)
-    tail = spark.createDataFrame(_in_micros(rows), schema)
+    tail = spark.createDataFrame(_in_micros(rows.select(schema.names)), schema)
     return tail if live is None else live.frame.unionByName(tail, allowMissingColumns=True)
 
 
@@ -303,7 +318,9 @@ def _frame_columns(request: ReplayRequest) -> frozenset[str]:
     of a native log the columns of the files() form that are shown or looked at.
     """
     if isinstance(request, DeltaRequest):
-        return columns_needed(request.where, request.partition_columns).statistics
+        output, filtering = wanted_columns(request)
+        leaves = (*output.leaves, *(() if filtering is None else filtering.leaves))
+        return frozenset(".".join(leaf.physical) for leaf in leaves)
     shown = files_schema(request.schema, request.partition_columns, request.columns).names
     needs = columns_needed(request.where, request.partition_columns)
     names = {*shown, *({"partition_values"} if needs.partitions else ())}
@@ -312,21 +329,17 @@ def _frame_columns(request: ReplayRequest) -> frozenset[str]:
     return frozenset(names - {"uri"})
 
 
-def _output(request: ReplayRequest) -> list[Column]:
+def _output(live: Live, request: ReplayRequest) -> list[Column]:
     """What is collected: raw fields of `add` for Delta, typed on arrival; columns of the form otherwise."""
     if not isinstance(request, DeltaRequest):
         shown = files_schema(request.schema, request.partition_columns, request.columns).names
-        return [F.col(name) for name in shown if name != "uri"]
+        return [F.col(name) for name in shown if name != "uri" and name in live.frame.columns]
     output, _ = wanted_columns(request)
-    names = {name.partition(".")[0] for name in output.sources(None)} & set(RAW.names)
-    if not output.columns & {"stats", "min", "max", "null_count"}:
-        # The count of records alone comes typed; the documents stay where they are.
-        names.discard("stats")
-    fields = [F.col("path"), *(F.col(delta_base.raw_column(name)).alias(name) for name in sorted(names))]
-    if output.columns & {"num_records", "min", "max", "null_count"}:
-        # Text statistics may be missing where typed ones are there.
-        fields.append(F.col("num_records").alias("__num_records"))
-    return fields
+    # Statistics come typed; their documents stay where they are unless they are asked for themselves.
+    plain = Wanted(output.columns - STATISTICS)
+    names = sorted(plain.sources(None))
+    fields = [F.col("path"), *(F.col(delta_base.raw_column(name)).alias(name) for name in names)]
+    return [*fields, *(F.col(name).alias(f"__{name}") for name in sorted(output.columns & STATISTICS))]
 
 
 def _finished(rows: pa.Table, request: ReplayRequest) -> pa.Table:
@@ -334,13 +347,23 @@ def _finished(rows: pa.Table, request: ReplayRequest) -> pa.Table:
         target = files_schema(request.schema, request.partition_columns, request.columns)
         return _native_form(rows, target, request)
     output, _ = wanted_columns(request)
-    counts = rows.column("__num_records") if "__num_records" in rows.column_names else None
-    raw = rows.drop_columns(["__num_records"]) if counts is not None else rows
-    files = files_form(raw, request.delta, output, request.store)
-    if counts is not None and "num_records" in files.column_names:
-        at = files.schema.get_field_index("num_records")
-        files = files.set_column(at, "num_records", counts.cast(pa.int64()))
-    return files
+    files = files_form(rows, request.delta, Wanted(output.columns - STATISTICS), request.store)
+    for name in output.columns & STATISTICS:
+        files = files.append_column(name, _typed(name, rows.column(f"__{name}").combine_chunks(), output))
+    return files.select([name for name in COLUMNS if name in output.columns])
+
+
+def _typed(name: str, found: pa.Array, output: Wanted) -> pa.Array:
+    """Statistics as they came from the cluster, by physical names, under the logical ones."""
+    if name == "num_records":
+        return found.cast(pa.int64())
+    arrays, names = [], []
+    for leaf in output.leaves:
+        kind = pa.int64() if name == "null_count" else leaf.type
+        at = found.type.get_field_index(".".join(leaf.physical))
+        arrays.append(pa.nulls(len(found), kind) if at < 0 else pc.struct_field(found, at).cast(kind))
+        names.append(".".join(leaf.logical))
+    return pa.StructArray.from_arrays(arrays, names) if arrays else pa.array([{}] * len(found), pa.struct([]))
 
 
 def _native_form(rows: pa.Table, target: pa.Schema, request: ReplayRequest) -> pa.Table:
@@ -350,6 +373,8 @@ def _native_form(rows: pa.Table, target: pa.Schema, request: ReplayRequest) -> p
     for field in target:
         if field.name == "uri":
             arrays.append(file_uris(request.store, rows.column("path").combine_chunks()))
+        elif pa.types.is_struct(field.type) and not field.type.num_fields:
+            arrays.append(pa.array([{}] * rows.num_rows, field.type))
         else:
             arrays.append(rows.column(field.name).cast(field.type))
     return pa.Table.from_arrays(arrays, schema=target)

@@ -53,12 +53,14 @@ def checkpoint_frame(
 
 
 def spark_schema(form: pa.Schema) -> T.StructType:
-    """The Spark schema of a files() form; times are microseconds there."""
+    """The Spark schema of a files() form: times are microseconds, and structs without fields are left out.
+
+    No column of Spark's can be made of them, as of the partition values of a table without partitions.
+    """
     fields = []
     for field in form:
         kind = pa.timestamp("us", tz="UTC") if pa.types.is_timestamp(field.type) else field.type
         if pa.types.is_struct(kind) and kind.num_fields == 0:
-            fields.append(T.StructField(field.name, T.StructType([])))
             continue
         document = json.loads(schema_to_json(pa.schema([pa.field(field.name, kind)])))
         fields.append(T.StructType.fromJson(document)[field.name])

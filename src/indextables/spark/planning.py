@@ -106,7 +106,7 @@ def hadoop_paths(store: Store, paths: pa.ChunkedArray | pa.Array) -> pa.Array:
     plain = paths.combine_chunks() if hasattr(paths, "combine_chunks") else paths
     root = store.spark_uri("").rstrip("/")
     joined = pc.binary_join_element_wise(pa.scalar(root), plain, "/")
-    absolute = pc.match_substring_regex(plain, _ABSOLUTE)
+    absolute = is_absolute(plain)
     if not pc.any(absolute, min_count=0).as_py():
         return joined
     require_allowed(store, plain.filter(absolute).to_pylist())
@@ -115,6 +115,13 @@ def hadoop_paths(store: Store, paths: pa.ChunkedArray | pa.Array) -> pa.Array:
         for path, out in zip(plain, absolute, strict=True)
     ]
     return pc.if_else(absolute, pa.array(elsewhere, pa.string()), joined)
+
+
+def is_absolute(paths: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """Which of the paths a log names do not lie below its table."""
+    import pyarrow.compute as pc
+
+    return pc.match_substring_regex(paths, _ABSOLUTE)
 
 
 def _spark_uri(store: Store, path: str) -> str:

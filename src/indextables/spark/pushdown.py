@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from indextables.log.delta_replay import DeltaRequest
 from indextables.log.replay import ReplayRequest
@@ -24,45 +25,44 @@ from indextables.spark.skipping import literal
 
 def pushable(node: Node | None, frame: DataFrame, request: ReplayRequest) -> Column | None:
     """A condition for the Parquet reader; None where statistics are text or nothing can be pushed."""
-    if not isinstance(request, DeltaRequest) or not _has_typed_statistics(frame):
+    if not isinstance(request, DeltaRequest) or raw_column("stats_parsed") not in frame.columns:
         return None
     parts = node.children if isinstance(node, And) else (node,)
+    kind = frame.schema[raw_column("stats_parsed")].dataType
     found: Column | None = None
     for part in parts:
-        condition = _condition(part, request) if isinstance(part, Compare) else None
+        condition = _condition(part, request, kind) if isinstance(part, Compare) else None
         if condition is not None:
             found = condition if found is None else found & condition
     return found
 
 
-def _has_typed_statistics(frame: DataFrame) -> bool:
-    return raw_column("stats_parsed") in frame.columns
-
-
-def _condition(node: Compare, request: DeltaRequest) -> Column | None:
+def _condition(node: Compare, request: DeltaRequest, kind: T.DataType) -> Column | None:
     column = node.column
-    if not isinstance(column, TreeColumn) or column.name in request.partition_columns:
+    if not isinstance(column, TreeColumn) or column.is_one_of(request.partition_columns):
         return None
     leaf = request.delta.leaves.get(column.path)
     if leaf is None or not leaf.comparable or not _is_plain(leaf.type):
         return None
     value = literal(node.literal.value, leaf.type)
     conditions = []
-    if node.op in {"=", "<", "<="}:
-        least = _statistic("minValues", leaf.physical)
+    least, greatest = (_statistic(kind, (name, *leaf.physical)) for name in ("minValues", "maxValues"))
+    if least is not None and node.op in {"=", "<", "<="}:
         conditions.append(least.isNull() | (least < value if node.op == "<" else least <= value))
-    if node.op in {"=", ">", ">="}:
-        greatest = _statistic("maxValues", leaf.physical)
+    if greatest is not None and node.op in {"=", ">", ">="}:
         conditions.append(greatest.isNull() | (greatest > value if node.op == ">" else greatest >= value))
     if not conditions:
         return None
     return conditions[0] if len(conditions) == 1 else conditions[0] & conditions[1]
 
 
-def _statistic(group: str, path: tuple[str, ...]) -> Column:
-    found: Any = F.col(raw_column("stats_parsed"))[group]
+def _statistic(kind: T.DataType, path: tuple[str, ...]) -> Column | None:
+    """A typed statistic; None where the checkpoint has none, as for columns that came later."""
+    found: Any = F.col(raw_column("stats_parsed"))
     for name in path:
-        found = found.getField(name)
+        if not isinstance(kind, T.StructType) or name not in kind.names:
+            return None
+        kind, found = kind[name].dataType, found.getField(name)
     return found
 
 

@@ -87,7 +87,7 @@ class SparkFiles:
     def column(self, operand: Operand) -> ColumnOfFiles:
         """What is known of a column, seen through its cast if there is one."""
         column = operand.column if isinstance(operand, Cast) else operand
-        if column.name in self._partition_columns:
+        if column.is_one_of(self._partition_columns):
             found = self._partition(column)
         elif self._partitions_only:
             found = ColumnOfFiles(column.type)

@@ -14,12 +14,14 @@ import re
 import threading
 from collections import OrderedDict
 from typing import Any
+from urllib.parse import unquote
 
 from indextables import errors
 from indextables.errors import Error, MissingSplitError
 
 _MARK = re.compile(r"\[indextables#(\d+)\]")
 _GONE = re.compile(r"(\S+\.split)")
+_REST = re.compile(r"(?:(?!\. |\.?\n| does not exist).)*")
 _RAISED = re.compile(r"^indextables\.errors\.(\w+): (.*)", re.MULTILINE | re.DOTALL)
 _TRAILER = re.compile(r"\n?\s*SQLSTATE: \w+.*", re.DOTALL)
 _KEPT = 256
@@ -29,6 +31,7 @@ _MAX_CAUSES = 12
 _lock = threading.Lock()
 _numbers = itertools.count(1)
 _errors: OrderedDict[int, BaseException] = OrderedDict()
+_watched: OrderedDict[str, None] = OrderedDict()
 
 
 def remember(error: BaseException) -> str:
@@ -76,9 +79,44 @@ def missing_split(text: str) -> Error | None:
     )
 
 
+def watch(*places: str) -> None:
+    """Remember where data files of Delta tables lie: a table, or a single file outside of one."""
+    with _lock:
+        for place in places:
+            _watched[place] = None
+            _watched.move_to_end(place)
+        while len(_watched) > _KEPT:
+            _watched.popitem(last=False)
+
+
+def missing_data_file(text: str) -> Error | None:
+    """Our error for Spark's report that a data file of a Delta table is gone."""
+    if "FILE_NOT_EXIST" not in text and "FileNotFoundException" not in text:
+        return None
+    said = _one_slash(text)
+    with _lock:
+        places = [_one_slash(place) for place in _watched]
+    for place in (spelling for place in places for spelling in (place, unquote(place))):
+        if place not in said:
+            continue
+        path = place + _REST.match(said.partition(place)[2])[0]  # type: ignore[index]
+        return MissingSplitError(
+            f"{path} is named by the log of a Delta table but is not there: the version this DataFrame "
+            "reads is too old and VACUUM removed its files, or the file was deleted by hand. Read the "
+            "newest version, or bring the file back.",
+            path=path,
+        )
+    return None
+
+
+def _one_slash(text: str) -> str:
+    """A text in which `file:/x` and `file:///x` are written alike."""
+    return text.replace("file:///", "file:/")
+
+
 def known_error(text: str) -> BaseException | None:
     """Our exception behind a message of Spark's."""
-    return recall(text) or raised_in_task(text) or missing_split(text)
+    return recall(text) or raised_in_task(text) or missing_split(text) or missing_data_file(text)
 
 
 def install() -> None:
