@@ -19,7 +19,18 @@ from indextables.options import Options
 from indextables.predicate import coerce
 from indextables.predicate.prune import Verdict, prune_file, prune_table
 from indextables.predicate.rows import mask
-from indextables.predicate.tree import And, Column, Constant, IsNull, IsTrue, Literal, Not, Or, Unknown
+from indextables.predicate.tree import (
+    And,
+    Column,
+    Constant,
+    IsNull,
+    IsTrue,
+    IsUndecided,
+    Literal,
+    Not,
+    Or,
+    Unknown,
+)
 from support.file_tables import files_table
 from support.spark_meaning import truth
 
@@ -186,7 +197,7 @@ class Case:
         if shape < 6:
             return Not(self.predicate(depth - 1))
         if shape == 6:
-            return IsTrue(self.predicate(depth - 1))
+            return self.random.choice([IsTrue, IsUndecided])(self.predicate(depth - 1))
         children = tuple(self.predicate(depth - 1) for _ in range(self.random.randint(2, 3)))
         return And(children) if shape < 8 else Or(children)
 

@@ -16,6 +16,7 @@ from indextables.predicate.tree import (
     In,
     IsNull,
     IsTrue,
+    IsUndecided,
     Like,
     Match,
     Not,
@@ -57,6 +58,8 @@ def truth(node, row):
         return None if answer is None else not answer
     if isinstance(node, IsTrue):
         return truth(node.child, row) is True
+    if isinstance(node, IsUndecided):
+        return truth(node.child, row) is None
     if isinstance(node, Constant):
         return node.value
     value = value_of(node.column, row)

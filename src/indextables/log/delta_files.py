@@ -223,8 +223,8 @@ def require_partition_values(files: pa.Table, uri: str) -> None:
         return
     path = files.column("path").filter(values.is_null())[0].as_py()
     raise CorruptLogError(
-        f"the log of {uri} gives {path} a partition value that is not of its column's type, so its rows cannot "
-        "be read; have the writer correct the entry, or exclude the file with a filter on other columns",
+        f"the log of {uri} gives {path} a partition value that is not of its column's type, so its rows "
+        "cannot be read; have the writer correct the entry, or exclude the file by other columns",
         path=path, uri=uri,
     )  # fmt: skip
 

@@ -73,8 +73,11 @@ def recognise(store: Store) -> Kind:
 def not_a_table(store: Store, log_dir: str) -> NotATableError:
     """The error for a directory without a version of the log that was asked for."""
     kind = recognise(store)
+    # A Delta table is never made here, so there the path is all that can be wrong.
+    absent = kind is Kind.NOTHING and log_dir == DELTA_LOG
+    advice = "There is nothing there. Check the path." if absent else _ADVICE[kind]
     return NotATableError(
-        f"{store.uri} is not a table: {log_dir} holds no version. {_ADVICE[kind]}", uri=store.uri, kind=kind
+        f"{store.uri} is not a table: {log_dir} holds no version. {advice}", uri=store.uri, kind=kind
     )
 
 

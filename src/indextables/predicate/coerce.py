@@ -38,7 +38,17 @@ from indextables.predicate.tree import (
 )
 from indextables.predicate.zones import start_of_day, to_local, zone_of
 
-__all__ = ["FLIPPED", "Unsupported", "cast_operand", "common_type", "compare", "in_list", "like", "match"]
+__all__ = [
+    "FLIPPED",
+    "Unsupported",
+    "cast_operand",
+    "common_type",
+    "compare",
+    "in_list",
+    "is_null",
+    "like",
+    "match",
+]
 
 _RANKS = {pa.int8(): 0, pa.int16(): 1, pa.int32(): 2, pa.int64(): 3, pa.float32(): 4, pa.float64(): 5}
 _DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
@@ -143,6 +153,24 @@ def compare(op: str, operand: Operand, literal: Literal, zone: str) -> Node:
         )
     _check_order(operand, kind)
     return _narrow(op, cast_operand(operand, kind, zone), _cast_literal(literal, kind, zone), zone)
+
+
+def is_null(operand: Operand) -> Node:
+    """Return `operand IS NULL`; a cast that can fail is not understood, since what fails may be null."""
+    if isinstance(operand, Cast) and not _never_fails(operand):
+        raise Unsupported
+    return IsNull(_column(operand))
+
+
+def _never_fails(cast: Cast) -> bool:
+    given = cast.column.type
+    is_number = given in _RANKS or pa.types.is_decimal(given)
+    return _is_lossless(given, cast.type) or bool(is_number and pa.types.is_float64(cast.type))
+
+
+def never_null(kind: pa.DataType) -> bool:
+    """Whether sums and products of a type are null only where an operand is: not so of decimals."""
+    return kind in _RANKS
 
 
 def _column(operand: Operand) -> Column:

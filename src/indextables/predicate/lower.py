@@ -18,10 +18,9 @@ from indextables.predicate.names import resolve, split_name
 from indextables.predicate.tree import (
     FLIPPED,
     NULL,
-    Cast,
     Constant,
-    IsNull,
     IsTrue,
+    IsUndecided,
     Literal,
     Node,
     Not,
@@ -112,11 +111,11 @@ class Builder:
                     f"{operand} is {type_to_sql(operand.type)}, not a condition", part=str(operand)
                 )
             return coerce.compare("=", operand, Literal(True, pa.bool_()), self._zone)
+        if op == "isnull" and isinstance(args[0], Expr) and args[0].op in _CONDITIONS:
+            return IsUndecided(self.predicate(args[0]))
         operand = self._operand(args[0])
         if op == "isnull":
-            if isinstance(operand, Cast):
-                raise Unsupported
-            return IsNull(operand)
+            return coerce.is_null(operand)
         if op == "in":
             return coerce.in_list(operand, [literal_of(value) for value in args[1]], self._zone)
         if op == "like":

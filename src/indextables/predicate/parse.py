@@ -24,11 +24,10 @@ from indextables.predicate.lower import Builder, decimal, integer
 from indextables.predicate.names import resolve
 from indextables.predicate.tree import (
     NULL,
-    Cast,
     Column,
     Constant,
-    IsNull,
     IsTrue,
+    IsUndecided,
     Literal,
     Node,
     Not,
@@ -42,11 +41,16 @@ _COMPARISONS = {"EQ": "=", "NullSafeEQ": "<=>", "LT": "<", "LTE": "<=", "GT": ">
 _NEGATED = {"NEQ": "=", "NullSafeNEQ": "<=>"}
 _MATCHES = {"StartsWith": "startswith", "EndsWith": "endswith", "Contains": "contains"}
 _BINARY = ("this", "expression")
+# Null exactly where one of their operands is, as long as those are no decimals, whose sums may overflow.
+_ARITHMETIC = ("Add", "Sub", "Mul")
+_TEXT_FUNCTIONS = ("Upper", "Lower", "Length")
 # What a node of the syntax tree may carry. Anything more changes its meaning in a way not known here.
 _ARGUMENTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys([*_COMPARISONS, *_NEGATED, *_MATCHES, "And", "Or", "Is", "Escape", "Dot"], _BINARY),
     **dict.fromkeys(["Paren", "Not", "Neg", "Boolean", "HexString", "RawString"], ("this",)),
     **dict.fromkeys(["Cast", "TryCast"], ("this", "to")),
+    **dict.fromkeys(_ARITHMETIC, _BINARY),
+    **dict.fromkeys(_TEXT_FUNCTIONS, ("this",)),
     "Like": ("this", "expression", "negate"),
     "Between": ("this", "low", "high"),
     "In": ("this", "expressions"),
@@ -244,8 +248,10 @@ class _Reader:
     def _condition_is(self, op: str, left: Any, right: Any) -> Node:
         condition = self.predicate(left)
         wanted = None if _kind(right) == "Null" else bool(right.this)
-        if wanted is None or op not in {"=", "<=>"}:
+        if op not in {"=", "<=>"}:
             raise Unsupported
+        if wanted is None:
+            return NULL if op == "=" else IsUndecided(condition)
         meant = condition if wanted else Not(condition)
         return meant if op == "=" else IsTrue(meant)
 
@@ -260,10 +266,33 @@ class _Reader:
     def _is_null(self, item: Any) -> Node:
         if self._is_value(item):
             return Constant(value=self._literal(item).value is None)
-        operand = self._operand(item)
-        if isinstance(operand, Cast):
+        name = _kind(item)
+        if name == "Paren":
+            return self._is_null(item.this)
+        if name in _ARITHMETIC or name in _TEXT_FUNCTIONS:
+            return self._is_null_of_parts(item)
+        if self._is_condition(item):
+            condition = self.predicate(item)
+            if isinstance(condition, Unknown) and name in {"EQ", "NEQ", "LT", "LTE", "GT", "GTE"}:
+                return any_of([self._is_null(item.this), self._is_null(item.expression)])
+            return IsUndecided(condition)
+        return coerce.is_null(self._operand(item))
+
+    def _is_null_of_parts(self, item: Any) -> Node:
+        """An expression that is null exactly where one of its parts is."""
+        parts = [part for part in (item.this, item.args.get("expression")) if part is not None]
+        if _kind(item) in _ARITHMETIC and not all(self._is_never_null(part) for part in parts):
             raise Unsupported
-        return IsNull(operand)
+        return any_of([self._is_null(part) for part in parts])
+
+    def _is_never_null(self, item: Any) -> bool:
+        name = _kind(item)
+        if name == "Paren":
+            return self._is_never_null(item.this)
+        if name in _ARITHMETIC:
+            return all(self._is_never_null(part) for part in (item.this, item.expression))
+        found = self._literal(item) if self._is_value(item) else self._operand(item)
+        return coerce.never_null(found.type)
 
     def _in(self, item: Any) -> Node:
         if not item.expressions or not all(self._is_value(value) for value in item.expressions):

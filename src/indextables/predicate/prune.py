@@ -21,19 +21,22 @@ from indextables.model.stats import FileStats
 from indextables.predicate.coerce import like_pieces
 from indextables.predicate.facts import Facts, T
 from indextables.predicate.many_files import ManyFiles
-from indextables.predicate.one_file import OneFile
+from indextables.predicate.one_file import OneFile, keeps_order
 from indextables.predicate.tree import (
     And,
+    Cast,
     Column,
     Compare,
     Constant,
     In,
     IsNull,
     IsTrue,
+    IsUndecided,
     Like,
     Match,
     Node,
     Not,
+    Operand,
     Or,
     columns_of,
 )
@@ -206,8 +209,49 @@ def possible(node: Node, wanted: bool, facts: Facts[T]) -> T:
     if isinstance(node, (Match, Like)):
         return _text(node, wanted, facts)
     if isinstance(node, IsTrue):
-        return possible(node.child, True, facts) if wanted else facts.constant(None)
+        if wanted:
+            return possible(node.child, True, facts)
+        return facts.either(possible(node.child, False, facts), may_be_null(node.child, facts))
+    if isinstance(node, IsUndecided):
+        if wanted:
+            return may_be_null(node.child, facts)
+        return facts.either(possible(node.child, True, facts), possible(node.child, False, facts))
     return facts.constant(node.value is wanted if isinstance(node, Constant) else None)
+
+
+def may_be_null(node: Node, facts: Facts[T]) -> T:
+    """Whether the node can be null for some row: it is told by the null counts of its columns."""
+    if isinstance(node, (And, Or)):
+        # Null takes one child that is null, and none that decides alone: no false in AND, no true in OR.
+        nulls = [may_be_null(child, facts) for child in node.children]
+        harmless = [possible(child, isinstance(node, And), facts) for child in node.children]
+        spared = [facts.either(null, other) for null, other in zip(nulls, harmless, strict=True)]
+        return facts.both(reduce(facts.either, nulls), reduce(facts.both, spared))
+    if isinstance(node, Not):
+        return may_be_null(node.child, facts)
+    if isinstance(node, In) and node.has_null:
+        return facts.either(_null_operand(node.column, facts), _unlisted(node, facts))
+    if isinstance(node, (Compare, In, Match, Like)):
+        is_null_safe = isinstance(node, Compare) and node.op == "<=>"
+        return facts.constant(False) if is_null_safe else _null_operand(node.column, facts)
+    if isinstance(node, (IsNull, IsTrue, IsUndecided)):
+        return facts.constant(False)
+    return facts.constant(node.value is None if isinstance(node, Constant) else None)
+
+
+def _null_operand(operand: Operand, facts: Facts[T]) -> T:
+    """A column is null where its null count says so; a cast that can fail may make null of a value too."""
+    null = facts.column(operand).may_be_null()
+    can_fail = isinstance(operand, Cast) and not keeps_order(operand)
+    return facts.either(null, facts.constant(None)) if can_fail else null
+
+
+def _unlisted(node: In, facts: Facts[T]) -> T:
+    """A value that is not in a list with a NULL is perhaps that NULL."""
+    column = facts.column(node.column)
+    values = tuple(literal.value for literal in node.values)
+    answer = column.may_be_none_of(values) if values else facts.constant(True)
+    return facts.both(answer, column.may_have_value())
 
 
 def _comparison(node: Compare, wanted: bool, facts: Facts[T]) -> T:

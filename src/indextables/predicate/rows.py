@@ -31,6 +31,7 @@ from indextables.predicate.tree import (
     In,
     IsNull,
     IsTrue,
+    IsUndecided,
     Like,
     Match,
     Node,
@@ -105,6 +106,9 @@ class _Rows:
         if isinstance(node, IsTrue):
             inner = self.answer(node.child)
             return _Answer(pc.fill_null(inner.truth, False), inner.failed, inner.cause)
+        if isinstance(node, IsUndecided):
+            inner = self.answer(node.child)
+            return _Answer(pc.is_null(inner.truth), inner.failed, inner.cause)
         if isinstance(node, Constant):
             return _Answer(pa.repeat(pa.scalar(node.value, pa.bool_()), self._batch.num_rows))
         if isinstance(node, IsNull):

@@ -35,6 +35,7 @@ __all__ = [
     "In",
     "IsNull",
     "IsTrue",
+    "IsUndecided",
     "Like",
     "Literal",
     "Match",
@@ -202,6 +203,16 @@ class IsTrue:
 
 
 @dataclass(frozen=True, slots=True)
+class IsUndecided:
+    """`child IS NULL` of a condition: true where the child is neither true nor false; never null itself."""
+
+    child: Node
+
+    def __str__(self) -> str:
+        return f"({self.child}) IS NULL"
+
+
+@dataclass(frozen=True, slots=True)
 class Constant:
     """TRUE, FALSE or NULL for every row."""
 
@@ -221,7 +232,7 @@ class Unknown:
         return self.text
 
 
-Node = Compare | In | IsNull | Match | Like | And | Or | Not | IsTrue | Constant | Unknown
+Node = Compare | In | IsNull | Match | Like | And | Or | Not | IsTrue | IsUndecided | Constant | Unknown
 
 TRUE, FALSE, NULL = Constant(value=True), Constant(value=False), Constant(value=None)
 
@@ -246,7 +257,7 @@ def walk(node: Node) -> Iterator[Node]:
     if isinstance(node, (And, Or)):
         for child in node.children:
             yield from walk(child)
-    elif isinstance(node, (Not, IsTrue)):
+    elif isinstance(node, (Not, IsTrue, IsUndecided)):
         yield from walk(node.child)
 
 

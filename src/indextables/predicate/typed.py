@@ -25,9 +25,8 @@ from indextables.predicate.coerce import FLIPPED, Unsupported
 from indextables.predicate.names import resolve
 from indextables.predicate.tree import (
     NULL,
-    Cast,
     Constant,
-    IsNull,
+    IsUndecided,
     Literal,
     Node,
     Not,
@@ -45,6 +44,13 @@ _COMPARISONS = {
     "GreaterThan": ">",
     "GreaterThanOrEqual": ">=",
 }
+_CONDITIONS = frozenset(
+    {*_COMPARISONS, "And", "Or", "Not", "In", "InSet", "Like", "IsNull", "IsNotNull",
+     "StartsWith", "EndsWith", "Contains"}
+)  # fmt: skip
+# Null exactly where one of their operands is, as long as those are no decimals, whose sums may overflow.
+_ARITHMETIC = frozenset({"Add", "Subtract", "Multiply"})
+_TEXT_FUNCTIONS = frozenset({"Upper", "Lower", "Length"})
 _MATCHES = {"StartsWith": "startswith", "EndsWith": "endswith", "Contains": "contains"}
 _FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
@@ -78,16 +84,34 @@ class _Filter:
         if node in _COMPARISONS:
             return self._comparison(_COMPARISONS[node], *tree["children"])
         if node in {"IsNull", "IsNotNull"}:
-            operand = self._operand(tree["children"][0])
-            if isinstance(operand, Cast):
-                raise Unsupported
-            return IsNull(operand) if node == "IsNull" else Not(IsNull(operand))
+            absent = self._is_null(tree["children"][0])
+            return absent if node == "IsNull" else Not(absent)
         if node == "literal":
             value = self._literal(tree)
             return NULL if value.value is None else Constant(value=bool(value.value))
         if node == "column":
             return coerce.compare("=", self._operand(tree), Literal(True, pa.bool_()), "UTC")
         return self._lists_and_texts(str(node), tree)
+
+    def _is_null(self, tree: Tree) -> Node:
+        """Whether an expression is null, told by the columns in it."""
+        node, children = str(tree["node"]), tree.get("children", ())
+        if node == "literal":
+            return Constant(value=self._literal(tree).value is None)
+        if node in _ARITHMETIC:
+            if not all(coerce.never_null(_kind(child)) for child in children):
+                raise Unsupported
+            return any_of([self._is_null(child) for child in children])
+        if node in _TEXT_FUNCTIONS:
+            return self._is_null(children[0])
+        if node in _COMPARISONS and node != "EqualNullSafe":
+            condition = from_typed(tree, self._schema)
+            if isinstance(condition, Unknown):
+                return any_of([self._is_null(child) for child in children])
+            return IsUndecided(condition)
+        if node in _CONDITIONS:
+            return IsUndecided(from_typed(tree, self._schema))
+        return coerce.is_null(self._operand(tree))
 
     def _lists_and_texts(self, node: str, tree: Tree) -> Node:
         children = tree["children"]

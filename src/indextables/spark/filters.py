@@ -43,6 +43,8 @@ def condition(node: tree.Node) -> Column:
             return ~condition(child)
         case tree.IsTrue(child):
             return F.coalesce(condition(child), F.lit(False))
+        case tree.IsUndecided(child):
+            return condition(child).isNull()
         case tree.Constant(value):
             return F.lit(value).cast("boolean")
         case tree.IsNull(column):

@@ -93,10 +93,11 @@ def missing_data_file(text: str) -> Error | None:
     """Our error for Spark's report that a data file of a Delta table is gone."""
     if "FILE_NOT_EXIST" not in text and "FileNotFoundException" not in text:
         return None
-    said = _one_slash(text)
+    # Spark writes addresses percent-encoded, Hadoop as they are.
+    said = unquote(_one_slash(text))
     with _lock:
-        places = [_one_slash(place) for place in _watched]
-    for place in (spelling for place in places for spelling in (place, unquote(place))):
+        places = [unquote(_one_slash(place)) for place in _watched]
+    for place in places:
         if place not in said:
             continue
         path = place + _REST.match(said.partition(place)[2])[0]  # type: ignore[index]

@@ -1,0 +1,199 @@
+"""Delta tables of every make on the cluster: the Spark engine keeps what the local one keeps, and reads the rows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import indextables as it
+from indextables.errors import CorruptLogError, MissingSplitError
+from indextables.log.delta_snapshot import open_snapshot
+from indextables.options import Options
+from indextables.spark.engine import SparkEngine
+from indextables.spark.session import runtime_of
+from indextables.storage.store import open_store
+from support.deltahistories import keys_of
+from support.deltarows import inline_vector
+from support.deltatables import DeltaLog, add, remove, schema_string
+
+pytestmark = pytest.mark.spark
+
+MAPPED = {"delta.columnMapping.mode": "name"}
+
+
+def field(name, kind, physical, number):
+    metadata = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": physical}
+    return {"name": name, "type": kind, "nullable": True, "metadata": metadata}
+
+
+def put_rows(log, name, rows, **more):
+    """Write a data file and commit it with the statistics of its integer columns."""
+    table = pa.table(rows)
+    path = f"{log.store.local_path('')}/{name}"
+    pq.write_table(table, path)
+    bounds = {"minValues": {}, "maxValues": {}, "nullCount": {}}
+    for column in table.column_names:
+        values = [value for value in table.column(column).to_pylist() if value is not None]
+        bounds["minValues"][column], bounds["maxValues"][column] = min(values), max(values)
+        bounds["nullCount"][column] = table.num_rows - len(values)
+    size = Path(path).stat().st_size
+    log.commit(add(name, stats={"numRecords": table.num_rows, **bounds}, size=size, **more))
+
+
+def both_engines(spark, log, where):
+    """Files kept by the Spark engine and by the local one."""
+    snapshot = open_snapshot(log.store.uri, options=Options.of(None), runtime=runtime_of(spark))
+    return tuple(keys_of(snapshot.plan(where, engine=name).files) for name in ("spark", "columnar"))
+
+
+@pytest.mark.parametrize("kind", ["classic", "v2-json"])
+def test_swapped_names_are_kept_apart(spark, tmp_path, kind):
+    """Two renames gave each column the other's name; a filter is about the names of today."""
+    schema = {"type": "struct", "fields": [field("a", "long", "b", 1), field("b", "long", "a", 2)]}
+    log = DeltaLog(open_store(tmp_path / "t"), json.dumps(schema), configuration=MAPPED)
+    # Logical a is physical b: 60 to 70; logical b is physical a: 1 to 2.
+    put_rows(log, "x.parquet", {"a": [1, 2], "b": [60, 70]})
+    put_rows(log, "y.parquet", {"a": [60, 70], "b": [1, 2]})
+    log.checkpoint(kind)
+    where = "a > 50 AND b < 50"
+    options = {"distributedLogReplay.fileThreshold": "0"}
+    found = it.delta.read(spark, log.store.uri, where, options=options)
+    assert sorted(tuple(row) for row in found.collect()) == [(60, 1), (70, 2)]
+    on_spark, local = both_engines(spark, log, where)
+    assert on_spark == local
+    assert [path for path, *_ in local] == ["x.parquet"]
+
+
+def test_a_column_the_typed_statistics_do_not_know_keeps_every_file(spark, tmp_path):
+    """The 33rd column, and one that was added after the checkpoint."""
+    log = DeltaLog(open_store(tmp_path / "t"), schema_string(n="long", late="long"))
+    stats = {"numRecords": 1, "minValues": {"n": 5}, "maxValues": {"n": 6}, "nullCount": {"n": 0}}
+    log.commit(add("f", stats=stats))
+    typed = pa.struct([("n", pa.int64())])
+    parsed = pa.struct(
+        [("numRecords", pa.int64()), ("minValues", typed), ("maxValues", typed), ("nullCount", typed)]
+    )
+    log.checkpoint("classic", parsed=parsed, text=False)
+    for where, count in (("late > 5", 1), ("late = 7 AND n > 1", 1), ("late = 7 AND n > 9", 0), ("n > 9", 0)):
+        on_spark, local = both_engines(spark, log, where)
+        assert len(on_spark) == len(local) == count, where
+
+
+@pytest.mark.parametrize("form", ["json", "parquet"])
+def test_a_native_table_without_partitions_is_replayed_and_read(spark, tmp_path, form):
+    """The struct of partition values has no field then."""
+    uri = str(tmp_path / "t")
+    table = it.Table.create(uri, pa.schema([("n", pa.int64()), ("s", pa.string())]))
+    for low in (0, 100):
+        table.append(pa.table({"n": list(range(low, low + 10)), "s": ["x"] * 10}))
+    it.TransactionLog.open(uri, {"checkpoint.format": form}).checkpoint()
+    log = it.TransactionLog.open(uri, runtime=runtime_of(spark))
+    on_spark, local = (log.snapshot().plan("n > 50", engine=name) for name in ("spark", "columnar"))
+    assert on_spark.files.to_pylist() == local.files.to_pylist()
+    assert on_spark.files.num_rows == 1
+    opened = it.Table.open(uri, spark=spark, options={"distributedLogReplay.fileThreshold": "0"})
+    assert opened.to_df().filter("n > 105").count() == 4
+    assert opened.files(engine="spark").num_rows == 2
+
+
+def test_local_times_in_a_filter_are_those_of_the_session(spark, tmp_path):
+    """08:30 of UTC is half past midnight in Los Angeles."""
+    log = DeltaLog(open_store(tmp_path / "t"), schema_string(t="timestamp"))
+    noon = "2024-01-01T08:30:00.000Z"
+    log.commit(add("f", stats={"numRecords": 1, "minValues": {"t": noon}, "maxValues": {"t": noon}}))
+    log.checkpoint("classic")
+    frame = it.delta.replay(spark, log.store.uri)
+    where = "t < TIMESTAMP '2024-01-01 01:00:00'"
+    schema = pa.schema([("t", pa.timestamp("us", tz="UTC"))])
+    found = {}
+    for zone in ("America/Los_Angeles", "UTC", "Asia/Tokyo"):
+        spark.conf.set("spark.sql.session.timeZone", zone)
+        try:
+            skipped = it.delta.apply_skipping(frame, schema, where).count()
+            found[zone] = (
+                skipped,
+                it.delta.files(log.store.uri, where, spark=spark, engine="spark").num_rows,
+            )
+        finally:
+            spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert found == {"America/Los_Angeles": (1, 1), "UTC": (0, 0), "Asia/Tokyo": (0, 0)}
+
+
+def test_odd_statistics_and_partition_values_are_unknown_on_the_cluster_too(spark, tmp_path):
+    """Broken documents, rounded decimals, NaN left out, a widened float, a value that is none of its type."""
+    widened = {"delta.typeChanges": [{"toType": "double", "fromType": "float"}]}
+    kinds = {"p": "integer", "n": "long", "s": "string", "c": "decimal(21,3)", "w": "double", "d": "double"}
+    fields = [
+        {"name": name, "type": kind, "nullable": True, "metadata": widened if name == "w" else {}}
+        for name, kind in kinds.items()
+    ]
+    log = DeltaLog(open_store(tmp_path / "t"), json.dumps({"type": "struct", "fields": fields}), ("p",))
+    values = {"n": 5, "s": "m", "w": 3.4, "d": 1.5}
+    text = json.dumps({"numRecords": 1, "minValues": values, "maxValues": values, "nullCount": {"n": 0}})
+    broken = ["", "null", text[:-9], text.replace("1.5", "NaN"), text.replace('"m"', '"m\\ud800"')]
+    rounded = text.replace('"n": 5', '"n": 5, "c": 1.2345678901234568e+17')
+    for number, stats in enumerate([*broken, text, rounded]):
+        body = add(f"f{number}", partitionValues={"p": "abc" if number == 5 else str(number)})
+        body["add"]["stats"] = stats
+        log.commit(body)
+    predicates = (
+        "n > 9", "s > 'n'", "s < 'a'", "c = 123456789012345678.123", "c < 5", "w = double(float('3.4'))",
+        "w > 3.5", "w < 3.3", "d > 5", "d < 1", "p > 3", "p IS NULL", "p = 3 AND n < 2", "NOT n = 5",
+    )  # fmt: skip
+    for kind in ("classic", "v2-inline"):
+        log.checkpoint(kind)
+        snapshot = open_snapshot(log.store.uri, options=Options.of(None), runtime=runtime_of(spark))
+        frame = it.delta.replay(spark, log.store.uri).cache()
+        for where in predicates if kind == "classic" else predicates[:3]:
+            on_spark, local = both_engines(spark, log, where)
+            skipped = it.delta.apply_skipping(frame, snapshot.schema, where).select("path").collect()
+            assert on_spark == local, where
+            assert sorted(row["path"] for row in skipped) == [path for path, *_ in local], where
+        frame.unpersist()
+    assert [path for path, *_ in local] == ["f0", "f1", "f2", "f3", "f4"]
+
+
+def test_a_partition_value_that_cannot_be_read_is_an_error_not_a_null(spark, tmp_path):
+    log = DeltaLog(open_store(tmp_path / "t"), schema_string(p="integer", n="long"), ("p",))
+    put_rows(log, "bad.parquet", {"n": [1]}, partitionValues={"p": "abc"})
+    put_rows(log, "good.parquet", {"n": [50]}, partitionValues={"p": "7"})
+    with pytest.raises(CorruptLogError, match="bad.parquet"):
+        it.delta.read(spark, log.store.uri).collect()
+    assert [tuple(row) for row in it.delta.read(spark, log.store.uri, "n > 40").collect()] == [(7, 50)]
+
+
+def test_a_deletion_vector_hides_its_rows_though_the_protocol_does_not_name_the_feature(spark, tmp_path):
+    log = DeltaLog(open_store(tmp_path / "t"), schema_string(n="long"), features=())
+    put_rows(log, "f.parquet", {"n": [1, 2, 3, 4]}, dv=inline_vector([1, 3]))
+    assert sorted(row["n"] for row in it.delta.read(spark, log.store.uri).collect()) == [1, 3]
+
+
+def test_one_local_file_has_one_key_on_the_cluster(spark, tmp_path):
+    log = DeltaLog(open_store(tmp_path / "t"), schema_string(n="long"))
+    log.commit(add("file:/x/f"), add("file:///x/g"), add("h"))
+    log.checkpoint("classic")
+    log.commit(remove("/x/f"), remove("file:/x/g"))
+    on_spark, local = both_engines(spark, log, None)
+    assert on_spark == local == [("h", None, 100)]
+
+
+def test_a_missing_data_file_is_named_in_an_error_of_ours(spark, tmp_path):
+    log = DeltaLog(open_store(tmp_path / "a table"), schema_string(n="long"))
+    put_rows(log, "gone file.parquet", {"n": [1]})
+    (tmp_path / "a table" / "gone file.parquet").unlink()
+    with pytest.raises(MissingSplitError, match="gone(%20| )file.parquet.*VACUUM"):
+        it.delta.read(spark, log.store.uri).collect()
+
+
+def test_the_number_of_partitions_is_the_one_that_was_asked_for(spark, tmp_path):
+    log = DeltaLog(open_store(tmp_path / "t"), schema_string(n="long"))
+    log.commit(*(add(f"f{number}") for number in range(40)))
+    log.checkpoint("classic")
+    options = Options.of({"distributedLogReplay.numPartitions": "7"})
+    snapshot = open_snapshot(log.store.uri, options=options, runtime=runtime_of(spark))
+    live = SparkEngine(spark).live(snapshot.request())
+    assert live.frame.rdd.getNumPartitions() == 7
