@@ -11,6 +11,7 @@ the file.
 from __future__ import annotations
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from struct import pack
 from typing import Any
 
 import pyarrow as pa
@@ -19,8 +20,9 @@ import pyarrow.compute as pc
 from indextables.log.delta_columns import Leaf
 from indextables.log.delta_text import DOUBLE_DIGITS
 
-# The real maximum of a timestamp may lie this much above the written one.
-_CUT = pa.scalar(999, pa.duration("us"))
+# The real maximum of a timestamp may lie 999 microseconds above the written one. The scalar is taken out of
+# an array, since making one from a Python value loads pandas.
+_CUT = pa.Array.from_buffers(pa.duration("us"), 1, [None, pa.py_buffer(pack("q", 999))])[0]
 _EXACT = Context(prec=80)
 _TEXT_DIGITS = 17
 
