@@ -1,4 +1,6 @@
-"""Kill writers at chosen moments: `python -m harness.kills --seeds 0:1000`, from the directory `tests`.
+"""Kill writers at chosen moments: `python -m harness.kills --seeds 0:50`, from the directory `tests`.
+
+`--until 1000` goes on where the last run ended and keeps the figures.
 
 A seed chooses the verb, the moment and whether another writer goes on beside
 the one that dies. Afterwards the table must hold what was acknowledged, all or
@@ -30,6 +32,7 @@ _TOUCHES = {
 }  # fmt: skip
 """About how often a verb touches files of the template in all its steps."""
 _LONGEST_S = 0.6
+_AT_ONCE = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,7 @@ class Tally:
     """What many kills came to."""
 
     runs: int = 0
+    """Seeds that were run, from 0 on."""
     killed: int = 0
     beside: int = 0
     acknowledged: int = 0
@@ -74,6 +78,11 @@ class Tally:
     def to_json(self) -> dict[str, Any]:
         """The figures, for a result file."""
         return {**vars(self), "verbs": dict(self.verbs)}
+
+    @classmethod
+    def of_json(cls, figures: dict[str, Any]) -> Tally:
+        """Read a result file."""
+        return cls(**{**figures, "verbs": Counter(figures["verbs"])})
 
 
 class Scene:
@@ -96,6 +105,7 @@ class Scene:
 
 def investigate(scene: Scene, nursery: Nursery, death: Death, tally: Tally) -> None:
     """Let one plan happen and look at what is left; Finding when a promise is broken."""
+    tally.runs += 1
     root = scene.copy(death.seed)
     jobs = [_job(scene, root, death, "victim", death.verb)]
     jobs[0] |= {"kill_at": death.kill_at, "kill_after_s": death.kill_after_s}
@@ -103,7 +113,6 @@ def investigate(scene: Scene, nursery: Nursery, death: Death, tally: Tally) -> N
         jobs.append(_job(scene, root, death, "other", "append"))
     wanted = [effects(str(root), job["verb"], job["name"], job["seed"]) for job in jobs]
     ends = nursery.run(jobs)
-    tally.runs += 1
     tally.killed += ends[0] < 0
     tally.beside += death.beside
     tally.verbs[death.verb] += ends[0] < 0
@@ -155,9 +164,9 @@ def _write_again(  # noqa: PLR0917
     return require_one_of(root, [content])
 
 
-def run_kills(seeds: range, home: Path) -> Tally:
+def run_kills(seeds: range, home: Path, tally: Tally | None = None) -> Tally:
     """Run a range of seeds; what broke is in the tally."""
-    tally = Tally()
+    tally = tally or Tally()
     began = time.monotonic()
     scene = Scene(home)
     with Nursery() as nursery:
@@ -169,23 +178,30 @@ def run_kills(seeds: range, home: Path) -> Tally:
                 tally.broken[str(seed)] = f"{death}: {found}"
             except Exception as error:  # noqa: BLE001 - an inquest that fails is a finding
                 tally.broken[str(seed)] = f"{death}: {type(error).__name__}: {error}"
-    tally.seconds = round(time.monotonic() - began, 1)
+    tally.seconds = round(tally.seconds + time.monotonic() - began, 1)
     return tally
 
 
 def main() -> None:
-    """Run seeds and print what came of them; --keep writes the result file."""
+    """Run seeds and print what came of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", default="0:50", help="first:end, or one seed")
-    parser.add_argument("--keep", action="store_true", help=f"write {RESULTS}/kills.json")
+    parser.add_argument("--until", type=int, help=f"go on up to this seed, and keep {RESULTS}/kills.json")
     arguments = parser.parse_args()
-    first, _, end = arguments.seeds.partition(":")
-    seeds = range(int(first), int(end or int(first) + 1))
-    with tempfile.TemporaryDirectory(prefix="kills-") as home:
-        tally = run_kills(seeds, Path(home))
+    kept = RESULTS / "kills.json"
+    tally = Tally()
+    if arguments.until is None:
+        first, _, end = arguments.seeds.partition(":")
+        seeds = range(int(first), int(end or int(first) + 1))
+    else:
+        tally = Tally.of_json(json.loads(kept.read_text())) if kept.exists() else tally
+        seeds = range(tally.runs, arguments.until)
+    for start in range(seeds.start, seeds.stop, _AT_ONCE):
+        with tempfile.TemporaryDirectory(prefix="kills-") as home:
+            run_kills(range(start, min(start + _AT_ONCE, seeds.stop)), Path(home), tally)
+        if arguments.until is not None:
+            kept.write_text(json.dumps(tally.to_json(), indent=2) + "\n")
     print(json.dumps(tally.to_json(), indent=2))
-    if arguments.keep:
-        (RESULTS / "kills.json").write_text(json.dumps(tally.to_json(), indent=2) + "\n")
     raise SystemExit(1 if tally.broken else 0)
 
 

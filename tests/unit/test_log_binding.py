@@ -34,6 +34,14 @@ def test_a_version_replaced_by_a_copy_of_another_version_is_an_error_naming_both
     assert paths_of(builder.log(), 2) == ["a", "b"]
 
 
+def test_the_newest_version_replaced_by_a_copy_of_version_0_is_an_error():
+    """The creation of a table has no commitInfo, and no other version looks like it."""
+    builder = LogBuilder().create().append("a").append("b")
+    swapped(commit_path(2), builder, builder, commit_path(0))
+    with pytest.raises(CorruptLogError, match="version 2.*holds the commit of version 0"):
+        builder.log().snapshot()
+
+
 @pytest.mark.parametrize("version", [0, 2, 3])
 def test_a_version_of_another_table_is_an_error_naming_both_tables(version):
     builder = LogBuilder().create().append("a").append("b").append("c")

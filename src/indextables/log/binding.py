@@ -13,19 +13,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from indextables.errors import ADVICE_ON_DAMAGE, CorruptLogError
-from indextables.model.actions import Action, CommitInfo, MetadataAction
+from indextables.model.actions import Action, CommitInfo, MetadataAction, ProtocolAction
 
 
 def check_version(actions: Sequence[Action], name: str, version: int) -> None:
     """Raise when a commit says that it is another version than the one its name says."""
     # It is the last line of what we wrote; elsewhere it may stand anywhere.
     info = next((action for action in reversed(actions) if isinstance(action, CommitInfo)), None)
-    if info is not None and info.version is not None and info.version != version:
+    # Version 0 alone has none, and holds what only the creation of a table writes.
+    found = info.version if info is not None else 0 if _is_creation(actions) else None
+    if found is not None and found != version:
         raise CorruptLogError(
-            f"{name} (version {version}) holds the commit of version {info.version}: it was overwritten with "
+            f"{name} (version {version}) holds the commit of version {found}: it was overwritten with "
             f"a copy of another file. {ADVICE_ON_DAMAGE}",
-            file=name, version=version, found=info.version,
+            file=name, version=version, found=found,
         )  # fmt: skip
+
+
+def _is_creation(actions: Sequence[Action]) -> bool:
+    return [type(action) for action in actions] == [ProtocolAction, MetadataAction]
 
 
 def check_tables(commits: Iterable[tuple[int, Iterable[Action]]], table_id: str, uri: str) -> None:

@@ -1,0 +1,154 @@
+"""Write the figures of kills, bad networks, soaks and rivals into docs/reliability.md: `python -m harness.page`.
+
+The figures come from the result files under benchmarks/results/reliability; the
+page holds them between marks.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from simulation.page import PAGE, with_section
+from simulation.run import RESULTS
+
+
+def _result(name: str) -> dict[str, Any] | None:
+    file = RESULTS / f"{name}.json"
+    return json.loads(file.read_text()) if file.exists() else None
+
+
+def kills_text() -> str:
+    """Killed processes, and processes behind a bad network."""
+    lines = [
+        "Real processes on a local disk are killed with SIGKILL: by their own hand when they are about to touch a",
+        "file of the table for the n-th time, or from outside after some time; some of them beside another writer",
+        "that goes on. Afterwards two readers, one of which shares no code with the other, must find what was",
+        "acknowledged, all or nothing of what was under way, and nothing else; every version that is offered must",
+        "open; somebody else must be able to write, merge, checkpoint and purge; and CHECK must be content.",
+        "",
+        "`cd tests && python -m harness.kills --until 1000`; a seed alone: `--seeds 17`.",
+        "",
+    ]
+    kills = _result("kills")
+    if kills is not None:
+        verbs = ", ".join(f"{count:,} in {verb}" for verb, count in sorted(kills["verbs"].items()))
+        lines += [
+            (
+                "| runs | killed on the way | beside another writer | verbs acknowledged | under way | of these landed "
+                "| promises broken |"
+            ),
+            "|---:|---:|---:|---:|---:|---:|---:|",
+            (
+                f"| {kills['runs']:,} | {kills['killed']:,} | {kills['beside']:,} | {kills['acknowledged']:,} | "
+                f"{kills['under_way']:,} | {kills['landed']:,} | {len(kills['broken']):,} |"
+            ),
+            "",
+            f"Killed: {verbs}.",
+            "",
+        ]
+    lines += [
+        "Spark applications are killed with their JVM while they write: `pytest tests/spark/test_killed_driver.py`.",
+        "",
+        "### Bad networks",
+        "",
+        "Requests to moto (S3) and azurite (Azure) pass a proxy that does to one in eight what networks do: the",
+        "request never arrives, the answer is lost or the connection reset after the server has acted, half of the",
+        "answer comes, the request is carried out twice, or it is refused with 500 or 503. What a verb says",
+        "afterwards must be true.",
+        "",
+        "`cd tests && python -m harness.proxied --seeds 0:50 --keep`",
+    ]
+    proxied = _result("proxied") or {}
+    if proxied:
+        lines += [
+            "",
+            "| store | runs | requests | faults | acknowledged | failed | unknown | promises broken |",
+            "|---|---:|---:|---:|---:|---:|---:|---:|",
+        ]
+    lines += [
+        f"| {name} | {found['runs']} | {found['requests']:,} | {sum(found['faults'].values()):,} | "
+        f"{found['acknowledged']:,} | {found['failed']:,} | {found['unknown']:,} | {len(found['broken']):,} |"
+        for name, found in proxied.items()
+    ]
+    return "\n".join(lines)
+
+
+def soak_text() -> str:
+    """The soak, quarter by quarter."""
+    soak = _result("soak")
+    if soak is None:
+        return ""
+    rows = {
+        "commit, p50 ms": [f"{found['p50']:,.0f}" for found in soak["commit_ms"]],
+        "commit, p99 ms": [f"{found['p99']:,.0f}" for found in soak["commit_ms"]],
+        "refresh, p50 ms": [f"{found['p50']:,.1f}" for found in soak["refresh_ms"]],
+        "refresh, p99 ms": [f"{found['p99']:,.0f}" for found in soak["refresh_ms"]],
+        "memory, MiB": [f"{found:,}" for found in soak["memory_mib"]],
+        "open files": [f"{found:,}" for found in soak["open_files"]],
+        "threads": [f"{found:,}" for found in soak["threads"]],
+    }
+    return "\n".join(
+        [
+            (
+                f"Two writers, two readers that search, and a keeper that merges and purges, in one process for "
+                f"{soak['seconds']:,.0f} seconds:"
+            ),
+            (
+                f"{soak['commits']:,} commits and {soak['refreshes']:,} refreshes, {soak['lost']} rows lost, "
+                f"{soak['doubled']} doubled, {len(soak['failures'])} failures, at most {soak['most_threads']} threads."
+            ),
+            "",
+            (
+                f"`cd tests && python -m harness.soak --seconds {soak['seconds']:.0f} --keep`, on two cores that others used "
+                "too"
+            ),
+            "",
+            "| quarter of the run | first | second | third | last |",
+            "|---|---:|---:|---:|---:|",
+            *(f"| {name} | {' | '.join(cells)} |" for name, cells in rows.items()),
+        ]
+    )
+
+
+def rivals_text() -> str:
+    """What others lose under the same treatment."""
+    rivals = _result("rivals")
+    if rivals is None:
+        return ""
+    lines = [
+        "Writers killed while they append, four processes that append at once, and every file of a finished table",
+        "flipped, cut, emptied, deleted or exchanged for a sibling, one damage at a time. *Other rows* are damaged",
+        "tables that read as something else than what was written, without an error.",
+        "",
+        "`cd tests && python -m harness.rivals --keep`",
+        "",
+        "| system | kills | rows lost | appends at once | refused | rows lost | damages | truth | error | other rows |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for name, found in rivals.items():
+        killed, busy, damaged = found["killed writers"], found["writers at once"], found["damaged files"]
+        lines.append(
+            f"| {name} {found['version']} | {killed['kills']} | {killed['lost'] + killed['doubled']} | "
+            f"{busy['appends']} | {busy['refused']} | {busy['lost'] + busy['doubled']} | {damaged['damages']} | "
+            f"{damaged['truth']} | {damaged['error']} | {damaged['other rows']} |"
+        )
+    return "\n".join(
+        [
+            *lines,
+            "",
+            "The one damage that IndexTables does not notice is its newest version file deleted: the table then reads",
+            "as it was before, and nothing that is left knows better.",
+        ]
+    )
+
+
+def render(page: str) -> str:
+    """The page with today's figures."""
+    for name, text in (("kills", kills_text()), ("soak", soak_text()), ("rivals", rivals_text())):
+        page = with_section(page, name, text)
+    return page
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render(PAGE.read_text()))
