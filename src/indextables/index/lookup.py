@@ -93,7 +93,7 @@ class Index:
         pairs = zip(self.root.spec.fields, self.root.fields, strict=True)
         return {item.column: (at, item, known) for at, (item, known) in enumerate(pairs)}
 
-    @property
+    @cached_property
     def tokens(self) -> Mapping[str, int]:
         """Tokens of every column of words."""
         fields = zip(self.root.spec.fields, self.root.fields, strict=True)

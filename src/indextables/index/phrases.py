@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -28,6 +28,9 @@ _LEAD = 64
 _FILTERED = 1024
 _SPREAD = 32
 _FEW = 64
+_SEARCHED = 16
+"""From one wanted number in so many, a bitmap is made of the others."""
+_PLACES_PER_BIT = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +78,28 @@ class OneWord:
 
 def placed(rows: Array, held: Array, counts: Array | None, positions: Array) -> tuple[Array, Array]:
     """The occurrences in some of the rows of a list: the number of the row among these, and the position."""
-    if len(rows) == len(held):
-        at, wanted = np.arange(len(rows)), np.arange(len(rows))
-    else:
-        at, some = found_in(held, rows)
-        wanted = some.nonzero()[0]
-        at = at[wanted]
+    at, wanted = _shared(rows, held)
     if counts is None:
         return wanted, positions.take(at)
     size = counts.take(at).astype(np.int64)
     return wanted.repeat(size), positions.take(gather(starts_of(counts)[at], size))
+
+
+def _shared(rows: Array, held: Array) -> tuple[Array, Array]:
+    """Where the rows that are in both of two ascending lists stand: in the second, and in the first."""
+    if len(rows) == len(held) and bool((rows == held).all()):
+        every = np.arange(len(rows))
+        return every, every
+    if len(rows) * _SEARCHED > len(held) and len(rows):
+        # Looking all up in a bitmap is quicker than searching for each.
+        universe = int(max(rows[-1], held[-1])) + 1 if len(held) else int(rows[-1]) + 1
+        at = has(pack(rows, universe), held).nonzero()[0]
+        if len(at) == len(rows):
+            return at, np.arange(len(rows))
+        return at, has(pack(held, universe), rows).nonzero()[0]
+    at, inside = found_in(held, rows)
+    wanted = inside.nonzero()[0]
+    return at[wanted], wanted
 
 
 def find_phrase(
@@ -108,17 +123,39 @@ def find_phrase(
     numbered = [part.occurrences(rows, pages) for part in parts]
     most = max((int(at.max(initial=0)) for _, at in numbered), default=0)
     slop = min(slop, most + 1)
-    stride = 2 * (most + 1) + len(parts) + slop
-    places = [number * stride + at.astype(np.int64) for number, at in numbered]
+    # So far apart that neither a phrase nor its gaps reach from one row into another.
+    stride = most + len(parts) + (most + 1 + slop if slop else 0)
+    numbering = _Numbering(len(rows), stride, len(parts))
+    places = [numbering.places(*one) for one in numbered]
     if slop:
-        between = None
-        if more:
-            number, at = OneWord(more[0]).occurrences(rows, pages)
-            between = number * stride + at.astype(np.int64)
+        between = numbering.places(*OneWord(more[0]).occurrences(rows, pages)) if more else None
         first = _spread(places, slop, between)
     else:
-        first = _consecutive(places)
-    return _by_row(rows, first // stride)
+        first = _consecutive(places, numbering.total)
+    return _by_row(rows, numbering.numbers(first))
+
+
+class _Numbering:
+    """Places of some rows: each row has `stride` of them, behind `lead` empty ones."""
+
+    def __init__(self, rows: int, stride: int, lead: int) -> None:
+        self.total = (rows + 1) * stride + 2 * lead
+        self.kind: Any = np.uint32 if self.total < 1 << 32 else np.int64
+        self.stride: Any = self.kind(stride)
+        self.lead: Any = self.kind(lead)
+
+    def places(self, numbers: Array, positions: Array) -> Array:
+        """The places of positions in rows, which are given by number."""
+        found: Array = numbers.astype(self.kind)
+        found *= self.stride
+        found += self.lead
+        found += positions.astype(self.kind)
+        return found
+
+    def numbers(self, places: Array) -> Array:
+        """The numbers of the rows that places lie in."""
+        found: Array = (places - self.lead) // self.stride
+        return found
 
 
 def _by_row(rows: Array, numbers: Array) -> Found:
@@ -130,23 +167,28 @@ def _by_row(rows: Array, numbers: Array) -> Found:
     return Found(rows[numbers[at]], np.diff(np.append(at, len(numbers))))
 
 
-def _consecutive(places: Sequence[Array]) -> Array:
-    """Where a phrase begins: places whose successors are places of the other words."""
+def _consecutive(places: Sequence[Array], total: int) -> Array:
+    """Where a phrase begins: places whose successors are places of the other words; all below `total`."""
     order = sorted(range(len(places)), key=lambda at: len(places[at]))
     first = order[0]
     here = places[first]
     for at in order[1:]:
         if not len(here):
             break
-        here = here.compress(_are_in(places[at], here + (at - first)))
-    return here - first
+        kind = here.dtype.type
+        to = here + kind(at - first) if at > first else here - kind(first - at)
+        here = here.compress(_are_in(places[at], to, total))
+    start: Array = here - here.dtype.type(first)
+    return start
 
 
-def _are_in(ascending: Array, wanted: Array) -> Array:
+def _are_in(ascending: Array, wanted: Array, total: int) -> Array:
     if len(ascending) == len(wanted):
         same: Array = ascending == wanted
         if same.all():
             return same
+    if len(wanted) * _SEARCHED > len(ascending) and len(wanted) * _PLACES_PER_BIT > total:
+        return has(pack(ascending, total), wanted)
     return found_in(ascending, wanted)[1]
 
 

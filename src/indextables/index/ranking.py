@@ -190,18 +190,18 @@ def _accumulated(
 def _few(
     words: Sequence[Weighted], classes: Callable[[Array], Array], table: Array, limit: int
 ) -> tuple[Array, Array]:
-    held = []
-    for one in words:
-        rows = one.word.array()
-        held.append((rows, one.weight * impacts_at(one.word.counts(), classes(rows), table)))
+    held = [one.word.array() for one in words]
     if len(held) == 1:
-        rows, scores = held[0]
+        rows = held[0]
+        scores = words[0].weight * impacts_at(words[0].word.counts(), classes(rows), table)
     else:
-        rows, owner = np.unique(np.concatenate([rows for rows, _ in held]), return_inverse=True)
+        rows, owner = np.unique(np.concatenate(held), return_inverse=True)
+        lengths = classes(rows)
         scores = np.zeros(len(rows), np.float32)
         start = 0
-        for some, worth in held:
-            scores[owner[start : start + len(some)]] += worth
+        for one, some in zip(words, held, strict=True):
+            mine = owner[start : start + len(some)]
+            scores[mine] += one.weight * impacts_at(one.word.counts(), lengths.take(mine), table)
             start += len(some)
     at = best_of(scores, limit)
     return scores[at], rows[at]

@@ -46,7 +46,8 @@ class Word:
     """A word of a field; the row sets of `rowset` are made of these."""
 
     __slots__ = (
-        "_array", "_bits", "_counts", "_counts_known", "_done", "_index", "_pages", "_positions",
+        "_array", "_bits", "_counts", "_counts_known", "_done", "_filled", "_index", "_pages", "_parts",
+        "_positions", "_whole",
         "count", "entry", "grown", "phrases", "ranked",
     )  # fmt: skip
 
@@ -57,6 +58,9 @@ class Word:
         self.grown = True
         """Whether it takes more memory than when it was last kept."""
         self._pages: dict[int, bytes] = {}
+        self._parts = 1 if entry.page_lengths is None else int(np.count_nonzero(entry.page_lengths))
+        self._whole = entry.inline is not None
+        self._filled = False
         self._positions: dict[int, Array] = {}
         self._array: Array | None = None
         self._bits: Array | None = None
@@ -86,10 +90,10 @@ class Word:
     def missing(self, pages: Array | None = None) -> list[tuple[int, int, int]]:
         """Parts of the list that are not here yet: page, offset and length."""
         entry = self.entry
-        if entry.inline is not None or self._array is not None:
+        if self._whole:
             return []
         if entry.page_lengths is None:
-            return [] if self._pages else [(0, entry.offset, entry.length)]
+            return [(0, entry.offset, entry.length)]
         at = starts_of(entry.page_lengths)
         wanted = range(len(entry.page_lengths)) if pages is None else pages.tolist()
         return [
@@ -101,6 +105,7 @@ class Word:
     def put(self, page: int, raw: bytes) -> None:
         """A part of the list, as it was read."""
         self._pages[page] = raw
+        self._whole = len(self._pages) == self._parts
         self.grown = True
 
     def _span(self, page: int) -> int:
@@ -126,14 +131,14 @@ class Word:
 
     def _all_rows(self) -> Array:
         """The rows of a list that is cut."""
-        if self._bits is not None and self._done is not None and self._done.all():
+        if self._filled and self._bits is not None:
             return unpack(self._bits)
         read_lists(self._index, [(self, None)])
         return self._rows_of(sorted(self._pages))
 
     def bits(self) -> Array:
         """The bitmap of the rows."""
-        if self.cut and (self._done is None or not self._done.all()):
+        if self.cut and not self._filled:
             self._fill(None)
         elif self._bits is None:
             self._bits = pack(self.array(), self._index.rows)
@@ -155,11 +160,12 @@ class Word:
             found = page_bits(self._pages[page], self._frequency(page), self._span(page))
             self._bits[page * PAGE // 8 : page * PAGE // 8 + len(found)] = found
             self._done[page] = True
+        self._filled = bool(self._done.all())
 
     def test(self, rows: Array) -> Array:
         """Which of some ascending rows are in the list."""
         if self.cut:
-            if self._done is None or not self._done.all():
+            if not self._filled:
                 self._fill(pages_of(rows, self._index.rows))
             assert self._bits is not None
             return has(self._bits, rows)
@@ -229,6 +235,11 @@ class Word:
             edges = np.array([(page * PAGE, (page + 1) * PAGE) for page in pages], np.int64)
             at = np.searchsorted(self._array, edges)
             return np.concatenate([self._array[a:b] for a, b in at]) if len(at) else NO_ROWS
+        if self._bits is not None and self._done is not None and len(pages) and self._done[pages].all():
+            first = pages[0] * PAGE // 8
+            last = min(len(self._bits), (pages[-1] + 1) * PAGE // 8)
+            if pages[-1] - pages[0] + 1 == len(pages):
+                return unpack(self._bits[first:last]) + np.uint32(pages[0] * PAGE)
         found = [
             page_rows(self._pages[page], self._frequency(page), self._span(page)) + np.uint32(page * PAGE)
             for page in pages

@@ -130,8 +130,7 @@ class Search:
 
     def _rank_by(self, statistics: Statistics | None) -> None:
         self._prepare()
-        terms = list(dict.fromkeys(self._plan.terms()))
-        self._at.statistics = statistics or statistics_of_terms(self.index, terms)
+        self._at.statistics = statistics or self._at.own_statistics(self._plan.terms())
 
     def _best_of_words(self, words: dict[OneTerm, float], limit: int) -> tuple[Array, Array]:
         statistics = self._at.known_statistics(())

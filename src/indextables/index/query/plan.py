@@ -22,7 +22,7 @@ from indextables.index.lengths import saturation
 from indextables.index.lookup import Index, Term
 from indextables.index.query.tree import Between
 from indextables.index.query.values import typed_between
-from indextables.index.ranking import Statistics, impacts_at, statistics_of_terms, weight_of
+from indextables.index.ranking import Statistics, impacts_at, weight_of
 from indextables.index.rowset import Rows, RowSet, difference, everything, nothing
 from indextables.index.tokenise import BEYOND, NULLS
 from indextables.index.words import Word
@@ -100,8 +100,14 @@ class Session:
     def known_statistics(self, terms: Sequence[Term]) -> Statistics:
         """The statistics that were given, or those of this index."""
         if self.statistics is None:
-            self.statistics = statistics_of_terms(self.index, terms)
+            self.statistics = self.own_statistics(terms)
         return self.statistics
+
+    def own_statistics(self, terms: Sequence[Term]) -> Statistics:
+        """The statistics of this index for some words."""
+        entries = {term: self.entry((self.index.fields[term[0]][0], term[1])) for term in terms}
+        found = {term: 0 if entry is None else entry.frequency for term, entry in entries.items()}
+        return Statistics(self.index.rows, self.index.tokens, found)
 
 
 def _places(blocks: Sequence[Block], span: Span) -> list[tuple[Block, int, int]]:
