@@ -187,6 +187,14 @@ def test_merging_and_building_agree_where_lists_are_cut(long):
     assert merge_indexes(parts).to_bytes() == build(table, spec, 50_000).to_bytes()
 
 
+def test_a_gap_behind_the_last_word_of_a_row_does_not_reach_into_the_next_row():
+    rows = [["error in disk", "much more than that", "x"], ["error in disk", "y"], ["error", "disk"]]
+    table = pa.table({"c": pa.array(rows, pa.list_(pa.string()))})
+    index = opened(build(table, IndexSpec((IndexField("c", "text", "default", "position"),))))
+    assert Search(index, Words("c", ("error", "disk"), slop=1)).rows().tolist() == [0, 1]
+    assert Search(index, Words("c", ("error", "disk"), slop=9)).rows().tolist() == [0, 1]
+
+
 def test_indexes_with_other_settings_are_not_merged(long):
     table, spec, *_ = long
     other = IndexSpec((IndexField("c", "text", "whitespace", "position"),))

@@ -164,8 +164,8 @@ class Block:
     def inline_at(self) -> Array:
         """Where the short lists begin."""
         if self._inline_at is None:
-            self._inline_at = starts_of(self.columns.inline_lengths)
             self._tail_at = starts_of(self.columns.tail_lengths)
+            self._inline_at = starts_of(self.columns.inline_lengths)
         return self._inline_at
 
     @property

@@ -29,7 +29,7 @@ _FRAME = struct.Struct("<II")
 _COMPRESSED = 1 << 31
 _SMALLEST_COMPRESSED = 64
 """Shorter texts do not get smaller."""
-_LEVEL = 3
+_LEVEL = 1
 _SHIFTS = (7, 14, 21, 28)
 _LONGEST_VARINT = 5
 

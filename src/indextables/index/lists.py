@@ -30,6 +30,8 @@ _DENSE = 32
 """A bitmap is written from one row in so many: compressed it is no larger, and quicker to read."""
 _MASK = np.left_shift(1, np.arange(8)).astype(np.uint8)
 _CHUNK = 1 << 20
+_SPARSE = 4
+"""Below one word of a bitmap in so many, the others are passed over."""
 
 
 def page_count(rows: int) -> int:
@@ -70,7 +72,12 @@ def _numbers() -> pa.Array:
 
 
 def unpack(bits: Array) -> Array:
-    """The numbers set in a bitmap. Arrow's filter goes by words of it: several times quicker than numpy."""
+    """The numbers set in a bitmap: by its words that are not zero if they are few, else by Arrow's filter."""
+    words = bits.view(np.uint64).nonzero()[0]
+    if len(words) * _SPARSE < len(bits) // 8:
+        inside = np.unpackbits(bits.reshape(-1, 8)[words].ravel(), bitorder="little").view(bool).nonzero()[0]
+        numbers: Array = ((words[inside >> 6] << 6) + (inside & 63)).astype(np.uint32)
+        return numbers
     found = []
     for start in range(0, len(bits) * 8, _CHUNK):
         some = bits[start >> 3 : (start + _CHUNK) >> 3]

@@ -54,8 +54,7 @@ class Index:
         self.name = name
         self.cache = MEMORY if cache is None else cache
         self._ranges = ranges
-        self.remembered: dict[tuple[int, bytes], Entry | None] = {}
-        """Entries of words that were looked up, by field and word."""
+        self._remembered: dict[tuple[int, bytes], Entry | None] = {}
 
     @classmethod
     def open(
@@ -142,8 +141,8 @@ class Index:
 
     def entries(self, words: Sequence[tuple[int, bytes]]) -> list[Entry | None]:
         """The entries of words, each given with the number of its field; one round trip."""
-        missing = [key for key in words if key not in self.remembered]
-        found = {key: self.remembered[key] for key in words if key in self.remembered}
+        found = self.recall(words)
+        missing = [key for key in words if key not in found]
         numbers = [self.root.block_of(*key) for key in missing]
         blocks = self.blocks([number for number in numbers if number >= 0])
         for key, number in zip(missing, numbers, strict=True):
@@ -151,12 +150,18 @@ class Index:
             self.remember(key, found[key])
         return [found[key] for key in words]
 
+    def recall(self, keys: Sequence[tuple[int, bytes]]) -> dict[tuple[int, bytes], Entry | None]:
+        """The entries of those words that were looked up before."""
+        held = self._remembered
+        return {key: held[key] for key in keys if key in held}
+
     def remember(self, key: tuple[int, bytes], entry: Entry | None) -> None:
         """Note the entry of a word."""
         if self.cache.max_bytes:
-            if len(self.remembered) >= _REMEMBERED:
-                self.remembered.clear()
-            self.remembered[key] = entry
+            if len(self._remembered) >= _REMEMBERED:
+                # A new one: other threads may be reading the old.
+                self._remembered = {}
+            self._remembered[key] = entry
 
     def frequencies(self, words: Sequence[Term]) -> list[int]:
         """In how many rows each word is; 0 also where the column has no field. No list is read."""

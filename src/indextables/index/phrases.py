@@ -128,7 +128,12 @@ def find_phrase(
     numbering = _Numbering(len(rows), stride, len(parts))
     places = [numbering.places(*one) for one in numbered]
     if slop:
-        between = numbering.places(*OneWord(more[0]).occurrences(rows, pages)) if more else None
+        between = None
+        if more:
+            number, at = OneWord(more[0]).occurrences(rows, pages)
+            # Gaps behind the last word of a row are between none, and have no place of their own.
+            inside = at <= most
+            between = numbering.places(number[inside], at[inside])
         first = _spread(places, slop, between)
     else:
         first = _consecutive(places, numbering.total)

@@ -30,8 +30,9 @@ from indextables.index.lists import (
     page_count,
 )
 from indextables.index.root import PIECES, FieldRoot, Root
-from indextables.index.runs import Postings, joined, word_bytes
+from indextables.index.runs import Postings, joined
 from indextables.index.settings import IndexField, IndexSpec
+from indextables.index.tokenise import word_bytes
 
 _PER_WORD = 4
 _PER_PAGE = 12
@@ -146,8 +147,10 @@ class _Encoded:
     part: Postings
     first: Array
     """Where the postings of every word begin."""
+    occurrences: Array
+    """Where the positions of every posting begin, and the end; empty where all occur once."""
     places: Array | None
-    """Where its positions begin."""
+    """Where the positions of every word begin."""
     body: Array
     """All rows as varints, and where every word's begin."""
     body_at: Array
@@ -164,18 +167,22 @@ class _Encoded:
         body, at = varints(differences(part.rows, first[:-1]))
         body_at = at[first]
         tail, tail_at = np.zeros(0, np.uint8), np.zeros(len(first), np.int64)
-        places = None
+        places, occurrences = None, np.zeros(0, np.int64)
         if part.counts is not None:
             tail, tail_at = exceptions(part.counts, first)
         if part.positions is not None:
-            places = first if part.counts is None else starts_of(part.counts)[first]
+            places = first
+            if part.counts is not None:
+                occurrences = starts_of(part.counts)
+                places = occurrences[first]
         sizes = np.diff(body_at) + np.diff(tail_at)
         short = sizes <= INLINE
         shared = _shared(part.words)
         _, word_at = word_bytes(part.words)
         cost = np.diff(word_at) - shared + np.where(short, sizes, 0) + _PER_WORD
         cost[is_cut(part.frequencies, rows)] += _PER_PAGE * page_count(rows)
-        return cls(part, first, places, body, body_at, tail, tail_at, short, shared, np.cumsum(cost))
+        ends = np.cumsum(cost)
+        return cls(part, first, occurrences, places, body, body_at, tail, tail_at, short, shared, ends)
 
 
 class _FieldWriter:
@@ -305,7 +312,7 @@ class _FieldWriter:
         """Write the positions of a word by page; `where` takes offset and length."""
         if found.places is None or found.part.positions is None:
             return _NONE
-        at = edges if found.part.counts is None else _occurrences(found, edges)
+        at = edges if found.part.counts is None else found.occurrences[edges]
         where[2] = len(self.index.positions.held)
         lengths = [
             self.index.positions.add(planes(found.part.positions[x:y]))[1] if y > x else 0
@@ -322,17 +329,6 @@ class _FieldWriter:
         extra = np.where(short, per - found.part.frequencies[a:b].astype(np.int64), 0)
         held = found.part.positions[gather(found.places[a:b], per)]
         return extra, np.array(self.index.positions.add(planes(held)), np.int64)
-
-
-def _occurrences(found: _Encoded, edges: Array) -> Array:
-    """Where the positions of some postings of one word begin, given where the word's own do."""
-    counts = found.part.counts
-    assert counts is not None
-    assert found.places is not None
-    word = int(np.searchsorted(found.first, edges[0], "right")) - 1
-    inside = starts_of(counts[int(edges[0]) : int(edges[-1])])
-    at: Array = int(found.places[word]) + inside[edges - edges[0]]
-    return at
 
 
 def _page_bytes(part: Postings, a: int, b: int, rows: int) -> Iterable[bytes]:

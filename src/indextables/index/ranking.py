@@ -86,35 +86,48 @@ def impacts_at(counts: Array | None, classes: Array, table: Array) -> Array:
     return times / (times + table.take(classes))
 
 
-class _Kept:
-    """What is kept of a word for ranking, for one mean length."""
+@dataclass(frozen=True, slots=True)
+class _Impacts:
+    """What every row of a word counts, for one mean length."""
 
-    __slots__ = ("by_class", "champions", "impact", "mean", "most", "uses")
+    mean: float
+    impact: Array
+    champions: Array
+    """The best rows, by their place in the list."""
+    by_class: Array
+    """The largest impact in rows of every length class."""
+    most: np.float32
+
+    @classmethod
+    def of(cls, word: Word, norms: Array, mean: float) -> _Impacts:
+        classes = norms.take(word.array())
+        impact = impacts_at(word.counts(), classes, saturation(mean))
+        by_class = np.zeros(256, np.float32)
+        np.maximum.at(by_class, classes, impact)
+        champions = best_of(impact, CHAMPIONS)
+        return cls(mean, impact, champions, by_class, impact[champions[0]])
+
+
+class _Kept:
+    """What is kept of a word for ranking."""
+
+    __slots__ = ("made", "uses")
 
     def __init__(self) -> None:
         self.uses = 0
-        self.mean = -1.0
-        self.impact: Array = np.zeros(0, np.float32)
-        self.champions: Array = NO_ROWS
-        self.by_class: Array = NO_ROWS
-        self.most = np.float32(0)
+        self.made: _Impacts | None = None
 
     @property
     def size(self) -> int:
-        return int(self.impact.nbytes) + 2000
+        return 2000 + (0 if self.made is None else int(self.made.impact.nbytes))
 
-    def make(self, word: Word, norms: Array, mean: float) -> None:
-        if self.mean == mean:
-            return
-        classes = norms.take(word.array())
-        impact = impacts_at(word.counts(), classes, saturation(mean))
-        self.by_class = np.zeros(256, np.float32)
-        np.maximum.at(self.by_class, classes, impact)
-        self.impact = impact
-        self.champions = best_of(impact, CHAMPIONS)
-        self.most = impact[self.champions[0]]
-        self.mean = mean
-        word.grown = True
+    def impacts(self, word: Word, norms: Array, mean: float) -> _Impacts:
+        """The impacts for a mean length; other threads may want another one at the same time."""
+        made = self.made
+        if made is None or made.mean != mean:
+            made = self.made = _Impacts.of(word, norms, mean)
+            word.grown = True
+        return made
 
 
 def best_of(scores: Array, limit: int) -> Array:
@@ -148,9 +161,10 @@ def best_rows(
     kept = all(one.word.ranked.uses >= KEPT_AFTER for one in words)
     if kept and sum(one.word.count for one in words) * 12 <= index.cache.max_bytes:
         norms = index.norms(field_number)
-        for one in words:
-            one.word.ranked.make(one.word, norms, mean)
-        return _Race(words, norms, limit).run()
+        runners = [
+            _Runner(one.word, one.weight, one.word.ranked.impacts(one.word, norms, mean)) for one in words
+        ]
+        return _Race(runners, norms, limit).run()
     return _accumulated(index, field_number, words, limit, mean)
 
 
@@ -207,10 +221,17 @@ def _few(
     return scores[at], rows[at]
 
 
+@dataclass(frozen=True, slots=True)
+class _Runner:
+    word: Word
+    weight: np.float32
+    kept: _Impacts
+
+
 class _Race:
     """The best rows of words whose impacts are kept."""
 
-    def __init__(self, words: Sequence[Weighted], norms: Array, limit: int) -> None:
+    def __init__(self, words: Sequence[_Runner], norms: Array, limit: int) -> None:
         self.words = sorted(words, key=lambda one: one.word.count)
         self.norms = norms
         self.limit = limit
@@ -222,10 +243,10 @@ class _Race:
         words = self.words
         if len(words) == 1 and (self.limit <= CHAMPIONS or words[0].word.count <= CHAMPIONS):
             word = words[0].word
-            at = word.ranked.champions[: self.limit]
-            return words[0].weight * word.ranked.impact[at], word.array()[at]
+            at = words[0].kept.champions[: self.limit]
+            return words[0].weight * words[0].kept.impact[at], word.array()[at]
         first = [
-            one.word.array() if one.word.count <= _SMALL else one.word.array().take(one.word.ranked.champions)
+            one.word.array() if one.word.count <= _SMALL else one.word.array().take(one.kept.champions)
             for one in words
         ]
         rows = np.unique(np.concatenate(first))
@@ -233,16 +254,16 @@ class _Race:
         for one in words:
             _add(scores, one, rows)
         self.take(rows, scores)
-        tops = [float(one.weight * one.word.ranked.most) for one in words]
-        for at, one in enumerate(words):
+        tops = [float(one.weight * one.kept.most) for one in words]
+        for number, one in enumerate(words):
             if one.word.count > _SMALL:
-                self.follow(at, sum(tops[at + 1 :]))
+                self.follow(number, sum(tops[number + 1 :]))
         return self.scores, self.rows
 
     def follow(self, at: int, others: float) -> None:
         """Score the rows of one word that can still be among the best; a sample raises the threshold."""
         one = self.words[at]
-        kept = one.word.ranked
+        kept = one.kept
         for step in (_SAMPLE, 1) if one.word.count > _MANY else (1,):
             need = (self.low - others) / one.weight * _SLACK
             if need > kept.most:
@@ -259,13 +280,13 @@ class _Race:
         """
         words, one = self.words, self.words[at]
         rows = one.word.array().take(some)
-        scores = one.weight * one.word.ranked.impact.take(some)
+        scores = one.weight * one.kept.impact.take(some)
         classes = self.norms.take(rows)
         for following in range(at + 1, len(words) + 1):
             if self.low > 0:
                 bound = scores
                 for other in words[following:]:
-                    bound = bound + (other.weight * other.word.ranked.by_class).take(classes)
+                    bound = bound + (other.weight * other.kept.by_class).take(classes)
                 live = (bound >= self.low).nonzero()[0]
                 if len(live) > _SOME:
                     tied = bound.take(live)
@@ -296,9 +317,9 @@ class _Race:
             self.low, self.last = self.scores[-1], int(self.rows[-1])
 
 
-def _add(scores: Array, one: Weighted, rows: Array) -> None:
+def _add(scores: Array, one: _Runner, rows: Array) -> None:
     """Add what a word is worth in some rows."""
-    word, impact = one.word, one.word.ranked.impact
+    word, impact = one.word, one.kept.impact
     if len(rows) > _SOME and word.count * TESTED > len(word.bits()) * 8:
         some = has(word.bits(), rows).nonzero()[0]
         scores[some] += one.weight * impact.take(word.array().searchsorted(rows.take(some)))

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.index.codec import Array, gather, narrow, starts_of
-from indextables.index.tokenise import Tokens
+from indextables.index.tokenise import Tokens, word_bytes
 
 POSTINGS_AT_ONCE = 1 << 20
 """Postings of one slice of words, unless a single word has more."""
@@ -133,14 +133,6 @@ def _in_order(tokens: Tokens) -> tuple[pa.BinaryArray, Array]:
     if len(coded.dictionary) < len(tokens.words):
         rank = rank[coded.indices.to_numpy()]
     return coded.dictionary.take(pa.array(order)), rank[tokens.codes]
-
-
-def word_bytes(words: pa.BinaryArray) -> tuple[Array, Array]:
-    """The bytes of an array of words, and where each begins in them."""
-    _, offsets, data = words.buffers()
-    at = np.frombuffer(offsets, np.int32)[words.offset : words.offset + len(words) + 1].astype(np.int64)
-    held = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
-    return held, at
 
 
 def sort_words(words: pa.BinaryArray) -> Array:

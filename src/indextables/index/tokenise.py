@@ -13,7 +13,7 @@ which no phrase may cross.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -257,27 +257,40 @@ def _analysed(
 ) -> tuple[pa.BinaryArray, Array, Array]:
     """Words that bytes cannot judge as the tokenizer's own analyzer reads them, each distinct one once."""
     analyze = analyzer(tokenizer).analyze
-    held = words.to_pylist()
-    plain = [word.isascii() for word in held]
-    out: list[bytes] = []
+    data, at = word_bytes(words)
+    beyond = starts_of(data >= 128)  # noqa: PLR2004 - the end of ASCII
+    plain = beyond[at[1:]] == beyond[at[:-1]]
+    code = np.arange(len(words))
     sizes = np.ones(len(words), np.int64)
-    stems: Iterator[str] = iter(())
+    out: list[str] = []
     if tokenizer == "en_stem":
-        stems = iter(analyze(b"\n".join(w for w, p in zip(held, plain, strict=True) if p).decode()))
-    for at, (word, ascii_only) in enumerate(zip(held, plain, strict=True)):
-        if ascii_only:
-            out.append(next(stems).encode() if tokenizer == "en_stem" else word)
-            continue
-        found = analyze(word.decode())
-        sizes[at] = len(found)
-        out.extend(one.encode() for one in found)
-    base = starts_of(sizes)[:-1]
+        # Letters and digits alone are one word each, so the stems of all come from one call.
+        ascii_words = words.filter(pa.array(plain)).to_pylist()
+        out = analyze(b"\n".join(ascii_words).decode())
+        code[plain] = len(words) + np.arange(len(out))
+    for word in (~plain).nonzero()[0].tolist():
+        found = analyze(words[word].as_py().decode())
+        code[word], sizes[word] = len(words) + len(out), len(found)
+        out += found
     per = sizes[codes]
-    fresh = gather(base[codes], per)
+    fresh = code[codes]
     if not (per == 1).all():
-        rows = np.repeat(np.arange(len(lengths)), lengths)
-        lengths = np.bincount(rows, weights=per, minlength=len(lengths)).astype(np.int64)
-    return pa.array(out, pa.binary()), fresh, lengths
+        first = starts_of(per)[:-1]
+        fresh = np.repeat(fresh, per)
+        several = (per > 1).nonzero()[0]
+        places = gather(first[several], per[several])
+        fresh[places] += places - np.repeat(first[several], per[several])
+        total = starts_of(per)
+        lengths = np.diff(total[starts_of(lengths)])
+    return pa.concat_arrays([words, pa.array(out, pa.string()).cast(pa.binary())]), fresh, lengths
 
 
-__all__ = ["BEYOND", "GAPS", "NULLS", "Tokens", "tokens_of"]
+def word_bytes(words: pa.BinaryArray) -> tuple[Array, Array]:
+    """The bytes of an array of words, and where each begins in them."""
+    _, offsets, data = words.buffers()
+    at = np.frombuffer(offsets, np.int32)[words.offset : words.offset + len(words) + 1].astype(np.int64)
+    held = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
+    return held, at
+
+
+__all__ = ["BEYOND", "GAPS", "NULLS", "Tokens", "tokens_of", "word_bytes"]

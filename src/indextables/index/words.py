@@ -7,6 +7,7 @@ decoded stays.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
@@ -39,6 +40,7 @@ class Reader(Protocol):
         ...
 
 
+_MAKING = threading.Lock()
 _PAGE_BITS = PAGE.bit_length() - 1
 
 
@@ -150,10 +152,13 @@ class Word:
         """Make some pages of the bitmap."""
         entry = self.entry
         assert entry.page_lengths is not None
+        if pages is not None and self._done is not None and self._done[pages].all():
+            return
         read_lists(self._index, [(self, pages)])
-        if self._bits is None or self._done is None:
-            self._bits = empty_bits(self._index.rows)
-            self._done = entry.page_lengths == 0
+        with _MAKING:
+            # Both at once: threads that share a word must not mark pages of another's bitmap.
+            if self._bits is None or self._done is None:
+                self._bits, self._done = empty_bits(self._index.rows), entry.page_lengths == 0
         self.grown = True
         todo = np.arange(len(self._done)) if pages is None else pages
         for page in todo[~self._done[todo]].tolist():

@@ -47,13 +47,16 @@ class Combined(Plan):
 
     def wanted(self, at: Session) -> Sequence[Word]:
         """See Plan."""
-        single = [part for part in self.must if isinstance(part, OneTerm)]
-        if any(not part.count(at) for part in single):
+        single = [at.word(part.key) for part in self.must if isinstance(part, OneTerm)]
+        together = [word for word in single if word is not None]
+        if len(together) < len(single):
             return ()
-        words = conjunction_lists([word for part in single for word in part.wanted(at)])
-        deciding = (*self.must, *self.must_not, *(() if self.must else self.should))
-        others = [part for part in deciding if part not in single]
-        return [*words, *(word for part in others for word in part.wanted(at))]
+        deciding = (*self.must, *self.must_not) if self.must else (*self.should, *self.must_not)
+        words = list(conjunction_lists(together))
+        for place, part in enumerate(deciding):
+            if place >= len(self.must) or not isinstance(part, OneTerm):
+                words += part.wanted(at)
+        return words
 
     def count(self, at: Session) -> int:
         """See Plan."""

@@ -12,7 +12,7 @@ checked against their text, and `scores` gives the scores of those that passed.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -61,6 +61,8 @@ class Search:
 
     def _prepare(self) -> None:
         """Look up every word, then read every list that is needed: two round trips at most."""
+        if isinstance(self._plan, OneTerm):
+            return  # It is read when it is asked for.
         if not self._ready:
             self._at.look_up(self._plan.keys(), self._plan.spans())
             read_lists(self.index, [(word, None) for word in self._plan.wanted(self._at)])
@@ -117,7 +119,7 @@ class Search:
         if limit < 1 or not self.index.rows:
             return np.zeros(0, np.float32), NO_ROWS
         self._rank_by(statistics)
-        words = _only_words(self._plan)
+        words = {self._plan: 1.0} if _is_word(self._plan) else _only_words(self._plan)
         if words is not None:
             found = self._best_of_words(words, limit)
         else:
@@ -165,6 +167,10 @@ def _reads_no_list(plan: Plan) -> bool:
     return isinstance(plan, (OneTerm, AllRows, NotNull))
 
 
+def _is_word(plan: Plan) -> TypeGuard[OneTerm]:
+    return isinstance(plan, OneTerm) and not plan.constant
+
+
 def _only_words(plan: Plan) -> dict[OneTerm, float] | None:
     """Words and boosts of a query that is nothing but words of one field, any of which may match."""
     found: dict[OneTerm, float] = {}
@@ -175,7 +181,7 @@ def _only_words(plan: Plan) -> dict[OneTerm, float] | None:
             pending.append((part.part, boost * part.factor))
         elif isinstance(part, Combined) and not part.must and not part.must_not and part.should:
             pending += [(one, boost) for one in part.should]
-        elif isinstance(part, OneTerm) and not part.constant and boost > 0:
+        elif _is_word(part) and boost > 0:
             found[part] = found.get(part, 0.0) + boost
         else:
             return None

@@ -50,9 +50,11 @@ class Session:
     def look_up(self, keys: Sequence[Key], spans: Sequence[Span]) -> None:
         """Find words and ranges of words, in one round trip."""
         index, root = self.index, self.index.root
-        self._entries.update((key, index.remembered[key]) for key in keys if key in index.remembered)
+        self._entries.update(index.recall(keys))
         keys = [key for key in keys if key not in self._entries]
         spans = [span for span in spans if span not in self._slices]
+        if not keys and not spans:
+            return
         homes = [root.block_of(*key) for key in keys]
         covered = []
         for field, low, high in spans:
@@ -68,11 +70,8 @@ class Session:
 
     def entry(self, key: Key) -> Entry | None:
         """The entry of a word."""
-        if key in self._entries:
-            return self._entries[key]
-        if key in self.index.remembered:
-            return self.index.remembered[key]
-        self.look_up([key], [])
+        if key not in self._entries:
+            self.look_up([key], [])
         return self._entries[key]
 
     def word(self, key: Key) -> Word | None:
@@ -237,9 +236,14 @@ class OneTerm(Plan):
     constant: bool = False
     """Counts 1 wherever it is."""
 
+    @property
+    def key(self) -> Key:
+        """The word and its field."""
+        return self.field, self.word
+
     def keys(self) -> Sequence[Key]:
         """See Plan."""
-        return ((self.field, self.word),)
+        return (self.key,)
 
     def terms(self) -> Sequence[Term]:
         """See Plan."""
@@ -247,21 +251,21 @@ class OneTerm(Plan):
 
     def wanted(self, at: Session) -> Sequence[Word]:
         """See Plan."""
-        found = at.word((self.field, self.word))
+        found = at.word(self.key)
         return () if found is None else (found,)
 
     def count(self, at: Session) -> int:
         """See Plan."""
-        entry = at.entry((self.field, self.word))
+        entry = at.entry(self.key)
         return 0 if entry is None else entry.frequency
 
     def upper(self, at: Session) -> Rows:
         """See Plan."""
-        return at.word((self.field, self.word)) or nothing(at.index.rows)
+        return at.word(self.key) or nothing(at.index.rows)
 
     def score(self, at: Session, rows: Array) -> Scored:
         """See Plan."""
-        word = at.word((self.field, self.word))
+        word = at.word(self.key)
         if word is None:
             return np.zeros(len(rows), bool), np.zeros(len(rows), np.float32)
         if self.constant:
