@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 import indextables as it
 from indextables.cli.main import cli
+from indextables.ops.truncate_history import run_truncate
 from support.upkeep import RowTable, StandIn, fingerprint
 
 SCHEMA = pa.schema([("id", pa.int64()), ("message", pa.string())])
@@ -220,3 +221,10 @@ def test_the_command_line_ends_with_1_when_something_is_broken(table):
     shown = CliRunner().invoke(cli, ["check", str(table.root), "--json"])
     assert shown.exit_code == 1
     assert "UP TO VERSION 3" in shown.output
+
+
+def test_what_a_truncation_leaves_behind_is_nothing_to_report(table):
+    """Fences and the floor belong to the log."""
+    table.log.checkpoint()
+    run_truncate(table.handle())
+    assert findings(table) == ()

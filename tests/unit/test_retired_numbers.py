@@ -11,7 +11,7 @@ from indextables.log.dialect import NATIVE
 from indextables.model.actions import TxnAction
 from indextables.ops.purge import PurgeRequest, run_purge
 from indextables.ops.truncate_history import run_truncate
-from support.builder import LOG_DIR, LogBuilder, add, checkpoint_path, commit_path, paths_of
+from support.builder import LOG_DIR, SCHEMA, LogBuilder, add, checkpoint_path, commit_path, paths_of
 
 SHORT = {"logRetention.duration": 0, "checkpointRetention.duration": 0, "checkpoint.enabled": "false"}
 UNCHECKED = {"purge.retentionCheckEnabled": "false"}
@@ -262,3 +262,20 @@ def test_a_merge_prepared_before_a_truncation_still_finds_its_sources(builder):
     log = paused(builder, lambda: (builder.append("c").wait(hours=3).append("d"), truncate(builder)))
     assert log.commit(plan).version == 5
     assert paths_of(builder.log()) == ["ab", "c", "d"]
+
+
+@pytest.mark.parametrize("pause_hours", [0, 3])
+def test_a_creator_that_paused_while_the_table_was_made_and_truncated_takes_the_one_that_is_there(
+    pause_hours,
+):
+    other = LogBuilder(options=SHORT)
+
+    def meanwhile():
+        other.create().append("a").wait(hours=pause_hours).append("b")
+        truncate(other)
+
+    log = paused(other, meanwhile)
+    assert log.initialize(SCHEMA) == 2
+    assert other.log().versions() == [2]
+    assert log.metadata().id == other.log().metadata().id
+    assert paths_of(other.log()) == ["a", "b"]

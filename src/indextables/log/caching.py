@@ -43,7 +43,8 @@ class LogCaches:
             metadata=TtlCache(ttl, _ONE_TABLE, now),
             versions=TtlCache(ttl, 256, now),
             files=TtlCache(ttl, 1, now),
-            version_list=TtlCache(ttl, 1, now),
+            # Which versions can be opened changes without a new version: a truncation leaves none behind.
+            version_list=TtlCache(min(ttl, options.max_staleness_s), 1, now),
         )
 
     def stats(self) -> dict[str, CacheStats]:

@@ -12,6 +12,7 @@ from indextables.log.protocol import CURRENT, WITH_PARQUET
 from indextables.log.reading import LogSource
 from indextables.log.recognise import refuse_foreign
 from indextables.log.redaction import refuse_secrets
+from indextables.log.segment import list_log
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import Action, MetadataAction, ProtocolAction
 from indextables.model.fields import check_partition_columns, normalise_schema, schema_to_json
@@ -63,25 +64,40 @@ def first_protocol(options: Options) -> ProtocolAction:
 
 
 def _put_first(source: LogSource, actions: Sequence[Action], table_id: str) -> bool:
+    """Create version 0; False when the table that is there is another's."""
     name = NATIVE.commit_name(0)
     data = pack(NATIVE.encode_commit(actions), source.options.compression)
+    failed: StorageError | None = None
     try:
         if source.store.put_if_absent(source.path(name), data):
-            return True
-    except StorageError as failed:
-        try:
-            stored = source.store.get(source.path(name))
-        except NotFoundError:
-            raise CommitError(
-                f"{source.store.uri}: the table could not be created: {failed}",
-                version=0,
-                uri=source.store.uri,
-            ) from failed
-    else:
+            return _never_retired(source)
+    except StorageError as error:
+        failed = error
+    try:
         stored = source.store.get(source.path(name))
+    except StorageError as absent:
+        raise _not_created(source, failed or absent, certain=isinstance(absent, NotFoundError)) from absent
     # The file in the way may be our own, when a reply got lost.
     found = NATIVE.decode_commit(stored, name=name, version=0)
     return any(isinstance(action, MetadataAction) and action.id == table_id for action in found)
+
+
+def _never_retired(source: LogSource) -> bool:
+    """Whether nobody had version 0 before; a table may have been made, and truncated, since we looked."""
+    try:
+        return list_log(source.store, NATIVE, 0).floor == 0
+    except StorageError:
+        # Creating again does no harm, and neither does the name of a table that is another's.
+        return True
+
+
+def _not_created(source: LogSource, failed: StorageError, *, certain: bool) -> CommitError:
+    known = certain and bool(failed.fields.get("final"))
+    outcome = "" if known else " It may have been made all the same: creating it again does no harm."
+    return CommitError(
+        f"{source.store.uri}: the table could not be created: {failed}{outcome}",
+        version=0, outcome="absent" if known else "unknown", uri=source.store.uri,
+    )  # fmt: skip
 
 
 def _agreed(existing: Snapshot, schema: pa.Schema, partitions: Sequence[str]) -> int:
