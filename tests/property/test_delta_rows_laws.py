@@ -83,7 +83,8 @@ def test_rows_and_counts_are_those_of_a_plain_look(files, filters, group_rows):
             )  # fmt: skip
         )
         whole = table.append_column("p", pa.array([partition] * table.num_rows, pa.int32()))
-        parts.append(whole.take([at for at in range(table.num_rows) if at not in deleted]))
+        left = [at for at in range(table.num_rows) if at not in deleted]
+        parts.append(whole.take(pa.array(left, pa.int64())))
     live = pa.concat_tables(parts)
     opened = it.DeltaTable.open(log.store.uri)
     assert str(opened.scan().read_all().to_pylist()) == str(live.to_pylist())
