@@ -33,7 +33,8 @@ demo: $(STAMP) java ## build a table of log events and show what it can do
 	$(BIN)/indextables demo
 
 test: $(STAMP) java ## run every test, the long ones included
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not spark" -n $(JOBS) --dist loadfile
+	$(BIN)/python -m pytest -m spark
 
 test-fast: $(STAMP) ## run the tests that need neither Spark nor patience
 	$(BIN)/python -m pytest -m "not slow and not spark" -n 2

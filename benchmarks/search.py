@@ -147,7 +147,7 @@ def _ours(directory: Path, word: str) -> tuple[Any, ...]:
     path = _split(directory)
     plain = SplitRef(path.name, path.stat().st_size)
     manifest = read_footer(Source(store, path.name), plain).manifest
-    ref = SplitRef(path.name, plain.size, manifest.offset, manifest.length)
+    ref = plain.placed(manifest)
     query = parse_query(word, from_options(options, SCHEMA), SCHEMA)
     return store, ref, query, options
 
