@@ -203,7 +203,7 @@ def test_unknown_fields_survive_checkpoint_after_checkpoint(built):
     """Issue 2, codec: what a newer writer added is kept on rewrite, its order and form included."""
     line = b'{"path":"new","future":{"b":[1,2.50],"a":null},"size":1}'
     newest = max(int(name[:20]) for name in names(built) if len(name) == 25)
-    built.store.put(f"{LOG_DIR}/{newest + 1:020d}.json", b'{"add":' + line + b"}\n")
+    built.store.put(f"{LOG_DIR}/{newest + 1:020d}.json", b'{"add":' + line + b'}\n{"commitInfo":{}}\n')
     for _ in range(2):
         built.checkpoint()
         found = [item for item in built.log().snapshot().adds() if item.path == "new"]

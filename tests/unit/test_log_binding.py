@@ -147,7 +147,7 @@ def test_commits_without_a_table_id_or_version_are_accepted():
     for version in (1, 2):
         text = unpack(builder.store.get(commit_path(version)), name="x")
         lines = [msgspec.json.decode(line) for line in text.splitlines()]
-        for field in ("tableId", "version"):
+        for field in ("tableId", "version", "crc32"):
             del lines[-1]["commitInfo"][field]
         builder.damage(commit_path(version), b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
     assert paths_of(builder.log()) == ["a", "b"]
@@ -192,3 +192,44 @@ def test_packing_is_no_part_of_the_binding():
     assert paths_of(builder.log()) == ["a"]
     builder.damage(commit_path(1), pack(plain, builder.log().options.compression))
     assert paths_of(builder.log()) == ["a"]
+
+
+PLAIN = {"transaction.compression.enabled": "false"}
+
+
+def test_a_changed_digit_in_a_plain_commit_is_noticed():
+    builder = LogBuilder(options=PLAIN).create().append("a").append("b")
+    text = builder.store.get(commit_path(1))
+    builder.damage(commit_path(1), text.replace(b'"numRecords":10', b'"numRecords":11'))
+    with pytest.raises(CorruptLogError, match="version 1.*checksum"):
+        builder.log().snapshot()
+
+
+def test_a_changed_letter_in_a_plain_version_0_is_noticed():
+    builder = LogBuilder(options=PLAIN).create().append("a")
+    text = builder.store.get(commit_path(0))
+    builder.damage(commit_path(0), text.replace(b"name", b"nane", 1))
+    with pytest.raises(CorruptLogError, match="version 0.*checksum"):
+        builder.log().snapshot()
+
+
+def test_a_plain_commit_cut_at_the_end_of_a_line_is_noticed():
+    builder = LogBuilder(options=PLAIN).create().append("a", "b", "c").append("d")
+    text = builder.store.get(commit_path(1))
+    builder.damage(commit_path(1), b"".join(text.splitlines(keepends=True)[:2]))
+    with pytest.raises(CorruptLogError, match="version 1 was cut short"):
+        builder.log().snapshot()
+
+
+def test_a_changed_digit_in_a_plain_checkpoint_is_noticed_without_its_hint():
+    builder = LogBuilder(options=PLAIN).create().append("a").append("b").checkpoint().hint(None)
+    text = builder.store.get(checkpoint_path(2))
+    builder.damage(checkpoint_path(2), text.replace(b'"numRecords":10', b'"numRecords":99'))
+    assert builder.log().snapshot().num_records == 20
+
+
+def test_a_copy_of_version_0_is_no_later_version():
+    builder = LogBuilder().create().append("a")
+    builder.store.put(commit_path(2), builder.store.get(commit_path(0)))
+    with pytest.raises(CorruptLogError, match="holds the commit of version 0"):
+        builder.log().snapshot()

@@ -15,6 +15,21 @@ from typing import Any
 from indextables.errors import ADVICE_ON_DAMAGE, CorruptLogError
 from indextables.model.actions import Action, CommitInfo, MetadataAction, ProtocolAction
 
+COMMIT_INFO, REQUIRED = "commitInfo", "required"
+"""An option of `metaData.format`: every version but 0 ends with its commitInfo, or it was cut short."""
+
+
+def check_whole(bare: int | None, metadata: MetadataAction | None, uri: str) -> None:
+    """Raise when a version, `bare`, lacks the commitInfo that the table's versions must end with."""
+    options = None if metadata is None else metadata.format.get("options")
+    if bare is None or not isinstance(options, Mapping) or options.get(COMMIT_INFO) != REQUIRED:
+        return
+    raise CorruptLogError(
+        f"{uri}: version {bare} was cut short: its last line, commitInfo, is missing. "
+        f"{ADVICE_ON_DAMAGE}",
+        uri=uri, version=bare,
+    )  # fmt: skip
+
 
 def check_version(actions: Sequence[Action], name: str, version: int) -> None:
     """Raise when a commit says that it is another version than the one its name says."""

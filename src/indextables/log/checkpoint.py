@@ -34,6 +34,7 @@ from indextables.log.checkpoint_json import COUNT, Document, read_document, read
 from indextables.log.dialect import NATIVE, Checkpoint
 from indextables.log.leaf_reading import read_leaves
 from indextables.log.replay import CheckpointHead
+from indextables.log.seal import check_document
 from indextables.log.segment import HINT_NAME
 from indextables.model.actions import (
     AddAction,
@@ -208,6 +209,7 @@ def open_checkpoint(store: Store, checkpoint: Checkpoint) -> OpenCheckpoint:
     data = store.get(_path(name))
     if checkpoint.checksum is not None:
         _check_sum(data, checkpoint.checksum, name)
+    check_document(data, name)
     content: Document | bytes
     if checkpoint.format == "parquet":
         content, head = data, checkpoint_parquet.read_head(data, name)

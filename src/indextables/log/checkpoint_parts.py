@@ -23,6 +23,7 @@ from indextables.log.add_lines import CHUNK_LINES, LINE_END, line_chunk
 from indextables.log.checkpoint_json import CLOSING, PART_OPENING, encode_head, encode_manifest
 from indextables.log.checkpoint_parquet import AddsWriter
 from indextables.log.leaf_reading import read_leaves
+from indextables.log.seal import sealed_document
 from indextables.options import CompressionOptions
 from indextables.runtime import default_parallelism
 from indextables.storage.envelope import pack
@@ -138,11 +139,14 @@ class JsonParts(Parts):
     def single(self, head: Mapping[str, Any]) -> bytes:
         """The whole checkpoint as one file: the part with another beginning."""
         body = self.files[0].path.read_bytes()[len(self._stored(PART_OPENING)) :]
-        return self._stored(encode_head(head)) + body
+        if self._compression.enabled:
+            return self._stored(encode_head(head)) + body
+        return sealed_document(encode_head(head) + body)
 
     def manifest(self, head: Mapping[str, Any]) -> bytes:
         """The main file of a checkpoint with several parts."""
-        return self._stored(encode_manifest(head))
+        text = encode_manifest(head)
+        return self._stored(text) if self._compression.enabled else sealed_document(text)
 
     def _stored(self, text: bytes) -> bytes:
         return pack(text, self._compression)

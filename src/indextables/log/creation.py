@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from indextables.errors import CommitError, NotATableError, NotFoundError, SchemaError, StorageError
+from indextables.log.binding import COMMIT_INFO, REQUIRED
 from indextables.log.dialect import NATIVE
 from indextables.log.protocol import CURRENT, WITH_PARQUET
 from indextables.log.reading import LogSource
@@ -47,7 +48,7 @@ def create_table(
         refuse_foreign(source.store)
     metadata = MetadataAction(
         id=table_id or str(uuid.uuid4()),
-        format=FORMAT,
+        format=FORMAT if source.options.compression.enabled else _sealed_format(),
         schema_string=schema_to_json(wanted),
         partition_columns=partitions,
         configuration=dict(configuration),
@@ -56,6 +57,11 @@ def create_table(
     if _put_first(source, (first_protocol(source.options), metadata), metadata.id):
         return 0
     return _agreed(look(), wanted, partitions)
+
+
+def _sealed_format() -> Mapping[str, Any]:
+    """The format of a table whose version files nothing but their last line shows to be whole."""
+    return {**FORMAT, "options": {**FORMAT["options"], COMMIT_INFO: REQUIRED}}
 
 
 def first_protocol(options: Options) -> ProtocolAction:

@@ -18,6 +18,7 @@ import msgspec
 
 from indextables.errors import ADVICE_ON_DAMAGE, CorruptLogError
 from indextables.log.binding import check_version
+from indextables.log.seal import sealed, unsealed
 from indextables.model.actions import Action, AddAction, CommitInfo, RemoveAction, decode_line, encode_action
 from indextables.model.lines import decode_many
 from indextables.storage.envelope import unpack
@@ -204,7 +205,7 @@ class NativeDialect:
 
     def decode_commit(self, data: bytes, *, name: str, version: int) -> list[Action]:
         """Read the stored bytes of a commit file; raises CorruptLogError naming file, version and line."""
-        text = unpack(data, name=name)
+        text = unsealed(unpack(data, name=name), name, version)
         actions = decode_many(text, name=name, version=version)
         if actions or text.removeprefix(_BYTE_ORDER_MARK).strip():
             found = decode_lines(text, name=name, version=version) if actions is None else actions
@@ -217,7 +218,7 @@ class NativeDialect:
 
     def decode_info(self, data: bytes, *, name: str) -> CommitInfo | None:
         """The commitInfo of a commit file, which is its last line; None when it is not."""
-        last = unpack(data, name=name).rstrip().rpartition(b"\n")[2]
+        last = unsealed(unpack(data, name=name), name, int(name[:20])).rstrip().rpartition(b"\n")[2]
         if not last.startswith(b'{"commitInfo"'):
             return None
         found = decode_lines(last, name=name, version=int(name[:20]))
@@ -226,7 +227,7 @@ class NativeDialect:
 
     def encode_commit(self, actions: Iterable[Action]) -> bytes:
         """The JSON lines of a commit, before the envelope."""
-        return b"".join(encode_action(action) + b"\n" for action in actions)
+        return sealed(b"".join(encode_action(action) + b"\n" for action in actions))
 
     def decode_hint(self, data: bytes) -> Hint | None:
         """Read `_last_checkpoint`; None when it makes no sense."""

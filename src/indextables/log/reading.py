@@ -22,7 +22,7 @@ from indextables.errors import (
     NotFoundError,
     VersionNotFoundError,
 )
-from indextables.log.binding import check_one_table, check_tables
+from indextables.log.binding import check_one_table, check_tables, check_whole
 from indextables.log.dialect import Dialect, Hint, LogFile
 from indextables.log.replay import CheckpointHead, CheckpointReader, ReplayEngine, Tail, reduce_tail
 from indextables.log.segment import (
@@ -199,7 +199,9 @@ def _strange(
     if source.dialect.name != "native":
         return None
     try:
-        check_one_table(tail.table_ids, None if head is None else head.metadata, source.store.uri)
+        base = None if head is None else head.metadata
+        check_one_table(tail.table_ids, base, source.store.uri)
+        check_whole(tail.bare, tail.metadata or base, source.store.uri)
         _confirm(source, segment, head, tail)
     except CorruptLogError as bad:
         return bad

@@ -55,6 +55,8 @@ class Tail:
     """commitInfo of `version` itself."""
     table_ids: Mapping[str, int] = field(default_factory=dict)
     """The table ids the commits name, each with the first version that does."""
+    bare: int | None = None
+    """The first version after 0 that has no commitInfo."""
 
     def touches(self) -> frozenset[Key]:
         """Every key whose entry in the checkpoint no longer counts."""
@@ -74,6 +76,7 @@ def reduce_tail(
     version = start.version if start else -1
     info = start.info if start else None
     ids: dict[str, int] = dict(start.table_ids) if start else {}
+    bare = start.bare if start else None
     for number, actions in commits:
         version, info = number, None
         for action in actions:
@@ -99,7 +102,9 @@ def reduce_tail(
                     info = action
                     if action.table_id is not None:
                         ids.setdefault(action.table_id, number)
-    return Tail(version, adds, removed, protocol, metadata, skips, txns, info, ids)
+        if info is None and number > 0 and bare is None:
+            bare = number
+    return Tail(version, adds, removed, protocol, metadata, skips, txns, info, ids, bare)
 
 
 @dataclass(frozen=True, slots=True)

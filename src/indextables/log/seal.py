@@ -1,0 +1,57 @@
+r"""A checksum inside a log file, for the bytes that no envelope protects.
+
+gzip notices a changed byte and a missing end; plain JSON does not, and a digit
+that became another one is still a number. So the last line of a version file ends
+with the checksum of everything before it, and a plain checkpoint begins with the
+checksum of everything after it. To other readers both are fields they do not know.
+
+>>> unsealed(sealed(b'{"metaData":{"id":"a"}}\n'), "x", 0)
+b'{"metaData":{"id":"a"}}\n'
+"""
+
+from __future__ import annotations
+
+import re
+
+from indextables.errors import ADVICE_ON_DAMAGE, CorruptLogError
+from indextables.storage.checksum import crc32
+
+_END = b"}}\n"
+_SEAL = re.compile(rb',"crc32":"([0-9a-f]{8})"\}\}\r?\n?\Z')
+_SEAL_BYTES = 32
+_DOCUMENT = re.compile(rb'\{"crc32":"([0-9a-f]{8})",')
+
+
+def sealed(lines: bytes) -> bytes:
+    """The lines of a version file with their checksum at the end of the last one."""
+    if not lines.endswith(_END) or lines.endswith(b"{" + _END):
+        return lines
+    body = lines[: -len(_END)]
+    return b'%s,"crc32":"%08x"}}\n' % (body, crc32(body))
+
+
+def unsealed(lines: bytes, name: str, version: int) -> bytes:
+    """The lines without their checksum, if it is right; lines without one as they are."""
+    found = _SEAL.search(lines, max(0, len(lines) - _SEAL_BYTES))
+    if found is None:
+        return lines
+    body = lines[: found.start()]
+    if b"%08x" % crc32(body) != found[1]:
+        raise CorruptLogError(
+            f"{name} (version {version}) is damaged: its checksum does not match. "
+            f"{ADVICE_ON_DAMAGE}",
+            file=name, version=version,
+        )  # fmt: skip
+    return body + _END
+
+
+def sealed_document(text: bytes) -> bytes:
+    """A JSON object with its checksum as the first field."""
+    return b'{"crc32":"%08x",%s' % (crc32(text[1:]), text[1:])
+
+
+def check_document(data: bytes, name: str) -> None:
+    """Raise when a plain document does not have the checksum that it begins with."""
+    found = _DOCUMENT.match(data)
+    if found is not None and b"%08x" % crc32(data[found.end() :]) != found[1]:
+        raise CorruptLogError(f"{name} is damaged: its checksum does not match", file=name)

@@ -1,0 +1,42 @@
+"""One damaged file: every question gives the truth or an error of ours, never a third thing."""
+
+from __future__ import annotations
+
+import random
+
+from corruption.damage import KINDS, inflict, kind_of
+from corruption.run import run_seeds
+from corruption.tables import make
+
+SEEDS = range(1000)
+
+
+def test_a_damaged_file_gives_the_truth_or_an_error_and_never_a_third_thing():
+    tally = run_seeds(SEEDS)
+    assert [str(violation) for violation in tally.violations] == []
+    assert tally.seeds == len(SEEDS)
+    assert min(tally.questions["truth"], tally.questions["error"]) > len(SEEDS) / 4
+
+
+def test_the_same_seeds_are_the_same_corruptions():
+    assert run_seeds(range(5, 10)) == run_seeds(range(5, 10))
+
+
+def test_every_kind_of_file_suffers_every_kind_of_damage():
+    template, other = make("parts"), make("parts", 500)
+    done = set()
+    for seed in range(2000):
+        changed, damage = inflict(template.files, other.files, random.Random(seed))
+        done.add((damage.file_kind, damage.kind))
+        assert changed != template.files or damage.file_kind in {"version 0", "hint"}
+    kinds = {kind_of(path) for path in template.files}
+    assert kinds == {"version 0", "version", "checkpoint", "part", "hint", "split"}
+    assert done == {(file, kind) for file in kinds for kind in KINDS}
+
+
+def test_the_harness_notices_a_reader_that_does_not_check(monkeypatch):
+    """Without the binding of commits to their version, a copied version gives other rows."""
+    import indextables.log.dialect as dialect
+
+    monkeypatch.setattr(dialect, "check_version", lambda *_: None)
+    assert run_seeds(range(120)).violations
