@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import indextables as it
@@ -25,12 +25,13 @@ from corruption.damage import Damage, inflict, kind_of
 from corruption.tables import FORMS, SCHEMA, WORDS, Row, Rows, Template, make, table_of
 from indextables.errors import Error
 from indextables.options import KEYS
-from indextables.split.reader import forget_readers
+from indextables.split.opened import forget_splits
 from indextables.storage.memory import forget_memory
 from indextables.storage.store import open_store
 from simulation.seams import deterministic
 
-RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "reliability"
+KEPT = Path(__file__).parents[2] / "benchmarks" / "results" / "reliability" / "corruption.json"
+CHUNK = 250
 CACHE_DIR = "indexCache.dir"
 CHANGED = 1 / 3
 """The share of tables that are changed after their damage; building splits takes most of the time."""
@@ -245,12 +246,39 @@ def run_seeds(seeds: Iterable[int]) -> Tally:
                 trial.run()
             finally:
                 trial.close()
-            forget_readers()
+            forget_splits()
             tally.seeds += 1
             tally.questions.update(trial.outcomes)
             tally.damages[f"{kind_of(trial.damage.path)}, {trial.damage.kind}"] += 1
             tally.violations += trial.violations
     return tally
+
+
+@dataclass
+class Figures:
+    """What all seeds from 0 on came to, as the page shows it."""
+
+    corruptions: int = 0
+    outcomes: dict[str, int] = field(default_factory=dict)
+    damages: dict[str, int] = field(default_factory=dict)
+    broken: list[int] = field(default_factory=list)
+
+    @classmethod
+    def load(cls) -> Figures:
+        """The figures of the runs so far."""
+        return cls(**json.loads(KEPT.read_text())) if KEPT.exists() else cls()
+
+    def add(self, tally: Tally) -> None:
+        """Take in what some seeds came to."""
+        self.corruptions += tally.seeds
+        self.outcomes = dict(sorted((Counter(self.outcomes) + tally.questions).items()))
+        self.damages = dict(sorted((Counter(self.damages) + tally.damages).items()))
+        self.broken += sorted({violation.seed for violation in tally.violations})
+
+    def save(self) -> None:
+        """Keep them for the page and for the next run."""
+        KEPT.parent.mkdir(parents=True, exist_ok=True)
+        KEPT.write_text(json.dumps(asdict(self), indent=1) + "\n")
 
 
 def seeds_of(text: str) -> range:
@@ -260,26 +288,23 @@ def seeds_of(text: str) -> range:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a range of seeds, print what broke, and keep the figures where asked."""
+    """Run a range of seeds and print what broke; with `--resume` go on where the last run ended."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=seeds_of, default=range(1000))
-    parser.add_argument("--result", action="store_true", help="keep the figures for docs/reliability.md")
+    parser.add_argument("--resume", action="store_true", help="keep the figures for docs/reliability.md")
     given = parser.parse_args(arguments)
+    figures = Figures.load() if given.resume else Figures()
+    first = max(given.seeds.start, figures.corruptions) if given.resume else given.seeds.start
     began = time.perf_counter()
-    tally = run_seeds(given.seeds)
-    for violation in tally.violations[:20]:
-        print(violation)
-    print(f"{tally.seeds} corruptions, {dict(tally.questions)}, {time.perf_counter() - began:.0f} s")
-    if given.result:
-        RESULTS.mkdir(parents=True, exist_ok=True)
-        figures = {
-            "corruptions": tally.seeds,
-            "outcomes": dict(sorted(tally.questions.items())),
-            "damages": dict(sorted(tally.damages.items())),
-            "broken": sorted({violation.seed for violation in tally.violations}),
-        }
-        (RESULTS / "corruption.json").write_text(json.dumps(figures, indent=1) + "\n")
-    return 1 if tally.violations else 0
+    for start in range(first, given.seeds.stop, CHUNK):
+        tally = run_seeds(range(start, min(start + CHUNK, given.seeds.stop)))
+        for violation in tally.violations[:20]:
+            print(violation)
+        figures.add(tally)
+        if given.resume:
+            figures.save()
+    print(f"{figures.corruptions} corruptions, {figures.outcomes}, {time.perf_counter() - began:.0f} s")
+    return 1 if figures.broken else 0
 
 
 if __name__ == "__main__":
