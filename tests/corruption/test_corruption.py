@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from corruption.damage import KINDS, inflict, kind_of
 from corruption.run import run_seeds
 from corruption.tables import make
@@ -11,6 +13,7 @@ from corruption.tables import make
 SEEDS = range(1000)
 
 
+@pytest.mark.slow
 def test_a_damaged_file_gives_the_truth_or_an_error_and_never_a_third_thing():
     tally = run_seeds(SEEDS)
     assert [str(violation) for violation in tally.violations] == []
