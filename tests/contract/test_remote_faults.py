@@ -8,9 +8,12 @@ import subprocess
 import sys
 import uuid
 
+import pyarrow as pa
 import pytest
 
-from indextables.errors import NotFoundError, StorageError
+from indextables.errors import NotFoundError, StorageError, TableError
+from indextables.log.transaction_log import TransactionLog
+from indextables.model.actions import AddAction
 from indextables.storage import remote
 from indextables.storage.store import Store, StoreSpec, open_store, resolve
 from support.servers import ObjectServer, lossy_proxy, s3_options, s3_server  # noqa: F401
@@ -234,3 +237,28 @@ def test_stores_of_one_bucket_share_their_connections(root: str, s3_server: Obje
     assert remote._connect.cache_info().currsize == before
     other, path = resolve(open_store(f"{root}/t", s3_server.options), f"{root}/x/f", anywhere=True)
     assert other.get(path) == b"1"
+
+
+def test_a_server_that_ignores_conditions_is_refused_before_anything_is_written(
+    root: str,
+    s3_server: ObjectServer,  # noqa: F811
+) -> None:
+    with lossy_proxy(s3_server.endpoint, lambda _method, _path: None, careless=True) as endpoint:
+        log = TransactionLog.open(root, s3_options(endpoint))
+        with pytest.raises(TableError, match=r"cannot be written safely.*Nothing was written"):
+            log.initialize(pa.schema([("id", pa.int64())]))
+    assert list(direct(root, s3_server).list()) == []
+
+
+def test_a_server_is_asked_once_whether_it_honours_conditions(root: str, s3_server: ObjectServer) -> None:  # noqa: F811
+    faults = Faults("NONE")
+    with lossy_proxy(s3_server.endpoint, faults) as endpoint:
+        log = TransactionLog.open(root, s3_options(endpoint))
+        log.initialize(pa.schema([("id", pa.int64())]))
+        asked = faults.asked.count("PUT")
+        for name in ("a", "b"):
+            log.add_files([AddAction(path=name, size=1)])
+    assert asked == 3, "a key twice, and version 0"
+    assert faults.asked.count("PUT") == asked + 2
+    names = [meta.path for meta in direct(root, s3_server).list()]
+    assert names == [f"_transaction_log/{version:020d}.json" for version in range(3)]

@@ -252,7 +252,7 @@ def _google_as_s3(path: str, headers: dict[str, str]) -> tuple[str, dict[str, st
 
 @contextlib.contextmanager
 def lossy_proxy(
-    upstream: str, lose: Callable[[str, str], str | None], *, google: bool = False
+    upstream: str, lose: Callable[[str, str], str | None], *, google: bool = False, careless: bool = False
 ) -> Iterator[str]:
     """A proxy before a server that loses requests or their answers, as networks do.
 
@@ -260,6 +260,7 @@ def lossy_proxy(
     answer never comes), "reset" (the same, and the connection is torn down), "truncated" (half of
     the answer comes), "duplicate" (it is carried out twice, the second answer comes), "500" or
     "503" (refused), or None. With `google` the requests are Google's and the server an S3 one.
+    With `careless` the server never hears of conditions, as if it did not know them.
     """
     target = urlsplit(upstream)
 
@@ -278,6 +279,8 @@ def lossy_proxy(
                 self.end_headers()
                 return
             path, headers = self.path, dict(self.headers.items())
+            if careless:
+                headers = {key: value for key, value in headers.items() if key.lower() != "if-none-match"}
             if google:
                 path, headers = _google_as_s3(path, headers)
             for _ in range(2 if fault == "duplicate" else 1):

@@ -19,6 +19,7 @@ from indextables.model.actions import Action, MetadataAction, ProtocolAction
 from indextables.model.fields import check_partition_columns, normalise_schema, schema_to_json
 from indextables.options import Options
 from indextables.storage.envelope import pack
+from indextables.storage.exclusion import require_exclusion
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,6 +73,7 @@ def first_protocol(options: Options) -> ProtocolAction:
 def _put_first(source: LogSource, actions: Sequence[Action], table_id: str) -> bool:
     """Create version 0; False when the table that is there is another's."""
     name = NATIVE.commit_name(0)
+    require_exclusion(source.store, source.dialect.log_dir)
     data = pack(NATIVE.encode_commit(actions), source.options.compression)
     failed: StorageError | None = None
     try:

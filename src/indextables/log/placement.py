@@ -29,6 +29,7 @@ from indextables.log.reading import LogSource
 from indextables.log.retention import FENCE_MS
 from indextables.log.segment import list_log
 from indextables.model.actions import CommitInfo
+from indextables.storage.exclusion import require_exclusion
 
 logger = logging.getLogger(__name__)
 
@@ -88,6 +89,7 @@ class Placed:
 def place(attempt: Attempt) -> Placed:
     """Create the version file; raises CommitError when it failed or when its outcome is unknown."""
     failed: StorageError | None = None
+    require_exclusion(attempt.source.store, attempt.source.dialect.log_dir)
     try:
         if attempt.source.store.put_if_absent(attempt.path, attempt.data):
             return _look_back(attempt, ours=True, answered=True)

@@ -5,11 +5,11 @@ repeated one would meet its own first try and report a conflict that is none. Wh
 lost, the object is read back; only if that does not settle it does the call raise.
 
 What the vendors leave open: an S3 look-alike must honour `If-None-Match: *`; one that ignores it
-loses commits, and there is no telling from here. Google Cloud takes about one write per second to
-one and the same name, which only the hint file can reach, and its requests are tested against an
-S3 server that speaks Google's dialect, not against Google. An upload that dies half way is never
-visible, but its parts are billed until the bucket's lifecycle rule removes them. Control characters
-cannot be in a path, nor, on Azure, a backslash, which it takes for a slash.
+loses commits, which `exclusion` finds out before the first one. Google Cloud takes about one write
+per second to one and the same name, which only the hint file can reach, and its requests are
+tested against an S3 server that speaks Google's dialect, not against Google. An upload that dies
+half way is never visible, but its parts are billed until the bucket's lifecycle rule removes them.
+Control characters cannot be in a path, nor, on Azure, a backslash, which it takes for a slash.
 
 obstore's threads do not survive a fork: a child that finds them used by its parent is told so
 instead of hanging. Workers are to be spawned, and open their own store from a StoreSpec.
@@ -90,6 +90,15 @@ class RemoteStore:
     def uri(self) -> str:
         """The canonical root."""
         return self._uri
+
+    @property
+    def server(self) -> tuple[str, ...]:
+        """The bucket and the service that holds it: what one answer about put-if-absent holds for."""
+        config = self._settings.config
+        return (
+            self._place.kind, self._place.bucket, self._place.host or "",
+            config.get("endpoint", ""), config.get("base_url", ""),
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         return f"RemoteStore({self._uri!r})"

@@ -1,0 +1,54 @@
+"""Whether a server honours put-if-absent: asked once per bucket and process, by putting one key twice.
+
+The vendors' own services do. A look-alike that ignores `If-None-Match: *` says yes
+to two writers of one version, and one of their commits is lost without a trace;
+there is no way to commit safely there, so the first commit is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import uuid
+
+from indextables.errors import StorageError, TableError
+from indextables.storage.store import Store
+
+_lock = threading.Lock()
+_honest: set[object] = set()
+
+
+def require_exclusion(store: Store, directory: str) -> None:
+    """Raise when the server behind a store lets two writers create one object.
+
+    A server that does not answer is not judged: what is put next will tell.
+    """
+    server = getattr(store, "server", None)
+    with _lock:
+        if server is None or server in _honest:
+            return
+    # Named like a temporary, so that no listing takes it for a log file and PURGE knows it.
+    path = f"{directory}/.{uuid.uuid4().hex}.tmp"
+    try:
+        again = store.put_if_absent(path, b"one") and store.put_if_absent(path, b"two")
+    except StorageError:
+        return
+    finally:
+        with contextlib.suppress(StorageError):
+            store.delete(path)
+    if again:
+        raise TableError(
+            f"{store.uri} cannot be written safely: its server accepted two writes of one object that were "
+            "each to happen only if the object is not there (`If-None-Match: *`). Two writers would "
+            "overwrite each other's commits. Nothing was written. Use a server, or a version of it, with "
+            "conditional writes, as S3, Azure and Google Cloud have them.",
+            uri=store.uri,
+        )
+    with _lock:
+        _honest.add(server)
+
+
+def forget_servers() -> None:
+    """Ask every server again."""
+    with _lock:
+        _honest.clear()
