@@ -18,6 +18,7 @@ from indextables.log.conflicts import CommitPlan, Rule
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction
+from indextables.ops.asked import settings_of
 from indextables.ops.drop_partitions import removal
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, DeleteResult
 from indextables.ops.progress import Progress, silent, watched
@@ -30,7 +31,6 @@ from indextables.ops.rewriting import (
     rewrite,
     rows_matching,
 )
-from indextables.ops.write import settings_of
 from indextables.predicate.parse import as_node
 from indextables.predicate.prune import prune_table
 from indextables.predicate.tree import (

@@ -26,7 +26,7 @@ from indextables.log.dialect import NATIVE
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
-from indextables.ops.write import settings_of
+from indextables.ops.asked import settings_of
 from indextables.options import Options
 from indextables.split.build import index_tags
 from indextables.split.layout import SplitRef

@@ -21,6 +21,7 @@ from indextables.log.cooldown import in_cooldown
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction
+from indextables.ops.asked import settings_of
 from indextables.ops.drop_partitions import matching_paths, removal, require_partition_condition
 from indextables.ops.failures import Failure, record_failures
 from indextables.ops.filters import keep_filters
@@ -29,7 +30,6 @@ from indextables.ops.merge_plan import MergePlan, MergeSettings, plan_merge
 from indextables.ops.outcomes import DRY_RUN, NO_ACTION, SUCCESS, MergeResult
 from indextables.ops.progress import Progress, silent, watched
 from indextables.ops.rewriting import Piece, RewriteSetting, Rewritten, discard, require_writable, rewrite
-from indextables.ops.write import settings_of
 from indextables.split.build import index_tags
 
 OPERATION = "MERGE SPLITS"

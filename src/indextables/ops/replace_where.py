@@ -21,6 +21,7 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction, TxnAction
 from indextables.model.fields import cast_table
+from indextables.ops.asked import settings_of
 from indextables.ops.delete import Emptied, delete_from, plan_delete
 from indextables.ops.results import WriteResult
 from indextables.ops.rewriting import Piece, RewriteSetting, Rewritten, discard
@@ -32,7 +33,6 @@ from indextables.ops.write import (
     effective,
     outcome,
     plan_write,
-    settings_of,
 )
 from indextables.options import Options
 from indextables.predicate.parse import as_node

@@ -12,13 +12,14 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from indextables.errors import DamagedIndexError, Error, SplitError, StorageError, TableError
+from indextables.errors import DamagedIndexError, Error, SplitError, StorageError
 from indextables.index.lookup import Index
 from indextables.index.settings import IndexSpec
 from indextables.log.protocol import check_writable
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
+from indextables.ops.asked import require_parquet
 from indextables.ops.existence import portable
 from indextables.options import Options
 from indextables.predicate.rows import mask
@@ -96,19 +97,6 @@ class _UnreadableError(Exception):
         super().__init__(str(cause))
         self.add = add
         self.cause = cause
-
-
-def require_parquet(snapshot: Snapshot) -> None:
-    """Refuse to read rows from splits of another container, which only their own system opens."""
-    described = snapshot.metadata.format or {}
-    options = described.get("options") or {}
-    container = options.get("container") if isinstance(options, dict) else None
-    if described.get("provider") == "indextables" and container != "parquet":
-        raise TableError(
-            f"{snapshot.store.uri} keeps its rows in {container or 'another kind of'} splits, not in "
-            "Parquet; only its log can be read here. DESCRIBE and REPAIR work on it.",
-            uri=snapshot.store.uri,
-        )
 
 
 def require_writable(snapshot: Snapshot) -> None:

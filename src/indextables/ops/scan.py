@@ -25,12 +25,10 @@ from indextables.log.replay import ReplayMetrics
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
 from indextables.model.fields import find_field
-from indextables.ops.delete import plan_delete
+from indextables.ops.asked import require_parquet, settings_of
 from indextables.ops.filters import splits_to_search
 from indextables.ops.results import ScanMetrics
-from indextables.ops.rewriting import require_parquet
 from indextables.ops.streaming import in_order
-from indextables.ops.write import settings_of
 from indextables.predicate.parse import as_node
 from indextables.predicate.prune import PruneMetrics
 from indextables.predicate.rows import mask, require_exact
@@ -103,6 +101,8 @@ def count(snapshot: Snapshot, where: Any = None, query: str | None = None) -> tu
         return sum(_rows_of(snapshot, add) for add in snapshot.adds()), record
     chosen = snapshot.plan(node, columns={"path"})
     record.planned(chosen.metrics, chosen.replay)
+    from indextables.ops.delete import plan_delete
+
     plan = plan_delete(snapshot, node)
     total = sum(_rows_of(snapshot, add) for add in plan.whole)
     pieces = [partial(_scan_split, snapshot, add, node, (), record) for add in plan.doubtful]

@@ -31,6 +31,7 @@ from indextables.log.table_options import with_table
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction, MetadataAction, TxnAction
 from indextables.model.fields import cast_table, schema_to_json
+from indextables.ops.asked import indexing_of, settings_of
 from indextables.ops.evolution import check_data, evolved
 from indextables.ops.results import WriteResult
 from indextables.ops.rewriting import discard, require_writable
@@ -100,22 +101,11 @@ def effective(snapshot: Snapshot, options: Options | None) -> Options:
     return with_table(options, snapshot.metadata.configuration, snapshot.store.uri)
 
 
-def settings_of(snapshot: Snapshot) -> IndexSpec:
-    """The index settings the table has."""
-
-    def read() -> IndexSpec:
-        # Only these: a bad value of another property must not keep anybody from searching.
-        table = Options.of(None, table=_indexing(snapshot.metadata.configuration))
-        return from_options(table, snapshot.schema, reading=True)
-
-    return snapshot.once("index settings", read)
-
-
 def settings_for_write(snapshot: Snapshot, schema: pa.Schema, options: Options) -> IndexSpec:
     """The table's settings with those a write brings for further columns."""
-    table = _indexing(snapshot.metadata.configuration)
+    table = indexing_of(snapshot.metadata.configuration)
     known = settings_of(snapshot)
-    explicit = Options.of(_indexing(options.explicit))
+    explicit = Options.of(indexing_of(options.explicit))
     # Another kind is found first: what the table says of a text's words would not fit it.
     kinds = from_options(IndexingOptions(typemap=explicit.indexing.typemap), schema)
     for item in known.fields:
@@ -138,10 +128,6 @@ def _contradiction(known: IndexField, asked: IndexField, uri: str) -> OptionErro
         "which indexes the existing splits anew.",
         column=known.column,
     )
-
-
-def _indexing(explicit: Any) -> dict[str, str]:
-    return {key: value for key, value in explicit.items() if "indexing." in key.lower()}
 
 
 def _shown(item: IndexField) -> str:

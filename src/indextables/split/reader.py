@@ -111,7 +111,7 @@ class SplitReader:
         pages = len(rows)
         if pages < MANY_ROWS:
             # Rows of one page count once; among many rows that are spread it makes no difference.
-            pages = len(np.unique(rows // ROWS_PER_PAGE))
+            pages = 1 + int(np.count_nonzero(np.diff(rows // ROWS_PER_PAGE))) if pages else 0
         if pages * ROWS_PER_PAGE <= PAGE_SHARE * total:
             return "pages"
         return "scan" if len(wanted) == len(self.group_rows) else "row_groups"

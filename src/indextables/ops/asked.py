@@ -1,0 +1,40 @@
+"""What every read asks of a version before it opens a split: its container, and the settings of its index."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from indextables.errors import TableError
+from indextables.index.settings import IndexSpec, from_options
+from indextables.log.snapshot import Snapshot
+from indextables.options import Options
+
+
+def require_parquet(snapshot: Snapshot) -> None:
+    """Refuse to read rows from splits of another container, which only their own system opens."""
+    described = snapshot.metadata.format or {}
+    options = described.get("options") or {}
+    container = options.get("container") if isinstance(options, dict) else None
+    if described.get("provider") == "indextables" and container != "parquet":
+        raise TableError(
+            f"{snapshot.store.uri} keeps its rows in {container or 'another kind of'} splits, not in "
+            "Parquet; only its log can be read here. DESCRIBE and REPAIR work on it.",
+            uri=snapshot.store.uri,
+        )
+
+
+def settings_of(snapshot: Snapshot) -> IndexSpec:
+    """The index settings the table has."""
+
+    def read() -> IndexSpec:
+        # Only these: a bad value of another property must not keep anybody from searching.
+        table = Options.of(None, table=indexing_of(snapshot.metadata.configuration))
+        return from_options(table, snapshot.schema, reading=True)
+
+    return snapshot.once("index settings", read)
+
+
+def indexing_of(explicit: Mapping[str, Any]) -> dict[str, str]:
+    """The options among others that say how columns are indexed."""
+    return {key: value for key, value in explicit.items() if "indexing." in key.lower()}
