@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -359,6 +359,8 @@ def swap(world: World, target: str, intent: Intent) -> None:
     for path in [path for path in world.objects if path.startswith(f"{LOG_DIR}/")]:
         del world.objects[path]
     for path in [path for path in world.objects if path.startswith(f"{target}/")]:
-        world.objects[LOG_DIR + path[len(target) :]] = world.objects.pop(path)
+        name = LOG_DIR + path[len(target) :]
+        moved = world.objects.pop(path)
+        world.objects[name] = replace(moved, meta=replace(moved.meta, path=name))
     world.journal.append(Effect(world.now_ms, "swap", target, None, intent))
     world.note("operator", f"swaps {target} in")

@@ -49,6 +49,26 @@ THEMES = (
     ("repair", "merge", "follow"),
 )
 """What has most to fear from each other; every third history is about one of these."""
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A kind of history that is rare among all, and has seeds of its own."""
+
+    verbs: tuple[str, ...]
+    pause: float = 0.0
+    """How often an operation takes minutes or hours."""
+    long: float = 0.15
+    """How often the pause before a step takes minutes or days."""
+    hours: int | None = None
+    """Log retention; None is drawn."""
+
+
+TOPICS = {
+    "reuse": Topic(("append", "append", "overwrite", "truncate", "cleanup"), pause=0.05, long=0.3, hours=0),
+    "restore": Topic(("append", "restore", "restore", "merge", "merge")),
+    "purge": Topic(("append", "overwrite", "merge", "purge", "travel"), long=0.5, hours=720),
+}
 GENTLE = Faults()
 
 
@@ -88,6 +108,18 @@ class Outcome:
     verbs: dict[str, int] = field(default_factory=dict)
 
 
+def plan_topic(name: str, seed: int) -> Plan:
+    """Draw a history about one topic."""
+    topic, chance = TOPICS[name], random.Random(f"{name}:{seed}")
+    options = draw_options(chance)
+    if topic.hours is not None:
+        options |= {"logRetention.duration": str(topic.hours * HOUR_MS), "cleanup.enabled": "true"}
+    parts = draw_parts(chance, topic.verbs, chance.randint(2, 4), (3, 6), long=topic.long)
+    if topic.pause:
+        parts = tuple(replace(part, faults=replace(part.faults, pause=topic.pause)) for part in parts)
+    return Plan(f"{name}-{seed}", options, parts)
+
+
 def plan_history(seed: int) -> Plan:
     """Draw a history at the level of the log."""
     chance = random.Random(f"plan:{seed}")
@@ -123,7 +155,7 @@ def draw_options(chance: random.Random) -> dict[str, str]:
 
 
 def draw_parts(
-    chance: random.Random, verbs: Sequence[str], actors: int, steps: tuple[int, int]
+    chance: random.Random, verbs: Sequence[str], actors: int, steps: tuple[int, int], *, long: float = 0.15
 ) -> tuple[Part, ...]:
     """Who does what: each actor some steps, with faults that all of them share."""
     faults = draw_faults(chance)
@@ -132,7 +164,8 @@ def draw_parts(
     parts = []
     for at in range(actors):
         taken = tuple(
-            Step(chance.choice(verbs), _pause(chance), chance.random()) for _ in range(chance.randint(*steps))
+            Step(chance.choice(verbs), _pause(chance, long), chance.random())
+            for _ in range(chance.randint(*steps))
         )
         skew_ms = round(chance.uniform(-2, 2) * HOUR_MS) if skewed else 0
         shared = f"shared-{chance.randint(0, 1)}" if together else None
@@ -140,10 +173,10 @@ def draw_parts(
     return tuple(parts)
 
 
-def _pause(chance: random.Random) -> int:
+def _pause(chance: random.Random, long: float) -> int:
     """Mostly next to nothing, sometimes a day: what is old must come about."""
     kind = chance.random()
-    if kind < 0.85:
+    if kind < 1 - long:
         return round(10 ** chance.uniform(0, 3))
     return round(10 ** chance.uniform(5, 8.2))
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from simulation.world import LOG_DIR
+
 ACKNOWLEDGED = "acknowledged"
 NOTHING = "nothing"
 """Returned, and said that nothing was to be done."""
@@ -49,9 +51,9 @@ class Intent:
 
     @property
     def doubtful(self) -> bool:
-        """Whether a put of a version, or the look at what became of it, got no honest answer."""
+        """Whether a put of a version, or the look at what became of it, got no honest answer or came late."""
         return any(
-            fault != "pause" and path.endswith(".json") and ".checkpoint" not in path
+            fault == "pause" or path == LOG_DIR or (path.endswith(".json") and ".checkpoint" not in path)
             for fault, _, path in self.faults
         )
 

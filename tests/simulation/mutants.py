@@ -172,7 +172,7 @@ def present_is_foreign(bench: Bench) -> None:
     bench.change("log.placement", "_is_ours", always(False))
 
 
-@mutant(1500)
+@mutant(300, "reuse")
 def number_reuse_unnoticed(bench: Bench) -> None:
     """A put that succeeds is acknowledged, though its number had been used and freed before."""
 
@@ -182,7 +182,7 @@ def number_reuse_unnoticed(bench: Bench) -> None:
     bench.change("log.placement", "_look_back", make)
 
 
-@mutant(1500)
+@mutant(300, "reuse")
 def follower_unasked(bench: Bench) -> None:
     """A writer whose number was retired takes its commit for history when there is a next version."""
     from indextables.log.placement import Outcome
@@ -276,7 +276,7 @@ def exclusive_for_nobody(bench: Bench) -> None:
     _restore_as_planned(bench)
 
 
-@mutant(500)
+@mutant(300, "restore")
 def restore_with_fixed_removals(bench: Bench) -> None:
     """A merge is no conflict for restore, which removes what was live before the merge."""
 
@@ -525,7 +525,7 @@ def truncate_without_checkpoint(bench: Bench) -> None:
     bench.change("ops.truncate_history", "_checkpointed", make)
 
 
-@mutant(400)
+@mutant(300, "purge")
 def purge_keeps_the_newest_version_only(bench: Bench) -> None:
     """PURGE deletes splits that older versions need, though these can still be opened."""
 
@@ -540,7 +540,7 @@ def purge_keeps_the_newest_version_only(bench: Bench) -> None:
     bench.change("ops.purge", "needed_paths", make)
 
 
-@mutant(400)
+@mutant(300, "purge")
 def purge_ignores_commits(bench: Bench) -> None:
     """PURGE takes for needed only what checkpoints name."""
     bench.change("ops.purge", "_added", always(()))

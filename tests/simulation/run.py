@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from simulation.history import Outcome, Part, Plan, plan_history, run_plan
+from simulation.history import TOPICS, Outcome, Part, Plan, plan_history, plan_topic, run_plan
 from simulation.seams import deterministic
 
 CHUNK = 50
@@ -31,6 +31,8 @@ class Tally:
     """What many histories came to."""
 
     histories: int = 0
+    seconds: float = 0.0
+    """Of processor time."""
     operations: int = 0
     commits: int = 0
     strays: int = 0
@@ -53,6 +55,7 @@ class Tally:
     def add(self, other: Tally) -> None:
         """Take in what another run came to."""
         self.histories += other.histories
+        self.seconds += other.seconds
         self.operations += other.operations
         self.commits += other.commits
         self.strays += other.strays
@@ -65,6 +68,7 @@ class Tally:
         """The figures, for a result file."""
         return {
             "histories": self.histories,
+            "seconds": round(self.seconds, 1),
             "operations": self.operations,
             "commits": self.commits,
             "strays": self.strays,
@@ -77,7 +81,7 @@ class Tally:
     def of_json(cls, figures: dict[str, Any]) -> Tally:
         """Read a result file."""
         return cls(
-            figures["histories"], figures["operations"], figures["commits"], figures["strays"],
+            figures["histories"], figures["seconds"], figures["operations"], figures["commits"], figures["strays"],
             Counter(figures["faults"]), Counter(figures["verbs"]), dict(figures["broken"]),
         )  # fmt: skip
 
@@ -88,7 +92,7 @@ def plan_of(level: str, seed: int) -> Plan:
         from simulation.tables import plan_table_history
 
         return plan_table_history(seed)
-    return plan_history(seed)
+    return plan_topic(level, seed) if level in TOPICS else plan_history(seed)
 
 
 def run_seeds(level: str, seeds: Iterable[int], mutant: str | None = None) -> Iterator[tuple[int, Outcome]]:
@@ -103,9 +107,10 @@ def run_seeds(level: str, seeds: Iterable[int], mutant: str | None = None) -> It
 def run_chunk(job: tuple[str, int, int]) -> Tally:
     """Run a range of seeds; the unit of work of a process."""
     level, first, end = job
-    tally = Tally()
+    tally, began_s = Tally(), time.process_time()
     for seed, outcome in run_seeds(level, range(first, end)):
         tally.count(seed, outcome)
+    tally.seconds = time.process_time() - began_s
     return tally
 
 
@@ -185,7 +190,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run what the command line asks for; 1 when a promise was broken."""
     parser = argparse.ArgumentParser(prog="simulation.run", description=__doc__)
     parser.add_argument("--seeds", default="0:500", help="one seed, or first:end")
-    parser.add_argument("--level", default="log", choices=("log", "table"))
+    parser.add_argument("--level", default="log", choices=("log", "table", *TOPICS))
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--mutant", help="plant a bug; see simulation.mutants")
     parser.add_argument("--whole", action="store_true", help="do not shrink the trace")
@@ -216,18 +221,16 @@ def _hunt(level: str, seeds: range, mutant: str) -> int:
 def _run_resumable(level: str, first: int, end: int, jobs: int, name: str | None) -> Tally:
     """Run a range; with a result file, go on where it ends and write it after every chunk."""
     file = None if name is None else RESULTS / f"{name}-{level}.json"
-    tally, spent_s, done = Tally(), 0.0, first
+    tally, done = Tally(), first
     if file is not None and file.exists():
         known = json.loads(file.read_text())
         if known["first"] == first:
-            tally, spent_s, done = Tally.of_json(known), known["seconds"], known["end"]
-    began = time.monotonic()
+            tally, done = Tally.of_json(known), known["end"]
     for at, more in run_range(level, done, end, jobs=jobs):
         tally.add(more)
         if file is not None:
             file.parent.mkdir(parents=True, exist_ok=True)
-            seconds = round(spent_s + time.monotonic() - began, 1)
-            figures = {"level": level, "first": first, "end": at, "seconds": seconds, **tally.to_json()}
+            figures = {"level": level, "first": first, "end": at, **tally.to_json()}
             waiting = file.with_suffix(".part")
             waiting.write_text(json.dumps(figures, indent=1) + "\n")
             os.replace(waiting, file)

@@ -74,8 +74,7 @@ class Stored:
     """One object."""
 
     data: bytes
-    modified_ms: int
-    etag: str
+    meta: ObjectMeta
 
 
 class World:
@@ -158,18 +157,15 @@ class World:
             del self.objects[path]
         else:
             assert data is not None
-            self.objects[path] = Stored(data, self.now_ms, f"e{next(self._etags)}")
+            meta = ObjectMeta(path, len(data), self.now_ms, f"e{next(self._etags)}")
+            self.objects[path] = Stored(data, meta)
         self.journal.append(Effect(self.now_ms, kind, path, data, intent, here is not None))
         return True
 
     def listing(self, prefix: str) -> dict[str, ObjectMeta]:
         """Every object below a directory, by path."""
         below = f"{prefix}/" if prefix else ""
-        return {
-            path: ObjectMeta(path, len(entry.data), entry.modified_ms, entry.etag)
-            for path, entry in self.objects.items()
-            if path.startswith(below)
-        }
+        return {path: entry.meta for path, entry in self.objects.items() if path.startswith(below)}
 
 
 @dataclass
@@ -231,11 +227,7 @@ class SimStore:
         return self._do("get_range", path, cut)
 
     def head(self, path: str) -> ObjectMeta:
-        def look() -> ObjectMeta:
-            entry = self._entry(path)
-            return ObjectMeta(path, len(entry.data), entry.modified_ms, entry.etag)
-
-        return self._do("head", path, look)
+        return self._do("head", path, lambda: self._entry(path).meta)
 
     def list(self, prefix: str = "", start_after: str | None = None) -> Iterator[ObjectMeta]:
         return iter(self._listed("list", prefix, start_after))
@@ -257,8 +249,7 @@ class SimStore:
     def put_file(self, path: str, local_path: str) -> ObjectMeta:
         data = Path(local_path).read_bytes()
         self._write("put", path, data)
-        entry = self.world.objects.get(path)
-        return ObjectMeta(path, len(data), entry.modified_ms if entry else self.world.now_ms, "put")
+        return ObjectMeta(path, len(data), self.world.now_ms, "put")
 
     def delete(self, path: str) -> None:
         self._write("delete", path, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from indextables.model.actions import TxnAction
+from indextables.ops.truncate_history import run_truncate
 from support.builder import LogBuilder, add, paths_of
 
 
@@ -65,3 +66,28 @@ def test_of_two_racing_writers_of_one_batch_one_writes(builder):
     assert log.add_files([add("ours")], txn=txn(2)) == 2
     assert not log.last_commit.written
     assert paths_of(builder.log()) == ["batch1", "theirs"]
+
+
+def test_a_commit_is_not_repeated_when_its_version_was_retired_before_its_writer_looked():
+    """The store repeats the put, finds its own file and says so; then hours pass, and cleanup comes first."""
+    builder = LogBuilder(options={"checkpoint.enabled": "false"}).create().append("a")
+
+    class Echo:
+        def __init__(self, inner):
+            self.inner, self.first = inner, True
+
+        def __getattr__(self, name):
+            return getattr(self.inner, name)
+
+        def put_if_absent(self, path, data):
+            done = self.inner.put_if_absent(path, data)
+            if not self.first:
+                return done
+            self.first = False
+            builder.wait(hours=3).append("b").checkpoint().wait(hours=3)
+            run_truncate(builder.log())
+            return False
+
+    log = LogBuilder(Echo(builder.store), builder.options, builder.clock).log()
+    assert log.overwrite_files([add("mine")]) == 2
+    assert paths_of(builder.log()) == ["b", "mine"]

@@ -105,8 +105,8 @@ def _settle(attempt: Attempt, failed: StorageError | None) -> Placed:
         ours = _is_ours(attempt)
     except NotFoundError:
         if failed is None:
-            # Two writers got in each other's way and neither won; the next attempt will tell.
-            return Placed(Outcome.TAKEN)
+            # Two writers got in each other's way and neither won, or whoever did was retired since.
+            return _look_back(attempt, ours=False, answered=False)
         if failed.fields.get("final"):
             raise CommitError(
                 f"{attempt.uri}: version {attempt.version} could not be written and nothing was committed: "
@@ -116,7 +116,7 @@ def _settle(attempt: Attempt, failed: StorageError | None) -> Placed:
         raise attempt.unknown(f"{failed} It is not there now, and may still arrive.") from failed
     except (StorageError, CorruptLogError) as unreadable:
         raise attempt.unknown(f"the file cannot be read back: {unreadable}") from failed or unreadable
-    if not ours and failed is None:
+    if not ours and failed is None and _in_time(attempt):
         return Placed(Outcome.TAKEN)
     return _look_back(attempt, ours=ours, answered=False)
 
