@@ -10,10 +10,10 @@ import pytest
 from indextables.errors import StorageError
 from indextables.log.dialect import NATIVE
 from indextables.log.retention import plan_cleanup
-from indextables.log.segment import Listing
+from indextables.log.segment import Listing, list_log
 from indextables.options import RetentionOptions
 from indextables.storage.store import ObjectMeta
-from support.builder import LOG_DIR, LogBuilder, checkpoint_path, commit_path, paths_of
+from support.builder import LOG_DIR, LogBuilder, add, checkpoint_path, commit_path, paths_of
 from support.clock import DAY_MS, HOUR_MS
 from support.faults import Crash, FaultyStore
 
@@ -223,17 +223,12 @@ def test_with_default_settings_old_versions_go_and_young_ones_open_on_a_table_wr
     """D3: a commit every six hours for 120 days."""
     builder = LogBuilder().create()
     most = 0
-    for at in range(120 * 4):
+    for _ in range(120 * 4):
         builder.wait(hours=6).append(1)
+        files = list_log(builder.store, NATIVE)
         most = max(most, len(builder.names()))
-        if at % 40 == 39 or at > 475:
-            files = builder.store.list_level(LOG_DIR)
-            ages = [
-                builder.clock.now_ms() - meta.modified_ms
-                for meta in files
-                if meta.path.endswith(".json") and "checkpoint" not in meta.path
-            ]
-            assert max(ages) <= 31 * DAY_MS
+        oldest = min(file.modified_ms for file in (*files.files, *files.retired) if file.kind == "commit")
+        assert builder.clock.now_ms() - oldest <= 31 * DAY_MS
     offered = builder.log().versions()
     assert offered == list(range(offered[0], 481))
     assert len(offered) >= 30 * 4
@@ -269,3 +264,14 @@ def test_a_stray_floor_does_not_hide_the_table(builder):
     builder.store.put(f"{LOG_DIR}/{10**18:020d}.floor", b"")
     assert builder.log().versions() == list(range(26))
     assert len(paths_of(builder.log())) == 25
+
+
+def test_where_no_checkpoint_lies_near_the_cut_one_is_written():
+    """D3: for months nobody wrote checkpoints."""
+    builder = LogBuilder(options={"checkpoint.enabled": "false"}).create()
+    for _ in range(90):
+        builder.wait(days=1).append(1)
+    builder.log(checkpoint__enabled="true").add_files([add("x")])
+    offered = builder.log().versions()
+    assert offered == list(range(60, 92))
+    assert builder.log().snapshot(version=60).num_files == 60

@@ -90,7 +90,14 @@ def plan_write(
     kept = known.to_properties()
     new = tuple((key, value) for key, value in spec.to_properties().items() if kept.get(key) != value)
     return WritePlan(
-        schema, snapshot.partition_columns, spec, snapshot.split_table_id, data_schema, merge_schema, new
+        schema,
+        snapshot.partition_columns,
+        spec,
+        snapshot.split_table_id,
+        data_schema,
+        merge_schema,
+        new,
+        snapshot.metadata,
     )
 
 
