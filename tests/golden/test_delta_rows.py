@@ -90,6 +90,7 @@ def test_widened_types_are_those_of_the_newest_schema():
     assert [
         (row["float_double"], str(row["int_decimal"]), str(row["date_timestamp_ntz"])) for row in first
     ] == [(3.4000000953674316, "3.0", "2024-09-09 00:00:00")]
+    assert table.count("float_double > 3.4 AND float_double < 3.5") == 1
 
 
 def test_variants_come_as_the_bytes_they_are_stored_as():
