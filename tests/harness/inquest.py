@@ -32,6 +32,8 @@ def read(root: Path, version: int | None = None) -> Content:
 def read_raw(root: Path) -> Content | None:
     """The ids in a table by hand; None where the log no longer begins with version 0."""
     log = root / "_transaction_log"
+    if any(".floor" in file.name for file in log.iterdir()):
+        return None  # history was erased: version files below the floor hold their number and nothing else
     files = sorted(file for file in log.iterdir() if len(file.name) == len("0" * 20 + ".json"))
     if not files or int(files[0].stem) != 0:
         return None

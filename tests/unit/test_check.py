@@ -8,7 +8,6 @@ from click.testing import CliRunner
 
 import indextables as it
 from indextables.cli.main import cli
-from indextables.ops.truncate_history import run_truncate
 from support.upkeep import RowTable, StandIn, fingerprint
 
 SCHEMA = pa.schema([("id", pa.int64()), ("message", pa.string())])
@@ -223,8 +222,13 @@ def test_the_command_line_ends_with_1_when_something_is_broken(table):
     assert "UP TO VERSION 3" in shown.output
 
 
-def test_what_a_truncation_leaves_behind_is_nothing_to_report(table):
-    """Fences and the floor belong to the log."""
-    table.log.checkpoint()
-    run_truncate(table.handle())
-    assert findings(table) == ()
+@pytest.mark.parametrize("erase", ["truncate", "purge"])
+def test_what_erasing_history_leaves_is_in_order(checkpointed, erase):
+    """Numbers stay fenced for a while; the files that do it are no strangers."""
+    path = str(checkpointed.root)
+    if erase == "truncate":
+        it.Table.open(path).truncate_history()
+    else:
+        options = {"purge.retentionCheckEnabled": "false"}
+        it.Table.open(path, options=options).purge(older_than_hours=0, log_retention_hours=0)
+    assert findings(checkpointed) == ()

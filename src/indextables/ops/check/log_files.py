@@ -52,7 +52,7 @@ class LogFacts:
     def rebuildable(self) -> list[int]:
         """The versions that can be rebuilt from what is not damaged, ascending."""
         whole = tuple(file for file in self.listing.files if file.name not in self.damaged)
-        return reconstructible(Listing(whole), NATIVE)
+        return reconstructible(Listing(whole, floor=self.listing.floor), NATIVE)
 
 
 def read_log(source: LogSource, progress: Progress) -> LogFacts:
