@@ -7,8 +7,10 @@ import random
 import pytest
 
 from corruption.damage import KINDS, inflict, kind_of
+from corruption.page import render
 from corruption.run import run_seeds
 from corruption.tables import make
+from simulation.page import PAGE
 
 SEEDS = range(1000)
 
@@ -43,3 +45,8 @@ def test_the_harness_notices_a_reader_that_does_not_check(monkeypatch):
 
     monkeypatch.setattr(dialect, "check_version", lambda *_: None)
     assert run_seeds(range(120)).violations
+
+
+def test_the_page_holds_the_figures_of_the_last_run():
+    page = PAGE.read_text()
+    assert page == render(page), "run `python -m corruption.page` from tests"

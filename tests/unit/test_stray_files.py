@@ -113,3 +113,14 @@ def test_a_log_whose_schema_names_a_column_twice_is_an_error_that_says_so():
     builder.store.put(commit_path(1), msgspec.json.encode(metadata) + b"\n")
     with pytest.raises(SchemaError, match="'a'"):
         _ = builder.log().snapshot().schema
+
+
+def test_an_empty_version_file_says_what_it_may_be_and_how_to_go_on():
+    """Without hard links a version is created under its name: a writer killed then leaves it empty."""
+    builder = LogBuilder().create().append("a")
+    builder.store.put(commit_path(2), b"")
+    with pytest.raises(CorruptLogError, match=r"version 2\) is empty.*without hard links.*deleting the file"):
+        builder.log().snapshot()
+    assert paths_of(builder.log(), 1) == ["a"]
+    builder.lose(commit_path(2)).append("b")
+    assert paths_of(builder.log()) == ["a", "b"]

@@ -205,6 +205,13 @@ class NativeDialect:
 
     def decode_commit(self, data: bytes, *, name: str, version: int) -> list[Action]:
         """Read the stored bytes of a commit file; raises CorruptLogError naming file, version and line."""
+        if not data:
+            raise CorruptLogError(
+                f"{name} (version {version}) is empty. On a file system without hard links that is what a "
+                "writer leaves that was killed while it created the version: nothing of it was acknowledged, "
+                f"and deleting the file lets others go on. Anywhere else its content was lost. {self.advice}",
+                file=name, version=version,
+            )  # fmt: skip
         text = unsealed(unpack(data, name=name), name, version)
         actions = decode_many(text, name=name, version=version)
         if actions or text.removeprefix(_BYTE_ORDER_MARK).strip():
