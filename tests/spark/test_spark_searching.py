@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 import indextables as it
 from indextables.errors import QueryError, SchemaError
 from indextables.spark import nearby
+from indextables.split.layout import SplitRef
 from support.servers import ObjectServer, s3_server  # noqa: F401
 
 SCHEMA = pa.schema([("id", pa.int64()), ("message", pa.string()), ("p", pa.int32())])
@@ -126,8 +127,8 @@ def test_a_damaged_index_is_left_to_the_executors(
     [add] = it.TransactionLog.open(str(root)).list_files()
     file = root / add.path
     body = bytearray(file.read_bytes())
-    middle = add.hotcache_start_offset + add.hotcache_length // 2
-    for at in range(middle, middle + 64):
+    root_end = add.hotcache_start_offset + add.hotcache_length - SplitRef.of(add).row_map.length
+    for at in range(root_end - 64, root_end):
         body[at] ^= 0xFF
     file.write_bytes(body)
     found = it.Table.open(str(root), spark=spark).search_df("rare")
