@@ -105,6 +105,8 @@ class Wanted:
         names = {_SOURCES[name] for name in self.columns if name in _SOURCES}
         if self.columns & STATISTICS:
             names |= {"stats"} if add is None or not _has_parsed(add) else set(self._parsed())
+            if add is not None and _has_parsed(add) and unknown_to(_field(add, "stats_parsed"), self.leaves):
+                names.add("stats")
         if add is None and any(pa.types.is_floating(leaf.type) for leaf in self.leaves):
             names.add(COUNTS_NAN)
         return names
@@ -238,9 +240,10 @@ def statistics_of(raw: pa.Table, wanted: Wanted) -> dict[str, pa.Array]:
     else:
         known = _from_struct(whole(raw.column("stats_parsed")), wanted.leaves)
         known = known.bounding(wanted.leaves, raw, is_text=False)
-        if "stats" in raw.column_names and known.num_records.null_count:
+        unknown = unknown_to(raw.schema.field("stats_parsed").type, wanted.leaves)
+        if "stats" in raw.column_names and (unknown or known.num_records.null_count):
             text = _from_text(raw, wanted.leaves).bounding(wanted.leaves, raw, is_text=True)
-            known = known.or_else(text)
+            known = known.or_else(text, [leaf in unknown for leaf in wanted.leaves])
     found = {"num_records": known.num_records}
     if wanted.leaves:
         names = [".".join(leaf.logical) for leaf in wanted.leaves]
@@ -272,16 +275,37 @@ class _Known:
         minima, maxima = [low for low, _ in bounds], [high for _, high in bounds]
         return _Known(self.num_records, minima, maxima, self.null_counts)
 
-    def or_else(self, other: _Known) -> _Known:
-        """The same, with the rows this does not know taken from the other."""
+    def or_else(self, other: _Known, absent: Sequence[bool]) -> _Known:
+        """The same, with the rows and the `absent` columns that this does not know taken from the other."""
         known = pc.is_valid(self.num_records)
 
         def either(mine: list[pa.Array], theirs: list[pa.Array]) -> list[pa.Array]:
-            return [pc.if_else(known, one, two) for one, two in zip(mine, theirs, strict=True)]
+            pairs = zip(mine, theirs, absent, strict=True)
+            return [two if is_absent else pc.if_else(known, one, two) for one, two, is_absent in pairs]
 
         counts = pc.coalesce(self.num_records, other.num_records)
         bounds = either(self.minima, other.minima), either(self.maxima, other.maxima)
         return _Known(counts, *bounds, either(self.null_counts, other.null_counts))
+
+
+def unknown_to(parsed: pa.StructType, leaves: Iterable[Leaf]) -> set[Leaf]:
+    """Columns of which a type of typed statistics has nothing, though the text may have it."""
+    groups = ("minValues", "maxValues", "nullCount")
+    return {
+        leaf for leaf in leaves if all(_leaf_type(parsed, (name, *leaf.physical)) is None for name in groups)
+    }
+
+
+def _leaf_type(kind: pa.DataType, path: Sequence[str]) -> pa.DataType | None:
+    for name in path:
+        if not pa.types.is_struct(kind) or kind.get_field_index(name) < 0:
+            return None
+        kind = _field(kind, name)
+    return kind
+
+
+def _field(kind: pa.StructType, name: str) -> pa.DataType:
+    return kind.field(kind.get_field_index(name)).type
 
 
 def statistics_paths(leaves: Sequence[Leaf]) -> list[tuple[str, ...]]:

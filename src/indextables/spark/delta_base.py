@@ -21,7 +21,7 @@ from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from indextables.log.delta_checkpoint import AddRows
 from indextables.log.delta_columns import DeltaColumns, Leaf
-from indextables.log.delta_files import COUNTS_NAN, Wanted, partitions_of, statistics_of
+from indextables.log.delta_files import COUNTS_NAN, Wanted, partitions_of, statistics_of, unknown_to
 from indextables.log.delta_paths import LOCAL_SCHEME
 from indextables.model.fields import schema_to_json
 from indextables.storage.store import Store, resolve
@@ -78,7 +78,8 @@ def checkpoint_frame(
     for (typed, is_whole), paths in kinds.items():
         parsed = None if typed is None else _parsed_type(typed, columns)
         raw = _read(spark, [_spark_uri(store, path) for path in paths], parsed)
-        frames.append(files_frame(raw, columns, statistics, text=not is_whole))
+        lacks = typed is not None and bool(unknown_to(typed, leaves_of(columns, statistics)))
+        frames.append(files_frame(raw, columns, statistics, text=lacks or not is_whole))
     if len(frames) > 1:
         frames = [frame.drop(raw_column("stats_parsed")) for frame in frames]
     found = frames[0]
