@@ -7,46 +7,17 @@ itself alone.
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 import indextables as it
 from indextables.log.delta_snapshot import open_snapshot
 from indextables.options import Options
-from indextables.predicate.parse import as_node
-from indextables.predicate.tree import Unknown, walk
 from indextables.storage.store import open_store
-from support.deltaworlds import build, value_of
-from support.predicates import condition
-from support.spark_meaning import truth
+from support.deltaworlds import build
+from support.questions import ZONES, matching, questions
 
 TABLES, PREDICATES = 130, 28
-ZONES = ("UTC", "America/Los_Angeles", "Asia/Kolkata")
 seen = {"tables": 0, "predicates": 0, "dropped": 0}
-
-
-def questions(world, seed, count, zone):
-    """Predicates of a world with their trees; what the tree cannot hold is left out."""
-    rng = random.Random(seed)
-    columns = [(col.sql, col.kind) for col in [*world.columns, *world.partitions]]
-    schema = open_snapshot(world.log.store.uri, options=Options.of(None)).schema
-    found = []
-    while len(found) < count:
-        text = condition(columns, lambda kind: value_of(kind, rng), rng)
-        node = as_node(text, schema, zone)
-        if not any(isinstance(item, Unknown) for item in walk(node)):
-            found.append((text, node))
-    return found
-
-
-def matching(world, node):
-    """Ids of the rows for which a predicate is true, by file."""
-    return {
-        path: ids
-        for path, rows in world.live().items()
-        if (ids := [row["id"] for row in rows if truth(node, row) is True])
-    }
 
 
 @pytest.mark.slow
