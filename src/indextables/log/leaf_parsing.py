@@ -62,6 +62,7 @@ def parse_with_arrow(batches: Iterable[pa.BinaryArray], leaves: Sequence[Leaf]) 
         text = bare_lines(lines)
         if "tags" in fields and pc.any(pc.match_substring(text, '"tags"')).as_py():
             raise Unusual("tags")
+        require_objects(text)
         wire = parse_fields(text.buffers()[2], len(text), fields)
         if "tags" in fields:
             wire["tags"] = pa.nulls(len(text), pa.string())
@@ -69,6 +70,7 @@ def parse_with_arrow(batches: Iterable[pa.BinaryArray], leaves: Sequence[Leaf]) 
             # Three rows in a million may need their `stats`: hand on an empty document for the rest.
             needed = needs_stats(wire, leaves)
             documents = pc.fill_null(pc.if_else(needed, wire["stats"], "{}"), "{}")
+            require_objects(documents)
             inner = parse_fields(join_texts(documents, "\n"), len(text), stats)
             wire |= {f"stats.{name}": array for name, array in inner.items()}
         yield wire
@@ -90,6 +92,12 @@ def parse_fields(text: pa.Buffer, rows: int, fields: Mapping[str, list[str] | No
     if len(table) != rows:
         raise Unusual("a document spans several lines")
     return {name: one_array(table.column(name)) for name in schema.names}
+
+
+def require_objects(texts: pa.Array) -> None:
+    """Leave lines that are no objects to another reader: one that is `null` ends the process in Arrow's."""
+    if not pc.all(pc.starts_with(texts, "{"), min_count=0).as_py():
+        raise Unusual("a line that is no object")
 
 
 def join_texts(texts: pa.Array, separator: str) -> pa.Buffer:

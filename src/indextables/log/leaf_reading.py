@@ -29,6 +29,7 @@ from indextables.log.leaf_parsing import (
     parse_fields,
     parse_with_arrow,
     parse_with_duckdb,
+    require_objects,
     wanted_fields,
     wire_type,
 )
@@ -145,6 +146,7 @@ class _Layouts:
             found = self._inner.cut(line_array(chunk, "stats"))
             if found is not None:
                 return found
+        require_objects(texts)
         return parse_fields(join_texts(texts, "\n"), len(texts), self._stats)
 
 
