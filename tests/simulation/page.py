@@ -41,7 +41,7 @@ def simulation_text() -> str:
     told = ", ".join(f"{times:,} {kind.replace('_', ' ')}" for kind, times in sorted(faults.items()))
     lines += ["", f"Faults: {told}.", "", "### What it found", ""]
     lines += [
-        "The same simulation over the code as it was before the protocol was mended:",
+        "In its first form, whose seeds drew other plans, over commit 844e157, before the protocol was mended:",
         "",
         "| promise | log | table |",
         "|---|---:|---:|",
