@@ -9,6 +9,8 @@ LEVEL  ?= log
 MUTANT ?=
 HISTORIES ?= 20000
 TABLES ?= 1000
+CORRUPTIONS ?= 10000
+KILLS  ?= 1000
 JOBS   ?= 2
 
 .DEFAULT_GOAL := help
@@ -53,10 +55,14 @@ bench: $(STAMP) java ## measure against named rivals; SIZES=1k,10k,100k,1M for t
 simulate: $(STAMP) ## run simulated histories; SEEDS=first:end or one seed, LEVEL=log|table, MUTANT=a planted bug
 	cd tests && $(abspath $(BIN))/python -m simulation.run --seeds $(SEEDS) --level $(LEVEL) --jobs $(JOBS) --mutant "$(MUTANT)"
 
-harness: $(STAMP) ## run HISTORIES=20000 and TABLES=1000 histories, going on where the last run ended
+harness: $(STAMP) ## run HISTORIES, TABLES, CORRUPTIONS and KILLS, going on where the last run ended
 	cd tests && $(abspath $(BIN))/python -m simulation.run --seeds 0:$(HISTORIES) --level log --jobs $(JOBS) --resume simulation
 	cd tests && $(abspath $(BIN))/python -m simulation.run --seeds 0:$(TABLES) --level table --jobs $(JOBS) --resume simulation
 	cd tests && $(abspath $(BIN))/python -m simulation.page
+	cd tests && $(abspath $(BIN))/python -m corruption.run --seeds 0:$(CORRUPTIONS) --resume
+	cd tests && $(abspath $(BIN))/python -m corruption.page
+	cd tests && $(abspath $(BIN))/python -m harness.kills --until $(KILLS)
+	cd tests && $(abspath $(BIN))/python -m harness.page
 
 docs: $(STAMP) ## write the generated pages and run the examples in the documentation
 	$(BIN)/python -m indextables.options.page > docs/options.md
