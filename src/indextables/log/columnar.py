@@ -24,7 +24,7 @@ from indextables.log.recent_files import RecentFiles
 from indextables.log.replay import LiveFiles, ReplayMetrics, ReplayRequest
 from indextables.model.actions import AddAction
 from indextables.predicate.prune import Pruned, PruneMetrics, columns_needed, prune_table
-from indextables.predicate.tree import Compare, IsNull, Node, Unknown, walk
+from indextables.predicate.tree import Compare, IsNull, IsTrue, IsUndecided, Node, Unknown, walk
 
 _FEW = 8
 """Columns are read of some rows only while those are fewer than one in so many."""
@@ -147,7 +147,8 @@ def _question(request: ReplayRequest) -> _Question:
 def asks_for_nulls(node: Node) -> bool:
     """Whether a predicate can be true of a null; no other looks at the null counts of bounded columns."""
     return any(
-        isinstance(part, IsNull | Unknown) or (isinstance(part, Compare) and part.op == "<=>")
+        isinstance(part, IsNull | IsTrue | IsUndecided | Unknown)
+        or (isinstance(part, Compare) and part.op == "<=>")
         for part in walk(node)
     )
 
