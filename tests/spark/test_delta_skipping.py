@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,12 +12,14 @@ import pytest
 
 import indextables as it
 from indextables.errors import CorruptLogError, MissingSplitError
-from indextables.log.delta_snapshot import open_snapshot
+from indextables.log.delta_snapshot import forget_recent, open_snapshot
+from indextables.log.delta_tail import FarTail
+from indextables.log.replay import choose
 from indextables.options import Options
 from indextables.spark.engine import SparkEngine
 from indextables.spark.session import runtime_of
 from indextables.storage.store import open_store
-from support.deltahistories import keys_of
+from support.deltahistories import keys_of, live_of, random_log
 from support.deltarows import inline_vector
 from support.deltatables import DeltaLog, add, remove, schema_string
 
@@ -187,6 +190,62 @@ def test_a_missing_data_file_is_named_in_an_error_of_ours(spark, tmp_path):
     (tmp_path / "a table" / "gone file.parquet").unlink()
     with pytest.raises(MissingSplitError, match="gone(%20| )file.parquet.*VACUUM"):
         it.delta.read(spark, log.store.uri).collect()
+
+
+def far(spark, log, **options):
+    """A snapshot whose commits are too large for the memory it may use."""
+    forget_recent()
+    given = Options.of({"distributedLogReplay.localMemory": "1k", **options})
+    return open_snapshot(log.store.uri, options=given, runtime=runtime_of(spark))
+
+
+@pytest.mark.parametrize("seed", [4, 6])
+def test_large_commits_are_decoded_and_reduced_by_tasks(spark, tmp_path, seed):
+    """Adds, removes, re-adds and deletion vectors, with and without a checkpoint below; the driver decodes none."""
+    log = random_log(open_store(tmp_path / "t"), random.Random(seed), 14)
+    log.commit(*(add(f"late{number}", stats={"numRecords": number}) for number in range(30)))
+    snapshot = far(spark, log)
+    tail = snapshot.state.tail
+    assert isinstance(tail, FarTail)
+    for where in (None, "id > 50 OR p = 1"):
+        found = snapshot.plan(where, engine="spark")
+        assert tail._near is None
+        local = snapshot.plan(where, engine="columnar")
+        assert keys_of(found.files) == keys_of(local.files)
+        assert found.metrics == local.metrics
+        object.__setattr__(tail, "_near", None)
+    frame = it.delta.replay(spark, log.store.uri, options={"distributedLogReplay.localMemory": "1k"})
+    assert keys_of(frame.select("path", "dv", "size").toArrow()) == live_of(log)
+    log.commit(remove("late3"))
+    newer = open_snapshot(log.store.uri, options=snapshot.options, runtime=runtime_of(spark))
+    assert isinstance(newer.state.tail, FarTail)
+    assert newer.plan(engine="spark").files.num_rows == len(log.live)
+
+
+def test_a_damaged_line_of_a_large_commit_is_an_error(spark, tmp_path):
+    """K5: executors report it with the file's name."""
+    log = DeltaLog(open_store(tmp_path / "t"), schema_string(n="long"))
+    log.commit(*(add(f"f{number}") for number in range(20)))
+    name = f"_delta_log/{1:020d}.json"
+    log.store.put(name, log.store.get(name).replace(b'"f7"', b'"f7'))
+    with pytest.raises(CorruptLogError, match=f"{1:020d}.json"):
+        far(spark, log).plan(engine="spark")
+
+
+@pytest.mark.parametrize("kind", ["classic", "multipart", "v2-json", "v2-inline"])
+def test_a_threshold_is_honoured_though_no_hint_says_the_size(spark, tmp_path, kind):
+    """K4: the footers of the checkpoint know how many rows it has."""
+    log = DeltaLog(open_store(tmp_path / "t"), schema_string(n="long"))
+    log.commit(*(add(f"f{number}") for number in range(30)))
+    log.checkpoint(kind, hint=False)
+
+    def engine(threshold):
+        options = Options.of({"distributedLogReplay.fileThreshold": threshold})
+        found = open_snapshot(log.store.uri, options=options, runtime=runtime_of(spark))
+        return found.num_files_hint, choose(options, found.num_files_hint, {"spark"})
+
+    assert engine("30") == (30, "columnar")
+    assert engine("29") == (30, "spark")
 
 
 def test_the_number_of_partitions_is_the_one_that_was_asked_for(spark, tmp_path):

@@ -139,8 +139,11 @@ def key_of(action: AddAction | RemoveAction) -> tuple[str, str | None]:
     return key_path(action.path), unique_id(action.extra.get("deletionVector"))
 
 
-def decode_commit(data: bytes, *, name: str, version: int) -> list[Action]:
-    """The actions of a commit file, paths decoded; an empty file is an error."""
+def decode_commit(data: bytes, *, name: str, version: int, engine: str | None = None) -> list[Action]:
+    """The actions of a commit file, paths decoded; an empty file is an error.
+
+    `engine` is who wrote it, for a piece of a commit that does not hold its commitInfo.
+    """
     if not data.strip():
         raise CorruptLogError(
             f"{name} (version {version}) is empty, and a commit has at least one action. {ADVICE}",
@@ -148,7 +151,7 @@ def decode_commit(data: bytes, *, name: str, version: int) -> list[Action]:
             version=version,
         )
     try:
-        return _quickly(data)
+        return _quickly(data, engine)
     except (msgspec.MsgspecError, UnicodeDecodeError, CorruptLogError):
         # Whatever is unusual, or wrong, is told from each other and reported with its line here.
         text = b"\n".join(_readable(line) for line in data.split(b"\n"))
@@ -160,10 +163,10 @@ def counts_nan(add: AddAction) -> bool:
     return isinstance(add, DeltaAdd) and add._counts_nan  # noqa: SLF001 - the same module
 
 
-def _quickly(data: bytes) -> list[Action]:
+def _quickly(data: bytes, engine: str | None) -> list[Action]:
     actions: list[Action] = []
     lines = _LINES.decode_lines(data)
-    engine = next((line.commitInfo.get("engineInfo") for line in lines if line.commitInfo), None)
+    engine = next((line.commitInfo.get("engineInfo") for line in lines if line.commitInfo), engine)
     is_spark = str(engine).startswith(_COUNT_NAN)
     for line in lines:
         if line.add is not None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import cast
 
 import pyarrow as pa
@@ -184,9 +185,16 @@ class _Work:
     def __init__(self, request: DeltaRequest) -> None:
         self._request = request
         self._output, self._filtering = wanted_columns(request)
-        self._touched = cast("frozenset[tuple[str, str | None]]", request.tail.touches())
-        self._touched_paths = pa.array({path for path, _ in self._touched}, pa.string())
         self.stages = Stages()
+
+    @cached_property
+    def _touched(self) -> frozenset[tuple[str, str | None]]:
+        # When it is needed, and not before: of a far tail it takes reading every commit here.
+        return cast("frozenset[tuple[str, str | None]]", self._request.tail.touches())
+
+    @cached_property
+    def _touched_paths(self) -> pa.Array:
+        return pa.array({path for path, _ in self._touched}, pa.string())
 
     def pieces(self) -> tuple[list[AddRows], pa.Table]:
         """Row groups of the checkpoint, and the adds its top-level file holds itself."""

@@ -16,13 +16,15 @@ import pyarrow.compute as pc
 from indextables.cache import TtlCache
 from indextables.errors import CorruptLogError, NotFoundError
 from indextables.log.delta import DELTA
-from indextables.log.delta_checkpoint import DeltaCheckpointReader
+from indextables.log.delta_checkpoint import DeltaCheckpointReader, num_adds
 from indextables.log.delta_columns import DeltaColumns, columns_of
 from indextables.log.delta_features import require_metadata, require_readable
 from indextables.log.delta_paths import LOG_DIR
 from indextables.log.delta_replay import DeltaColumnarEngine, DeltaReferenceEngine, DeltaRequest
 from indextables.log.delta_source import DeltaSource
+from indextables.log.delta_tail import FarTail
 from indextables.log.delta_times import version_at
+from indextables.log.dialect import Checkpoint
 from indextables.log.reading import LogSource, State, load_state, refresh_state
 from indextables.log.replay import LiveFiles, ReplayEngine, choose, explain_choice
 from indextables.log.snapshot import Snapshot
@@ -75,6 +77,30 @@ class DeltaSnapshot(Snapshot):
     def schema(self) -> pa.Schema:
         """The table's columns, by logical name."""
         return self.columns.schema
+
+    @property
+    def num_files_hint(self) -> int | None:
+        """About how many files are live; where a cluster could replay them, the footers are asked too."""
+        added, removed = self.state.tail.size()
+        if isinstance(self.state.tail, FarTail):
+            added = max(0, added - removed)
+        checkpoint, head = self.segment.checkpoint, self.state.head
+        if checkpoint is None:
+            return added
+        counted = head.num_files if head and head.num_files is not None else checkpoint.num_files
+        if counted is None and self.options.replay.enabled and "spark" in self.runtime.engines:
+            counted = self.once("base files", lambda: self._count_base(checkpoint))
+        return None if counted is None else counted + added
+
+    def _count_base(self, checkpoint: Checkpoint) -> int | None:
+        assert isinstance(self.source.reader, DeltaCheckpointReader)
+        try:
+            manifest = self.source.reader.manifest(self.store, checkpoint)
+            counts = [num_adds(self.store, path, checkpoint) for path in manifest.parquet]
+        except (CorruptLogError, NotFoundError):
+            # Whoever reads the files will fall back to an older checkpoint, or say what is wrong.
+            return None
+        return len(manifest.inline) + sum(counts)
 
     def request(self, where: Node | None = None, columns: frozenset[str] | None = None) -> DeltaRequest:
         """What an engine is asked for this version."""

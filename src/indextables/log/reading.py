@@ -115,6 +115,10 @@ class LogSource:
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
+    def reduced(self, files: Sequence[LogFile], start: Tail) -> Tail:
+        """What the commits after a tail make of it; a dialect may leave a part of them to executors."""
+        return reduce_tail(_read_tail(self, files), self.dialect, start)
+
 
 @dataclass(frozen=True, slots=True)
 class State:
@@ -155,7 +159,7 @@ def load_state(source: LogSource, version: int | None = None, rejected: Collecti
             continue
         try:
             start = Tail(-1 if segment.checkpoint is None else segment.checkpoint.version)
-            tail = reduce_tail(_read_tail(source, segment.commits), dialect, start)
+            tail = source.reduced(segment.commits, start)
             strange = _strange(source, segment, head, tail)
         except NotFoundError:
             # Cleanup took a version between the listing and the read; a newer checkpoint covers it.
@@ -255,17 +259,16 @@ def refresh_state(source: LogSource, state: State) -> State:
         return state
     missing = gaps(commits, old.version + 1, latest)
     filled = fill_gaps(store, dialect, listing, missing)
-    touched = len(state.tail.adds) + len(state.tail.removed)
+    touched = sum(state.tail.size())
     base = -1 if old.checkpoint is None else old.checkpoint.version
     if filled is None or (touched > _TAIL_KEYS and newest > base):
         return load_state(source)
     fresh = [filled.commits[number] for number in range(old.version + 1, latest + 1)]
     try:
-        read = _read_tail(source, fresh)
+        tail = source.reduced(fresh, state.tail)
     except NotFoundError:
         return load_state(source)
     segment = Segment(latest, old.checkpoint, (*old.commits, *fresh), fresh[-1], newest)
-    tail = reduce_tail(read, dialect, state.tail)
     if _strange(source, segment, state.head, tail) is not None:
         return load_state(source)
     return State(segment, state.head, tail, state.memo)

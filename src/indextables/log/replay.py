@@ -58,6 +58,10 @@ class Tail:
     bare: int | None = None
     """The first version after 0 that has no commitInfo."""
 
+    def size(self) -> tuple[int, int]:
+        """How many files it adds and removes."""
+        return len(self.adds), len(self.removed)
+
     def touches(self) -> frozenset[Key]:
         """Every key whose entry in the checkpoint no longer counts."""
         return frozenset(self.adds) | self.removed

@@ -1,10 +1,10 @@
 """Replay on the cluster, for tables whose file list is too large for one machine.
 
-The commits after the checkpoint arrive reduced, on the driver: they are few.
-The checkpoint stays on the executors. Its rows lose the keys the commits touch
-(an anti-join with a broadcast list), are tested by the predicate, and only what
-is left travels to the driver. The same frame, not collected, is what
-`replay_frame` gives.
+The commits after the checkpoint arrive reduced, on the driver, while they are
+few; large ones are decoded and reduced by tasks. The checkpoint stays on the
+executors. Its rows lose the keys the commits touch (an anti-join), are tested
+by the predicate, and only what is left travels to the driver. The same frame,
+not collected, is what `replay_frame` gives.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -30,13 +31,15 @@ from indextables.errors import CorruptLogError, Error
 from indextables.log.delta_columns import DeltaColumns
 from indextables.log.delta_files import COLUMNS, STATISTICS, Wanted, files_form, raw_table
 from indextables.log.delta_replay import DeltaRequest, checkpoint_pieces, tail_files, wanted_columns
+from indextables.log.delta_tail import FarTail
 from indextables.log.files_table import files_schema, tabulate
 from indextables.log.reference import prune
-from indextables.log.replay import LiveFiles, ReplayMetrics, ReplayRequest
+from indextables.log.replay import LiveFiles, ReplayMetrics, ReplayRequest, Tail
 from indextables.predicate.prune import PruneMetrics, columns_needed
 from indextables.predicate.tree import Column as TreeColumn
 from indextables.predicate.tree import Node
 from indextables.spark import delta_base, native_base
+from indextables.spark.delta_tail import KEY, VECTOR, newest_actions
 from indextables.spark.pushdown import pushable
 from indextables.spark.skipping import FileColumns, Skipping, skipping
 from indextables.spark.translation import known_error
@@ -97,8 +100,8 @@ class SparkEngine:
         seconds = {"plan": planned - started, "run": time.perf_counter() - planned}
         replayed = ReplayMetrics(
             self.name,
-            tail_adds=len(request.tail.adds),
-            tail_removes=len(request.tail.removed),
+            tail_adds=request.tail.size()[0],
+            tail_removes=request.tail.size()[1],
             bytes_read=_stored_bytes(request),
             seconds=seconds,
             rows_collected=collected,
@@ -108,9 +111,10 @@ class SparkEngine:
 
     def live(self, request: ReplayRequest) -> Live | None:
         """The rows of the checkpoint that still count; scans of one version share them."""
-        if request.segment.checkpoint is None:
+        checkpoint = request.segment.checkpoint
+        if checkpoint is None and not isinstance(request.tail, FarTail):
             return None
-        key = (request.segment.version, request.segment.checkpoint.identity, id(self._spark))
+        key = (request.segment.version, checkpoint and checkpoint.identity, id(self._spark))
         with _lock:
             shared = request.memo.get(_MEMO)
             if isinstance(shared, _Shared) and shared.covers(key, request):
@@ -125,7 +129,7 @@ class SparkEngine:
 
     def whole(self, request: ReplayRequest) -> Live | None:
         """The same with every column and statistic, for a frame whose questions are not known yet."""
-        if request.segment.checkpoint is None:
+        if request.segment.checkpoint is None and not isinstance(request.tail, FarTail):
             return None
         if isinstance(request, DeltaRequest):
             return self._live(request, None, request.delta)
@@ -134,27 +138,36 @@ class SparkEngine:
     def _live(
         self, request: ReplayRequest, columns: frozenset[str] | None, names: DeltaColumns | None
     ) -> Live | None:
-        checkpoint, width = request.segment.checkpoint, request.options.replay.num_partitions
-        assert checkpoint is not None
         if isinstance(request, DeltaRequest):
             assert names is not None
-            pieces, inline = checkpoint_pieces(request)
-            frame = None
-            if pieces:
-                frame = delta_base.checkpoint_frame(self._spark, request.store, pieces, names, columns)
-            if inline.num_rows:
-                small = self._delta_frame(inline, names, columns)
-                frame = small if frame is None else frame.unionByName(small, allowMissingColumns=True)
-            if frame is None:
-                return None
-            if width is not None:
-                frame = frame.repartition(width, "path")
-        else:
-            tasks = width or min(_MOST_PARTITIONS, default_width(self._spark))
-            frame = native_base.checkpoint_frame(
-                self._spark, request, checkpoint, sorted(columns or ()), tasks
-            )
-        return Live(self._untouched(frame, request))
+            frame = self._delta_live(request, columns, names)
+            return None if frame is None else Live(frame)
+        checkpoint = request.segment.checkpoint
+        assert checkpoint is not None
+        wanted = sorted(columns or ())
+        base = native_base.checkpoint_frame(self._spark, request, checkpoint, wanted, self._width(request))
+        return Live(self._untouched(base, request))
+
+    def _delta_live(
+        self, request: DeltaRequest, columns: frozenset[str] | None, names: DeltaColumns
+    ) -> DataFrame | None:
+        pieces, inline = checkpoint_pieces(request)
+        frames = []
+        if pieces:
+            frames.append(delta_base.checkpoint_frame(self._spark, request.store, pieces, names, columns))
+        if inline.num_rows:
+            frames.append(self._delta_frame(inline, names, columns))
+        base = reduce(_joined, frames) if frames else None
+        if base is not None and request.options.replay.num_partitions is not None:
+            base = base.repartition(request.options.replay.num_partitions, "path")
+        if not isinstance(request.tail, FarTail):
+            return None if base is None else self._untouched(base, request)
+        newest = newest_actions(self._spark, request.store, request.tail, self._width(request))
+        adds = self._in_form(newest.where(F.col(delta_base.ADD).isNotNull()), names, columns)
+        return adds if base is None else _joined(_without(base, newest.select(KEY, VECTOR)), adds)
+
+    def _width(self, request: ReplayRequest) -> int:
+        return request.options.replay.num_partitions or min(_MOST_PARTITIONS, default_width(self._spark))
 
     def _untouched(self, frame: DataFrame, request: ReplayRequest) -> DataFrame:
         """The rows whose key no commit of the tail is about."""
@@ -163,15 +176,11 @@ class SparkEngine:
             return frame
         keys = pa.table(
             {
-                "touched_path": pa.array([path for path, _ in touched], pa.string()),
-                "touched_dv": pa.array([dv or "" for _, dv in touched], pa.string()),
+                KEY: pa.array([path for path, _ in touched], pa.string()),
+                VECTOR: pa.array([dv or "" for _, dv in touched], pa.string()),
             }
         )
-        gone = F.broadcast(self._spark.createDataFrame(keys))
-        vector = F.coalesce(frame["dv"], F.lit("")) if "dv" in frame.columns else F.lit("")
-        path = delta_base.key_path(frame["path"]) if isinstance(request, DeltaRequest) else frame["path"]
-        same = (path == gone["touched_path"]) & (vector == gone["touched_dv"])
-        return frame.join(gone, same, "left_anti")
+        return _without(frame, F.broadcast(self._spark.createDataFrame(keys)))
 
     def _delta_frame(
         self, raw: pa.Table, names: DeltaColumns, statistics: frozenset[str] | None = None
@@ -180,9 +189,14 @@ class SparkEngine:
         struct = pa.StructArray.from_arrays(
             [column.combine_chunks() for column in raw.columns], fields=list(raw.schema)
         )
-        frame = self._spark.createDataFrame(pa.table({delta_base.ADD: struct}))
-        # Their paths are decoded already.
-        form = delta_base.files_frame(frame, names, statistics)
+        return self._in_form(
+            self._spark.createDataFrame(pa.table({delta_base.ADD: struct})), names, statistics
+        )
+
+    @staticmethod
+    def _in_form(adds: DataFrame, names: DeltaColumns, statistics: frozenset[str] | None) -> DataFrame:
+        """Adds of commits in the files() form; their paths are decoded already."""
+        form = delta_base.files_frame(adds.select(delta_base.ADD), names, statistics)
         return form.withColumn("path", F.col(delta_base.raw_column("path")))
 
     def _collect(self, live: Live, request: ReplayRequest) -> tuple[pa.Table, PruneMetrics]:
@@ -208,6 +222,18 @@ class SparkEngine:
         kept = rows.num_rows
         metrics = PruneMetrics(considered, considered - after, after - kept, kept)
         return _finished(rows, request), metrics
+
+
+def _joined(one: DataFrame, two: DataFrame) -> DataFrame:
+    return one.unionByName(two, allowMissingColumns=True)
+
+
+def _without(frame: DataFrame, gone: DataFrame) -> DataFrame:
+    """The files whose key is not among those that commits touched."""
+    is_delta = "dv" in frame.columns
+    vector = F.coalesce(frame["dv"], F.lit("")) if is_delta else F.lit("")
+    path = delta_base.key_path(frame["path"]) if is_delta else frame["path"]
+    return frame.join(gone, (path == gone[KEY]) & (vector == gone[VECTOR]), "left_anti")
 
 
 class _Shared:
@@ -289,9 +315,9 @@ def replay_frame(spark: Any, request: ReplayRequest) -> DataFrame:
     whole = replace(request, where=None)
     live = engine.whole(whole)
     if isinstance(whole, DeltaRequest):
-        raw = raw_table(list(whole.tail.adds.values()))
-        tail = engine._delta_frame(raw, whole.delta)  # noqa: SLF001 - the same module
-        frame = tail if live is None else live.frame.unionByName(tail, allowMissingColumns=True)
+        adds = [] if isinstance(whole.tail, FarTail) else list(whole.tail.adds.values())
+        tail = engine._delta_frame(raw_table(adds), whole.delta)  # noqa: SLF001 - the same module
+        frame = tail if live is None else _joined(live.frame, tail)
         return frame.drop(*(name for name in frame.columns if name.startswith(delta_base.raw_column(""))))
     rows = tabulate(list(whole.tail.adds.values()), whole.schema, whole.partition_columns, whole.store)
     schema = native_base.spark_schema(rows.schema)
@@ -306,7 +332,9 @@ def skip(frame: DataFrame, node: Node | None, partition_columns: frozenset[str])
 
 def _tail(request: ReplayRequest) -> tuple[pa.Table, PruneMetrics]:
     if isinstance(request, DeltaRequest):
-        return tail_files(request)
+        is_far = isinstance(request.tail, FarTail)
+        # What is far is in the frame of the cluster already.
+        return tail_files(replace(request, tail=Tail(request.tail.version)) if is_far else request)
     adds = list(request.tail.adds.values())
     return prune(tabulate(adds, request.schema, request.partition_columns, request.store), request)
 
@@ -393,7 +421,8 @@ def _count_if(condition: Column) -> Column:
 
 def _stored_bytes(request: ReplayRequest) -> int:
     checkpoint = request.segment.checkpoint
-    return 0 if checkpoint is None else sum(file.size for file in checkpoint.files)
+    base = 0 if checkpoint is None else sum(file.size for file in checkpoint.files)
+    return base + (sum(file.size for file in request.tail.files) if isinstance(request.tail, FarTail) else 0)
 
 
 def _in_micros(table: pa.Table) -> pa.Table:

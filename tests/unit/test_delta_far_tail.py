@@ -1,0 +1,98 @@
+"""Commits too large for this process: passed over for their heads, cut into pieces, decoded elsewhere."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import uuid
+
+import pytest
+
+import indextables.log.delta_tail as far
+from indextables.errors import CorruptLogError
+from indextables.log.delta import DELTA
+from indextables.log.delta_commits import counts_nan, key_of
+from indextables.log.dialect import LogFile
+from indextables.log.replay import reduce_tail
+from indextables.model.actions import AddAction, RemoveAction
+from indextables.storage.store import open_store
+from support.deltahistories import random_log
+from support.deltatables import LOG, DeltaLog, add, remove, schema_string
+
+
+def commits_of(log):
+    store = log.store
+    metas = {meta.path.rpartition("/")[2]: meta for meta in store.list_level(LOG)}
+    return [
+        LogFile(name, int(name[:20]), "commit", meta.size)
+        for name, meta in sorted(metas.items())
+        if re.fullmatch(r"[0-9]{20}\.json", name)
+    ]
+
+
+@pytest.mark.parametrize("seed", [4, 6, 7, 13, 25, 34])
+def test_the_pieces_of_commits_reduce_to_what_the_commits_reduce_to(seed, monkeypatch):
+    """Cut at any line: the highest number of the highest version counts, as the newest action does."""
+    monkeypatch.setattr(far, "_READ_BYTES", 700)
+    monkeypatch.setattr(far, "_PIECE_BYTES", 900)
+    log = random_log(open_store(f"memory://{uuid.uuid4()}"), random.Random(seed), 12)
+    files = commits_of(log)
+    assert len(files) > 1
+    plain = [
+        (
+            file.version,
+            DELTA.decode_commit(log.store.get(f"{LOG}/{file.name}"), name=file.name, version=file.version),
+        )
+        for file in files
+    ]
+    near = reduce_tail(plain, DELTA)
+    passed = [(file, far.pass_over(log.store, file)) for file in files]
+    newest = {}
+    for file, found in passed:
+        for piece in far.pieces_of(file, found):
+            for number, action in piece.actions(log.store):
+                if isinstance(action, AddAction | RemoveAction):
+                    newest[key_of(action)] = max(
+                        newest.get(key_of(action), ((-1, 0), None)),
+                        ((piece.version, number), action),
+                        key=lambda item: item[0],
+                    )
+    live = {key: action for key, (_, action) in newest.items() if isinstance(action, AddAction)}
+    assert live.keys() == near.adds.keys()
+    assert all(live[key].size == near.adds[key].size for key in live)
+    assert {key for key, (_, action) in newest.items() if isinstance(action, RemoveAction)} == near.removed
+    heads = reduce_tail([(file.version, found.heads) for file, found in passed], DELTA)
+    assert (heads.protocol, heads.metadata, heads.txns) == (near.protocol, near.metadata, near.txns)
+    assert sum(found.adds for _, found in passed) == sum(
+        isinstance(action, AddAction) for _, actions in plain for action in actions
+    )
+
+
+def test_heads_are_found_however_the_line_is_written():
+    """Spaces, actions written as null beside the one that counts, names of files that look like actions."""
+    log = DeltaLog(open_store(f"memory://{uuid.uuid4()}"), schema_string(n="long"))
+    metadata = {**log.metadata, "configuration": {"k": "v"}}
+    lines = [
+        json.dumps({"add": None, "metaData": metadata}), ' { "add" : ' + json.dumps(add("add")["add"]) + "}",
+        json.dumps({"txn": {"appId": "add", "version": 3}}), json.dumps(remove("x")), "",
+        json.dumps({"commitInfo": {"engineInfo": "Apache-Spark/4.0.0 Delta-Lake/4.0.0"}}),
+    ]  # fmt: skip
+    log.store.put(f"{LOG}/{1:020d}.json", "\n".join(lines).encode())
+    passed = far.pass_over(log.store, commits_of(log)[1])
+    tail = reduce_tail([(1, passed.heads)], DELTA)
+    assert (passed.adds, passed.removes) == (1, 1)
+    assert tail.metadata.configuration == {"k": "v"}
+    assert tail.txns["add"].version == 3
+    (piece,) = far.pieces_of(commits_of(log)[1], passed)
+    assert [
+        counts_nan(action) for _, action in piece.actions(log.store) if isinstance(action, AddAction)
+    ] == [True]
+
+
+def test_an_empty_commit_is_still_an_error():
+    """K5: a lost commit is never passed over."""
+    log = DeltaLog(open_store(f"memory://{uuid.uuid4()}"), schema_string(n="long"))
+    log.store.put(f"{LOG}/{1:020d}.json", b"\n")
+    with pytest.raises(CorruptLogError, match="empty"):
+        far.pass_over(log.store, commits_of(log)[1])
