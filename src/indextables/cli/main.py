@@ -33,13 +33,15 @@ class _NoPandas:
     @staticmethod
     def find_spec(name: str, _path: object = None, _target: object = None) -> None:
         """Find nothing, as the finders after this one are to be asked; refuse pandas."""
-        if name == "pandas" and "pyspark" not in sys.modules:
+        if name == "pandas" and not {"pyspark", "indextables.spark"} & sys.modules.keys():
             raise ModuleNotFoundError("pandas is not loaded by the command line", name=name)
 
 
 def program() -> None:
     """The process of the command line, which runs `main` and nothing else."""
-    sys.meta_path.insert(0, _NoPandas)
+    if sys.argv[1:2] != ["demo"]:
+        # pyarrow looks for pandas once: the demo also shows Spark, where it has to be found.
+        sys.meta_path.insert(0, _NoPandas)
     main()
 
 

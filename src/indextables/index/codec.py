@@ -9,9 +9,9 @@ believed, which is what bounds the memory that damaged bytes can ask for.
 from __future__ import annotations
 
 import struct
+import threading
 import zlib
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import msgspec
@@ -37,9 +37,15 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-@lru_cache(maxsize=1)
+_codecs = threading.local()
+
+
 def _zstd() -> Any:
-    return pa.Codec("zstd", compression_level=_LEVEL)
+    """One compressor per thread: Arrow does not promise that threads may share one."""
+    found = getattr(_codecs, "zstd", None)
+    if found is None:
+        found = _codecs.zstd = pa.Codec("zstd", compression_level=_LEVEL)
+    return found
 
 
 def damaged(what: str) -> DamagedIndexError:
