@@ -11,7 +11,16 @@ import pytest
 import indextables as it
 
 # What Python itself, a compiler of extensions, or the installation of this project brings along.
-NOISE = ("_cython", "_sysconfig", "cython_runtime", "sitecustomize", "usercustomize", "_editable", "__")
+NOISE = (
+    "_cython",
+    "_distutils_hack",
+    "_sysconfig",
+    "cython_runtime",
+    "sitecustomize",
+    "usercustomize",
+    "_editable",
+    "__",
+)
 ARROW = {"numpy", "pyarrow"}
 LOG = ARROW | {"isal", "msgspec"}
 TERMINAL = {"click", "rich"}
