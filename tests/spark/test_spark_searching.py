@@ -162,12 +162,3 @@ def test_types_that_need_sparks_conversion_are_found_by_the_executors(
     rows = spark.sql("SELECT 'needle' AS message, array(named_struct('a', 1)) AS deep, map('k', 1L) AS m")
     rows.write.format("indextables").option("indexing.typemap.message", "text").save(path)
     assert it.Table.open(path, spark=spark).search_df("needle").collect() == rows.collect()
-
-
-def test_extracted_indexes_go_when_the_application_ends(spark: SparkSession, path: str) -> None:
-    """Driver and workers share one directory below Spark's own, which Spark removes."""
-    from pyspark import SparkFiles
-
-    it.Table.open(path, spark=spark).search_df("rare").collect()
-    kept = Path(SparkFiles.getRootDirectory(), "indextables-index")
-    assert any(kept.iterdir())

@@ -1,6 +1,7 @@
 """Every statement from Python and from the command line: its exact columns, and dry runs that change nothing."""
 
 import json
+import subprocess
 import sys
 
 import pytest
@@ -76,7 +77,8 @@ def test_invalidate_makes_other_handles_look_again(path):
 def _commit_elsewhere(path):
     """A commit by a process of its own, of which this one hears nothing."""
     script = (
-        "import sys, indextables as it; it.TransactionLog.open(sys.argv[1]).update_properties({'owner': 'x'})"
+        "import sys, uuid, indextables as it; "
+        "it.TransactionLog.open(sys.argv[1]).update_properties({'owner': uuid.uuid4().hex})"
     )
     subprocess.run([sys.executable, "-c", script, str(path)], check=True)
 
