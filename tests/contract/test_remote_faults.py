@@ -14,8 +14,8 @@ import pytest
 from indextables.errors import NotFoundError, StorageError, TableError
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
-from indextables.storage import remote
 from indextables.storage.store import Store, StoreSpec, open_store, resolve
+from indextables.storage.stores import remote
 from support.servers import ObjectServer, lossy_proxy, s3_options, s3_server  # noqa: F401
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from indextables.errors import NotFoundError, StorageError, TableError
-from indextables.storage.memory import MemoryStore
 from indextables.storage.store import ObjectMeta, Store, StoreSpec, open_store, resolve
+from indextables.storage.stores.memory import MemoryStore
 from support.faults import CountingStore, FaultyStore
 from support.servers import azure_server, gs_server, s3_server  # noqa: F401
 

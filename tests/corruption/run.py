@@ -26,8 +26,8 @@ from corruption.tables import FORMS, SCHEMA, WORDS, Row, Rows, Template, make, t
 from indextables.errors import Error
 from indextables.options import KEYS
 from indextables.split.opened import forget_splits
-from indextables.storage.memory import forget_memory
 from indextables.storage.store import open_store
+from indextables.storage.stores.memory import forget_memory
 from simulation.seams import deterministic
 
 KEPT = Path(__file__).parents[2] / "benchmarks" / "results" / "reliability" / "corruption.json"

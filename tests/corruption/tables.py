@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 import indextables as it
-from indextables.storage.memory import forget_memory
 from indextables.storage.store import open_store
+from indextables.storage.stores.memory import forget_memory
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string()), ("day", pa.string())])
 WORDS = ("alpha", "beta", "gamma", "delta")

@@ -11,7 +11,7 @@ import itertools
 import pytest
 
 from indextables.errors import Error
-from indextables.storage.memory import MemoryStore
+from indextables.storage.stores.memory import MemoryStore
 from support.builder import LogBuilder, add, paths_of
 from support.clock import FixedClock
 from support.faults import Crash, FaultyStore

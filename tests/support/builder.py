@@ -17,8 +17,8 @@ import pyarrow as pa
 from indextables.log.dialect import NATIVE
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
-from indextables.storage.memory import MemoryStore
 from indextables.storage.store import Store
+from indextables.storage.stores.memory import MemoryStore
 from support.clock import FixedClock, runtime_at
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("day", pa.date32())])

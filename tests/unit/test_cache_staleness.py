@@ -9,8 +9,8 @@ import pytest
 
 from indextables.errors import NotATableError
 from indextables.log.caching import NEWS
-from indextables.storage.local import LocalStore
-from indextables.storage.memory import MemoryStore
+from indextables.storage.stores.local import LocalStore
+from indextables.storage.stores.memory import MemoryStore
 from support.builder import LogBuilder, add
 from support.faults import CountingStore
 

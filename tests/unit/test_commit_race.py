@@ -11,7 +11,7 @@ from indextables.log.changes import removals
 from indextables.log.commit import CommitPlan, Rule, delay_ms
 from indextables.model.actions import CommitInfo
 from indextables.options import Options
-from indextables.storage.local import LocalStore
+from indextables.storage.stores.local import LocalStore
 from support.builder import LogBuilder, add, paths_of
 from support.faults import FaultyStore
 

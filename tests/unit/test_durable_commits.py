@@ -12,7 +12,7 @@ from indextables.errors import CommitError, StorageError
 from indextables.log.commit import CommitPlan, Rule
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import TxnAction
-from indextables.storage.memory import MemoryStore
+from indextables.storage.stores.memory import MemoryStore
 from indextables.table import Table
 from support.builder import LogBuilder, add, paths_of
 from support.faults import Around

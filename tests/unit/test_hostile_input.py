@@ -19,7 +19,7 @@ from indextables.errors import (
     SplitError,
     StorageError,
 )
-from indextables.storage.local import LocalStore
+from indextables.storage.stores.local import LocalStore
 from support.builder import LogBuilder, commit_path
 
 PLAIN = {"transaction.compression.enabled": "false"}

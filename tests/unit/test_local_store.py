@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from indextables.errors import NotFoundError, StorageError
-from indextables.storage import durable
-from indextables.storage.local import LocalStore
 from indextables.storage.store import open_store
+from indextables.storage.stores import durable
+from indextables.storage.stores.local import LocalStore
 
 VERSION_FILE = re.compile(r"[0-9]{20}[.]json")
 
@@ -191,7 +191,7 @@ def test_a_file_system_that_cannot_sync_directories_is_good_enough(
 
 _WRITER = """
 import sys
-from indextables.storage.local import LocalStore
+from indextables.storage.stores.local import LocalStore
 store = LocalStore(sys.argv[1])
 for n in range(100000):
     store.put_if_absent(f"log/{n:020}.json", b"begin" + bytes(50_000) + b"end")

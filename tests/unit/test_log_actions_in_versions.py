@@ -17,8 +17,8 @@ from indextables.errors import (
 )
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction, CommitInfo, MetadataAction, ProtocolAction
-from indextables.storage.local import LocalStore
-from indextables.storage.memory import MemoryStore
+from indextables.storage.stores.local import LocalStore
+from indextables.storage.stores.memory import MemoryStore
 from support.builder import LOG_DIR, SCHEMA, LogBuilder, add, commit_path, paths_of
 from support.faults import FaultyStore
 

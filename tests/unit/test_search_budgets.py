@@ -14,7 +14,7 @@ from indextables.split.build import write_splits
 from indextables.split.layout import SplitRef
 from indextables.split.opened import forget_splits
 from indextables.split.search import count_split, hits_split, search_split
-from indextables.storage.memory import MemoryStore
+from indextables.storage.stores.memory import MemoryStore
 from support.faults import CountingStore
 
 pytestmark = pytest.mark.slow

@@ -17,7 +17,7 @@ from indextables.index.query.evaluate import Search
 from indextables.predicate.parse import as_node
 from indextables.split import search as search_module
 from indextables.split.opened import forget_splits
-from indextables.storage.memory import MemoryStore
+from indextables.storage.stores.memory import MemoryStore
 from support.faults import CountingStore
 from support.splits import build_split, flip, index_bytes
 

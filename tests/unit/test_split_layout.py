@@ -119,7 +119,7 @@ def test_errors_about_splits_survive_pickling(tmp_path):
 
 def test_some_rows_touch_few_bytes(tmp_path):
     """A needle read takes the pages of its row, not the file."""
-    from indextables.storage.memory import MemoryStore
+    from indextables.storage.stores.memory import MemoryStore
     from support.faults import CountingStore
 
     rows = pa.table(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from indextables.errors import OptionError
-from indextables.storage.settings import Settings, settings_for
+from indextables.storage.stores.remote_settings import Settings, settings_for
 from indextables.storage.urls import parse_url
 
 S3 = parse_url("s3://bucket/x")

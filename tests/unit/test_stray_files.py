@@ -11,7 +11,7 @@ import pytest
 import indextables as it
 from indextables.errors import CorruptLogError, MissingVersionError, SchemaError, StorageError
 from indextables.log.segment import gaps, spans
-from indextables.storage.memory import MemoryStore
+from indextables.storage.stores.memory import MemoryStore
 from support.builder import HINT, LOG_DIR, SCHEMA, LogBuilder, commit_path, paths_of
 from support.faults import Around
 

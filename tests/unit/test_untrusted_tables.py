@@ -11,8 +11,8 @@ import indextables as it
 from indextables.errors import TableError
 from indextables.ops.repair import RepairRequest, run_repair
 from indextables.options import Options
-from indextables.storage.local import LocalStore
 from indextables.storage.store import is_allowed, open_store, resolve
+from indextables.storage.stores.local import LocalStore
 
 SCHEMA = pa.schema([("n", pa.int64()), ("t", pa.string())])
 INDEXED = {"indexing.typemap.t": "text"}

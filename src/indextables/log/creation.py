@@ -19,7 +19,7 @@ from indextables.model.actions import Action, MetadataAction, ProtocolAction
 from indextables.model.fields import check_partition_columns, normalise_schema, schema_to_json
 from indextables.options import Options
 from indextables.storage.envelope import pack
-from indextables.storage.exclusion import require_exclusion
+from indextables.storage.stores.put_if_absent import require_exclusion
 
 if TYPE_CHECKING:
     import pyarrow as pa

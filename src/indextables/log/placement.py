@@ -29,7 +29,7 @@ from indextables.log.reading import LogSource
 from indextables.log.retention import FENCE_MS
 from indextables.log.segment import list_log
 from indextables.model.actions import CommitInfo
-from indextables.storage.exclusion import require_exclusion
+from indextables.storage.stores.put_if_absent import require_exclusion
 
 logger = logging.getLogger(__name__)
 

@@ -87,7 +87,11 @@ def _probe() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
         version = missing = None
         try:
             version = importlib.import_module("indextables").__version__
-            for name in ("indextables.ops.write", "indextables.split.search", "indextables.storage.remote"):
+            for name in (
+                "indextables.ops.write",
+                "indextables.split.search",
+                "indextables.storage.stores.remote",
+            ):
                 importlib.import_module(name)
         except ImportError as error:
             missing = error.name or str(error)

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from indextables.errors import DamagedSplitError, Error, MissingSplitError, NotFoundError, StorageError
-from indextables.storage.local import ABSENT, open_regular
 from indextables.storage.store import Store, resolve
+from indextables.storage.stores.local import ABSENT, open_regular
 
 Range = tuple[int, int]
 """Where bytes begin, and how many there are."""

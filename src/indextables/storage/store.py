@@ -22,9 +22,9 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from indextables.errors import StorageError, TableError
 from indextables.options import ALLOWED_ROOTS, PREFIX
-from indextables.storage.local import LocalStore
-from indextables.storage.memory import MemoryStore
 from indextables.storage.objects import ObjectMeta, StoreSpec
+from indextables.storage.stores.local import LocalStore
+from indextables.storage.stores.memory import MemoryStore
 from indextables.storage.urls import Location, file_uri, has_scheme, parse_url
 
 __all__ = ["ObjectMeta", "Store", "StoreSpec", "is_allowed", "open_store", "require_allowed", "resolve"]
@@ -177,6 +177,6 @@ def _open(place: Location, options: Mapping[str, str]) -> Store:
     if place.kind == "memory":
         return MemoryStore(place.uri, options=options)
     # Local tables must not pay for loading the object store library.
-    from indextables.storage.remote import RemoteStore
+    from indextables.storage.stores.remote import RemoteStore
 
     return RemoteStore(place, options)

@@ -41,7 +41,7 @@ from indextables.storage.objects import (
     sort_key,
 )
 from indextables.storage.secrets import hide_secrets
-from indextables.storage.settings import settings_for
+from indextables.storage.stores.remote_settings import settings_for
 from indextables.storage.urls import Location, parse_url
 
 Listing: TypeAlias = list[ObjectMeta]

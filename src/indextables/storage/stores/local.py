@@ -23,7 +23,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from indextables.errors import NotFoundError, StorageError
-from indextables.storage import durable
 from indextables.storage.objects import (
     ObjectMeta,
     StoreSpec,
@@ -34,6 +33,7 @@ from indextables.storage.objects import (
     short_read,
     sort_key,
 )
+from indextables.storage.stores import durable
 from indextables.storage.urls import file_uri
 
 Listing: TypeAlias = list[ObjectMeta]
