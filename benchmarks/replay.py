@@ -46,7 +46,7 @@ def _load() -> None:
         importlib.import_module(name)
     import pyarrow as pa
 
-    from indextables.predicate.parse import as_node
+    from indextables.predicate.build.from_sql import as_node
 
     as_node("id = 1", pa.schema([("id", pa.int64())]), "UTC")
 

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 
 from benchmarks.harness import Case, Operation, Target, count_of
 from indextables.model.stats import MARKER
-from indextables.predicate.parse import parse
-from indextables.predicate.prune import prune_table
+from indextables.predicate.build.from_sql import parse
+from indextables.predicate.prune.rule import prune_table
 
 SCHEMA = pa.schema([("n", pa.int64()), ("s", pa.string()), ("d", pa.float64())])
 WHERE = "n BETWEEN 500000 AND 504999 AND s >= 'key-0000000000500' AND s < 'key-0000000000505'"

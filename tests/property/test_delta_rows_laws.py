@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import indextables as it
-from indextables.predicate.parse import as_node
-from indextables.predicate.rows import mask
+from indextables.predicate.build.from_sql import as_node
+from indextables.predicate.evaluate.rows import mask
 from indextables.storage.store import open_store
 from support.deltarows import inline_vector, put_file
 from support.deltatables import DeltaLog, schema_string

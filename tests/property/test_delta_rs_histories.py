@@ -16,7 +16,7 @@ import pytest
 
 from indextables.log.delta_snapshot import open_snapshot
 from indextables.options import Options
-from indextables.predicate.parse import as_node
+from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.tree import Unknown, walk
 from support.deltaworlds import ARROW, arrow_array, value_of
 from support.predicates import condition

@@ -17,8 +17,8 @@ from indextables.model.fields import encode_partition
 from indextables.model.stats import MARKER, collect, truncate_statistics
 from indextables.options import Options
 from indextables.predicate import coerce
-from indextables.predicate.prune import Verdict, prune_file, prune_table
-from indextables.predicate.rows import mask
+from indextables.predicate.evaluate.rows import mask
+from indextables.predicate.prune.rule import Verdict, prune_file, prune_table
 from indextables.predicate.tree import (
     And,
     Column,

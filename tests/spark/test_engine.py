@@ -207,7 +207,7 @@ def test_only_kept_files_leave_the_executors(spark, many, typed):
 
 def test_typed_statistics_are_tested_by_the_parquet_reader(spark, many):
     """K6: comparisons reach Parquet's own row-group filter."""
-    from indextables.predicate.parse import as_node
+    from indextables.predicate.build.from_sql import as_node
     from indextables.spark.pushdown import pushable
 
     many.checkpoint("classic", parsed=PARSED, text=False)

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from indextables.model.truncation import MARKER
-from indextables.predicate.parse import as_node
-from indextables.predicate.prune import prune_table
+from indextables.predicate.build.from_sql import as_node
+from indextables.predicate.prune.rule import prune_table
 from indextables.spark.engine import present_columns, skip
 from indextables.spark.skipping import skipping
 

@@ -13,9 +13,9 @@ import pytest
 
 from indextables.errors import PredicateError
 from indextables.model.stats import collect, truncate_statistics
-from indextables.predicate.parse import parse
-from indextables.predicate.prune import prune_table
-from indextables.predicate.rows import mask
+from indextables.predicate.build.from_sql import parse
+from indextables.predicate.evaluate.rows import mask
+from indextables.predicate.prune.rule import prune_table
 from support.file_tables import files_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

@@ -10,7 +10,7 @@ import pytest
 import indextables as it
 from indextables.log.delta_snapshot import open_snapshot
 from indextables.options import Options
-from indextables.predicate.parse import as_node
+from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.tree import all_of
 from indextables.spark.engine import SparkEngine
 from indextables.spark.session import runtime_of

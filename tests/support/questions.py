@@ -7,7 +7,7 @@ from typing import Any
 
 from indextables.log.delta_snapshot import open_snapshot
 from indextables.options import Options
-from indextables.predicate.parse import as_node
+from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.tree import Node, Unknown, walk
 from support.deltaworlds import World, value_of
 from support.predicates import condition

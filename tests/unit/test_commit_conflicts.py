@@ -12,7 +12,7 @@ from indextables.log.changes import removals
 from indextables.log.commit import CommitPlan, Rule
 from indextables.log.conflicts import fits
 from indextables.model.fields import schema_to_json
-from indextables.predicate.parse import parse
+from indextables.predicate.build.from_sql import parse
 from support.builder import SCHEMA, LogBuilder, add, commit_path, paths_of
 
 

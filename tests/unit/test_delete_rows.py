@@ -5,7 +5,7 @@ import pytest
 
 from indextables.errors import ConflictError, DamagedSplitError, PredicateError
 from indextables.ops.delete import plan_delete, run_delete
-from indextables.predicate.parse import as_node
+from indextables.predicate.build.from_sql import as_node
 from support.upkeep import RowTable, fingerprint
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("score", pa.float64())])

@@ -9,7 +9,7 @@ import pytest
 
 from indextables import TransactionLog, col
 from indextables.errors import CorruptLogError, PredicateError, VersionNotFoundError
-from indextables.predicate.parse import as_node
+from indextables.predicate.build.from_sql import as_node
 from support.builder import LogBuilder, checkpoint_path, commit_path, paths_of
 
 SCHEMA = pa.schema([("id", pa.int64())])

@@ -12,7 +12,8 @@ import pytest
 
 import indextables as it
 from indextables.errors import PredicateError
-from indextables.predicate.parse import as_node, parse
+from indextables.predicate.build.from_spark import from_typed
+from indextables.predicate.build.from_sql import as_node, parse
 from indextables.predicate.tree import (
     And,
     Column,
@@ -24,7 +25,6 @@ from indextables.predicate.tree import (
     Unknown,
     columns_of,
 )
-from indextables.predicate.typed import from_typed
 from indextables.predicate.zones import start_of_day, to_instant, to_local, zone_of
 
 UTC = pa.timestamp("us", "UTC")

@@ -8,8 +8,15 @@ import pyarrow as pa
 import pytest
 
 from indextables.model.stats import FileStats
-from indextables.predicate.parse import parse
-from indextables.predicate.prune import Needs, PruneMetrics, Verdict, columns_needed, prune_file, prune_table
+from indextables.predicate.build.from_sql import parse
+from indextables.predicate.prune.rule import (
+    Needs,
+    PruneMetrics,
+    Verdict,
+    columns_needed,
+    prune_file,
+    prune_table,
+)
 from support.file_tables import files_table
 
 SCHEMA = pa.schema([("n", pa.int64()), ("d", pa.float64()), ("s", pa.string()), ("t", pa.timestamp("us", "UTC")), ("b", pa.bool_()), ("dec", pa.decimal128(10, 2)),

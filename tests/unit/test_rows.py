@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from indextables.errors import PredicateError
-from indextables.predicate.parse import parse
-from indextables.predicate.rows import mask, require_exact
+from indextables.predicate.build.from_sql import parse
+from indextables.predicate.evaluate.rows import mask, require_exact
 
 UTC = pa.timestamp("us", "UTC")
 

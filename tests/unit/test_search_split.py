@@ -14,7 +14,7 @@ import pytest
 
 from indextables.errors import QueryError, TableError
 from indextables.index.query.evaluate import Search
-from indextables.predicate.parse import as_node
+from indextables.predicate.build.from_sql import as_node
 from indextables.split import search as search_module
 from indextables.split.opened import forget_splits
 from indextables.storage.stores.memory import MemoryStore

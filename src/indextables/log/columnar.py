@@ -23,7 +23,7 @@ from indextables.log.files_table import file_uris, files_schema
 from indextables.log.recent_files import RecentFiles
 from indextables.log.replay import LiveFiles, ReplayMetrics, ReplayRequest
 from indextables.model.actions import AddAction
-from indextables.predicate.prune import Pruned, PruneMetrics, columns_needed, prune_table
+from indextables.predicate.prune.rule import Pruned, PruneMetrics, columns_needed, prune_table
 from indextables.predicate.tree import Compare, IsNull, IsTrue, IsUndecided, Node, Unknown, walk
 
 _FEW = 8

@@ -38,7 +38,7 @@ from indextables.model.actions import (
 )
 from indextables.model.fields import schema_from_json
 from indextables.model.stats import of_add
-from indextables.predicate.prune import Verdict, prune_file
+from indextables.predicate.prune.rule import Verdict, prune_file
 from indextables.predicate.tree import Node
 
 

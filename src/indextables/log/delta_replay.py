@@ -35,7 +35,7 @@ from indextables.log.delta_large import ROW, local_file, read_adds_with_texts, s
 from indextables.log.delta_text import DOUBLE_DIGITS, key_paths, text_column
 from indextables.log.replay import LiveFiles, ReplayMetrics, ReplayRequest
 from indextables.model.actions import AddAction
-from indextables.predicate.prune import PruneMetrics, columns_needed, prune_table
+from indextables.predicate.prune.rule import PruneMetrics, columns_needed, prune_table
 from indextables.runtime import default_parallelism
 
 _MEMO = "delta"

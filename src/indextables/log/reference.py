@@ -8,7 +8,7 @@ from indextables.log.dialect import Key
 from indextables.log.files_table import COLUMNS, tabulate
 from indextables.log.replay import LiveFiles, ReplayMetrics, ReplayRequest
 from indextables.model.actions import AddAction
-from indextables.predicate.prune import PruneMetrics, prune_table
+from indextables.predicate.prune.rule import PruneMetrics, prune_table
 
 
 class ReferenceEngine:

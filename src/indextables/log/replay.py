@@ -30,7 +30,7 @@ from indextables.model.actions import (
     TxnAction,
 )
 from indextables.options import Options
-from indextables.predicate.prune import PruneMetrics
+from indextables.predicate.prune.rule import PruneMetrics
 from indextables.predicate.tree import Node
 from indextables.storage.store import Store
 

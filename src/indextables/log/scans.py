@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from indextables.log.replay import ReplayMetrics
-from indextables.predicate.prune import PruneMetrics
+from indextables.predicate.prune.rule import PruneMetrics
 
 logger = logging.getLogger(__name__)
 

@@ -39,8 +39,8 @@ from indextables.model.actions import (
 )
 from indextables.model.fields import schema_from_json
 from indextables.options import Options
-from indextables.predicate.parse import as_node
-from indextables.predicate.prune import PruneMetrics
+from indextables.predicate.build.from_sql import as_node
+from indextables.predicate.prune.rule import PruneMetrics
 from indextables.predicate.tree import Node
 from indextables.runtime import Runtime
 from indextables.storage.store import Store

@@ -10,7 +10,7 @@ import threading
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from indextables.predicate.prune import PruneMetrics
+from indextables.predicate.prune.rule import PruneMetrics
 
 
 @dataclass(slots=True)

@@ -31,8 +31,8 @@ from indextables.ops.rewriting import (
     rewrite,
     rows_matching,
 )
-from indextables.predicate.parse import as_node
-from indextables.predicate.prune import prune_table
+from indextables.predicate.build.from_sql import as_node
+from indextables.predicate.prune.rule import prune_table
 from indextables.predicate.tree import (
     NULL,
     TRUE,

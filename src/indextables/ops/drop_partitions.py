@@ -17,9 +17,9 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction, RemoveAction
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, DropPartitionsResult
-from indextables.predicate.parse import as_node
-from indextables.predicate.prune import columns_needed
-from indextables.predicate.rows import mask
+from indextables.predicate.build.from_sql import as_node
+from indextables.predicate.evaluate.rows import mask
+from indextables.predicate.prune.rule import columns_needed
 from indextables.predicate.tree import Node
 
 if TYPE_CHECKING:

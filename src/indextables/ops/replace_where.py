@@ -35,8 +35,8 @@ from indextables.ops.write import (
     plan_write,
 )
 from indextables.options import Options
-from indextables.predicate.parse import as_node
-from indextables.predicate.rows import mask, require_exact
+from indextables.predicate.build.from_sql import as_node
+from indextables.predicate.evaluate.rows import mask, require_exact
 from indextables.predicate.tree import Node
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from indextables.log.replay import ReplayMetrics
 from indextables.ops.outcomes import Reported
-from indextables.predicate.prune import PruneMetrics
+from indextables.predicate.prune.rule import PruneMetrics
 from indextables.split.search import SearchMetrics
 
 

@@ -22,7 +22,7 @@ from indextables.model.actions import AddAction
 from indextables.ops.asked import require_parquet
 from indextables.ops.existence import portable
 from indextables.options import Options
-from indextables.predicate.rows import mask
+from indextables.predicate.evaluate.rows import mask
 from indextables.predicate.tree import Node, columns_of
 from indextables.split.build import build_splits
 from indextables.split.layout import SplitRef

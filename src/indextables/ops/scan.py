@@ -29,9 +29,9 @@ from indextables.ops.asked import require_parquet, settings_of
 from indextables.ops.filters import splits_to_search
 from indextables.ops.results import ScanMetrics
 from indextables.ops.streaming import in_order
-from indextables.predicate.parse import as_node
-from indextables.predicate.prune import PruneMetrics
-from indextables.predicate.rows import mask, require_exact
+from indextables.predicate.build.from_sql import as_node
+from indextables.predicate.evaluate.rows import mask, require_exact
+from indextables.predicate.prune.rule import PruneMetrics
 from indextables.predicate.tree import Node, columns_of
 from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from indextables.errors import PredicateError
 from indextables.log.delta_snapshot import DeltaSnapshot
+from indextables.predicate.build.from_spark import from_typed
 from indextables.predicate.tree import Node, all_of
-from indextables.predicate.typed import from_typed
 from indextables.spark.answer import Answer
 from indextables.spark.call_options import is_connect
 from indextables.spark.relation import RelationSpec, native_frame

@@ -32,8 +32,8 @@ from indextables.log.delta_files import require_partition_values
 from indextables.log.delta_snapshot import DeltaSnapshot
 from indextables.log.delta_vectors import DeletionVector, deleted_rows
 from indextables.log.replay import LiveFiles
+from indextables.predicate.build.from_spark import from_typed
 from indextables.predicate.tree import Node, all_of
-from indextables.predicate.typed import from_typed
 from indextables.spark import scans, translation
 from indextables.spark.answer import Answer
 from indextables.spark.arrow_scan import frame_of_tasks, shared_out

@@ -9,7 +9,7 @@ from indextables.log.delta_snapshot import DeltaSnapshot
 from indextables.model.fields import normalise_schema
 from indextables.ops.delta.scan import require_schema
 from indextables.options import Options
-from indextables.predicate.parse import as_node
+from indextables.predicate.build.from_sql import as_node
 from indextables.runtime import Runtime
 from indextables.spark import engine
 from indextables.spark.call_options import session_zone, settings_for

@@ -35,7 +35,7 @@ from indextables.log.delta_tail import FarTail
 from indextables.log.files_table import files_schema, tabulate
 from indextables.log.reference import prune
 from indextables.log.replay import LiveFiles, ReplayMetrics, ReplayRequest, Tail
-from indextables.predicate.prune import PruneMetrics, columns_needed
+from indextables.predicate.prune.rule import PruneMetrics, columns_needed
 from indextables.predicate.tree import Column as TreeColumn
 from indextables.predicate.tree import Node
 from indextables.spark import delta_base, native_base

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from indextables.errors import TableError
+from indextables.predicate.build.from_spark import from_typed
 from indextables.predicate.tree import all_of
-from indextables.predicate.typed import from_typed
 from indextables.spark import scans
 from indextables.spark.answer import Answer
 from indextables.spark.handles import open_log

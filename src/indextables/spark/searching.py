@@ -18,8 +18,8 @@ from indextables.index.settings import IndexSpec, from_options
 from indextables.ops.asked import require_parquet
 from indextables.ops.filters import splits_to_search
 from indextables.options import Options
+from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.names import quoted_name
-from indextables.predicate.parse import as_node
 from indextables.spark import nearby
 from indextables.spark.arrow_scan import (
     FILE,

@@ -1,6 +1,6 @@
 """The pruner's questions answered by DataFrame columns, so that files are skipped where they lie.
 
-`predicate.prune` asks what is possible and combines the answers; here an answer
+`predicate.prune.rule` asks what is possible and combines the answers; here an answer
 is a Spark column, true, false or null for each file. The questions are asked by
 the same code as on one machine, so both keep the same files. Spark's own
 comparisons have the order the tree means: NaN above all, -0.0 equal to 0.0.
@@ -19,9 +19,9 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from indextables.model.calendar import format_instant
 from indextables.model.truncation import MARKER, REPLACEMENTS
-from indextables.predicate.facts import spans_of
-from indextables.predicate.one_file import keeps_order
-from indextables.predicate.prune import columns_needed, possible
+from indextables.predicate.prune.facts import spans_of
+from indextables.predicate.prune.one_file import keeps_order
+from indextables.predicate.prune.rule import columns_needed, possible
 from indextables.predicate.tree import And, Cast, Node, Operand
 from indextables.predicate.tree import Column as TreeColumn
 

@@ -370,7 +370,7 @@ def _gathered(batches: Iterator[Any]) -> Iterator[Any]:
 def _inside(batches: Iterator[pa.RecordBatch], job: _Job, options: Options, zone: str) -> Iterator[Any]:
     """Rows to write under replaceWhere, refused where the condition is not true for them."""
     from indextables.ops.replace_where import checked
-    from indextables.predicate.parse import as_node
+    from indextables.predicate.build.from_sql import as_node
 
     node = as_node(job.where, job.plan.schema, zone)
     assert node is not None

@@ -24,7 +24,7 @@ from indextables.index.query.evaluate import Search
 from indextables.index.query.tree import NOTHING, Boolean, Boosted, Everything, Node, Query
 from indextables.index.settings import IndexSpec
 from indextables.options import Options
-from indextables.predicate.rows import mask
+from indextables.predicate.evaluate.rows import mask
 from indextables.predicate.tree import Node as Predicate
 from indextables.predicate.tree import columns_of as predicate_columns
 from indextables.split.arrays import integers, numbers, row_numbers

@@ -30,7 +30,7 @@ from indextables.log.delta_vectors import DeletionVector, deleted_rows
 from indextables.ops.delta.conform import conform, find
 from indextables.ops.delta.row_groups import groups_left
 from indextables.ops.delta.stored import StoredFile
-from indextables.predicate.rows import mask
+from indextables.predicate.evaluate.rows import mask
 from indextables.predicate.tree import Node, columns_of
 from indextables.storage.store import Store
 

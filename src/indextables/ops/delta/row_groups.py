@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from indextables.log.delta_columns import DeltaColumns, Leaf
 from indextables.ops.delta.conform import find, widened
-from indextables.predicate.prune import prune_table
+from indextables.predicate.prune.rule import prune_table
 from indextables.predicate.tree import Node, columns_of
 
 _PLAIN = ("INT32", "INT64", "BOOLEAN")

@@ -20,8 +20,8 @@ from indextables.errors import PredicateError
 from indextables.model.casting import cast_column
 from indextables.model.fields import find_field, struct_leaf
 from indextables.predicate.coerce import like_pieces
-from indextables.predicate.column_casts import cast_values
-from indextables.predicate.ordering import compare_array
+from indextables.predicate.evaluate.casts import cast_values
+from indextables.predicate.evaluate.ordering import compare_array
 from indextables.predicate.tree import (
     And,
     Cast,

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from indextables.errors import PredicateError
 from indextables.model.types import type_to_sql
+from indextables.predicate.evaluate.ordering import as_double
 from indextables.predicate.literals import from_text
-from indextables.predicate.ordering import as_double
 from indextables.predicate.zones import to_instant, zone_of
 
 

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.model.truncation import MARKER, REPLACEMENTS, successor
-from indextables.predicate.facts import spans_of
-from indextables.predicate.one_file import keeps_order
-from indextables.predicate.ordering import as_double, compare_array
+from indextables.predicate.evaluate.ordering import as_double, compare_array
+from indextables.predicate.prune.facts import spans_of
+from indextables.predicate.prune.one_file import keeps_order
 from indextables.predicate.tree import Cast, Column, Operand
 
 # Taken out of an array: making a scalar from a Python value loads pandas.

@@ -12,7 +12,7 @@ import pyarrow as pa
 from indextables.model.stats import FileStats
 from indextables.model.truncation import is_truncated, prefix_of, successor
 from indextables.model.values import parse_partition, parse_stat
-from indextables.predicate.facts import spans_of
+from indextables.predicate.prune.facts import spans_of
 from indextables.predicate.tree import Cast, Column, Operand
 
 Truth = bool | None

@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 
 from indextables.model.stats import FileStats
 from indextables.predicate.coerce import like_pieces
-from indextables.predicate.facts import Facts, T
-from indextables.predicate.many_files import ManyFiles
-from indextables.predicate.one_file import OneFile, keeps_order
+from indextables.predicate.prune.facts import Facts, T
+from indextables.predicate.prune.many_files import ManyFiles
+from indextables.predicate.prune.one_file import OneFile, keeps_order
 from indextables.predicate.tree import (
     And,
     Cast,

@@ -17,10 +17,10 @@ import pyarrow as pa
 from indextables.errors import PredicateError
 from indextables.model.types import TIMESTAMP_NTZ, type_from_sql, type_to_sql
 from indextables.predicate import coerce
+from indextables.predicate.build.from_python import Builder, decimal, integer
 from indextables.predicate.coerce import FLIPPED, Unsupported
 from indextables.predicate.expr import Expr
 from indextables.predicate.literals import cast_value, names_zone
-from indextables.predicate.lower import Builder, decimal, integer
 from indextables.predicate.names import resolve
 from indextables.predicate.tree import (
     NULL,
