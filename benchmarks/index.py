@@ -22,11 +22,11 @@ import pyarrow as pa
 import tantivy
 
 from benchmarks.log_lines import log_lines
-from indextables.index.build import IndexBuilder
-from indextables.index.cache import BlockCache
-from indextables.index.lookup import BytesRanges, Index
+from indextables.index.build.builder import IndexBuilder
 from indextables.index.query.evaluate import Search
 from indextables.index.query.tree import Boolean, Node, Words
+from indextables.index.read.cache import BlockCache
+from indextables.index.read.lookup import BytesRanges, Index
 from indextables.index.settings import IndexField, IndexSpec
 from indextables.index.tokens import analyzer
 

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indextables.errors import DamagedIndexError
-from indextables.index.cache import BlockCache
-from indextables.index.lookup import BytesRanges, Index
-from indextables.index.merge import merge_indexes
+from indextables.index.build.merge import merge_indexes
 from indextables.index.query.evaluate import Search
 from indextables.index.query.tree import Between, Boolean, Exists, Words
+from indextables.index.read.cache import BlockCache
+from indextables.index.read.lookup import BytesRanges, Index
 from indextables.index.settings import IndexField, IndexSpec
 from indextables.split.match import match_rows
 from support.indexes import Indexed, build, opened

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from indextables.index.build import IndexBuilder
-from indextables.index.cache import BlockCache
-from indextables.index.lookup import BytesRanges, Index
+from indextables.index.build.builder import IndexBuilder
 from indextables.index.query.evaluate import Search
 from indextables.index.query.syntax import parse_query
+from indextables.index.read.cache import BlockCache
+from indextables.index.read.lookup import BytesRanges, Index
 from indextables.index.settings import from_options
 from indextables.options import Options
 from indextables.split.match import match_rows

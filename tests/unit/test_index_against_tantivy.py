@@ -16,7 +16,7 @@ import tantivy
 from benchmarks.log_lines import log_lines
 from indextables.index.query.evaluate import Search
 from indextables.index.query.tree import Boolean, Boosted, Words
-from indextables.index.ranking import Statistics
+from indextables.index.read.ranking import Statistics
 from indextables.index.settings import IndexField, IndexSpec
 from indextables.index.tokens import analyzer
 from support.indexes import build, opened

@@ -9,7 +9,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indextables.errors import DamagedIndexError
-from indextables.index.codec import (
+from indextables.index.build.runs import sort_words
+from indextables.index.build.tokenise import GAPS, NULLS, tokens_of
+from indextables.index.codec.lengths import LENGTHS, length_classes
+from indextables.index.codec.lists import (
+    counts_of,
+    encode_page,
+    exceptions,
+    has,
+    pack,
+    page_bits,
+    page_counts,
+    page_rows,
+    unpack,
+)
+from indextables.index.codec.numbers import (
     frame,
     gather,
     planes,
@@ -21,23 +35,9 @@ from indextables.index.codec import (
     varints,
     write_columns,
 )
-from indextables.index.lengths import LENGTHS, length_classes
-from indextables.index.lists import (
-    counts_of,
-    encode_page,
-    exceptions,
-    has,
-    pack,
-    page_bits,
-    page_counts,
-    page_rows,
-    unpack,
-)
-from indextables.index.root import FieldRoot, Root, decode_root
-from indextables.index.rowset import RowSet, difference, everything, intersection, union
-from indextables.index.runs import sort_words
+from indextables.index.codec.root import FieldRoot, Root, decode_root
+from indextables.index.read.rowset import RowSet, difference, everything, intersection, union
 from indextables.index.settings import IndexField, IndexSpec
-from indextables.index.tokenise import GAPS, NULLS, tokens_of
 from indextables.index.tokens import json_text, without_ids, words_of
 
 numbers32 = st.integers(0, 2**32 - 1) | st.integers(0, 300)

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 from indextables.errors import DamagedIndexError
-from indextables.index.build import IndexBuilder
-from indextables.index.cache import BlockCache, DiskRanges
-from indextables.index.lookup import SMALL_INDEX, BytesRanges, Index
+from indextables.index.build.builder import IndexBuilder
 from indextables.index.query.evaluate import Search, scored_terms, statistics_of
 from indextables.index.query.tree import NOTHING, Boolean, Boosted, Everything, Exists, Words
+from indextables.index.read.cache import BlockCache, DiskRanges
+from indextables.index.read.lookup import SMALL_INDEX, BytesRanges, Index
 from indextables.index.settings import IndexField, IndexSpec
 from support.indexes import CountingRanges, build, opened
 
@@ -262,7 +262,7 @@ def test_building_stays_within_its_memory():
     script = """
         import resource
         import pyarrow as pa
-        from indextables.index.build import IndexBuilder
+        from indextables.index.build.builder import IndexBuilder
         from indextables.index.settings import IndexField, IndexSpec
         from benchmarks.log_lines import log_lines
         spec = IndexSpec((IndexField("message", "text", "default", "position"),))

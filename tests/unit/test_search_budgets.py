@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.log_lines import RARE, SCHEMA, log_lines
-from indextables.index.cache import MEMORY
 from indextables.index.query.syntax import parse_query
+from indextables.index.read.cache import MEMORY
 from indextables.index.settings import from_options
 from indextables.options import Options
 from indextables.split.build import write_splits

@@ -8,8 +8,8 @@ import uuid
 import pyarrow as pa
 import pytest
 
-from indextables.index.cache import MEMORY
 from indextables.index.filters import hash_words
+from indextables.index.read.cache import MEMORY
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.filters import read_filters, update_filters
 from indextables.split.opened import forget_splits
@@ -162,9 +162,9 @@ def test_other_settings_make_old_filters_unused(table, store):
 
 def test_no_word_is_missed_and_few_are_mistaken():
     """Ten thousand random words: all known ones are found, and fewer than one in two hundred others are."""
-    from indextables.index.build import IndexBuilder
+    from indextables.index.build.builder import IndexBuilder
     from indextables.index.filters import FilterGroup, filter_of, group_bytes, key_of
-    from indextables.index.lookup import BytesRanges, Index
+    from indextables.index.read.lookup import BytesRanges, Index
     from indextables.index.settings import IndexField, IndexSpec
 
     dice = random.Random(1)

@@ -22,15 +22,15 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.errors import DamagedIndexError
-from indextables.index.cache import Ranges
-from indextables.index.codec import Array, starts_of
-from indextables.index.lookup import Index
+from indextables.index.codec.numbers import Array, starts_of
+from indextables.index.codec.root import FieldRoot
 from indextables.index.query.combine import Boost, Combined
 from indextables.index.query.evaluate import Compiler
 from indextables.index.query.plan import Key, OneTerm, Plan
 from indextables.index.query.ranges import InOrder
 from indextables.index.query.tree import Query
-from indextables.index.root import FieldRoot
+from indextables.index.read.cache import Ranges
+from indextables.index.read.lookup import Index
 from indextables.storage.checksum import crc32
 
 BITS_PER_WORD = 14

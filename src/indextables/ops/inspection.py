@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from indextables.errors import DamagedIndexError, SplitError, StorageError
-from indextables.index.lookup import Index
+from indextables.index.read.lookup import Index
 from indextables.model.actions import AddAction
 from indextables.ops.existence import portable, workers_for
 from indextables.ops.progress import Progress, silent, watched

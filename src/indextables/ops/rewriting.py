@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from indextables.errors import DamagedIndexError, Error, SplitError, StorageError
-from indextables.index.lookup import Index
+from indextables.index.read.lookup import Index
 from indextables.index.settings import IndexSpec
 from indextables.log.protocol import check_writable
 from indextables.log.snapshot import Snapshot

@@ -18,7 +18,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.index.lookup import Index
+from indextables.index.read.lookup import Index
 from indextables.index.settings import IndexSpec
 from indextables.model.actions import AddAction
 from indextables.model.fields import encode_partition, partition_directory

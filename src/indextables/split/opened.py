@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from indextables.errors import DamagedIndexError
-from indextables.index.cache import DiskRanges, Ranges
-from indextables.index.codec import Bytes
-from indextables.index.lookup import SMALL_INDEX, Index
+from indextables.index.codec.numbers import Bytes
+from indextables.index.read.cache import DiskRanges, Ranges
+from indextables.index.read.lookup import SMALL_INDEX, Index
 from indextables.options import SearchOptions
 from indextables.split.layout import SplitRef, read_footer
 from indextables.split.reader import SplitReader, open_reader

@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.errors import DamagedIndexError, TableError
-from indextables.index.build import IndexBuilder
-from indextables.index.lookup import BytesRanges, Index
+from indextables.index.build.builder import IndexBuilder
 from indextables.index.query.evaluate import Search
 from indextables.index.query.tree import NOTHING, Boolean, Boosted, Everything, Node, Query
+from indextables.index.read.lookup import BytesRanges, Index
 from indextables.index.settings import IndexSpec
 from indextables.options import Options
 from indextables.predicate.evaluate.rows import mask

@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import SplitError
-from indextables.index.build import IndexBuilder
-from indextables.index.lookup import Index
-from indextables.index.merge import merge_indexes
-from indextables.index.pieces import BuiltIndex
+from indextables.index.build.builder import IndexBuilder
+from indextables.index.build.merge import merge_indexes
+from indextables.index.build.writer import BuiltIndex
+from indextables.index.read.lookup import Index
 from indextables.index.settings import JSON, TEXT, IndexSpec
 from indextables.model.stats import FileStats, StatsCollector
 from indextables.options import Options

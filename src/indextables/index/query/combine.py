@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from indextables.index.codec import Array
-from indextables.index.lookup import Term
+from indextables.index.codec.numbers import Array
 from indextables.index.query.plan import Key, OneTerm, Plan, Scored, Session, Span, conjunction_lists
-from indextables.index.rowset import Rows, difference, everything, intersection, nothing, union
-from indextables.index.words import Word
+from indextables.index.read.lookup import Term
+from indextables.index.read.rowset import Rows, difference, everything, intersection, nothing, union
+from indextables.index.read.words import Word
 
 
 @dataclass(frozen=True)

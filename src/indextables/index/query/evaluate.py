@@ -16,18 +16,25 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from indextables.index.codec import Array
-from indextables.index.lookup import Index, Term
+from indextables.index.codec.numbers import Array
+from indextables.index.codec.root import FieldRoot
 from indextables.index.query.combine import Boost, Combined
 from indextables.index.query.plan import AllRows, NotNull, OfValues, OneTerm, Plan, Session, Values
 from indextables.index.query.ranges import InOrder, WordRange
 from indextables.index.query.tree import Between, Boolean, Boosted, Everything, Exists, Node, Query, Words
-from indextables.index.ranking import Statistics, Weighted, best_of, best_rows, statistics_of_terms, weight_of
-from indextables.index.root import FieldRoot
-from indextables.index.rowset import NO_ROWS
+from indextables.index.read.lookup import Index, Term
+from indextables.index.read.ranking import (
+    Statistics,
+    Weighted,
+    best_of,
+    best_rows,
+    statistics_of_terms,
+    weight_of,
+)
+from indextables.index.read.rowset import NO_ROWS
+from indextables.index.read.words import read_lists
 from indextables.index.settings import FAST, JSON, IndexField, IndexSpec
 from indextables.index.tokens import ID_MARK, bucket, is_id, json_mark, json_word
-from indextables.index.words import read_lists
 
 _ID_FIRST, _ID_END = ID_MARK.encode(), ID_MARK.encode() + b"\xff"
 

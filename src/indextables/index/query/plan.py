@@ -16,16 +16,16 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.errors import QueryError
-from indextables.index.blocks import Block, Entry
-from indextables.index.codec import Array
-from indextables.index.lengths import saturation
-from indextables.index.lookup import Index, Term
+from indextables.index.build.tokenise import BEYOND, NULLS
+from indextables.index.codec.blocks import Block, Entry
+from indextables.index.codec.lengths import saturation
+from indextables.index.codec.numbers import Array
 from indextables.index.query.tree import Between
 from indextables.index.query.values import typed_between
-from indextables.index.ranking import Statistics, impacts_at, weight_of
-from indextables.index.rowset import Rows, RowSet, difference, everything, nothing
-from indextables.index.tokenise import BEYOND, NULLS
-from indextables.index.words import Word
+from indextables.index.read.lookup import Index, Term
+from indextables.index.read.ranking import Statistics, impacts_at, weight_of
+from indextables.index.read.rowset import Rows, RowSet, difference, everything, nothing
+from indextables.index.read.words import Word
 
 Values: TypeAlias = Callable[[str], pa.Array]
 Scored: TypeAlias = tuple[Array, Array]

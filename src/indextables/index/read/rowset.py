@@ -11,8 +11,8 @@ from typing import Protocol
 
 import numpy as np
 
-from indextables.index.codec import Array
-from indextables.index.lists import empty_bits, has, pack, unpack
+from indextables.index.codec.lists import empty_bits, has, pack, unpack
+from indextables.index.codec.numbers import Array
 
 DENSE = 64
 """From one row in so many, sets are combined as bitmaps."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from indextables.index.codec import Array, Bytes, believing, damaged, unvarints, varints
+from indextables.index.codec.numbers import Array, Bytes, believing, damaged, unvarints, varints
 
 PAGE = 1 << 16
 """Rows of one page."""

@@ -13,14 +13,14 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from indextables.index.blocks import Block
-from indextables.index.codec import Array, believing, damaged, gather, starts_of, unframe, unplanes
-from indextables.index.lengths import LENGTHS
-from indextables.index.lookup import Index
-from indextables.index.pieces import BuiltIndex, IndexWriter
-from indextables.index.root import FieldRoot
-from indextables.index.runs import Postings, first_not_below, joined, merged
-from indextables.index.words import Word, read_lists, read_positions
+from indextables.index.build.runs import Postings, first_not_below, joined, merged
+from indextables.index.build.writer import BuiltIndex, IndexWriter
+from indextables.index.codec.blocks import Block
+from indextables.index.codec.lengths import LENGTHS
+from indextables.index.codec.numbers import Array, believing, damaged, gather, starts_of, unframe, unplanes
+from indextables.index.codec.root import FieldRoot
+from indextables.index.read.lookup import Index
+from indextables.index.read.words import Word, read_lists, read_positions
 
 BLOCKS_AT_ONCE = 32
 

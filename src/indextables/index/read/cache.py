@@ -18,7 +18,7 @@ from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from indextables.index.codec import Bytes
+from indextables.index.codec.numbers import Bytes
 
 Key: TypeAlias = tuple[bytes, Hashable]
 """The identity of an index, and a piece of it."""

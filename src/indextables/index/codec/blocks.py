@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from indextables.index.codec import (
+from indextables.index.codec.lists import counts_of, is_cut, page_count
+from indextables.index.codec.numbers import (
     Array,
     believing,
     damaged,
@@ -21,7 +22,6 @@ from indextables.index.codec import (
     unvarints,
     write_columns,
 )
-from indextables.index.lists import counts_of, is_cut, page_count
 
 BLOCK_BYTES = 12 << 10
 """Bytes of a block before compression, about."""

@@ -17,7 +17,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from indextables.index.codec import Array, Bytes, believing, damaged, read_columns, starts_of, write_columns
+from indextables.index.codec.numbers import (
+    Array,
+    Bytes,
+    believing,
+    damaged,
+    read_columns,
+    starts_of,
+    write_columns,
+)
 from indextables.index.settings import IndexSpec
 
 FORMAT = 1

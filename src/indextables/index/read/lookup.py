@@ -14,12 +14,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from indextables.index.blocks import Block, Entry
-from indextables.index.cache import MEMORY, BlockCache, Ranges
-from indextables.index.codec import Array, Bytes, damaged, starts_of, unframe
-from indextables.index.root import PIECES, FieldRoot, Root, decode_root
+from indextables.index.codec.blocks import Block, Entry
+from indextables.index.codec.numbers import Array, Bytes, damaged, starts_of, unframe
+from indextables.index.codec.root import PIECES, FieldRoot, Root, decode_root
+from indextables.index.read.cache import MEMORY, BlockCache, Ranges
+from indextables.index.read.words import Word, pages_of, read_lists
 from indextables.index.settings import IndexField, IndexSpec
-from indextables.index.words import Word, pages_of, read_lists
 
 _BLOCKS_AT_ONCE = 64
 SMALL_INDEX = 64 << 10

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from indextables.index.codec import Array
-from indextables.index.lengths import K1, saturation
-from indextables.index.lists import PAGE, has
-from indextables.index.lookup import Index, Term
-from indextables.index.rowset import NO_ROWS, TESTED, found_in
-from indextables.index.words import Word
+from indextables.index.codec.lengths import K1, saturation
+from indextables.index.codec.lists import PAGE, has
+from indextables.index.codec.numbers import Array
+from indextables.index.read.lookup import Index, Term
+from indextables.index.read.rowset import NO_ROWS, TESTED, found_in
+from indextables.index.read.words import Word
 
 KEPT_AFTER = 2
 """Rankings with a word after which its impacts are kept."""

@@ -13,9 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from indextables.index.blocks import Entry
-from indextables.index.codec import Array, Bytes, believing, damaged, starts_of, unframe, unplanes, unvarints
-from indextables.index.lists import (
+from indextables.index.codec.blocks import Entry
+from indextables.index.codec.lists import (
     PAGE,
     counts_of,
     empty_bits,
@@ -27,7 +26,17 @@ from indextables.index.lists import (
     page_rows,
     unpack,
 )
-from indextables.index.rowset import NO_ROWS, TESTED, found_in
+from indextables.index.codec.numbers import (
+    Array,
+    Bytes,
+    believing,
+    damaged,
+    starts_of,
+    unframe,
+    unplanes,
+    unvarints,
+)
+from indextables.index.read.rowset import NO_ROWS, TESTED, found_in
 
 
 class Reader(Protocol):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from indextables.index.codec import Array
+from indextables.index.codec.numbers import Array
 
 K1, B = 1.2, 0.75
 _EXACT = 40

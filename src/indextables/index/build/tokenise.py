@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.index.codec import Array, gather, starts_of
+from indextables.index.codec.numbers import Array, gather, starts_of
 from indextables.index.settings import FAST, IP, JSON, STRING, IndexField
 from indextables.index.tokens import ID_MARK, LEAF_GAP, address, analyzer, json_text, words_of
 

@@ -14,12 +14,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from indextables.index.codec import Array, damaged, gather, starts_of
-from indextables.index.lengths import LENGTHS
-from indextables.index.lists import has, pack
-from indextables.index.lookup import Index
-from indextables.index.rowset import NO_ROWS, Rows, found_in, intersection
-from indextables.index.words import Word, pages_of, read_positions
+from indextables.index.codec.lengths import LENGTHS
+from indextables.index.codec.lists import has, pack
+from indextables.index.codec.numbers import Array, damaged, gather, starts_of
+from indextables.index.read.lookup import Index
+from indextables.index.read.rowset import NO_ROWS, Rows, found_in, intersection
+from indextables.index.read.words import Word, pages_of, read_positions
 
 KEPT_AFTER = 2
 """Phrases with a word after which its places in the whole index are kept."""
