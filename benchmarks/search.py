@@ -47,7 +47,7 @@ def _options(directory: Path) -> Any:
 
 def _build(directory: Path, name: str) -> list[Any]:
     from indextables.index.settings import from_options
-    from indextables.split.build import write_splits
+    from indextables.split.write.build import write_splits
     from indextables.storage.store import open_store
 
     options = _options(directory)
@@ -72,7 +72,7 @@ def build_ours(directory: Path) -> Operation:
     """Rows to a published split, index included."""
     import tantivy  # noqa: F401 - imports are not part of the time
 
-    import indextables.split.build  # noqa: F401
+    import indextables.split.write.build  # noqa: F401
 
     shutil.rmtree(directory / "again", ignore_errors=True)
     text = _text_bytes(directory)

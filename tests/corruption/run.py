@@ -25,7 +25,7 @@ from corruption.damage import Damage, inflict, kind_of
 from corruption.tables import FORMS, SCHEMA, WORDS, Row, Rows, Template, make, table_of
 from indextables.errors import Error
 from indextables.options import KEYS
-from indextables.split.opened import forget_splits
+from indextables.split.open_splits import forget_splits
 from indextables.storage.store import open_store
 from indextables.storage.stores.memory import forget_memory
 from simulation.seams import deterministic

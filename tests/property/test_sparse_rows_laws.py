@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indextables.split import reader as readers
-from indextables.split.opened import open_split
-from indextables.split.sparse import can_decode, decode_rows
+from indextables.split.open_splits import open_split
+from indextables.split.read import rows as readers
+from indextables.split.read.sparse import can_decode, decode_rows
 from support.splits import build_split
 
 INTEGERS = {f"int{bits}": (getattr(pa, f"int{bits}")(), bits) for bits in (8, 16, 32, 64)}

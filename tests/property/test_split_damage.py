@@ -9,7 +9,7 @@ import pytest
 
 from indextables.errors import DamagedSplitError, Error, SplitError
 from indextables.split.layout import SplitRef
-from indextables.split.opened import forget_splits, open_split
+from indextables.split.open_splits import forget_splits, open_split
 from support.splits import build_split, flip, index_bytes, row_map_bytes
 
 ROWS = 3000

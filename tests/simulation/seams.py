@@ -69,7 +69,7 @@ def deterministic() -> Iterator[random.Random]:
         ):
             put(module, "ThreadPoolExecutor", InlinePool)
     from indextables import runtime
-    from indextables.split import ahead
+    from indextables.split.read import read_ahead as ahead
 
     put(ahead, "_pools", {})
     if os.access(_MEMORY, os.W_OK):

@@ -117,7 +117,7 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
         # A value of 70,000 characters has no directory; its file lies at the root, and the log knows better.
         from indextables.index.settings import IndexSpec
         from indextables.options import Options
-        from indextables.split.build import write_splits
+        from indextables.split.write.build import write_splits
 
         log = it.TransactionLog.open(str(root))
         log.initialize(schema, ["p"])

@@ -13,10 +13,10 @@ from indextables.index.query.syntax import parse_query
 from indextables.index.settings import IndexSpec, from_options
 from indextables.model.actions import AddAction
 from indextables.options import Options
-from indextables.split.build import write_splits
 from indextables.split.layout import Manifest, SplitRef, read_footer
 from indextables.split.search import SearchMetrics, count_split, hits_split, search_split
 from indextables.split.source import Source
+from indextables.split.write.build import write_splits
 from indextables.storage.store import Store, open_store
 
 

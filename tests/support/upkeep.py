@@ -18,10 +18,10 @@ from indextables.ops.asked import settings_of
 from indextables.ops.rewriting import split_rows
 from indextables.options import Options
 from indextables.runtime import LOCAL
-from indextables.split.build import write_splits
 from indextables.split.layout import SplitRef
-from indextables.split.opened import forget_splits
+from indextables.split.open_splits import forget_splits
 from indextables.split.search import search_split
+from indextables.split.write.build import write_splits
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("text", pa.string())])
 HOUR_MS = 3_600_000

@@ -10,10 +10,10 @@ from indextables.index.query.syntax import parse_query
 from indextables.index.read.cache import MEMORY
 from indextables.index.settings import from_options
 from indextables.options import Options
-from indextables.split.build import write_splits
 from indextables.split.layout import SplitRef
-from indextables.split.opened import forget_splits
+from indextables.split.open_splits import forget_splits
 from indextables.split.search import count_split, hits_split, search_split
+from indextables.split.write.build import write_splits
 from indextables.storage.stores.memory import MemoryStore
 from support.faults import CountingStore
 

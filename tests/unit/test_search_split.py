@@ -16,7 +16,7 @@ from indextables.errors import QueryError, TableError
 from indextables.index.query.evaluate import Search
 from indextables.predicate.build.from_sql import as_node
 from indextables.split import search as search_module
-from indextables.split.opened import forget_splits
+from indextables.split.open_splits import forget_splits
 from indextables.storage.stores.memory import MemoryStore
 from support.faults import CountingStore
 from support.splits import build_split, flip, index_bytes
@@ -350,7 +350,7 @@ def test_an_empty_split_finds_nothing(tmp_path):
     from indextables.options import Options
     from indextables.split.layout import SplitRef
     from indextables.split.search import count_split
-    from indextables.split.writer import SplitWriter
+    from indextables.split.write.writer import SplitWriter
     from indextables.storage.store import open_store
 
     schema = pa.schema([("t", pa.string())])

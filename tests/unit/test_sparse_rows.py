@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from indextables.errors import DamagedSplitError
-from indextables.split import reader as readers
-from indextables.split import writer
-from indextables.split.opened import forget_splits, open_split
-from indextables.split.sparse import UndecodedError
+from indextables.split.open_splits import forget_splits, open_split
+from indextables.split.read import rows as readers
+from indextables.split.read.sparse import UndecodedError
+from indextables.split.write import writer
 from indextables.storage import duck
 from support.splits import build_split, flip
 

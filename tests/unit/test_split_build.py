@@ -14,8 +14,8 @@ import pytest
 from indextables.errors import OptionError, StorageError
 from indextables.index.settings import IndexField, IndexSpec, from_options
 from indextables.options import Options
-from indextables.split import build, writer
-from indextables.split.build import partitions, write_splits
+from indextables.split.write import build, writer
+from indextables.split.write.build import partitions, write_splits
 from indextables.storage.store import open_store
 from support.faults import FaultyStore
 from support.splits import build_all, build_split
@@ -259,7 +259,7 @@ def test_a_uuid_column_costs_little_with_compact_ids(tmp_path):
 _PEAK = """
 import sys, pyarrow as pa, tempfile, random
 from indextables.options import Options
-from indextables.split.build import write_splits
+from indextables.split.write.build import write_splits
 from indextables.index.settings import from_options
 from indextables.storage.store import open_store
 

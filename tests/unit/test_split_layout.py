@@ -14,9 +14,9 @@ from indextables.errors import DamagedSplitError, MissingSplitError, NewerSplitE
 from indextables.index.settings import IndexSpec
 from indextables.split import layout
 from indextables.split.layout import SplitRef, parse_footer, read_footer
-from indextables.split.opened import forget_splits, open_split
+from indextables.split.open_splits import forget_splits, open_split
+from indextables.split.parquet.thrift import ThriftError, decode, encode
 from indextables.split.source import Source, coalesce
-from indextables.split.thrift import ThriftError, decode, encode
 from indextables.storage.store import open_store
 from support.splits import build_all, build_split
 

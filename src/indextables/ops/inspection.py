@@ -18,7 +18,7 @@ from indextables.ops.existence import portable, workers_for
 from indextables.ops.progress import Progress, silent, watched
 from indextables.runtime import LOCAL, Runtime
 from indextables.split.layout import Manifest, SplitRef, read_footer
-from indextables.split.opened import SplitRanges
+from indextables.split.open_splits import SplitRanges
 from indextables.split.source import Source
 from indextables.storage.checksum import crc32
 from indextables.storage.store import Store, StoreSpec, open_store

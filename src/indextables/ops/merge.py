@@ -30,7 +30,7 @@ from indextables.ops.merge_plan import MergePlan, MergeSettings, plan_merge
 from indextables.ops.outcomes import DRY_RUN, NO_ACTION, SUCCESS, MergeResult
 from indextables.ops.progress import Progress, silent, watched
 from indextables.ops.rewriting import Piece, RewriteSetting, Rewritten, discard, require_writable, rewrite
-from indextables.split.build import index_tags
+from indextables.split.write.build import index_tags
 
 OPERATION = "MERGE SPLITS"
 _SHOWN = 5

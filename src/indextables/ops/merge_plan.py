@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from indextables.model.actions import AddAction
-from indextables.split.build import MOST_TEXT
+from indextables.split.write.build import MOST_TEXT
 
 LARGEST_INDEXED = 1 << 30
 """The largest split with an index."""

@@ -24,10 +24,10 @@ from indextables.ops.existence import portable
 from indextables.options import Options
 from indextables.predicate.evaluate.rows import mask
 from indextables.predicate.tree import Node, columns_of
-from indextables.split.build import build_splits
 from indextables.split.layout import SplitRef
-from indextables.split.opened import open_index, open_split
-from indextables.split.reader import to_table_schema
+from indextables.split.open_splits import open_index, open_split
+from indextables.split.read.rows import to_table_schema
+from indextables.split.write.build import build_splits
 from indextables.storage.store import Store, StoreSpec, open_store
 
 if TYPE_CHECKING:

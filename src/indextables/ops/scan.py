@@ -35,8 +35,8 @@ from indextables.predicate.prune.rule import PruneMetrics
 from indextables.predicate.tree import Node, columns_of
 from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef
-from indextables.split.opened import open_split
-from indextables.split.reader import to_table_schema
+from indextables.split.open_splits import open_split
+from indextables.split.read.rows import to_table_schema
 from indextables.split.search import SCORE, SearchMetrics, count_known, count_split, search_split
 
 REMOTE_SEARCHES_AT_ONCE = 16

@@ -36,7 +36,7 @@ from indextables.ops.evolution import check_data, evolved
 from indextables.ops.results import WriteResult
 from indextables.ops.rewriting import discard, require_writable
 from indextables.options import IndexingOptions, Options
-from indextables.split.build import BuiltSplit, build_splits
+from indextables.split.write.build import BuiltSplit, build_splits
 
 NEVER_COMMITTED = (
     ConflictError, AttemptsExhaustedError, OptionError, ProtocolError, SchemaError, SplitError,

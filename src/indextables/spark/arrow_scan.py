@@ -10,8 +10,8 @@ from indextables.model.fields import schema_from_json
 from indextables.options import Options
 from indextables.spark.workers import default_width
 from indextables.split.layout import SplitRef
-from indextables.split.opened import open_split
-from indextables.split.reader import to_table_schema
+from indextables.split.open_splits import open_split
+from indextables.split.read.rows import to_table_schema
 from indextables.storage.store import open_store
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _rows_at(reader: Any, start: int) -> int:
 
 
 def _groups_at_once() -> int:
-    from indextables.split.reader import GROUPS_AT_ONCE
+    from indextables.split.read.rows import GROUPS_AT_ONCE
 
     return GROUPS_AT_ONCE
 

@@ -45,7 +45,7 @@ from indextables.spark.handles import open_log
 from indextables.spark.replacing import partitions_plan, schema_plan, where_plan
 from indextables.spark.requests import WriteRequest
 from indextables.spark.views import tables_in_frame
-from indextables.split.build import BuiltSplit
+from indextables.split.write.build import BuiltSplit
 
 if TYPE_CHECKING:
     import pyarrow as pa

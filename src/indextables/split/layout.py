@@ -26,9 +26,9 @@ import msgspec
 
 from indextables.errors import DamagedSplitError, NewerSplitError, SplitError
 from indextables.model.actions import AddAction
-from indextables.split.parquet_fields import FileFields, PairFields, items, value
+from indextables.split.parquet.fields import FileFields, PairFields, items, value
+from indextables.split.parquet.thrift import BINARY, LIST, STRUCT, Struct, ThriftError, decode, encode
 from indextables.split.source import Source, cut_short
-from indextables.split.thrift import BINARY, LIST, STRUCT, Struct, ThriftError, decode, encode
 from indextables.storage.checksum import crc32
 
 FORMAT_VERSION = 2

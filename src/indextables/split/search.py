@@ -30,8 +30,8 @@ from indextables.predicate.tree import columns_of as predicate_columns
 from indextables.split.arrays import integers, numbers, row_numbers
 from indextables.split.layout import SplitRef
 from indextables.split.match import match_rows
-from indextables.split.opened import known_index, open_index, open_split
-from indextables.split.reader import SplitReader, to_table_schema
+from indextables.split.open_splits import known_index, open_index, open_split
+from indextables.split.read.rows import SplitReader, to_table_schema
 from indextables.storage.store import Store
 
 T = TypeVar("T")

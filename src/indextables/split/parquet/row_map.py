@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from indextables.split.assemble import Skeleton, skeleton_bytes
-from indextables.split.pages import PageMap, map_pages, pages_bytes
-from indextables.split.thrift import Struct, ThriftError
+from indextables.split.parquet.page_map import PageMap, map_pages, pages_bytes
+from indextables.split.parquet.thrift import Struct, ThriftError
+from indextables.split.read.page_reader import Skeleton, skeleton_bytes
 from indextables.storage.checksum import crc32
 
 

@@ -11,10 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.errors import DamagedSplitError
-from indextables.split.ahead import at_once
 from indextables.split.arrays import integers
-from indextables.split.pages import Chunk, PageMap, Span
-from indextables.split.parquet_fields import (
+from indextables.split.parquet.fields import (
     ChunkFields,
     ElementFields,
     FileFields,
@@ -23,8 +21,20 @@ from indextables.split.parquet_fields import (
     items,
     value,
 )
+from indextables.split.parquet.page_map import Chunk, PageMap, Span
+from indextables.split.parquet.thrift import (
+    BINARY,
+    I32,
+    I64,
+    LIST,
+    STRUCT,
+    Struct,
+    decode,
+    encode,
+    encode_more,
+)
+from indextables.split.read.read_ahead import at_once
 from indextables.split.source import Range, Source
-from indextables.split.thrift import BINARY, I32, I64, LIST, STRUCT, Struct, decode, encode, encode_more
 from indextables.storage.checksum import crc32
 
 MAGIC = b"PAR1"

@@ -26,10 +26,10 @@ from indextables.index.settings import JSON, TEXT, IndexSpec
 from indextables.model.stats import FileStats, StatsCollector
 from indextables.options import Options
 from indextables.split.layout import TAIL, Footer, Manifest, finish
-from indextables.split.pages import ROWS_PER_PAGE
-from indextables.split.required import with_values
-from indextables.split.row_map import row_map_bytes
-from indextables.split.thrift import decode
+from indextables.split.parquet.page_map import ROWS_PER_PAGE
+from indextables.split.parquet.row_map import row_map_bytes
+from indextables.split.parquet.thrift import decode
+from indextables.split.write.required_fields import with_values
 from indextables.storage.scratch import discard, scratch
 
 ROWS_PER_GROUP = 32_768

@@ -26,7 +26,7 @@ from indextables.model.stats import Truncated, truncate_add
 from indextables.options import Options
 from indextables.runtime import LOCAL
 from indextables.split.layout import FORMAT_VERSION, ROOT_TAG, ROW_MAP_TAG, TOKENS_TAG, Manifest
-from indextables.split.writer import Finished, SplitWriter
+from indextables.split.write.writer import Finished, SplitWriter
 from indextables.storage.store import Store
 
 MOST_TEXT = 512 << 20

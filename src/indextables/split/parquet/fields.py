@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from indextables.split.thrift import Struct
+from indextables.split.parquet.thrift import Struct
 
 
 class FileFields:

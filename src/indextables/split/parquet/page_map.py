@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.split.arrays import numbers
-from indextables.split.parquet_fields import (
+from indextables.split.parquet.fields import (
     ChunkFields,
     ElementFields,
     FileFields,
@@ -29,7 +29,7 @@ from indextables.split.parquet_fields import (
     items,
     value,
 )
-from indextables.split.thrift import Struct, decode
+from indextables.split.parquet.thrift import Struct, decode
 from indextables.storage.checksum import crc32, crc32_combine
 
 Span = tuple[int, int]

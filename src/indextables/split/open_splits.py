@@ -20,7 +20,7 @@ from indextables.index.read.cache import DiskRanges, Ranges
 from indextables.index.read.lookup import SMALL_INDEX, Index
 from indextables.options import SearchOptions
 from indextables.split.layout import SplitRef, read_footer
-from indextables.split.reader import SplitReader, open_reader
+from indextables.split.read.rows import SplitReader, open_reader
 from indextables.split.source import Range, Source
 from indextables.storage.checksum import crc32
 from indextables.storage.store import Store

@@ -1,0 +1,1 @@
+"""Reading rows of a split: whole row groups, chosen pages, or a few rows far apart."""

@@ -1,0 +1,1 @@
+"""Writing splits: batches of rows in, Parquet files with an index out."""
