@@ -120,7 +120,7 @@ def _snapshot(spark: Any, directory: Path, form: str) -> Any:
 
         runtime = runtime_with(spark)
     if form != "native":
-        from indextables.log.delta_snapshot import open_snapshot
+        from indextables.log.delta.snapshot import open_snapshot
 
         return open_snapshot(directory / form, options=Options.of(None), runtime=runtime)
     from indextables.log.transaction_log import TransactionLog

@@ -149,7 +149,7 @@ def repair_latent(directory: Path) -> Operation:
 
 
 def _repair(directory: Path, *, latent: bool) -> Operation:
-    import indextables.log.columnar  # noqa: F401
+    import indextables.log.replay.columnar  # noqa: F401
     from indextables.ops.elsewhere import LogDirectory
     from indextables.ops.repair import RepairJob, RepairRequest, carry_out
     from indextables.options import Options

@@ -42,7 +42,7 @@ def _workload(directory: Path) -> ReplayWorkload:
 
 def _load() -> None:
     """Import what the operations use, the SQL dialect included: imports are not part of the time, for nobody."""
-    for name in ("indextables.log.transaction_log", "indextables.log.columnar", "pyarrow.parquet"):
+    for name in ("indextables.log.transaction_log", "indextables.log.replay.columnar", "pyarrow.parquet"):
         importlib.import_module(name)
     import pyarrow as pa
 

@@ -154,8 +154,8 @@ def commits(workload: ReplayWorkload) -> Iterator[tuple[list[File], list[File]]]
 
 def write_seed(path: Path, workload: ReplayWorkload) -> None:
     """The adds of the checkpoint as a document of the JSON form, without its head."""
-    from indextables.log.add_lines import CHUNK_LINES, join_lines
-    from indextables.log.checkpoint_json import PART_OPENING, document_chunks
+    from indextables.log.checkpoint.add_lines import CHUNK_LINES, join_lines
+    from indextables.log.checkpoint.json_document import PART_OPENING, document_chunks
     from indextables.options import CompressionOptions
     from indextables.storage.envelope import pack_members
 
@@ -171,7 +171,7 @@ def write_seed(path: Path, workload: ReplayWorkload) -> None:
 def write_native(directory: Path, seed: Path, workload: ReplayWorkload, form: str) -> None:
     """A native table: its checkpoint is written by the library itself, from one that has the seed as its part."""
     import indextables as it
-    from indextables.log.checkpoint_json import encode_manifest
+    from indextables.log.checkpoint.json_document import encode_manifest
     from indextables.options import CompressionOptions
     from indextables.storage.envelope import pack
 

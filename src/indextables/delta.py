@@ -20,7 +20,7 @@ from indextables.runtime import LOCAL
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from indextables.log.delta_snapshot import DeltaSnapshot
+    from indextables.log.delta.snapshot import DeltaSnapshot
     from indextables.log.history import Moment
     from indextables.log.scans import Scan
     from indextables.model.actions import MetadataAction, ProtocolAction
@@ -111,7 +111,7 @@ class DeltaTable:
 
     def history(self, limit: int | None = None) -> pa.Table:
         """One row per version whose commit is still there, newest first."""
-        from indextables.log.delta_history import delta_timeline
+        from indextables.log.delta.history import delta_timeline
         from indextables.log.history import history_table
 
         return history_table(delta_timeline(self._snapshot.source, self.metadata.configuration), limit)
@@ -124,7 +124,7 @@ class DeltaTable:
 
     def refresh(self) -> Self:
         """Move to the newest version."""
-        from indextables.log.delta_snapshot import open_snapshot
+        from indextables.log.delta.snapshot import open_snapshot
 
         snapshot = self._snapshot
         self._snapshot = open_snapshot(self.uri, options=snapshot.options, runtime=snapshot.runtime)
@@ -274,7 +274,7 @@ def last_scans(uri: Any = None, limit: int = 10) -> list[Scan]:
 def _snapshot(
     uri: Any, version: int | None, as_of: Moment | None, spark: Any, options: Mapping[str, str] | None
 ) -> DeltaSnapshot:
-    from indextables.log.delta_snapshot import open_snapshot
+    from indextables.log.delta.snapshot import open_snapshot
     from indextables.log.history import moment_of
 
     if version is not None and as_of is not None:

@@ -41,7 +41,7 @@ def test_every_kind_of_file_suffers_every_kind_of_damage():
 
 def test_the_harness_notices_a_reader_that_does_not_check(monkeypatch):
     """Without the binding of commits to their version, a copied version gives other rows."""
-    import indextables.log.dialect as dialect
+    import indextables.log.format.dialect as dialect
 
     monkeypatch.setattr(dialect, "check_version", lambda *_: None)
     assert run_seeds(range(120)).violations

@@ -12,8 +12,8 @@ import pytest
 
 import indextables as it
 from indextables.errors import Error, MissingSplitError, TableError
-from indextables.log.delta_snapshot import open_snapshot
-from indextables.log.delta_text import typed_partition
+from indextables.log.delta.files.text import typed_partition
+from indextables.log.delta.snapshot import open_snapshot
 from indextables.options import Options
 from support.shared import shared, shared_directory
 

@@ -8,8 +8,8 @@ import uuid
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indextables.log.delta import DELTA
-from indextables.log.delta_snapshot import open_snapshot
+from indextables.log.delta.dialect import DELTA
+from indextables.log.delta.snapshot import open_snapshot
 from indextables.log.segment import list_log, reconstructible
 from indextables.options import Options
 from indextables.storage.store import open_store

@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from indextables.log.delta_snapshot import open_snapshot
+from indextables.log.delta.snapshot import open_snapshot
 from indextables.options import Options
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.tree import Unknown, walk

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pytest
 
 import indextables as it
-from indextables.log.delta_snapshot import open_snapshot
+from indextables.log.delta.snapshot import open_snapshot
 from indextables.options import Options
 from indextables.storage.store import open_store
 from support.deltaworlds import build

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from indextables.log.add_lines import join_lines, line_array
-from indextables.log.line_grid import LineGrid
+from indextables.log.checkpoint.add_lines import join_lines, line_array
+from indextables.log.lines.line_grid import LineGrid
 
 FIELDS = {"path": None, "size": None, "flag": None, "note": None, "min": ["id", "name"], "gone": ["id"]}
 NAMES = ["path", "note", "min", "gone", "other", "more", "size", "flag", "stats"]

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from indextables.log.dialect import NATIVE
+from indextables.log.format.dialect import NATIVE
 from indextables.log.segment import list_log, reconstructible
 from indextables.ops.purge import PurgeRequest, run_purge
 from indextables.ops.restore import run_restore

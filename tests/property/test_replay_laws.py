@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from indextables.log.dialect import NATIVE
-from indextables.log.replay import reduce_tail
+from indextables.log.format.dialect import NATIVE
+from indextables.log.replay.rule import reduce_tail
 from indextables.model.actions import AddAction, RemoveAction, encode_action
 from indextables.options import CompressionOptions
 from indextables.storage.envelope import pack

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.errors import Error
-from indextables.log.conflicts import CommitPlan, Rule
+from indextables.log.commit.conflicts import CommitPlan, Rule
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction, CommitInfo, RemoveAction, TxnAction
 from indextables.ops.drop_partitions import removal

@@ -101,7 +101,7 @@ def always(value: Any) -> Callable[[Any], Any]:
 
 
 def _placed(outcome: str) -> Any:
-    from indextables.log.placement import Outcome, Placed
+    from indextables.log.commit.placement import Outcome, Placed
 
     return Placed(Outcome[outcome])
 
@@ -117,7 +117,7 @@ def no_condition(bench: Bench) -> None:
 
         return place
 
-    bench.change("log.placement", "place", make)
+    bench.change("log.commit.placement", "place", make)
 
 
 @mutant(100)
@@ -132,7 +132,7 @@ def lost_reply_is_failure(bench: Bench) -> None:
 
         return changed
 
-    bench.change("log.placement", "_settle", make)
+    bench.change("log.commit.placement", "_settle", make)
 
 
 @mutant(100)
@@ -147,7 +147,7 @@ def late_put_is_failure(bench: Bench) -> None:
 
         return changed
 
-    bench.change("log.placement", "_settle", make)
+    bench.change("log.commit.placement", "_settle", make)
 
 
 @mutant(100)
@@ -157,19 +157,19 @@ def lost_reply_is_conflict(bench: Bench) -> None:
     def make(settle: Any) -> Any:
         return lambda attempt, failed: settle(attempt, failed) if failed is None else _placed("TAKEN")
 
-    bench.change("log.placement", "_settle", make)
+    bench.change("log.commit.placement", "_settle", make)
 
 
 @mutant(100)
 def present_is_ours(bench: Bench) -> None:
     """After a put without an answer, any file under that number is taken for one's own."""
-    bench.change("log.placement", "_is_ours", always(True))
+    bench.change("log.commit.placement", "_is_ours", always(True))
 
 
 @mutant(100)
 def present_is_foreign(bench: Bench) -> None:
     """After a put without an answer, any file under that number is taken for another writer's."""
-    bench.change("log.placement", "_is_ours", always(False))
+    bench.change("log.commit.placement", "_is_ours", always(False))
 
 
 @mutant(300, "reuse")
@@ -179,15 +179,15 @@ def number_reuse_unnoticed(bench: Bench) -> None:
     def make(_look_back: Any) -> Any:
         return lambda _attempt, *, ours, answered: _placed("LANDED" if ours else "TAKEN")
 
-    bench.change("log.placement", "_look_back", make)
+    bench.change("log.commit.placement", "_look_back", make)
 
 
 @mutant(300, "reuse")
 def follower_unasked(bench: Bench) -> None:
     """A writer whose number was retired takes its commit for history when there is a next version."""
-    from indextables.log.placement import Outcome
+    from indextables.log.commit.placement import Outcome
 
-    bench.change("log.placement", "_followed", always(Outcome.LANDED))
+    bench.change("log.commit.placement", "_followed", always(Outcome.LANDED))
 
 
 @mutant(1500)
@@ -206,14 +206,14 @@ def raise_after_durable(bench: Bench) -> None:
 
     def make(after: Any) -> Any:
         def read_back(base: Any, *args: Any, **named: Any) -> Any:
-            from indextables.log.dialect import NATIVE
+            from indextables.log.format.dialect import NATIVE
 
             base.source.store.get(base.source.path(NATIVE.commit_name(base.version + 1)))
             return after(base, *args, **named)
 
         return read_back
 
-    bench.change("log.commit", "_after", make)
+    bench.change("log.commit.attempt", "_after", make)
 
 
 @mutant(300)
@@ -228,25 +228,25 @@ def times_go_back(bench: Bench) -> None:
 @mutant(100)
 def no_conflict_check(bench: Bench) -> None:
     """Nobody looks at what others committed meanwhile."""
-    bench.change("log.conflicts", "check_conflicts", always(None))
+    bench.change("log.commit.conflicts", "check_conflicts", always(None))
 
 
 @mutant(300)
 def sources_unchecked(bench: Bench) -> None:
     """Merge and delete do not look whether their sources are still live."""
-    bench.change("log.conflicts", "_check_sources", always(None))
+    bench.change("log.commit.conflicts", "_check_sources", always(None))
 
 
 def _restore_as_planned(bench: Bench) -> None:
     """Let a restore write what it had worked out before it began to commit."""
-    from indextables.log.conflicts import Rule
+    from indextables.log.commit.conflicts import Rule
 
     def make(run: Any) -> Any:
         return lambda plan, *more, **named: run(
             _with_fixed_actions(plan) if plan.rule is Rule.EXCLUSIVE else plan, *more, **named
         )
 
-    bench.change("log.commit", "run_commit", make)
+    bench.change("log.commit.attempt", "run_commit", make)
 
 
 def _with_fixed_actions(plan: Any) -> Any:
@@ -263,7 +263,7 @@ def _with_fixed_actions(plan: Any) -> Any:
 @mutant(500)
 def exclusive_for_nobody(bench: Bench) -> None:
     """Restore tolerates every change by others, and removes what was live when it began."""
-    from indextables.log.conflicts import Rule
+    from indextables.log.commit.conflicts import Rule
 
     def make(check: Any) -> Any:
         def changed(plan: Any, first: Any, base: Any) -> None:
@@ -272,7 +272,7 @@ def exclusive_for_nobody(bench: Bench) -> None:
 
         return changed
 
-    bench.change("log.conflicts", "check_conflicts", make)
+    bench.change("log.commit.conflicts", "check_conflicts", make)
     _restore_as_planned(bench)
 
 
@@ -286,14 +286,14 @@ def restore_with_fixed_removals(bench: Bench) -> None:
 
         return changed
 
-    bench.change("log.conflicts", "_reason", make)
+    bench.change("log.commit.conflicts", "_reason", make)
     _restore_as_planned(bench)
 
 
 @mutant(200)
 def expected_version_ignored(bench: Bench) -> None:
     """An overwrite that names the version it was made from replaces later data as well."""
-    from indextables.log.conflicts import Rule
+    from indextables.log.commit.conflicts import Rule
 
     def make(run: Any) -> Any:
         def changed(plan: Any, *more: Any, **named: Any) -> Any:
@@ -303,7 +303,7 @@ def expected_version_ignored(bench: Bench) -> None:
 
         return changed
 
-    bench.change("log.commit", "run_commit", make)
+    bench.change("log.commit.attempt", "run_commit", make)
 
 
 @mutant(200)
@@ -317,7 +317,7 @@ def retry_without_recheck(bench: Bench) -> None:
 
         return changed
 
-    bench.change("log.conflicts", "check_conflicts", make)
+    bench.change("log.commit.conflicts", "check_conflicts", make)
 
 
 @mutant(200)
@@ -327,20 +327,20 @@ def retry_with_first_actions(bench: Bench) -> None:
     def make(run: Any) -> Any:
         return lambda plan, *more, **named: run(_with_fixed_actions(plan), *more, **named)
 
-    bench.change("log.commit", "run_commit", make)
+    bench.change("log.commit.attempt", "run_commit", make)
 
 
 @mutant(200)
 def txn_unchecked(bench: Bench) -> None:
     """A batch that is in the table already is written once more."""
-    bench.change("log.commit", "_already_done", always(False))
+    bench.change("log.commit.attempt", "_already_done", always(False))
 
 
 @mutant(400)
 def txn_forgotten_by_checkpoints(bench: Bench) -> None:
     """A checkpoint drops the batches that applications have written."""
     bench.change(
-        "log.checkpoint_writing", "_head",
+        "log.checkpoint.writer", "_head",
         lambda head: lambda *args, **named: {**head(*args, **named), "txn": []},
     )  # fmt: skip
 
@@ -357,7 +357,7 @@ def cache_trusted_at_commit(bench: Bench) -> None:
             self, None if max_staleness_s == 0 else max_staleness_s
         )
 
-    bench.change("log.handle", "LogHandle._newest", make)
+    bench.change("log.reader", "LogHandle._newest", make)
 
 
 @mutant(100)
@@ -371,7 +371,7 @@ def new_commits_unread(bench: Bench) -> None:
 
         return changed
 
-    bench.change("log.reading", "refresh_state", make)
+    bench.change("log.state", "refresh_state", make)
 
 
 @mutant(100)
@@ -392,7 +392,9 @@ def hint_without_listing(bench: Bench) -> None:
 def files_known_by_name(bench: Bench) -> None:
     """A file under a known name is taken for the file that was read, though the log was replaced."""
     bench.change(
-        "log.dialect", "LogFile.identity", lambda _original: property(lambda self: (self.name, self.version))
+        "log.format.dialect",
+        "LogFile.identity",
+        lambda _original: property(lambda self: (self.name, self.version)),
     )
 
 
@@ -405,10 +407,10 @@ def checkpoint_before_commit(bench: Bench) -> None:
 
     def make(place: Any) -> Any:
         def changed(attempt: Any) -> Any:
-            from indextables.log.dialect import NATIVE, LogFile
+            from indextables.log.format.dialect import NATIVE, LogFile
             from indextables.log.native import write_native_checkpoint
-            from indextables.log.reading import advance_state, load_state
             from indextables.log.snapshot import Snapshot
+            from indextables.log.state import advance_state, load_state
 
             source, version, data = attempt.source, attempt.version, attempt.data
             state = load_state(source)
@@ -420,7 +422,7 @@ def checkpoint_before_commit(bench: Bench) -> None:
 
         return changed
 
-    bench.change("log.placement", "place", make)
+    bench.change("log.commit.placement", "place", make)
 
 
 @mutant(100)
@@ -434,7 +436,7 @@ def checkpoint_keeps_removed_files(bench: Bench) -> None:
 
         return changed
 
-    bench.change("log.live_lines", "_recent", make)
+    bench.change("log.checkpoint.live_adds", "_recent", make)
 
 
 # Cleaning up
@@ -516,7 +518,7 @@ def cleanup_takes_parts(bench: Bench) -> None:
 def truncate_without_checkpoint(bench: Bench) -> None:
     """TRUNCATE deletes older versions before the newest one stands alone."""
 
-    from indextables.log.dialect import NATIVE
+    from indextables.log.format.dialect import NATIVE
     from indextables.log.segment import list_log
 
     def make(_checkpointed: Any) -> Any:

@@ -16,8 +16,8 @@ import pytest
 
 import indextables as it
 from indextables.errors import TableError
-from indextables.log.delta_snapshot import open_snapshot
-from indextables.log.delta_vectors import _B85, _Z85
+from indextables.log.delta.snapshot import open_snapshot
+from indextables.log.delta.vectors import _B85, _Z85
 from indextables.options import Options
 from indextables.spark.delta_rows import rows_frame
 from indextables.spark.scans import last_scans

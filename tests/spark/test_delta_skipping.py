@@ -12,9 +12,9 @@ import pytest
 
 import indextables as it
 from indextables.errors import CorruptLogError, MissingSplitError
-from indextables.log.delta_snapshot import forget_recent, open_snapshot
-from indextables.log.delta_tail import FarTail
-from indextables.log.replay import choose
+from indextables.log.delta.long_tail import FarTail
+from indextables.log.delta.snapshot import forget_recent, open_snapshot
+from indextables.log.replay.rule import choose
 from indextables.options import Options
 from indextables.spark.engine import SparkEngine
 from indextables.spark.session import runtime_of

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 import indextables as it
 from indextables.errors import Error
-from indextables.log.delta_snapshot import open_snapshot
+from indextables.log.delta.snapshot import open_snapshot
 from indextables.options import Options
 from indextables.spark.engine import SparkEngine, replay_frame
 from indextables.spark.session import runtime_of

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import indextables as it
-from indextables.log.delta_snapshot import open_snapshot
+from indextables.log.delta.snapshot import open_snapshot
 from indextables.options import Options
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.tree import all_of

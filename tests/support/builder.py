@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from indextables.log.dialect import NATIVE
+from indextables.log.format.dialect import NATIVE
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
 from indextables.storage.store import Store

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from indextables.log.delta_snapshot import open_snapshot
+from indextables.log.delta.snapshot import open_snapshot
 from indextables.options import Options
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.tree import Node, Unknown, walk

@@ -9,7 +9,7 @@ import pickle
 import pytest
 
 from indextables.errors import CorruptLogError
-from indextables.log.dialect import decode_lines
+from indextables.log.format.dialect import decode_lines
 from indextables.model.actions import (
     AddAction,
     CommitInfo,

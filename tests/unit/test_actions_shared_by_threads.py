@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from indextables.log.dialect import NATIVE
+from indextables.log.format.dialect import NATIVE
 from indextables.model.actions import AddAction
 from indextables.model.lines import source_of
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from indextables.errors import NotATableError
-from indextables.log.caching import NEWS
+from indextables.log.caches import NEWS
 from indextables.storage.stores.local import LocalStore
 from indextables.storage.stores.memory import MemoryStore
 from support.builder import LogBuilder, add

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from indextables.errors import CorruptLogError
-from indextables.log.checkpoint import NativeCheckpointReader
-from indextables.log.checkpoint_json import read_document
-from indextables.log.dialect import Checkpoint, LogFile
-from indextables.log.reading import load_state
+from indextables.log.checkpoint.json_document import read_document
+from indextables.log.checkpoint.reader import NativeCheckpointReader
+from indextables.log.format.dialect import Checkpoint, LogFile
+from indextables.log.state import load_state
 from indextables.model.actions import AddAction, SkipAction, encode_action
 from indextables.storage.envelope import is_packed, unpack
 from support.builder import HINT, LOG_DIR, LogBuilder, add, checkpoint_path, paths_of
@@ -282,7 +282,7 @@ def test_the_hint_moves_only_forward_unless_it_lies(built):
     built.store.delete(checkpoint_path(hint["version"], hint["format"]))
     log = built.log()
     snapshot = log.snapshot(version=hint["version"])
-    from indextables.log.checkpoint_writing import write_checkpoint
+    from indextables.log.checkpoint.writer import write_checkpoint
 
     write_checkpoint(snapshot, built.log().options, built.clock)
     assert built.store.get(HINT) == ahead
@@ -326,7 +326,7 @@ def test_paths_with_escapes_and_other_scripts_are_found():
 
 def test_an_add_line_is_the_action_without_its_key():
     """C2."""
-    from indextables.log.add_lines import decode_add, encode_add
+    from indextables.log.checkpoint.add_lines import decode_add, encode_add
 
     action = AddAction(path="a", extra={"x": 1})
     assert b'{"add":' + encode_add(action) + b"}" == encode_action(action)

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from indextables.errors import CorruptLogError
-from indextables.log.dialect import NATIVE
+from indextables.log.format.dialect import NATIVE
 from indextables.storage.envelope import pack
 from support.builder import HINT, LogBuilder, checkpoint_path
 

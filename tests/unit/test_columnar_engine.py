@@ -7,7 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from indextables.log import base_files, checkpoint
+from indextables.log.checkpoint import reader as checkpoint
+from indextables.log.replay import checkpoint_adds as base_files
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
 from support.builder import LogBuilder

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from indextables.errors import ConflictError
-from indextables.log.changes import removals
-from indextables.log.commit import CommitPlan, Rule
-from indextables.log.conflicts import fits
+from indextables.log.commit.actions import removals
+from indextables.log.commit.attempt import CommitPlan, Rule
+from indextables.log.commit.conflicts import fits
 from indextables.model.fields import schema_to_json
 from indextables.predicate.build.from_sql import parse
 from support.builder import SCHEMA, LogBuilder, add, commit_path, paths_of

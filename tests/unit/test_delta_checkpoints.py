@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from indextables.errors import CorruptLogError, Error, MissingVersionError, ProtocolError
-from indextables.log.delta_snapshot import DeltaSnapshot, delta_source, open_snapshot
-from indextables.log.reading import load_state
+from indextables.log.delta.snapshot import DeltaSnapshot, delta_source, open_snapshot
+from indextables.log.state import load_state
 from indextables.options import Options
 from indextables.runtime import LOCAL
 from indextables.storage.store import open_store

@@ -9,12 +9,12 @@ import uuid
 
 import pytest
 
-import indextables.log.delta_tail as far
+import indextables.log.delta.long_tail as far
 from indextables.errors import CorruptLogError
-from indextables.log.delta import DELTA
-from indextables.log.delta_commits import counts_nan, key_of
-from indextables.log.dialect import LogFile
-from indextables.log.replay import reduce_tail
+from indextables.log.delta.commits import counts_nan, key_of
+from indextables.log.delta.dialect import DELTA
+from indextables.log.format.dialect import LogFile
+from indextables.log.replay.rule import reduce_tail
 from indextables.model.actions import AddAction, RemoveAction
 from indextables.storage.store import open_store
 from support.deltahistories import random_log

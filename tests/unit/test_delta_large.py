@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from indextables.log.delta_snapshot import open_snapshot
+from indextables.log.delta.snapshot import open_snapshot
 from indextables.options import Options
 from indextables.storage.store import open_store
 from support.deltatables import DeltaLog, add, remove, schema_string, vector

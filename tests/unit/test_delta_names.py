@@ -2,9 +2,9 @@
 
 import pytest
 
-from indextables.log.delta import DELTA
-from indextables.log.delta_paths import decode_path, parse_log_name
-from indextables.log.delta_source import shortcut
+from indextables.log.delta.dialect import DELTA
+from indextables.log.delta.paths import decode_path, parse_log_name
+from indextables.log.delta.source import shortcut
 from indextables.model.actions import AddAction, RemoveAction
 from indextables.storage.store import ObjectMeta
 

@@ -8,7 +8,7 @@ import pytest
 
 import indextables as it
 from indextables.errors import CorruptLogError, Error, ProtocolError
-from indextables.log.delta_snapshot import open_snapshot
+from indextables.log.delta.snapshot import open_snapshot
 from indextables.options import Options
 from indextables.storage.store import open_store
 from support.deltahistories import keys_of

@@ -10,8 +10,14 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from indextables.log.delta_snapshot import open_snapshot
-from indextables.log.delta_text import _texts_by_duckdb, _texts_by_msgspec, decode_paths, record_counts, typed
+from indextables.log.delta.files.text import (
+    _texts_by_duckdb,
+    _texts_by_msgspec,
+    decode_paths,
+    record_counts,
+    typed,
+)
+from indextables.log.delta.snapshot import open_snapshot
 from indextables.options import Options
 from indextables.storage.store import open_store
 from support.deltatables import DeltaLog, add, schema_string

@@ -7,8 +7,8 @@ import os
 import pytest
 
 from indextables.errors import VersionNotFoundError
-from indextables.log.delta_snapshot import open_snapshot
-from indextables.log.delta_times import monotone
+from indextables.log.delta.snapshot import open_snapshot
+from indextables.log.delta.timestamps import monotone
 from indextables.options import Options
 from indextables.storage.store import open_store
 from support.deltatables import LOG, DeltaLog, add, schema_string

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import indextables as it
-from indextables.log.delta_snapshot import open_snapshot
+from indextables.log.delta.snapshot import open_snapshot
 from indextables.options import Options
 from indextables.storage.store import open_store
 from support.deltatables import DeltaLog, add, schema_string

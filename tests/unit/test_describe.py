@@ -95,7 +95,7 @@ def test_the_log_of_another_container_is_described_and_repaired_but_its_rows_are
 
     import indextables as it
     from indextables.errors import TableError
-    from indextables.log.conflicts import CommitPlan, Rule
+    from indextables.log.commit.conflicts import CommitPlan, Rule
 
     table = StandIn(tmp_path / "t")
     table.add("a.split", "b.split")

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from indextables.errors import CommitError, StorageError
-from indextables.log.commit import CommitPlan, Rule
+from indextables.log.commit.attempt import CommitPlan, Rule
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import TxnAction
 from indextables.storage.stores.memory import MemoryStore

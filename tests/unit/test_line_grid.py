@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from indextables.log.add_lines import join_lines, line_array
-from indextables.log.line_grid import LineGrid
+from indextables.log.checkpoint.add_lines import join_lines, line_array
+from indextables.log.lines.line_grid import LineGrid
 
 FIELDS = {"path": None, "size": None, "flag": None, "note": None, "min": ["id", "name"], "gone": ["id"]}
 

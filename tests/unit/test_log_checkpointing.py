@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from indextables.errors import CorruptLogError, OptionError, StorageError
-from indextables.log.protocol import PARQUET_CHECKPOINT
+from indextables.log.format.protocol import PARQUET_CHECKPOINT
 from indextables.log.transaction_log import is_due
 from support.builder import HINT, LOG_DIR, LogBuilder, add, checkpoint_path, commit_path, paths_of
 from support.faults import CountingStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from indextables.errors import OptionError
-from indextables.log.replay import BYTES_PER_FILE, choose
+from indextables.log.replay.rule import BYTES_PER_FILE, choose
 from indextables.options import Options
 from support.builder import LogBuilder
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from indextables.errors import ProtocolError
-from indextables.log.commit import CommitPlan, Rule
-from indextables.log.protocol import CURRENT, LEGACY, PARQUET_CHECKPOINT
+from indextables.log.commit.attempt import CommitPlan, Rule
+from indextables.log.format.protocol import CURRENT, LEGACY, PARQUET_CHECKPOINT
 from indextables.model.actions import ProtocolAction, encode_action
 from support.builder import LogBuilder, add, commit_path, paths_of
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from indextables.errors import OptionError, StorageError
-from indextables.log.commit import CommitPlan, Rule
-from indextables.log.redaction import redacted, without_secrets
+from indextables.log.commit.attempt import CommitPlan, Rule
+from indextables.log.commit.redaction import redacted, without_secrets
 from indextables.storage.envelope import unpack
 from indextables.storage.secrets import is_secret
 from indextables.storage.store import open_store

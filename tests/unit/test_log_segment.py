@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from indextables.errors import LogTimeoutError, MissingVersionError, NotATableError, VersionNotFoundError
-from indextables.log.dialect import NATIVE, Hint
+from indextables.log.format.dialect import NATIVE, Hint
 from indextables.log.segment import Listing, find_segment, list_log, ranges, reconstructible, segment_of
 from indextables.storage.store import ObjectMeta
 from support.builder import LogBuilder, commit_path, paths_of

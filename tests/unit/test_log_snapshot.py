@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from indextables.errors import CorruptLogError, VersionNotFoundError
-from indextables.log.commit import CommitPlan, Rule
+from indextables.log.commit.attempt import CommitPlan, Rule
 from indextables.model.fields import schema_to_json
 from support.builder import SCHEMA, LogBuilder, add, checkpoint_path, commit_path
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from indextables.errors import OptionError
-from indextables.log.commit import CommitPlan, Rule
+from indextables.log.commit.attempt import CommitPlan, Rule
 from indextables.log.transaction_log import TransactionLog
 from indextables.table import Table
 from support.builder import LogBuilder, commit_path

@@ -189,7 +189,7 @@ def test_changed_index_settings_reindex_even_a_single_split(tmp_path):
 
 
 def test_columns_added_later_are_null_in_older_rows(tmp_path):
-    from indextables.log.conflicts import CommitPlan, Rule
+    from indextables.log.commit.conflicts import CommitPlan, Rule
     from indextables.model.fields import schema_to_json
 
     table = RowTable(tmp_path / "t", SCHEMA)

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from indextables.errors import ConflictError, MissingSplitError, VersionNotFoundError
-from indextables.log.changes import removals
-from indextables.log.commit import CommitPlan, Rule
+from indextables.log.commit.actions import removals
+from indextables.log.commit.attempt import CommitPlan, Rule
 from indextables.model.actions import AddAction, TxnAction
 from indextables.ops.restore import plan_restore, run_restore
 from support.upkeep import StandIn

@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from indextables.errors import StorageError
-from indextables.log.dialect import NATIVE
+from indextables.log.format.dialect import NATIVE
 from indextables.log.retention import plan_cleanup
 from indextables.log.segment import Listing, list_log
 from indextables.options import RetentionOptions

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from indextables.errors import CommitError, ConflictError, StorageError, VersionNotFoundError
-from indextables.log.changes import removals
-from indextables.log.commit import CommitPlan, Rule
-from indextables.log.dialect import NATIVE
+from indextables.log.commit.actions import removals
+from indextables.log.commit.attempt import CommitPlan, Rule
+from indextables.log.format.dialect import NATIVE
 from indextables.model.actions import TxnAction
 from indextables.ops.purge import PurgeRequest, run_purge
 from indextables.ops.truncate_history import run_truncate

@@ -23,7 +23,7 @@ from indextables.errors import (
     SchemaError,
     TableError,
 )
-from indextables.log.commit import CommitPlan, Rule
+from indextables.log.commit.attempt import CommitPlan, Rule
 from indextables.table import Table
 
 SCHEMA = pa.schema(
@@ -395,7 +395,7 @@ def test_a_table_of_another_container_is_refused_for_its_rows(table):
     """DESIGN 3: the log can be described, the rows cannot be read."""
     from dataclasses import replace
 
-    from indextables.log.commit import CommitPlan, Rule
+    from indextables.log.commit.attempt import CommitPlan, Rule
 
     foreign = replace(table.metadata, format={"provider": "indextables", "options": {}})
     table._log.commit(CommitPlan("TEST", Rule.APPEND, lambda _: [foreign]))

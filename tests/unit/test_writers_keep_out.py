@@ -10,7 +10,7 @@ import pytest
 
 import indextables as it
 from indextables.errors import ProtocolError, TableError
-from indextables.log.dialect import NATIVE
+from indextables.log.format.dialect import NATIVE
 from indextables.model.actions import MetadataAction, ProtocolAction
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from indextables.errors import NotFoundError, OptionError, VersionNotFoundError
-from indextables.log.binding import foreign
-from indextables.log.dialect import NATIVE, LogFile
-from indextables.log.reading import LogSource
+from indextables.log.format.binding import foreign
+from indextables.log.format.dialect import NATIVE, LogFile
 from indextables.log.segment import Listing
+from indextables.log.state import LogSource
 from indextables.model.actions import CommitInfo
 
 if TYPE_CHECKING:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from indextables.log.checkpoint import NativeCheckpointReader
-from indextables.log.checkpoint_writing import write_checkpoint
-from indextables.log.columnar import ColumnarEngine
-from indextables.log.dialect import NATIVE, Checkpoint
-from indextables.log.reading import LogSource, VersionCache
-from indextables.log.reference import ReferenceEngine
-from indextables.log.replay import ReplayEngine
+from indextables.log.checkpoint.reader import NativeCheckpointReader
+from indextables.log.checkpoint.writer import write_checkpoint
+from indextables.log.format.dialect import NATIVE, Checkpoint
+from indextables.log.replay.columnar import ColumnarEngine
+from indextables.log.replay.reference import ReferenceEngine
+from indextables.log.replay.rule import ReplayEngine
 from indextables.log.snapshot import Snapshot
+from indextables.log.state import LogSource, VersionCache
 from indextables.options import Options
 from indextables.runtime import Runtime
 from indextables.storage.store import Store

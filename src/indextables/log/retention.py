@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from indextables.errors import CorruptLogError, NotFoundError, StorageError
-from indextables.log.dialect import NATIVE, Checkpoint, LogFile
+from indextables.log.format.dialect import NATIVE, Checkpoint, LogFile
 from indextables.log.history import read_info
-from indextables.log.reading import LogSource
 from indextables.log.segment import Listing, list_log, read_hint, with_hint
+from indextables.log.state import LogSource
 from indextables.model.actions import CommitInfo
 from indextables.options import RetentionOptions
 from indextables.storage.envelope import pack

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from indextables.log.replay import ReplayMetrics
+from indextables.log.replay.rule import ReplayMetrics
 from indextables.predicate.prune.rule import PruneMetrics
 
 logger = logging.getLogger(__name__)

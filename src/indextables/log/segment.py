@@ -21,8 +21,8 @@ from indextables.errors import (
     StorageError,
     VersionNotFoundError,
 )
-from indextables.log.dialect import Checkpoint, Dialect, Hint, LogFile
-from indextables.log.recognise import not_a_table
+from indextables.log.format.dialect import Checkpoint, Dialect, Hint, LogFile
+from indextables.log.format.table_kind import not_a_table
 from indextables.storage.store import Store
 
 logger = logging.getLogger(__name__)

@@ -16,10 +16,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from indextables.errors import ADVICE_ON_DAMAGE, CorruptLogError, NotFoundError, VersionNotFoundError
-from indextables.log.dialect import Checkpoint, Dialect, LogFile
-from indextables.log.protocol import LEGACY, check_readable
-from indextables.log.reading import LogSource, State, cleaned_away, load_state
-from indextables.log.replay import (
+from indextables.log.format.dialect import Checkpoint, Dialect, LogFile
+from indextables.log.format.protocol import LEGACY, check_readable
+from indextables.log.replay.rule import (
     LiveFiles,
     ReplayEngine,
     ReplayMetrics,
@@ -27,6 +26,7 @@ from indextables.log.replay import (
     choose,
     explain_choice,
 )
+from indextables.log.state import LogSource, State, cleaned_away, load_state
 from indextables.log.table_options import with_table
 from indextables.log.tally import TALLY
 from indextables.model.actions import (

@@ -12,16 +12,15 @@ from dataclasses import replace
 from typing import Any
 
 from indextables.errors import OptionError
-from indextables.log import changes
-from indextables.log.caching import NEWS
-from indextables.log.commit import CommitPlan, Committed, Rule, run_commit
-from indextables.log.cooldown import eligible, in_cooldown, next_skip
-from indextables.log.creation import create_table
-from indextables.log.dialect import NATIVE
-from indextables.log.handle import LogHandle
+from indextables.log.caches import NEWS
+from indextables.log.commit import actions as changes
+from indextables.log.commit.attempt import CommitPlan, Committed, Rule, run_commit
+from indextables.log.commit.create import create_table
+from indextables.log.format.dialect import NATIVE
+from indextables.log.format.protocol import PARQUET_CHECKPOINT, READER_VERSION, WRITER_VERSION, check_writable
 from indextables.log.leftovers import sweep_leftovers
 from indextables.log.native import write_native_checkpoint
-from indextables.log.protocol import PARQUET_CHECKPOINT, READER_VERSION, WRITER_VERSION, check_writable
+from indextables.log.reader import LogHandle
 from indextables.log.retention import (
     SLACK_MS,
     CleanupPlan,
@@ -30,6 +29,7 @@ from indextables.log.retention import (
     run_cleanup,
 )
 from indextables.log.segment import Segment
+from indextables.log.skips import eligible, in_cooldown, next_skip
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import Action, AddAction, SkipAction, TxnAction
 from indextables.options import RetentionOptions

@@ -6,7 +6,7 @@ Writing it changes no version and needs no commit.
 
 from __future__ import annotations
 
-from indextables.log.dialect import NATIVE
+from indextables.log.format.dialect import NATIVE
 from indextables.log.segment import list_log
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.filters import keep_filters

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from indextables.errors import ConflictError, DamagedSplitError, PredicateError
-from indextables.log.conflicts import CommitPlan, Rule
+from indextables.log.commit.conflicts import CommitPlan, Rule
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction

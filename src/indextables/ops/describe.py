@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from indextables.log.cooldown import in_cooldown
-from indextables.log.dialect import NATIVE, LogFile
-from indextables.log.protocol import describe as protocol_text
+from indextables.log.format.dialect import NATIVE, LogFile
+from indextables.log.format.protocol import describe as protocol_text
 from indextables.log.segment import list_log, ranges, reconstructible
+from indextables.log.skips import in_cooldown
 from indextables.log.snapshot import Snapshot
 from indextables.log.tally import TALLY
 from indextables.log.transaction_log import TransactionLog

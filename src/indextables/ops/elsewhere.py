@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeAlias
 
-from indextables.log.dialect import NATIVE
+from indextables.log.format.dialect import NATIVE
 from indextables.storage.store import ObjectMeta, Store, StoreSpec, open_store
 from indextables.storage.urls import parse_url
 

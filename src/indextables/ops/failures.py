@@ -10,8 +10,8 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from indextables.log.conflicts import CommitPlan, Rule
-from indextables.log.cooldown import next_skip
+from indextables.log.commit.conflicts import CommitPlan, Rule
+from indextables.log.skips import next_skip
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction, SkipAction

@@ -22,7 +22,7 @@ from indextables.errors import DamagedIndexError, SplitError, StorageError
 from indextables.index.filters import FilterGroup, filter_of, group_bytes
 from indextables.index.query.tree import Query
 from indextables.index.settings import IndexSpec
-from indextables.log.dialect import NATIVE
+from indextables.log.format.dialect import NATIVE
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction

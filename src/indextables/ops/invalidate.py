@@ -6,7 +6,7 @@ believes nothing, for one table or for all, and the next read lists the log.
 
 from __future__ import annotations
 
-from indextables.log.caching import NEWS
+from indextables.log.caches import NEWS
 from indextables.ops.outcomes import SUCCESS, InvalidateResult
 from indextables.storage.store import open_store
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from indextables.errors import ConflictError
 from indextables.index.settings import IndexSpec
-from indextables.log.conflicts import CommitPlan, Rule
-from indextables.log.cooldown import in_cooldown
+from indextables.log.commit.conflicts import CommitPlan, Rule
+from indextables.log.skips import in_cooldown
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction

@@ -28,9 +28,9 @@ from indextables.errors import (
     StorageError,
     VersionNotFoundError,
 )
-from indextables.log.binding import check_tables
-from indextables.log.dialect import NATIVE, LogFile
-from indextables.log.protocol import check_writable
+from indextables.log.format.binding import check_tables
+from indextables.log.format.dialect import NATIVE, LogFile
+from indextables.log.format.protocol import check_writable
 from indextables.log.retention import CleanupPlan, plan_cleanup, run_cleanup
 from indextables.log.segment import Listing, list_log, ranges, reconstructible
 from indextables.log.snapshot import Snapshot

@@ -19,12 +19,12 @@ import pyarrow as pa
 
 from indextables.errors import CorruptLogError, LogError, NotATableError, SchemaError, StorageError
 from indextables.index.settings import IndexSpec
-from indextables.log.creation import FORMAT
-from indextables.log.dialect import Checkpoint
+from indextables.log.commit.create import FORMAT
+from indextables.log.format.dialect import Checkpoint
+from indextables.log.format.protocol import CURRENT
 from indextables.log.native import native_source
-from indextables.log.protocol import CURRENT
-from indextables.log.reading import LogSource
 from indextables.log.segment import list_log
+from indextables.log.state import LogSource
 from indextables.model.actions import (
     Action,
     AddAction,

@@ -27,9 +27,9 @@ from indextables.errors import (
     SplitError,
     TableError,
 )
-from indextables.log.commit import ENGINE
-from indextables.log.dialect import NATIVE
-from indextables.log.protocol import WITH_PARQUET, check_writable, merged
+from indextables.log.commit.attempt import ENGINE
+from indextables.log.format.dialect import NATIVE
+from indextables.log.format.protocol import WITH_PARQUET, check_writable, merged
 from indextables.log.snapshot import Snapshot
 from indextables.log.table_options import with_table
 from indextables.log.transaction_log import TransactionLog

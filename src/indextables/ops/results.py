@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from indextables.log.replay import ReplayMetrics
+from indextables.log.replay.rule import ReplayMetrics
 from indextables.ops.outcomes import Reported
 from indextables.predicate.prune.rule import PruneMetrics
 from indextables.split.search import SearchMetrics

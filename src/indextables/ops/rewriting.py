@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from indextables.errors import DamagedIndexError, Error, SplitError, StorageError
 from indextables.index.read.lookup import Index
 from indextables.index.settings import IndexSpec
-from indextables.log.protocol import check_writable
+from indextables.log.format.protocol import check_writable
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction

@@ -21,7 +21,7 @@ from indextables.errors import OptionError, SchemaError
 from indextables.index.query.syntax import parse_query
 from indextables.index.query.tree import Query
 from indextables.log import scans
-from indextables.log.replay import ReplayMetrics
+from indextables.log.replay.rule import ReplayMetrics
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
 from indextables.model.fields import find_field

@@ -11,8 +11,8 @@ files that only older versions named become orphans for PURGE.
 from __future__ import annotations
 
 from indextables.errors import TableError, VersionNotFoundError
-from indextables.log.dialect import NATIVE
-from indextables.log.protocol import check_writable
+from indextables.log.format.dialect import NATIVE
+from indextables.log.format.protocol import check_writable
 from indextables.log.retention import CleanupPlan, plan_floor, readable, run_cleanup
 from indextables.log.segment import Listing, list_log
 from indextables.log.transaction_log import TransactionLog

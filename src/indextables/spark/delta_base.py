@@ -19,10 +19,16 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from indextables.log.delta_checkpoint import AddRows
-from indextables.log.delta_columns import DeltaColumns, Leaf
-from indextables.log.delta_files import COUNTS_NAN, Wanted, partitions_of, statistics_of, unknown_to
-from indextables.log.delta_paths import LOCAL_SCHEME
+from indextables.log.delta.checkpoint.reader import AddRows
+from indextables.log.delta.columns import DeltaColumns, Leaf
+from indextables.log.delta.files.file_table import (
+    COUNTS_NAN,
+    Wanted,
+    partitions_of,
+    statistics_of,
+    unknown_to,
+)
+from indextables.log.delta.paths import LOCAL_SCHEME
 from indextables.model.fields import schema_to_json
 from indextables.storage.store import Store, resolve
 

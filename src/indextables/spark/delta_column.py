@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.errors import PredicateError
-from indextables.log.delta_snapshot import DeltaSnapshot
+from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.predicate.build.from_spark import from_typed
 from indextables.predicate.tree import Node, all_of
 from indextables.spark.answer import Answer

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError, OptionError, TableError
-from indextables.log.delta_snapshot import DeltaSnapshot, open_snapshot
+from indextables.log.delta.snapshot import DeltaSnapshot, open_snapshot
 from indextables.ops.delta.scan import require_schema
 from indextables.spark import deltaread, scans
 from indextables.spark.answer import Answer

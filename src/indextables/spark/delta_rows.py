@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from indextables.errors import TableError
-from indextables.log.delta_snapshot import DeltaSnapshot
+from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.ops.delta.data_file import NAMES, DataFile, RowReader, data_files
 from indextables.predicate.tree import Node
 from indextables.spark.arrow_scan import frame_of_tasks, shared_out

@@ -21,17 +21,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from indextables.log.delta_columns import (
+from indextables.log.delta.columns import (
     FIELD_ID,
     PHYSICAL_NAME,
     DeltaColumns,
     columns_of,
     physical_name,
 )
-from indextables.log.delta_files import require_partition_values
-from indextables.log.delta_snapshot import DeltaSnapshot
-from indextables.log.delta_vectors import DeletionVector, deleted_rows
-from indextables.log.replay import LiveFiles
+from indextables.log.delta.files.file_table import require_partition_values
+from indextables.log.delta.snapshot import DeltaSnapshot
+from indextables.log.delta.vectors import DeletionVector, deleted_rows
+from indextables.log.replay.rule import LiveFiles
 from indextables.predicate.build.from_spark import from_typed
 from indextables.predicate.tree import Node, all_of
 from indextables.spark import scans, translation

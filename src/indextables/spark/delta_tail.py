@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from indextables.log.delta_commits import key_of
-from indextables.log.delta_files import COUNTS_NAN, RAW, raw_table
-from indextables.log.delta_tail import CommitPiece, FarTail
+from indextables.log.delta.commits import key_of
+from indextables.log.delta.files.file_table import COUNTS_NAN, RAW, raw_table
+from indextables.log.delta.long_tail import CommitPiece, FarTail
 from indextables.model.actions import Action, AddAction, RemoveAction
 from indextables.spark.arrow_scan import frame_of_tasks, shared_out
 from indextables.spark.delta_base import ADD, ADD_FIELDS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from indextables.log.delta_snapshot import DeltaSnapshot
+from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.model.fields import normalise_schema
 from indextables.ops.delta.scan import require_schema
 from indextables.options import Options

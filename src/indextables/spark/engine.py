@@ -28,13 +28,13 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from indextables.errors import CorruptLogError, Error
-from indextables.log.delta_columns import DeltaColumns
-from indextables.log.delta_files import COLUMNS, STATISTICS, Wanted, files_form, raw_table
-from indextables.log.delta_replay import DeltaRequest, checkpoint_pieces, tail_files, wanted_columns
-from indextables.log.delta_tail import FarTail
-from indextables.log.files_table import files_schema, tabulate
-from indextables.log.reference import prune
-from indextables.log.replay import LiveFiles, ReplayMetrics, ReplayRequest, Tail
+from indextables.log.delta.columns import DeltaColumns
+from indextables.log.delta.files.file_table import COLUMNS, STATISTICS, Wanted, files_form, raw_table
+from indextables.log.delta.long_tail import FarTail
+from indextables.log.delta.replay import DeltaRequest, checkpoint_pieces, tail_files, wanted_columns
+from indextables.log.replay.file_table import files_schema, tabulate
+from indextables.log.replay.reference import prune
+from indextables.log.replay.rule import LiveFiles, ReplayMetrics, ReplayRequest, Tail
 from indextables.predicate.prune.rule import PruneMetrics, columns_needed
 from indextables.predicate.tree import Column as TreeColumn
 from indextables.predicate.tree import Node
@@ -395,7 +395,7 @@ def _typed(name: str, found: pa.Array, output: Wanted) -> pa.Array:
 
 
 def _native_form(rows: pa.Table, target: pa.Schema, request: ReplayRequest) -> pa.Table:
-    from indextables.log.files_table import file_uris
+    from indextables.log.replay.file_table import file_uris
 
     arrays: list[Any] = []
     for field in target:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from indextables.errors import OptionError
-from indextables.log.delta_snapshot import DeltaSnapshot
+from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.ops.asked import require_parquet
 from indextables.predicate.names import unquoted_name
 from indextables.spark.call_options import READ_KEYS, Settings, settings_for

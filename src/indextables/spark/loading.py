@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from indextables.errors import NotATableError, OptionError
-from indextables.log.delta_snapshot import open_snapshot
+from indextables.log.delta.snapshot import open_snapshot
+from indextables.log.format.table_kind import Kind
 from indextables.log.history import moment_of
-from indextables.log.recognise import Kind
 from indextables.predicate.names import quoted_name
 from indextables.spark.call_options import READ_KEYS, Settings, is_connect, session_zone, split
 from indextables.spark.hadoop_settings import hadoop_settings

@@ -16,12 +16,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from indextables.log.add_columns import Leaf, TableForm, Unusual, leaves_of
-from indextables.log.base_files import build
-from indextables.log.checkpoint import OpenCheckpoint, Part, open_checkpoint
-from indextables.log.dialect import Checkpoint
-from indextables.log.files_table import files_schema
-from indextables.log.replay import ReplayRequest
+from indextables.log.checkpoint.reader import OpenCheckpoint, Part, open_checkpoint
+from indextables.log.format.dialect import Checkpoint
+from indextables.log.replay.add_columns import Leaf, TableForm, Unusual, leaves_of
+from indextables.log.replay.checkpoint_adds import build
+from indextables.log.replay.file_table import files_schema
+from indextables.log.replay.rule import ReplayRequest
 from indextables.model.fields import schema_from_json, schema_to_json
 from indextables.spark.arrow_scan import frame_of_tasks
 from indextables.storage.store import StoreSpec, open_store

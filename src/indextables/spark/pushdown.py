@@ -15,8 +15,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from indextables.log.delta_replay import DeltaRequest
-from indextables.log.replay import ReplayRequest
+from indextables.log.delta.replay import DeltaRequest
+from indextables.log.replay.rule import ReplayRequest
 from indextables.predicate.tree import And, Compare, Node
 from indextables.predicate.tree import Column as TreeColumn
 from indextables.spark.delta_base import raw_column

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from indextables.errors import CommandError
-from indextables.log.delta_snapshot import DeltaSnapshot
+from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.spark.call_options import Settings, is_connect, session_zone
 from indextables.spark.load import asked_for, load_table
 from indextables.spark.loading import LoadedTable, instant

@@ -9,7 +9,7 @@ from indextables.runtime import Frames, Runtime
 from indextables.spark.workers import SparkWorkers
 
 if TYPE_CHECKING:
-    from indextables.log.replay import LiveFiles, ReplayRequest
+    from indextables.log.replay.rule import LiveFiles, ReplayRequest
 
 
 def runtime_with(spark: Any, frames: Frames | None = None) -> Runtime:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from indextables.errors import NotATableError, OptionError, SchemaError, TableError
 from indextables.index.settings import from_options
-from indextables.log.commit import CommitPlan
-from indextables.log.recognise import refuse_foreign
+from indextables.log.commit.attempt import CommitPlan
+from indextables.log.format.table_kind import refuse_foreign
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import TxnAction

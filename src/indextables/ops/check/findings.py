@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from indextables.log.dialect import NATIVE
+from indextables.log.format.dialect import NATIVE
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from indextables.errors import Error, NotFoundError, ProtocolError
-from indextables.log.dialect import NATIVE, Checkpoint, Hint, LogFile
-from indextables.log.reading import LogSource, load_state
+from indextables.log.format.dialect import NATIVE, Checkpoint, Hint, LogFile
 from indextables.log.segment import HINT_NAME, Listing, list_log, ranges, reconstructible, with_hint
 from indextables.log.snapshot import Snapshot
+from indextables.log.state import LogSource, load_state
 from indextables.ops.check.findings import BROKEN, NOTE, WARNING, Commands, Finding
 from indextables.ops.progress import Progress, watched
 from indextables.runtime import LOCAL

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from indextables.errors import Error, NotATableError
-from indextables.log.dialect import NATIVE
-from indextables.log.protocol import check_writable
+from indextables.log.format.dialect import NATIVE
+from indextables.log.format.protocol import check_writable
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.check.findings import (

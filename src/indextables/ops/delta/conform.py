@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import TableError
-from indextables.log.delta_columns import FIELD_ID, physical_name
+from indextables.log.delta.columns import FIELD_ID, physical_name
 
 _FILE_ID = b"PARQUET:field_id"
 

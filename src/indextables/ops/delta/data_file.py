@@ -25,8 +25,8 @@ from indextables.errors import (
     NotFoundError,
     StorageError,
 )
-from indextables.log.delta_columns import DeltaColumns
-from indextables.log.delta_vectors import DeletionVector, deleted_rows
+from indextables.log.delta.columns import DeltaColumns
+from indextables.log.delta.vectors import DeletionVector, deleted_rows
 from indextables.ops.delta.conform import conform, find
 from indextables.ops.delta.row_groups import groups_left
 from indextables.ops.delta.stored import StoredFile

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from indextables.errors import NotATableError
-from indextables.log.delta_history import delta_timeline
-from indextables.log.delta_snapshot import DeltaSnapshot
+from indextables.log.delta.history import delta_timeline
+from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.ops.delta.scan import num_rows
 from indextables.ops.describe import Description, described
 

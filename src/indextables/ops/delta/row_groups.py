@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from indextables.log.delta_columns import DeltaColumns, Leaf
+from indextables.log.delta.columns import DeltaColumns, Leaf
 from indextables.ops.delta.conform import find, widened
 from indextables.predicate.prune.rule import prune_table
 from indextables.predicate.tree import Node, columns_of

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import TableError
-from indextables.log.delta_snapshot import DeltaSnapshot
+from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.ops.delete import may_survive
 from indextables.ops.delta.data_file import NAMES, DataFile, RowReader, data_files
 from indextables.ops.scan import Record, known_columns, reader_of, row_filter

@@ -12,7 +12,7 @@ from indextables.errors import OptionError
 from indextables.index.query.syntax import parse_query
 from indextables.index.query.tree import Query
 from indextables.index.settings import IndexSpec, from_options
-from indextables.log.delta_snapshot import DeltaSnapshot
+from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.ops.delta.data_file import NAMES
 from indextables.ops.delta.scan import Piece, files, pieces_of, require_schema, row_reader
 from indextables.ops.scan import Record, known_columns, reader_of, row_filter

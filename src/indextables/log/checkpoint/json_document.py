@@ -1,0 +1,207 @@
+"""The JSON form of a checkpoint: one document `{protocol, metaData, mergeskip, txn, add: [...]}`.
+
+Written, the adds come last and one per line, so the head is the first gzip
+member and the adds follow in members of their own. Read, any layout of the
+document is accepted, and so are a list of actions and JSON lines. A manifest is
+the same document with `parts` in the place of `add`; a part has only `add`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from indextables.errors import CorruptLogError
+from indextables.log.checkpoint.add_lines import LINE_END, chunk_raws, cut_text
+from indextables.storage.envelope import unpack_members
+
+OPENING = b'"add":[\n'
+CLOSING = b"]}\n"
+ORDER = "path"
+"""What `order` says in the head of a document whose adds are sorted, which other writers need not know."""
+COUNT = "numFiles"
+"""Under this key the head of a document says how many adds follow."""
+PART_OPENING = b"{" + OPENING
+_HEAD_BYTES = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A checkpoint document: what stands beside the adds, and the adds as chunks of lines."""
+
+    head: Mapping[str, Any]
+    chunks: Iterator[bytes]
+
+
+class _Actions(msgspec.Struct):
+    """One object of a log, with the text of its adds left as it is."""
+
+    protocol: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    metaData: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET  # noqa: N815 - wire name
+    add: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    remove: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    mergeskip: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    txn: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+class _Keyed(msgspec.Struct):
+    path: str
+
+
+_ONE = msgspec.json.Decoder(_Actions)
+_MANY = msgspec.json.Decoder(list[_Actions])
+_RAWS = msgspec.json.Decoder(list[msgspec.Raw])
+_KEYED = msgspec.json.Decoder(_Keyed)
+
+
+def encode_head(head: Mapping[str, Any]) -> bytes:
+    """The text of a document up to and with the bracket that opens its adds."""
+    fields = [msgspec.json.encode(key) + b":" + msgspec.json.encode(value) for key, value in head.items()]
+    return b"{" + b",\n".join([*fields, OPENING])
+
+
+def encode_manifest(head: Mapping[str, Any]) -> bytes:
+    """The text of a manifest: a document without adds of its own."""
+    return msgspec.json.encode(head) + b"\n"
+
+
+def read_document(data: bytes, name: str, *, workers: int = 1) -> Document:
+    """Read a stored checkpoint file, or one part of it; CorruptLogError when it is not one."""
+    members = unpack_members(data, name, workers=workers)
+    first = next(members, b"")
+    if first.endswith(OPENING):
+        head = _decode_head(first, name)
+        if head is not None and _is_ours(first, head):
+            return Document(head, _checked_end(members, name))
+    text = first + b"".join(members)
+    laid_out = _split_plain(text, name)
+    return laid_out if laid_out is not None else _read_any(text, name)
+
+
+def read_head(data: bytes, name: str) -> Mapping[str, Any] | None:
+    """The head of a document from the beginning of its stored bytes; None when that does not suffice."""
+    try:
+        first = next(unpack_members(data, name), b"")
+    except CorruptLogError:
+        return None
+    return _decode_head(first, name) if first.endswith(OPENING) else None
+
+
+def _decode_head(opening: bytes, name: str) -> Mapping[str, Any] | None:
+    try:
+        head = msgspec.json.decode(opening + b"]}")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if not isinstance(head, dict) or head.pop("add", None) != []:
+        raise CorruptLogError(f"{name} is no checkpoint document", file=name)
+    return head
+
+
+def _is_ours(opening: bytes, head: Mapping[str, Any]) -> bool:
+    """Whether the adds stand in path order, each path once: only then can they be read as they come."""
+    return opening == PART_OPENING or head.get("order") == ORDER
+
+
+def _checked_end(members: Iterator[bytes], name: str) -> Iterator[bytes]:
+    """The chunks of lines up to the closing bracket, which must be the last member."""
+    held: list[bytes] = []
+    for member in members:
+        if len(held) == 2:  # noqa: PLR2004 - the last chunk and the closing bracket
+            yield held.pop(0)
+        held.append(member)
+    if not held or held.pop() != CLOSING:
+        raise CorruptLogError(f"{name} ends before its list of adds does. It was cut off.", file=name)
+    if held:
+        yield _ended(held[0])
+
+
+def _ended(lines: bytes) -> bytes:
+    """The last lines of a document with the end that every other line has."""
+    return lines.removesuffix(b"\n") + LINE_END
+
+
+def _split_plain(text: bytes, name: str) -> Document | None:
+    """A document without members, where its layout is ours."""
+    at = text.find(b"\n" + OPENING, 0, _HEAD_BYTES << 4)
+    begin = at + 1 + len(OPENING) if at >= 0 else len(PART_OPENING)
+    if at < 0 and not text.startswith(PART_OPENING):
+        return None
+    if not text.endswith(CLOSING):
+        return None
+    head = _decode_head(text[:begin], name)
+    if head is None or not _is_ours(text[:begin], head):
+        return None
+    lines = text[begin : len(text) - len(CLOSING)]
+    return Document(head, cut_text(_ended(lines)) if lines else iter(()))
+
+
+def _read_any(text: bytes, name: str) -> Document:
+    stripped = text.removeprefix(b"\xef\xbb\xbf").strip()
+    try:
+        if stripped.startswith(b"["):
+            return _reduce(_MANY.decode(stripped))
+        try:
+            document = msgspec.json.decode(stripped, type=dict[str, msgspec.Raw])
+        except msgspec.DecodeError:
+            return _reduce(_ONE.decode(line) for line in stripped.split(b"\n") if line.strip())
+        return _whole_document(document)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
+        raise CorruptLogError(
+            f"{name} is no checkpoint that can be read: {bad}. It is damaged or was cut off.", file=name
+        ) from bad
+
+
+def _whole_document(document: dict[str, Any]) -> Document:
+    adds = document.pop("add", None)
+    if adds is not None and bytes(adds).lstrip().startswith(b"{"):
+        # One line of the JSON-lines form is a document too, with one action.
+        return _reduce([_Actions(add=adds)])
+    head = {key: msgspec.json.decode(raw) for key, raw in document.items()}
+    raws = [] if adds is None or bytes(adds) == b"null" else _RAWS.decode(adds)
+    return Document(head, chunk_raws(_newest(raws)))
+
+
+def _newest(raws: Iterable[Any]) -> list[Any]:
+    """The adds in path order; of two with one path the later."""
+    live = {_KEYED.decode(raw).path: raw for raw in raws}
+    return [live[path] for path in sorted(live)]
+
+
+def _reduce(lines: Iterable[_Actions]) -> Document:
+    """The list and JSON-lines forms: the newest action of each key, in order."""
+    head: dict[str, Any] = {}
+    live: dict[str, Any] = {}
+    skips: dict[str, Any] = {}
+    txns: dict[str, Any] = {}
+    for line in lines:
+        for key in ("protocol", "metaData"):
+            if (raw := getattr(line, key)) is not msgspec.UNSET:
+                head[key] = msgspec.json.decode(raw)
+        if line.remove is not msgspec.UNSET:
+            live.pop(_KEYED.decode(line.remove).path, None)
+        if line.add is not msgspec.UNSET:
+            live[_KEYED.decode(line.add).path] = line.add
+        if line.mergeskip is not msgspec.UNSET:
+            skip = msgspec.json.decode(line.mergeskip)
+            skips[skip.get("path")] = skip
+        if line.txn is not msgspec.UNSET:
+            txn = msgspec.json.decode(line.txn)
+            txns[txn.get("appId")] = txn
+    head |= {"mergeskip": list(skips.values()), "txn": list(txns.values())}
+    return Document(head, chunk_raws(live[path] for path in sorted(live)))
+
+
+def document_chunks(opening: bytes, chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The text of a document in the pieces that become its gzip members."""
+    yield opening
+    held: bytes | None = None
+    for chunk in chunks:
+        if held is not None:
+            yield held
+        held = chunk
+    if held is not None:
+        yield held.removesuffix(LINE_END) + b"\n"
+    yield CLOSING

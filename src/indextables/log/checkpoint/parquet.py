@@ -1,0 +1,157 @@
+"""The Parquet form of a checkpoint: one row per add, its statistics in typed columns, its text whole.
+
+Columns are the leaves of the files() form, named `min.<column>` and so on, and
+`add`, the JSON of the add with everything a writer put into it. Planning reads
+the few typed columns it needs; a rewrite copies the text. The head of the
+checkpoint (protocol, metaData, skips, transactions, and the parts where the
+adds are elsewhere) is JSON in the file's key-value metadata.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import IO, Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.errors import CorruptLogError
+from indextables.log.checkpoint.add_lines import bare_lines
+from indextables.log.replay.add_columns import Leaf, plausible
+
+_HEAD_KEY = b"indextables.checkpoint"
+_SUM_KEY = b"indextables.checkpoint.crc32"
+"""Of the head: Parquet checks its pages, not what stands in its footer."""
+_TEXT = "add"
+_BATCH_ROWS = 1 << 16
+
+
+def read_head(data: bytes, name: str) -> Mapping[str, Any]:
+    """What stands beside the adds."""
+    stored = _open(data, name).schema_arrow.metadata or {}
+    found = stored.get(_HEAD_KEY)
+    if found is not None and stored.get(_SUM_KEY, _sum(found)) != _sum(found):
+        raise CorruptLogError(f"{name} has a damaged head: its checksum is another", file=name)
+    try:
+        head = msgspec.json.decode(found) if found is not None else None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
+        raise CorruptLogError(f"{name} has a damaged head: {bad}", file=name) from bad
+    if not isinstance(head, dict):
+        raise CorruptLogError(f"{name} is no checkpoint: it has no {_HEAD_KEY.decode()}", file=name)
+    return head
+
+
+def _sum(head: bytes) -> bytes:
+    return b"%08x" % zlib.crc32(head)
+
+
+def count_rows(data: bytes, name: str) -> int:
+    """How many adds the file holds."""
+    return int(_open(data, name).metadata.num_rows)
+
+
+def read_leaves(
+    data: bytes, name: str, leaves: Sequence[Leaf], actions: int | None
+) -> Iterator[list[pa.Array]]:
+    """One array per leaf, row group by row group; null where the file has no such column."""
+    file = _open(data, name)
+    if actions is not None and file.metadata.num_rows != actions:
+        raise CorruptLogError(
+            f"{name} holds {file.metadata.num_rows} adds, {actions} were written. It is damaged.",
+            file=name,
+        )
+    present = set(file.schema_arrow.names)
+    names = [leaf_name(leaf) for leaf in leaves]
+    unasked: dict[pa.DataType, pa.Array] = {}
+    for group in range(file.metadata.num_row_groups):
+        first = [item for leaf, item in zip(leaves, names, strict=True) if item in present and not leaf.spare]
+        table = _group(file, group, first, name)
+        rows = file.metadata.row_group(group).num_rows
+        arrays = []
+        for leaf, item in zip(leaves, names, strict=True):
+            if leaf.spare and _is_bounded(table, leaf):
+                # Nobody looks at these, so all row groups share them.
+                nothing = unasked.get(leaf.type)
+                if nothing is None or len(nothing) < rows:
+                    nothing = unasked[leaf.type] = pa.nulls(rows, leaf.type)
+                arrays.append(nothing[:rows])
+            elif item not in present:
+                arrays.append(pa.nulls(rows, leaf.type))
+            else:
+                column = table.column(item) if item in first else _group(file, group, [item], name).column(0)
+                arrays.append(plausible(leaf, _one(column).cast(leaf.type)))
+        yield arrays
+
+
+def _is_bounded(table: pa.Table, leaf: Leaf) -> bool:
+    """Whether every row has a minimum, or every row a maximum, of the column that a null count is of."""
+    bounds = (f"min.{leaf.child}", f"max.{leaf.child}")
+    return any(item in table.column_names and not table.column(item).null_count for item in bounds)
+
+
+def read_lines(data: bytes, name: str) -> Iterator[pa.BinaryArray]:
+    """The text of the adds as lines with their ends."""
+    file = _open(data, name)
+    for group in range(file.metadata.num_row_groups):
+        table = _group(file, group, [_TEXT], name)
+        yield pc.binary_join_element_wise(_one(table.column(_TEXT)).cast(pa.binary()), b"", b",\n")
+
+
+class AddsWriter:
+    """Writes one Parquet file of adds, batch by batch."""
+
+    def __init__(self, sink: IO[bytes], leaves: Sequence[Leaf], head: Mapping[str, Any]) -> None:
+        import pyarrow.parquet as pq
+
+        text = msgspec.json.encode(head)
+        metadata = {_HEAD_KEY: text, _SUM_KEY: _sum(text)}
+        fields = [pa.field(leaf_name(leaf), leaf.type) for leaf in leaves]
+        self._schema = pa.schema([*fields, pa.field(_TEXT, pa.string())], metadata=metadata)
+        repeated = [item.name for item in fields if pa.types.is_string(item.type) and item.name != "path"]
+        self._writer = pq.ParquetWriter(
+            sink, self._schema, compression={**dict.fromkeys(self._schema.names, "lz4"), _TEXT: "zstd"},
+            write_page_checksum=True, use_dictionary=repeated, write_statistics=["path"],
+        )  # fmt: skip
+
+    def write(self, columns: Sequence[pa.Array], lines: pa.BinaryArray) -> None:
+        """Add the rows of one batch: an array per leaf, and the lines themselves."""
+        text = pc.utf8_rtrim_whitespace(bare_lines(lines))
+        self._writer.write_batch(
+            pa.record_batch([*columns, text], schema=self._schema), row_group_size=_BATCH_ROWS
+        )
+
+    def close(self) -> None:
+        """Write the footer."""
+        self._writer.close()
+
+
+def leaf_name(leaf: Leaf) -> str:
+    """The name of a leaf's column in the file."""
+    return leaf.column if leaf.child is None else f"{leaf.column}.{leaf.child}"
+
+
+def _open(data: bytes, name: str) -> Any:
+    import pyarrow.parquet as pq
+
+    with _damage(name):
+        return pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+
+
+def _group(file: Any, group: int, columns: list[str], name: str) -> pa.Table:
+    with _damage(name):
+        return file.read_row_group(group, columns)
+
+
+@contextmanager
+def _damage(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError, KeyError) as bad:
+        raise CorruptLogError(f"{name} cannot be read as Parquet: {bad}. It is damaged.", file=name) from bad
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -1,0 +1,283 @@
+"""The files of a checkpoint while they are being written: parts of a bounded number of adds on local disk.
+
+A checkpoint that turns out to have one part only becomes a single file, with
+the head in the place of the part's opening.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from indextables.log.checkpoint.add_lines import CHUNK_LINES, LINE_END, line_chunk
+from indextables.log.checkpoint.json_document import CLOSING, PART_OPENING, encode_head, encode_manifest
+from indextables.log.checkpoint.parquet import AddsWriter
+from indextables.log.format.checksum import sealed_document
+from indextables.log.lines.leaf_reading import read_leaves
+from indextables.log.replay.add_columns import TableForm, Unusual, read_leaves_as_actions
+from indextables.options import CompressionOptions
+from indextables.runtime import default_parallelism
+from indextables.storage.envelope import pack
+
+GROUP_LINES = 16 * CHUNK_LINES
+"""Rows of a Parquet row group, typed together."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartFile:
+    """A finished part on local disk."""
+
+    path: Path
+    sha256: str
+    actions: int
+    size_bytes: int
+
+
+class Parts(ABC):
+    """Takes lines in order and makes parts of at most `limit` adds of them."""
+
+    def __init__(self, directory: Path, limit: int) -> None:
+        self.files: list[PartFile] = []
+        self.actions = 0
+        self._directory = directory
+        self._limit = limit
+        self._cutter = _Cutter(limit)
+
+    def write_all(self, batches: Iterable[pa.BinaryArray]) -> None:
+        """Take all the lines there are; afterwards there is at least one part."""
+        try:
+            for lines in batches:
+                for chunk in self._cutter.take(lines):
+                    self._add(chunk)
+            for chunk in self._cutter.rest():
+                self._add(chunk)
+            self._end()
+        finally:
+            self._release()
+
+    @abstractmethod
+    def single(self, head: Mapping[str, Any]) -> bytes:
+        """The whole checkpoint as one file, where one part is all."""
+
+    @abstractmethod
+    def manifest(self, head: Mapping[str, Any]) -> bytes:
+        """The main file of a checkpoint with several parts."""
+
+    @abstractmethod
+    def _add(self, lines: pa.BinaryArray) -> None:
+        """Take one chunk, which does not reach beyond the end of a part."""
+
+    @abstractmethod
+    def _end(self) -> None:
+        """Finish the part that is open, and make an empty one where there is none at all."""
+
+    @abstractmethod
+    def _release(self) -> None:
+        """Give back what was held while writing."""
+
+
+class _Cutter:
+    """Cuts lines that arrive in pieces of any size into chunks of even size that end where parts end."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._held: list[pa.BinaryArray] = []
+        self._count = 0
+        self._room = limit
+
+    def take(self, lines: pa.BinaryArray) -> list[pa.BinaryArray]:
+        """The chunks that are complete now."""
+        self._held.append(lines)
+        self._count += len(lines)
+        ready = []
+        while self._count >= min(CHUNK_LINES, self._room):
+            ready.append(self._cut(min(CHUNK_LINES, self._room)))
+        return ready
+
+    def rest(self) -> list[pa.BinaryArray]:
+        """What is left at the end."""
+        return [self._cut(self._count)] if self._count else []
+
+    def _cut(self, size: int) -> pa.BinaryArray:
+        lines = self._held[0] if len(self._held) == 1 else pa.concat_arrays(self._held)
+        self._held = [lines[size:]]
+        self._count -= size
+        self._room = self._room - size or self._limit
+        return lines[:size]
+
+
+class JsonParts(Parts):
+    """Parts as JSON documents, a gzip member for each chunk, compressed by several threads."""
+
+    def __init__(self, directory: Path, limit: int, compression: CompressionOptions) -> None:
+        super().__init__(directory, limit)
+        self._compression = compression
+        self._threads = default_parallelism()
+        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="indextables-pack")
+        self._packing: deque[Future[bytes]] = deque()
+        self._open: _LocalFile | None = None
+        self._pending: bytes | None = None
+
+    def _end(self) -> None:
+        if self._open is not None or not self.files:
+            self._finish()
+
+    def _release(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+        if self._open is not None:
+            self._open.file.close()
+
+    def single(self, head: Mapping[str, Any]) -> bytes:
+        """The whole checkpoint as one file: the part with another beginning."""
+        body = self.files[0].path.read_bytes()[len(self._stored(PART_OPENING)) :]
+        if self._compression.enabled:
+            return self._stored(encode_head(head)) + body
+        return sealed_document(encode_head(head) + body)
+
+    def manifest(self, head: Mapping[str, Any]) -> bytes:
+        """The main file of a checkpoint with several parts."""
+        text = encode_manifest(head)
+        return self._stored(text) if self._compression.enabled else sealed_document(text)
+
+    def _stored(self, text: bytes) -> bytes:
+        return pack(text, self._compression)
+
+    def _member(self, text: bytes) -> bytes:
+        """A further piece of a file: the mark of the envelope stands at its beginning only."""
+        stored = self._stored(text)
+        return stored[2:] if self._compression.enabled else stored
+
+    def _add(self, lines: pa.BinaryArray) -> None:
+        self.actions += len(lines)
+        part = self._part()
+        part.actions += len(lines)
+        if self._pending is not None:
+            self._submit(self._pending)
+        self._pending = line_chunk(lines)
+        if part.actions == self._limit:
+            self._finish()
+
+    def _part(self) -> _LocalFile:
+        if self._open is None:
+            self._open = _LocalFile(self._directory / f"{len(self.files)}.json")
+            self._open.write(self._stored(PART_OPENING))
+        return self._open
+
+    def _submit(self, text: bytes) -> None:
+        self._packing.append(self._pool.submit(self._member, text))
+        while len(self._packing) > self._threads:
+            self._part().write(self._packing.popleft().result())
+
+    def _finish(self) -> None:
+        part = self._part()
+        if self._pending is not None:
+            # The last line of a list has no comma after it.
+            self._submit(self._pending.removesuffix(LINE_END) + b"\n")
+        while self._packing:
+            part.write(self._packing.popleft().result())
+        part.write(self._member(CLOSING))
+        self.files.append(part.finish())
+        self._open, self._pending = None, None
+
+
+class ParquetParts(Parts):
+    """Parts as Parquet files with typed columns beside the text of each add."""
+
+    def __init__(
+        self,
+        directory: Path,
+        limit: int,
+        head: Mapping[str, Any],
+        form: TableForm,
+    ) -> None:
+        super().__init__(directory, limit)
+        self._head = head
+        self._form = form
+        self._leaves = form.leaves()
+        self._group: list[pa.BinaryArray] = []
+        self._open: tuple[_LocalFile, AddsWriter] | None = None
+
+    def _end(self) -> None:
+        if self._open is not None or not self.files:
+            self._finish()
+
+    def _release(self) -> None:
+        if self._open is not None:
+            self._open[0].file.close()
+
+    def single(self, head: Mapping[str, Any]) -> bytes:
+        """The whole checkpoint as one file: every part carries the head."""
+        del head
+        return self.files[0].path.read_bytes()
+
+    def manifest(self, head: Mapping[str, Any]) -> bytes:
+        """A Parquet file without rows that carries the manifest."""
+        sink = BytesIO()
+        AddsWriter(sink, self._leaves, head).close()
+        return sink.getvalue()
+
+    def _add(self, lines: pa.BinaryArray) -> None:
+        self.actions += len(lines)
+        file, writer = self._part()
+        file.actions += len(lines)
+        self._group.append(lines)
+        if sum(map(len, self._group)) >= GROUP_LINES or file.actions == self._limit:
+            self._flush(writer)
+        if file.actions == self._limit:
+            self._finish()
+
+    def _part(self) -> tuple[_LocalFile, AddsWriter]:
+        if self._open is None:
+            file = _LocalFile(self._directory / f"{len(self.files)}.parquet")
+            self._open = file, AddsWriter(file.file, self._leaves, self._head)
+        return self._open
+
+    def _flush(self, writer: AddsWriter) -> None:
+        if not self._group:
+            return
+        lines = pa.concat_arrays(self._group)
+        self._group = []
+        try:
+            columns = _joined(read_leaves([lines], self._leaves, many=len(lines) == GROUP_LINES))
+        except Unusual:
+            columns = _joined(read_leaves_as_actions([lines], self._leaves, self._form, "the new checkpoint"))
+        writer.write(columns, lines)
+
+    def _finish(self) -> None:
+        file, writer = self._part()
+        self._flush(writer)
+        writer.close()
+        self.files.append(file.finish())
+        self._open = None
+
+
+def _joined(pieces: Iterable[list[pa.Array]]) -> list[pa.Array]:
+    return [pa.concat_arrays(arrays) for arrays in zip(*pieces, strict=True)]
+
+
+class _LocalFile:
+    """A file on local disk with the number of adds written to it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.file = path.open("wb")
+        self.actions = 0
+
+    def write(self, data: bytes) -> None:
+        self.file.write(data)
+
+    def finish(self) -> PartFile:
+        if not self.file.closed:
+            self.file.close()
+        with self.path.open("rb") as stored:
+            sha256 = hashlib.file_digest(stored, "sha256").hexdigest()
+        return PartFile(self.path, sha256, self.actions, self.path.stat().st_size)

@@ -1,0 +1,345 @@
+"""A checkpoint of the native log, read: its head, and its adds as lines, columns or whole actions.
+
+The main file is a JSON document, a manifest that names parts, or their Parquet
+counterparts. Its bytes are checked against the hint's checksum where there is
+one, those of a part against the manifest always. Whatever is missing, cut off
+or changed raises CorruptLogError, so that the caller falls back to what is
+older; a shorter list of files is never the answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, TypeAlias, TypeVar
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.errors import CorruptLogError, NotFoundError, SchemaError
+from indextables.log.checkpoint import parquet as checkpoint_parquet
+from indextables.log.checkpoint.add_lines import line_array, line_paths, lines_adds
+from indextables.log.checkpoint.json_document import COUNT, Document, read_document, read_head
+from indextables.log.format.binding import check_head
+from indextables.log.format.checksum import check_document
+from indextables.log.format.dialect import NATIVE, Checkpoint
+from indextables.log.lines.leaf_reading import read_leaves
+from indextables.log.replay.add_columns import PATH, Leaf, TableForm, read_leaves_as_actions
+from indextables.log.replay.rule import CheckpointHead
+from indextables.log.segment import HINT_NAME
+from indextables.model.actions import (
+    AddAction,
+    MetadataAction,
+    ProtocolAction,
+    SkipAction,
+    TxnAction,
+    action_from_wire,
+)
+from indextables.model.fields import schema_from_json
+from indextables.runtime import default_parallelism
+from indextables.storage.store import Store
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_HEAD_BYTES = 64 << 10
+_READ_WHOLE = 256 << 10
+_MANY_BYTES = 4 << 20
+"""Stored size from which DuckDB, which takes a tenth of a second to load, reads faster than Arrow."""
+
+
+_MANY_ROWS = 50_000
+_PARTS_AHEAD = 2
+
+Rows = npt.NDArray[np.int64]
+Note: TypeAlias = Callable[[pa.Array], None]
+
+
+class Part(msgspec.Struct, rename="camel", frozen=True):
+    """A part as the manifest names it."""
+
+    path: str
+    sha256: str
+    actions: int
+    size_in_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCheckpoint:
+    """A checkpoint whose main file has been read and checked."""
+
+    store: Store
+    name: str
+    format: str
+    head: Mapping[str, Any]
+    content: Document | bytes
+    """The main file: a document whose chunks can be read once, or the bytes of a Parquet file."""
+    size_bytes: int
+    parts: tuple[Part, ...] | None
+    """None where the main file holds the adds itself."""
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the adds are so many that setting up a parallel parser pays."""
+        return self.size_bytes + sum(part.size_in_bytes for part in self.parts or ()) > _MANY_BYTES
+
+    @property
+    def num_files(self) -> int | None:
+        """How many adds it holds, where that is known without reading them."""
+        if self.parts is not None:
+            return sum(part.actions for part in self.parts)
+        if isinstance(self.content, bytes):
+            return checkpoint_parquet.count_rows(self.content, self.name)
+        return _stated_count(self.head)
+
+    def files(self, workers: int) -> Iterator[tuple[str, Document | bytes, int | None]]:
+        """The files that hold adds, in order, as name, content and the number of adds it must hold."""
+        if self.parts is None:
+            yield self.name, self.content, _stated_count(self.head)
+            return
+        ahead: deque[Future[bytes]] = deque()
+        waiting = iter(self.parts)
+        # Columns are decoded faster than a file is read and checked; lines are not.
+        most = _PARTS_AHEAD if self.format == "parquet" else 1
+        with ThreadPoolExecutor(most, thread_name_prefix="indextables-parts") as pool:
+            for part in self.parts:
+                ahead += [
+                    pool.submit(_read_part, self.store, later)
+                    for later in islice(waiting, most + 1 - len(ahead))
+                ]
+                data = ahead.popleft().result()
+                content = (
+                    data if self.format == "parquet" else read_document(data, part.path, workers=workers)
+                )
+                yield part.path, content, part.actions
+                # The next file is waited for without this one.
+                del data, content
+
+    def lines(
+        self, rows: Rows | None = None, paths: Note | None = None, *, workers: int | None = None
+    ) -> Iterator[pa.BinaryArray]:
+        """The adds as arrays of JSON lines with their ends, chunk by chunk; all, or those of some rows.
+
+        Their paths are told to `paths` along the way: they are cut out of the lines much faster than a
+        parser finds them.
+        """
+        found = self._lines(workers or default_parallelism())
+        if rows is not None:
+            found = (lines for (lines,) in choose_rows(([lines] for lines in found), rows))
+        for lines in found:
+            if paths is not None:
+                paths(line_paths(lines, self.name))
+            yield lines
+
+    def _lines(self, workers: int) -> Iterator[pa.BinaryArray]:
+        for name, content, actions in self.files(workers):
+            count = 0
+            if isinstance(content, bytes):
+                found = checkpoint_parquet.read_lines(content, name)
+            else:
+                found = (line_array(chunk, name) for chunk in content.chunks)
+            for lines in found:
+                count += len(lines)
+                yield lines
+            if actions is not None and count != actions:
+                raise CorruptLogError(
+                    f"{name} holds {count} adds, {actions} were written. It is damaged.",
+                    file=name,
+                )
+            del content, found
+
+    def leaves(
+        self, leaves: Sequence[Leaf], paths: Note | None = None, *, rows: Rows | None = None
+    ) -> Iterator[list[pa.Array]]:
+        """One array per leaf, chunk by chunk: the columns asked for, of all rows or of some, ascending.
+
+        Paths are told to `paths`. Raises `Unusual` when the quick way turns out not to be trusted; then
+        `leaves_as_actions` of a checkpoint opened again has the answer.
+        """
+        if self.format == "parquet":
+            found = self._parquet_leaves(leaves, paths)
+            yield from found if rows is None else choose_rows(found, rows)
+            return
+        if not leaves:
+            deque(self.lines(rows, paths), maxlen=0)
+            return
+        many = self.is_large and (rows is None or len(rows) > _MANY_ROWS)
+        wanted = leaves if paths is None else (PATH, *leaves)
+        # The cores are busy with what was inflated; inflating on several would only take memory.
+        for arrays in read_leaves(self.lines(rows, workers=1), wanted, many=many):
+            if paths is not None:
+                paths(arrays.pop(0))
+            yield arrays
+
+    def _parquet_leaves(self, leaves: Sequence[Leaf], paths: Note | None) -> Iterator[list[pa.Array]]:
+        wanted = leaves if paths is None else (PATH, *leaves)
+        for name, content, actions in self.files(1):
+            assert isinstance(content, bytes)
+            for arrays in checkpoint_parquet.read_leaves(content, name, wanted, actions):
+                if paths is not None:
+                    paths(arrays.pop(0))
+                yield arrays
+            del content
+
+    def leaves_as_actions(
+        self,
+        leaves: Sequence[Leaf],
+        table: TableForm,
+        paths: Note | None = None,
+        *,
+        rows: Rows | None = None,
+    ) -> Iterator[list[pa.Array]]:
+        """The same by way of whole actions."""
+        return read_leaves_as_actions(self.lines(rows, paths), leaves, table, self.name)
+
+
+def open_checkpoint(store: Store, checkpoint: Checkpoint) -> OpenCheckpoint:
+    """Read and check the main file of a checkpoint; CorruptLogError when it is damaged."""
+    name = checkpoint.files[0].name
+    data = store.get(_path(name))
+    if checkpoint.checksum is not None:
+        _check_sum(data, checkpoint.checksum, name)
+    check_document(data, name)
+    content: Document | bytes
+    if checkpoint.format == "parquet":
+        content, head = data, checkpoint_parquet.read_head(data, name)
+    else:
+        content = _document(data, name)
+        head = content.head
+    return OpenCheckpoint(store, name, checkpoint.format, head, content, len(data), _parts(head, name))
+
+
+def choose_rows(pieces: Iterable[list[pa.Array]], rows: Rows) -> Iterator[list[pa.Array]]:
+    """Some rows, given in ascending order, of columns that come piece by piece."""
+    begin = 0
+    for arrays in pieces:
+        end = begin + len(arrays[0])
+        low, high = np.searchsorted(rows, (begin, end))
+        if low < high:
+            places = pa.array(rows[low:high] - begin)
+            yield [array.take(places) for array in arrays]
+        begin = end
+
+
+class NativeCheckpointReader:
+    """Reads checkpoints of every form the native log has."""
+
+    def head(self, store: Store, checkpoint: Checkpoint) -> CheckpointHead:
+        """Protocol, metadata, skips and transactions, without reading the adds of a large document."""
+        file = checkpoint.files[0]
+        if checkpoint.format == "json" and file.size > _READ_WHOLE:
+            head = read_head(store.get_range(_path(file.name), 0, _HEAD_BYTES), file.name)
+            if head is not None:
+                counted = _agreed_count(_stated_count(head), checkpoint)
+                return decode_head(head, checkpoint.version, file.name, counted)
+        opened = open_checkpoint(store, checkpoint)
+        counted = _agreed_count(opened.num_files, checkpoint)
+        return decode_head(opened.head, checkpoint.version, file.name, counted)
+
+    def adds(
+        self, store: Store, checkpoint: Checkpoint, paths: AbstractSet[str] | None = None
+    ) -> Iterator[AddAction]:
+        """Adds as whole actions, unknown fields included; only those of `paths` when given."""
+        wanted = None if paths is None else pa.array(sorted(paths), pa.string())
+        name = checkpoint.files[0].name
+        for lines in open_checkpoint(store, checkpoint).lines():
+            if wanted is None:
+                yield from lines_adds(lines, name)
+            else:
+                found = pc.is_in(line_paths(lines, name), value_set=wanted)
+                yield from lines_adds(lines.filter(found), name)
+
+
+def decode_head(
+    head: Mapping[str, Any], version: int, name: str, num_files: int | None = None
+) -> CheckpointHead:
+    """The actions beside the adds; a checkpoint without metaData is no checkpoint."""
+    try:
+        protocol = _action("protocol", head.get("protocol"), ProtocolAction)
+        metadata = _action("metaData", head.get("metaData"), MetadataAction)
+        if metadata is not None:
+            # Changed bytes may leave the checkpoint valid JSON and the schema inside it not.
+            schema_from_json(metadata.schema_string)
+        skips = tuple(_action("mergeskip", item, SkipAction) for item in head.get("mergeskip") or ())
+        txns = tuple(_action("txn", item, TxnAction) for item in head.get("txn") or ())
+    except (CorruptLogError, SchemaError, TypeError) as bad:
+        raise CorruptLogError(
+            f"{name}: {bad}. The checkpoint is damaged.", file=name, version=version
+        ) from bad
+    if metadata is None:
+        raise CorruptLogError(
+            f"{name} has no metaData. The checkpoint is damaged.", file=name, version=version
+        )
+    check_head(head, metadata, name, version)
+    parts = tuple(part.path for part in _parts(head, name) or ())
+    return CheckpointHead(
+        version, protocol, metadata,
+        tuple(skip for skip in skips if skip), tuple(txn for txn in txns if txn),
+        num_files, len(parts) or 1, parts,
+    )  # fmt: skip
+
+
+def _stated_count(head: Mapping[str, Any]) -> int | None:
+    found = head.get(COUNT)
+    return found if isinstance(found, int) else None
+
+
+def _agreed_count(own: int | None, checkpoint: Checkpoint) -> int | None:
+    """How many adds a checkpoint holds: what it says itself counts more than what the hint says."""
+    if own is not None and checkpoint.num_files not in (None, own):
+        logger.warning(
+            "%s holds %d adds and %s says %d; the checkpoint decides",
+            checkpoint.files[0].name, own, HINT_NAME, checkpoint.num_files,
+        )  # fmt: skip
+    return checkpoint.num_files if own is None else own
+
+
+def _action(key: str, body: Any, kind: type[T]) -> T | None:
+    found = None if body is None else action_from_wire(key, body)
+    return found if isinstance(found, kind) else None
+
+
+def _parts(head: Mapping[str, Any], name: str) -> tuple[Part, ...] | None:
+    if head.get("manifest") is None:
+        return None
+    try:
+        return tuple(msgspec.convert(head.get("parts"), list[Part]))
+    except msgspec.ValidationError as bad:
+        raise CorruptLogError(f"{name} is a manifest whose parts cannot be read: {bad}", file=name) from bad
+
+
+def _read_part(store: Store, part: Part) -> bytes:
+    try:
+        data = store.get(_path(part.path))
+    except NotFoundError as lost:
+        raise CorruptLogError(
+            f"{part.path}, a part of a checkpoint, is missing. The checkpoint is incomplete.", file=part.path
+        ) from lost
+    _check_sum(data, part.sha256, part.path)
+    return data
+
+
+def _document(data: bytes, name: str) -> Document:
+    return read_document(data, name, workers=default_parallelism())
+
+
+def _check_sum(data: bytes, expected: str, name: str) -> None:
+    found = hashlib.sha256(data).hexdigest()
+    if found != expected.lower():
+        raise CorruptLogError(
+            f"{name} is damaged: its SHA-256 is {found}, {expected} was written.", file=name, checksum=found
+        )
+
+
+def _path(name: str) -> str:
+    return f"{NATIVE.log_dir}/{name}"

@@ -1,0 +1,211 @@
+"""Writing a checkpoint: the live adds of a snapshot streamed from the one before into a new one.
+
+The old checkpoint's lines flow through in path order; lines the tail touched
+fall out, the tail's adds are put in where they belong, and statistics over the
+limit are cut. Nothing holds more than some chunks of lines: finished parts wait
+as temporary files until it is known how many there are.
+
+Publication: parts first, then the main file (put-if-absent, so that two writers
+cannot undo each other), then the hint, which only moves forward.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from indextables.errors import CorruptLogError, NotFoundError
+from indextables.log.checkpoint.add_lines import line_paths
+from indextables.log.checkpoint.json_document import COUNT, ORDER
+from indextables.log.checkpoint.live_adds import live_lines
+from indextables.log.checkpoint.parts import JsonParts, ParquetParts, Parts
+from indextables.log.checkpoint.reader import NativeCheckpointReader, Part, open_checkpoint
+from indextables.log.format.dialect import NATIVE, Checkpoint, Hint, LogFile
+from indextables.log.format.protocol import PARQUET_CHECKPOINT
+from indextables.log.replay.add_columns import TableForm
+from indextables.log.segment import HINT_NAME, read_hint
+from indextables.log.snapshot import Snapshot
+from indextables.model.actions import Action, SkipAction, action_to_wire
+from indextables.options import Options
+from indextables.runtime import Clock
+from indextables.storage.scratch import scratch_directory
+from indextables.storage.store import Store
+
+HOUR_MS = 3_600_000
+
+
+def write_checkpoint(snapshot: Snapshot, options: Options, clock: Clock) -> Checkpoint:
+    """Write a checkpoint of the snapshot's version and point the hint to it.
+
+    A sound checkpoint that is already there is kept, a damaged one replaced.
+    """
+    form = checkpoint_format(snapshot, options)
+    store = snapshot.store
+    found = _present(store, snapshot.version, form)
+    while found is None:
+        state = snapshot.state
+        try:
+            found = _create(snapshot, options, clock, form)
+        except (CorruptLogError, NotFoundError) as bad:
+            # What the snapshot was built on is damaged, or another writer's cleanup took it.
+            snapshot.fall_back(state, bad)
+    write_hint(store, found, clock)
+    return found.checkpoint
+
+
+def checkpoint_format(snapshot: Snapshot, options: Options) -> str:
+    """`parquet` only where the options ask for it and the table's protocol tells every reader."""
+    features = snapshot.protocol.reader_features or ()
+    return "parquet" if options.checkpoint.format == "parquet" and PARQUET_CHECKPOINT in features else "json"
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A checkpoint that is in place, and what the hint says of it."""
+
+    checkpoint: Checkpoint
+    size: int
+    """Number of actions."""
+    size_bytes: int
+    parts: int | None
+
+
+def _head(snapshot: Snapshot, options: Options, now_ms: int) -> dict[str, Any]:
+    """Everything of a checkpoint but its adds, with skips and transactions that still matter."""
+    kept_ms = options.transaction.txn_retention_hours * HOUR_MS
+    skips = _skips_that_matter(snapshot, now_ms)
+    txns = [item for item in snapshot.txns.values() if now_ms - (item.last_updated or now_ms) <= kept_ms]
+    return {
+        "version": snapshot.version,
+        "tableId": snapshot.table_id,
+        "protocol": _wire(snapshot.protocol),
+        "metaData": _wire(snapshot.metadata),
+        "mergeskip": [_wire(skip) for skip in skips],
+        "txn": [_wire(txn) for txn in txns],
+        "order": ORDER,
+    }
+
+
+def _skips_that_matter(snapshot: Snapshot, now_ms: int) -> list[SkipAction]:
+    """Skips whose cooldown lasts, and expired ones of files that are still live: their count goes on."""
+    over = {item.path for item in snapshot.skips.values() if (item.retry_after or math.inf) <= now_ms}
+    if over:
+        over -= {add.path for add in snapshot.adds(over)}
+    return [item for item in snapshot.skips.values() if item.path not in over]
+
+
+def _wire(action: Action) -> dict[str, Any]:
+    return action_to_wire(action)[1]
+
+
+def _create(snapshot: Snapshot, options: Options, clock: Clock, form: str) -> Written:
+    head = _head(snapshot, options, clock.now_ms())
+    with scratch_directory("checkpoint") as directory:
+        parts = _new_parts(snapshot, options, form, head, directory)
+        parts.write_all(live_lines(snapshot, options))
+        return _publish(snapshot, form, head, parts)
+
+
+def _new_parts(
+    snapshot: Snapshot, options: Options, form: str, head: Mapping[str, Any], directory: Path
+) -> Parts:
+    limit = options.checkpoint.actions_per_part
+    if form == "parquet":
+        table = TableForm(snapshot.schema, snapshot.partition_columns, snapshot.store)
+        return ParquetParts(directory, limit, head, table)
+    return JsonParts(directory, limit, options.compression)
+
+
+def _publish(snapshot: Snapshot, form: str, head: Mapping[str, Any], parts: Parts) -> Written:
+    store, version = snapshot.store, snapshot.version
+    entries: list[Part] = []
+    if len(parts.files) > 1:
+        name = uuid.uuid4().hex
+        total = len(parts.files)
+        for at, file in enumerate(parts.files, start=1):
+            path = NATIVE.part_name(version, name, at, total, form)
+            entries.append(Part(path, file.sha256, file.actions, file.size_bytes))
+            store.put_file(_path(path), str(file.path))
+        listed = {"manifest": 1, **head, "parts": msgspec.to_builtins(entries)}
+        data = parts.manifest(listed)
+    else:
+        data = parts.single({**head, COUNT: parts.actions})
+    name = NATIVE.checkpoint_name(version, form)
+    if not store.put_if_absent(_path(name), data):
+        # Another writer was first: his is as good as ours, unless it is damaged.
+        present = _present(store, version, form)
+        if present is not None:
+            for entry in entries:
+                store.delete(_path(entry.path))
+            return present
+        store.put(_path(name), data)
+    others = 2 + len(head["mergeskip"]) + len(head["txn"])
+    size_bytes = len(data) + sum(entry.size_in_bytes for entry in entries)
+    checkpoint = _reference(name, version, form, data, parts.actions)
+    return Written(checkpoint, parts.actions + others, size_bytes, len(entries) or None)
+
+
+def _reference(name: str, version: int, form: str, data: bytes, num_files: int | None) -> Checkpoint:
+    file = LogFile(name, version, "checkpoint", len(data), format=form)
+    return Checkpoint(version, form, (file,), hashlib.sha256(data).hexdigest(), num_files)
+
+
+def _present(store: Store, version: int, form: str) -> Written | None:
+    """The checkpoint of a version if it is there and sound; None when there is none or it is damaged."""
+    name = NATIVE.checkpoint_name(version, form)
+    try:
+        data = store.get(_path(name))
+    except NotFoundError:
+        return None
+    reference = _reference(name, version, form, data, None)
+    try:
+        head = NativeCheckpointReader().head(store, reference)
+        opened = open_checkpoint(store, reference)
+        count = sum(len(line_paths(lines, name)) for lines in opened.lines())
+    except (CorruptLogError, NotFoundError):
+        return None
+    size = count + 1 + (head.protocol is not None) + len(head.skips) + len(head.txns)
+    size_bytes = len(data) + sum(part.size_in_bytes for part in opened.parts or ())
+    parts = None if opened.parts is None else len(opened.parts)
+    return Written(_reference(name, version, form, data, count), size, size_bytes, parts)
+
+
+def write_hint(store: Store, written: Written, clock: Clock) -> None:
+    """Point `_last_checkpoint` to a checkpoint, unless it points to a later one that exists."""
+    checkpoint = written.checkpoint
+    old = read_hint(store, NATIVE)
+    if old is not None and (old.version > checkpoint.version and _exists(store, old)):
+        return
+    if old is not None and old.version == checkpoint.version and old.checksum == checkpoint.checksum:
+        return
+    hint = {
+        "version": checkpoint.version,
+        "size": written.size,
+        "sizeInBytes": written.size_bytes,
+        "numFiles": checkpoint.num_files,
+        "createdTime": clock.now_ms(),
+        "checksum": checkpoint.checksum,
+        "format": checkpoint.format,
+    }
+    if written.parts is not None:
+        hint["parts"] = written.parts
+    store.put(_path(HINT_NAME), msgspec.json.encode(hint))
+
+
+def _exists(store: Store, hint: Hint) -> bool:
+    try:
+        store.head(_path(NATIVE.checkpoint_name(hint.version, hint.format or "json")))
+    except NotFoundError:
+        return False
+    return True
+
+
+def _path(name: str) -> str:
+    return f"{NATIVE.log_dir}/{name}"

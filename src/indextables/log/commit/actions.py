@@ -1,0 +1,73 @@
+"""What common changes are made of: the actions of removing files, of new properties, of a newer protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from indextables.errors import ProtocolError
+from indextables.log.commit.redaction import refuse_secrets
+from indextables.log.format.protocol import FEATURES, READER_VERSION, WRITER_VERSION, describe, merged
+from indextables.log.snapshot import Snapshot
+from indextables.model.actions import Action, AddAction, MetadataAction, ProtocolAction, RemoveAction
+from indextables.options import Options
+
+
+def removals(base: Snapshot, adds: Iterable[AddAction], *, data_change: bool = True) -> list[RemoveAction]:
+    """The tombstones of live files."""
+    now_ms = base.runtime.clock.now_ms()
+    return [
+        RemoveAction(
+            path=add.path,
+            deletion_timestamp=now_ms,
+            data_change=data_change,
+            extended_file_metadata=True,
+            partition_values=add.partition_values,
+            size=add.size,
+            tags=add.tags,
+        )
+        for add in adds
+    ]
+
+
+def properties(base: Snapshot, changes: Mapping[str, str | None]) -> list[Action]:
+    """The metadata with some properties set, and those given as None removed; nothing when it is the same."""
+    refuse_secrets({key: text(value) for key, value in changes.items() if value is not None})
+    # Refuses a value that no reader of the property would take.
+    Options.of(None, table={key: text(value) for key, value in changes.items() if value is not None})
+    known: Mapping[str, str | None] = base.metadata.configuration
+    result = {key: text(value) for key, value in {**known, **changes}.items() if value is not None}
+    if result == dict(known):
+        return []
+    changed: MetadataAction = replace(base.metadata, configuration=result)
+    return [changed]
+
+
+def text(value: Any) -> str:
+    """A property's value as the log keeps it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def upgrade(base: Snapshot, reader: int, writer: int, features: Collection[str]) -> list[Action]:
+    """The protocol that promises the table's and what is asked for; nothing when it does already."""
+    if reader < base.protocol.min_reader_version or writer < base.protocol.min_writer_version:
+        raise ProtocolError(
+            f"{base.store.uri}: a protocol only moves upwards, from {describe(base.protocol)} not to "
+            f"{reader}/{writer}.",
+            uri=base.store.uri,
+        )
+    if reader > READER_VERSION or writer > WRITER_VERSION or not FEATURES.issuperset(features):
+        wanted = " ".join([f"{reader}/{writer}", *sorted(features)])
+        raise ProtocolError(
+            f"{base.store.uri}: the protocol {wanted} is more than this version of IndexTables reads and "
+            f"writes ({READER_VERSION}/{WRITER_VERSION}, "
+            f"{', '.join(sorted(FEATURES))}); it would lock itself out. Upgrade IndexTables first.",
+            uri=base.store.uri,
+        )
+    named = tuple(sorted(features)) or None
+    asked = ProtocolAction(
+        min_reader_version=reader, min_writer_version=writer, reader_features=named, writer_features=named
+    )
+    result = merged(base.protocol, asked)
+    return [] if result == base.protocol else [result]

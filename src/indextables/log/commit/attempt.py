@@ -1,0 +1,172 @@
+"""Committing: optimistic, one version file, created only if nobody else created it first.
+
+A plan says what to write and what it relies on. Each attempt looks at the
+newest version, checks the plan against what others wrote meanwhile, builds the
+actions on that version and tries to create the next file. Losing the race
+costs a pause and another attempt. `placement` makes sure that a file that was
+created is part of the history; `conflicts` holds what each kind of plan
+tolerates.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from indextables import __version__
+from indextables.errors import AttemptsExhaustedError
+from indextables.log.commit.conflicts import CommitPlan, Rule, check_conflicts, check_schema
+from indextables.log.commit.placement import Attempt, Outcome, place
+from indextables.log.commit.redaction import redacted, without_secrets
+from indextables.log.format.dialect import NATIVE, LogFile
+from indextables.log.format.protocol import check_upgrade, check_writable
+from indextables.log.snapshot import Snapshot
+from indextables.log.state import advance_state
+from indextables.model.actions import (
+    Action,
+    AddAction,
+    CommitInfo,
+    ProtocolAction,
+    RemoveAction,
+)
+from indextables.options import TransactionOptions
+from indextables.runtime import Clock
+from indextables.storage.envelope import pack
+
+logger = logging.getLogger(__name__)
+
+__all__ = ["CommitPlan", "Committed", "Rule", "delay_ms", "run_commit"]
+
+ENGINE = f"IndexTables/{__version__}"
+BUSY_FACTOR = 10
+"""While others get through, this many times maxAttempts may be made before giving up."""
+
+_JITTER = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What became of a commit."""
+
+    version: int
+    """The version written, or the current one when nothing was."""
+    attempts: int
+    conflicts: int
+    written: bool
+    actions: tuple[Action, ...] = ()
+
+
+def run_commit(
+    plan: CommitPlan, look: Callable[[], Snapshot], clock: Clock
+) -> tuple[Committed, Snapshot | None]:
+    """Carry a plan out; `look` returns the newest version, always freshly listed.
+
+    Returns what happened and the snapshot it left, if that could be made. Raises ConflictError when others
+    changed what the plan relies on, AttemptsExhaustedError when the log never let it in, and CommitError
+    when the outcome is not known. Once the commit is durable, nothing raises.
+    """
+    commit_id = uuid.uuid4().hex
+    began_s = clock.monotonic_s()
+    first = base = look()
+    attempts = stuck = conflicts = 0
+    while True:
+        attempts += 1
+        stuck += 1
+        check_writable(base.protocol, base.store.uri)
+        if _already_done(plan, base):
+            return Committed(base.version, attempts, conflicts, written=False), base
+        check_conflicts(plan, first, base)
+        actions = tuple(plan.build(base))
+        if not actions:
+            return Committed(base.version, attempts, conflicts, written=False), base
+        check_schema(plan, first, base, actions)
+        lines = _finish(plan, base, actions, commit_id)
+        data = pack(NATIVE.encode_commit(lines), base.settings.compression)
+        placed = place(Attempt(base.source, base.version + 1, data, commit_id, began_s))
+        if placed.outcome is Outcome.LANDED:
+            done = Committed(base.version + 1, attempts, conflicts, written=True, actions=lines)
+            return done, _after(base, lines, len(data), placed.file)
+        conflicts += 1
+        _pause(base, plan, stuck, attempts)
+        began_s = clock.monotonic_s()
+        newer = look()
+        # One foreign version explains the conflict; more of them show a busy log, not a stuck one.
+        if (
+            newer.version > base.version + 1
+            and attempts < BUSY_FACTOR * base.settings.transaction.max_attempts
+        ):
+            stuck = 0
+        base = newer
+
+
+def delay_ms(transaction: TransactionOptions, failures: int, jitter: float) -> float:
+    """The pause after the n-th failure in a row; `jitter` is a number from 0 to 1."""
+    plain = min(transaction.base_delay_ms * 2 ** min(failures - 1, 62), transaction.max_delay_ms)
+    return float(plain) * (1 + _JITTER * jitter)
+
+
+def _already_done(plan: CommitPlan, base: Snapshot) -> bool:
+    if plan.txn is None:
+        return False
+    known = base.txns.get(plan.txn.app_id)
+    return known is not None and known.version >= plan.txn.version
+
+
+def _finish(
+    plan: CommitPlan, base: Snapshot, actions: Sequence[Action], commit_id: str
+) -> tuple[Action, ...]:
+    """The actions of the version file: the plan's, its transaction, and commitInfo last."""
+    for action in actions:
+        if isinstance(action, ProtocolAction):
+            check_upgrade(base.protocol, action, base.store.uri)
+    now = base.runtime.clock.now_ms()
+    txn = () if plan.txn is None else (replace(plan.txn, last_updated=now),)
+    metrics = {
+        "numAddedFiles": sum(isinstance(action, AddAction) for action in actions),
+        "numRemovedFiles": sum(isinstance(action, RemoveAction) for action in actions),
+        **plan.metrics,
+    }
+    info = CommitInfo(
+        timestamp=max(now, base.timestamp_ms + 1),
+        operation=plan.operation,
+        operation_parameters=redacted(plan.parameters),
+        operation_metrics=metrics,
+        user_metadata=without_secrets(plan.user_metadata),
+        engine_info=ENGINE,
+        commit_id=commit_id,
+        previous_commit_id=None if base.info is None else base.info.commit_id,
+        table_id=base.table_id,
+        version=base.version + 1,
+    )
+    return (*actions, *txn, info)
+
+
+def _pause(base: Snapshot, plan: CommitPlan, stuck: int, attempts: int) -> None:
+    transaction = base.settings.transaction
+    if stuck >= transaction.max_attempts:
+        raise AttemptsExhaustedError(
+            f"{base.store.uri}: {plan.operation} lost the race for version {base.version + 1} and gave up "
+            f"after {attempts} attempts; nothing was committed. Try again, or raise "
+            "transaction.retry.maxAttempts.",
+            version=base.version + 1, attempts=attempts, uri=base.store.uri,
+        )  # fmt: skip
+    pause = delay_ms(transaction, stuck, random.random())  # noqa: S311 - spreading writers, not a secret
+    logger.info("%s: version %d is taken, trying again in %.0f ms", base.store.uri, base.version + 1, pause)
+    base.runtime.clock.sleep_s(pause / 1000)
+
+
+def _after(base: Snapshot, lines: Sequence[Action], size: int, found: LogFile | None) -> Snapshot | None:
+    """The snapshot a commit of ours left, made without reading it back; None when that fails."""
+    source, version = base.source, base.version + 1
+    # A file of unknown identity only makes the next look read the log anew.
+    file = found or LogFile(NATIVE.commit_name(version), version, "commit", size)
+    try:
+        return Snapshot(source, advance_state(base.state, source.dialect, file, lines))
+    except Exception:  # the commit is durable, and its caller must hear so
+        logger.warning(
+            "%s: version %d is written and cannot be shown yet", base.store.uri, version, exc_info=True
+        )
+        return None

@@ -1,0 +1,216 @@
+"""What a commit relies on, and which changes by others it tolerates.
+
+| rule            | on a foreign commit                                                             |
+|-----------------|---------------------------------------------------------------------------------|
+| APPEND          | rebased; if the winner changed the schema, the added files must still fit it    |
+| OVERWRITE       | rebased; with a read version, any foreign data change is an error               |
+| OVERWRITE_WHERE | the same, for changes that can touch the scope                                  |
+| MERGE, DELETE   | rebased; every source must still be live                                        |
+| EXCLUSIVE       | any foreign change of files, schema, properties or protocol is an error         |
+
+A change of files is one of data only where `dataChange` says so: a merge moves rows
+to other files, which matters to a commit that names files (EXCLUSIVE, and sources)
+and not to one that replaces whatever is there (OVERWRITE builds its removals on the
+newest version at every attempt). Files that were written for one schema are checked
+against the newest one, from the version they were prepared on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any
+
+import pyarrow as pa
+
+from indextables.errors import ConflictError, NotFoundError
+from indextables.log.format.dialect import LogFile
+from indextables.log.snapshot import Snapshot
+from indextables.model.actions import (
+    Action,
+    AddAction,
+    CommitInfo,
+    MetadataAction,
+    ProtocolAction,
+    RemoveAction,
+    TxnAction,
+)
+from indextables.model.fields import schema_from_json
+from indextables.model.stats import of_add
+from indextables.predicate.prune.rule import Verdict, prune_file
+from indextables.predicate.tree import Node
+
+
+class Rule(Enum):
+    """What a commit relies on; the table in the module's docstring."""
+
+    APPEND = auto()
+    OVERWRITE = auto()
+    OVERWRITE_WHERE = auto()
+    MERGE = auto()
+    DELETE = auto()
+    EXCLUSIVE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class CommitPlan:
+    """What to commit, as a function of the version it will follow."""
+
+    operation: str
+    rule: Rule
+    build: Callable[[Snapshot], Sequence[Action]]
+    """Run once per attempt on the newest version; no actions: nothing is written."""
+    sources: frozenset[str] = frozenset()
+    """Paths that must be live, or the commit is off."""
+    scope: Node | None = None
+    """The predicate of OVERWRITE_WHERE."""
+    read_version: int | None = None
+    """The version the plan was made from; None: the one the commit begins with, where that matters."""
+    written_for: MetadataAction | None = None
+    """What the table was when the added files were written; None: what it is when the commit begins."""
+    txn: TxnAction | None = None
+    """Written with the commit; a version not above the stored one writes nothing."""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    user_metadata: str | None = None
+
+
+def check_conflicts(plan: CommitPlan, first: Snapshot, base: Snapshot) -> None:
+    """Raise ConflictError when what the plan relies on no longer holds at `base`.
+
+    `first` is the version the commit began with.
+    """
+    since = first.version if plan.read_version is None else plan.read_version
+    _check_sources(plan, first, base)
+    relies = plan.rule is Rule.EXCLUSIVE or (
+        plan.rule in {Rule.OVERWRITE, Rule.OVERWRITE_WHERE} and plan.read_version is not None
+    )
+    if relies and since > base.version:
+        raise ConflictError(
+            f"{base.store.uri}: {plan.operation} was prepared on version {since}, and the newest one is "
+            f"{base.version}: this is not the table that was read. Nothing was committed; read it again.",
+            version=base.version, read_version=since, operation=plan.operation, uri=base.store.uri,
+        )  # fmt: skip
+    if not relies:
+        return
+    for version, actions in foreign_commits(base, since):
+        for action in actions:
+            reason = _reason(plan, action, base)
+            if reason:
+                raise ConflictError(
+                    f"{base.store.uri}: {plan.operation} was prepared on version {since}, and version "
+                    f"{version} {reason}; nothing was committed. Read the table again and repeat it.",
+                    version=version, read_version=since, operation=plan.operation, uri=base.store.uri,
+                )  # fmt: skip
+
+
+def foreign_commits(base: Snapshot, since: int) -> Iterable[tuple[int, tuple[Action, ...]]]:
+    """The commits after a version up to the newest, in order; ConflictError where they cannot be told."""
+    known = {file.version: file for file in base.segment.commits}
+    before: str | None = None
+    for version in range(since + 1, base.version + 1):
+        try:
+            actions = base.source.read_commit(known.get(version) or _look_up(base, version))
+        except NotFoundError as gone:
+            raise _untold(base, version, since, "is gone from the log") from gone
+        info = next((action for action in reversed(actions) if isinstance(action, CommitInfo)), CommitInfo())
+        if before is not None and info.previous_commit_id not in {None, before}:
+            # The file before it came too late, under a number that had been retired.
+            raise _untold(base, version - 1, since, "is not the one that the next version follows")
+        before = info.commit_id
+        yield version, actions
+
+
+def _untold(base: Snapshot, version: int, since: int, why: str) -> ConflictError:
+    return ConflictError(
+        f"{base.store.uri}: what changed since version {since} cannot be told, version {version} {why}; "
+        "nothing was committed. Read the table again and repeat the operation.",
+        version=version, read_version=since, uri=base.store.uri,
+    )  # fmt: skip
+
+
+def _look_up(base: Snapshot, version: int) -> LogFile:
+    name = base.dialect.commit_name(version)
+    meta = base.store.head(base.source.path(name))
+    return LogFile(name, version, "commit", meta.size, meta.modified_ms, meta.etag)
+
+
+def _check_sources(plan: CommitPlan, first: Snapshot, base: Snapshot) -> None:
+    if not plan.sources:
+        return
+    if base is not first and base.state.head is first.state.head:
+        # All were live when the commit began, and everything since then is in the tail.
+        gone = sorted(path for path in plan.sources if path in base.state.tail.removed)
+    else:
+        gone = sorted(plan.sources - {add.path for add in base.adds(plan.sources)})
+    if gone:
+        more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+        raise ConflictError(
+            f"{base.store.uri}: {plan.operation} needs {gone[0]}{more}, not a live file of version "
+            f"{base.version}; nothing was committed. Read the table again and repeat the operation.",
+            paths=gone, version=base.version, operation=plan.operation, uri=base.store.uri,
+        )  # fmt: skip
+
+
+def check_schema(plan: CommitPlan, first: Snapshot, base: Snapshot, actions: Iterable[Action]) -> None:
+    """Files written for one schema must be readable under the one a winner made of it."""
+    old, new = plan.written_for or first.metadata, base.metadata
+    same = old.schema_string == new.schema_string and old.partition_columns == new.partition_columns
+    if same and old.id == new.id:
+        return
+    if old.id != new.id:
+        reason = "made the table anew"
+    elif not any(isinstance(action, AddAction) for action in actions):
+        return
+    elif old.partition_columns != new.partition_columns:
+        reason = "changed the partition columns"
+    elif not fits(schema_from_json(old.schema_string), base.schema):
+        reason = "changed the schema so that these files no longer fit it"
+    else:
+        return
+    raise ConflictError(
+        f"{base.store.uri}: another writer {reason} before {plan.operation} could commit; nothing was "
+        "committed. Read the table again and repeat the operation.",
+        version=base.version, operation=plan.operation, uri=base.store.uri,
+    )  # fmt: skip
+
+
+_WIDER = {(pa.int32(), pa.int64()), (pa.float32(), pa.float64())}
+
+
+def fits(old: pa.Schema, new: pa.Schema) -> bool:
+    """Whether a file of the old schema can be read under the new one."""
+    for column in old:
+        at = new.get_field_index(column.name)
+        if at < 0:
+            return False
+        kind = new.field(at).type
+        if kind != column.type and (column.type, kind) not in _WIDER:
+            return False
+    known = set(old.names)
+    return all(column.nullable for column in new if column.name not in known)
+
+
+def _reason(plan: CommitPlan, action: Action, base: Snapshot) -> str | None:
+    if isinstance(action, (AddAction, RemoveAction)):
+        matters = action.data_change or plan.rule is Rule.EXCLUSIVE
+        if not matters or not _in_scope(plan, action, base):
+            return None
+        verb = "added" if isinstance(action, AddAction) else "removed"
+        return f"{verb} {action.path}"
+    if plan.rule is Rule.EXCLUSIVE and isinstance(action, (MetadataAction, ProtocolAction)):
+        return "changed the metadata" if isinstance(action, MetadataAction) else "changed the protocol"
+    return None
+
+
+def _in_scope(plan: CommitPlan, action: AddAction | RemoveAction, base: Snapshot) -> bool:
+    if plan.rule is not Rule.OVERWRITE_WHERE or plan.scope is None:
+        return True
+    add = action if isinstance(action, AddAction) else AddAction(path=action.path)
+    if isinstance(action, RemoveAction) and action.partition_values is None:
+        return True
+    verdict = prune_file(
+        plan.scope, of_add(add), action.partition_values or {}, base.schema, base.partition_columns
+    )
+    return verdict is not Verdict.DROP

@@ -1,0 +1,133 @@
+"""Creating a table: version 0, holding the protocol and the metadata, written once and never again."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from indextables.errors import CommitError, NotATableError, NotFoundError, SchemaError, StorageError
+from indextables.log.commit.redaction import refuse_secrets
+from indextables.log.format.binding import COMMIT_INFO, REQUIRED
+from indextables.log.format.dialect import NATIVE
+from indextables.log.format.protocol import CURRENT, WITH_PARQUET
+from indextables.log.format.table_kind import refuse_foreign
+from indextables.log.segment import list_log
+from indextables.log.snapshot import Snapshot
+from indextables.log.state import LogSource
+from indextables.model.actions import Action, MetadataAction, ProtocolAction
+from indextables.model.fields import check_partition_columns, normalise_schema, schema_to_json
+from indextables.options import Options
+from indextables.storage.envelope import pack
+from indextables.storage.stores.put_if_absent import require_exclusion
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMAT: Mapping[str, Any] = {"provider": "indextables", "options": {"container": "parquet"}}
+
+
+def create_table(
+    source: LogSource,
+    look: Callable[[], Snapshot],
+    schema: Any,
+    partition_columns: Sequence[str],
+    configuration: Mapping[str, str],
+    *,
+    table_id: str | None = None,
+) -> int:
+    """Write version 0 and return 0; where a table is, check that it agrees and return its version.
+
+    `table_id` is for splits that were built before the table they will belong to.
+    """
+    refuse_secrets(configuration)
+    wanted = normalise_schema(schema)
+    partitions = check_partition_columns(wanted, partition_columns)
+    try:
+        return _agreed(look(), wanted, partitions)
+    except NotATableError:
+        refuse_foreign(source.store)
+    metadata = MetadataAction(
+        id=table_id or str(uuid.uuid4()),
+        format=FORMAT if source.options.compression.enabled else _sealed_format(),
+        schema_string=schema_to_json(wanted),
+        partition_columns=partitions,
+        configuration=dict(configuration),
+        created_time=source.runtime.clock.now_ms(),
+    )
+    if _put_first(source, (first_protocol(source.options), metadata), metadata.id):
+        return 0
+    return _agreed(look(), wanted, partitions)
+
+
+def _sealed_format() -> Mapping[str, Any]:
+    """The format of a table whose version files nothing but their last line shows to be whole."""
+    return {**FORMAT, "options": {**FORMAT["options"], COMMIT_INFO: REQUIRED}}
+
+
+def first_protocol(options: Options) -> ProtocolAction:
+    """The protocol of a new table; Parquet checkpoints need a newer one from the start."""
+    return WITH_PARQUET if options.checkpoint.format == "parquet" else CURRENT
+
+
+def _put_first(source: LogSource, actions: Sequence[Action], table_id: str) -> bool:
+    """Create version 0; False when the table that is there is another's."""
+    name = NATIVE.commit_name(0)
+    require_exclusion(source.store, source.dialect.log_dir)
+    data = pack(NATIVE.encode_commit(actions), source.options.compression)
+    failed: StorageError | None = None
+    try:
+        if source.store.put_if_absent(source.path(name), data):
+            return _never_retired(source)
+    except StorageError as error:
+        failed = error
+    try:
+        stored = source.store.get(source.path(name))
+    except StorageError as absent:
+        raise _not_created(source, failed or absent, certain=isinstance(absent, NotFoundError)) from absent
+    # The file in the way may be our own, when a reply got lost.
+    found = NATIVE.decode_commit(stored, name=name, version=0)
+    return any(isinstance(action, MetadataAction) and action.id == table_id for action in found)
+
+
+def _never_retired(source: LogSource) -> bool:
+    """Whether nobody had version 0 before; a table may have been made, and truncated, since we looked."""
+    try:
+        return list_log(source.store, NATIVE, 0).floor == 0
+    except StorageError:
+        # Creating again does no harm, and neither does the name of a table that is another's.
+        return True
+
+
+def _not_created(source: LogSource, failed: StorageError, *, certain: bool) -> CommitError:
+    known = certain and bool(failed.fields.get("final"))
+    outcome = "" if known else " It may have been made all the same: creating it again does no harm."
+    return CommitError(
+        f"{source.store.uri}: the table could not be created: {failed}{outcome}",
+        version=0, outcome="absent" if known else "unknown", uri=source.store.uri,
+    )  # fmt: skip
+
+
+def _agreed(existing: Snapshot, schema: pa.Schema, partitions: Sequence[str]) -> int:
+    uri = existing.store.uri
+    if tuple(partitions) != existing.partition_columns:
+        raise SchemaError(
+            f"{uri} is a table partitioned by {_names(existing.partition_columns)}, not by "
+            f"{_names(partitions)}. Open it as it is, or choose another path.",
+            uri=uri,
+        )
+    if not existing.schema.equals(schema):
+        raise SchemaError(
+            f"{uri} is a table with the schema {_columns(existing.schema)}, not {_columns(schema)}. "
+            "Open it as it is, or choose another path.",
+            uri=uri,
+        )
+    return existing.version
+
+
+def _names(columns: Sequence[str]) -> str:
+    return ", ".join(columns) or "nothing"
+
+
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{item.name} {item.type}{'' if item.nullable else ' not null'}" for item in schema)

@@ -1,0 +1,1 @@
+"""Checkpoints of a Delta log: every kind of them, small or large."""

@@ -1,0 +1,84 @@
+"""Large checkpoints whose statistics are JSON text, read by DuckDB.
+
+Cutting a few values out of a million documents while the file is being scanned
+costs half of what it costs to bring the documents into memory first. The text
+of the documents themselves is fetched afterwards, for the rows that are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.errors import CorruptLogError
+from indextables.log.delta.checkpoint.reader import AddRows
+from indextables.log.delta.files.text import Path, decode_paths, if_document, text_column
+from indextables.storage import duck
+from indextables.storage.store import Store, resolve
+
+ROW = "__row"
+_WORTH_IT_ROWS = 50_000
+
+
+def local_file(store: Store, pieces: Sequence[AddRows]) -> str | None:
+    """Where the file of these row groups lies, if it is on this machine and large enough; else None."""
+    if sum(piece.rows for piece in pieces) < _WORTH_IT_ROWS:
+        return None
+    owner, name = resolve(store, pieces[0].path)
+    path = owner.local_path(name)
+    return path if path is not None and duck.can_name(path) else None
+
+
+def read_adds_with_texts(
+    file: str, add: pa.StructType, names: Iterable[str], texts: Sequence[Path]
+) -> pa.Table:
+    """Rows of `add` with the named fields, and a column of text per path into their statistics."""
+    present = [field.name for field in add]
+    fields = [name for name in sorted({"path", *names}) if name in present and name != "stats"]
+    columns = [f"add.{duck.quoted(name)} AS {duck.quoted(name)}" for name in fields]
+    columns += [f"found[{at + 1}] AS {duck.quoted(text_column(path))}" for at, path in enumerate(texts)]
+    wanted = ", ".join(duck.text(_pointer(path)) for path in texts)
+    values = f"json_extract_string(add.stats, [{wanted}])"
+
+    def query(found: str) -> str:
+        inner = f"SELECT add, file_row_number, {found} AS found FROM {duck.scan(file)}"
+        return (
+            f"SELECT file_row_number AS {ROW}, {', '.join(columns)} FROM ({inner} WHERE add.path IS NOT NULL)"
+        )
+
+    try:
+        table = _run(query(values), file)
+    except CorruptLogError:
+        # One document that is no JSON is enough; then each is looked at before it is opened.
+        table = _run(query(if_document("add.stats", values)), file)
+    at = table.schema.get_field_index("path")
+    return table.set_column(at, "path", decode_paths(table.column("path").cast(pa.string())))
+
+
+def statistics_of(file: str, rows: pa.Array) -> pa.Array:
+    """The statistics documents of some rows of a file, in the order of the rows."""
+    columns = "file_row_number AS row, add.stats AS stats"
+    query = f"SELECT {columns} FROM {duck.scan(file)} SEMI JOIN kept USING (file_row_number)"
+    found = _run(query, file, kept=pa.table({"file_row_number": rows}))
+    place = pc.index_in(rows, value_set=found.column("row").combine_chunks())
+    return found.column("stats").combine_chunks().cast(pa.string()).take(place)
+
+
+def _run(query: str, file: str, **tables: pa.Table) -> pa.Table:
+    import duckdb
+
+    try:
+        with duckdb.connect() as connection:
+            for name, table in tables.items():
+                connection.register(name, table)
+            result: Any = connection.sql(query).to_arrow_table()
+            return result
+    except duckdb.Error as error:
+        raise CorruptLogError(f"checkpoint file {file} cannot be read: {error}", path=file) from error
+
+
+def _pointer(path: Path) -> str:
+    return "/" + "/".join(part.replace("~", "~0").replace("/", "~1") for part in path)

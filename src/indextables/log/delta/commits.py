@@ -1,0 +1,213 @@
+"""Commits of a Delta log, decoded with no more work than a replay needs.
+
+A long tail of commits holds tens of thousands of adds, and of most of them a
+query only wants the path. So a line is decoded into a typed structure at once,
+and the action is a view of it whose fields are looked up when they are asked
+for. A file that does not fit the types exactly is read the general way.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from indextables.errors import CorruptLogError
+from indextables.log.delta.paths import ADVICE, decode_path, key_path
+from indextables.log.format.dialect import decode_lines
+from indextables.model.actions import Action, AddAction, RemoveAction, action_from_wire
+
+_NO_EXTRA: Mapping[str, Any] = MappingProxyType({})
+_REST = ("protocol", "metaData", "txn", "commitInfo")
+# Engines whose maximum of a column with NaN is NaN. Others, delta-rs among them, leave NaN out.
+_COUNT_NAN = ("Apache-Spark/", "Databricks-Runtime/")
+
+
+class _Vector(msgspec.Struct):
+    storageType: str  # noqa: N815 - wire name
+    pathOrInlineDv: str  # noqa: N815 - wire name
+    sizeInBytes: int  # noqa: N815 - wire name
+    cardinality: int
+    offset: int | None = None
+
+    def wire(self) -> dict[str, Any]:
+        """The descriptor as the log has it."""
+        body = {name: getattr(self, name) for name in self.__struct_fields__}
+        return {name: value for name, value in body.items() if value is not None}
+
+
+class _Add(msgspec.Struct):
+    path: str
+    partitionValues: dict[str, str | None] = {}  # noqa: N815 - wire name
+    size: int = 0
+    modificationTime: int = 0  # noqa: N815 - wire name
+    dataChange: bool = True  # noqa: N815 - wire name
+    stats: str | None = None
+    tags: dict[str, str | None] | None = None
+    deletionVector: _Vector | None = None  # noqa: N815 - wire name
+
+
+class _Remove(msgspec.Struct):
+    path: str
+    dataChange: bool = True  # noqa: N815 - wire name
+    deletionVector: _Vector | None = None  # noqa: N815 - wire name
+
+
+class _Line(msgspec.Struct):
+    add: _Add | None = None
+    remove: _Remove | None = None
+    protocol: Any = None
+    metaData: Any = None  # noqa: N815 - wire name
+    txn: Any = None
+    commitInfo: dict[str, Any] | None = None  # noqa: N815 - wire name
+
+
+_LINES = msgspec.json.Decoder(_Line)
+
+
+class DeltaAdd(AddAction):
+    """An add as a view of its decoded line; fields that Delta does not have are absent."""
+
+    __slots__ = ("_counts_nan", "_path", "_wire")
+    _path: str
+    _wire: _Add
+    _counts_nan: bool
+
+    def __init__(self, wire: _Add, *, counts_nan: bool) -> None:
+        _set_add(self, wire)
+        _set_path(self, decode_path(wire.path))
+        _set_counts_nan(self, counts_nan)
+
+    path = property(lambda self: self._path)
+    partition_values = property(lambda self: self._wire.partitionValues)
+    size = property(lambda self: self._wire.size)
+    modification_time = property(lambda self: self._wire.modificationTime)
+    data_change = property(lambda self: self._wire.dataChange)
+    stats = property(lambda self: self._wire.stats)
+    tags = property(lambda self: self._wire.tags)
+    extra = property(lambda self: _extra(self._wire))
+    min_values = max_values = num_records = None
+    footer_start_offset = footer_end_offset = hotcache_start_offset = hotcache_length = None
+    has_footer_offsets = False
+    footer_crc = None
+    time_range_start = time_range_end = split_tags = delete_opstamp = num_merge_ops = None
+    doc_mapping_json = uncompressed_size_bytes = None
+
+
+class DeltaRemove(RemoveAction):
+    """A remove as a view of its decoded line."""
+
+    __slots__ = ("_path", "_wire")
+    _path: str
+    _wire: _Remove
+
+    def __init__(self, wire: _Remove) -> None:
+        _set_remove(self, wire)
+        _set_removed(self, decode_path(wire.path))
+
+    path = property(lambda self: self._path)
+    data_change = property(lambda self: self._wire.dataChange)
+    extra = property(lambda self: _extra(self._wire))
+    deletion_timestamp = extended_file_metadata = partition_values = size = tags = None
+
+
+# Frozen dataclasses refuse plain assignment; the slots themselves do not.
+_ADD_SLOTS: dict[str, Any] = vars(DeltaAdd)  # type: ignore[assignment]
+_REMOVE_SLOTS: dict[str, Any] = vars(DeltaRemove)  # type: ignore[assignment]
+_set_add, _set_path = _ADD_SLOTS["_wire"].__set__, _ADD_SLOTS["_path"].__set__
+_set_counts_nan = _ADD_SLOTS["_counts_nan"].__set__
+_set_remove, _set_removed = _REMOVE_SLOTS["_wire"].__set__, _REMOVE_SLOTS["_path"].__set__
+
+
+_VIEWS = (DeltaAdd, DeltaRemove)
+
+
+def _extra(wire: _Add | _Remove) -> Mapping[str, Any]:
+    return _NO_EXTRA if wire.deletionVector is None else {"deletionVector": wire.deletionVector.wire()}
+
+
+def key_of(action: AddAction | RemoveAction) -> tuple[str, str | None]:
+    """Path as it is compared and deletion vector id of an action."""
+    if isinstance(action, _VIEWS) and action._wire.deletionVector is None:  # noqa: SLF001 - the same module
+        return key_path(action._path), None  # noqa: SLF001 - the same module
+    from indextables.log.delta.vectors import unique_id
+
+    return key_path(action.path), unique_id(action.extra.get("deletionVector"))
+
+
+def decode_commit(data: bytes, *, name: str, version: int, engine: str | None = None) -> list[Action]:
+    """The actions of a commit file, paths decoded; an empty file is an error.
+
+    `engine` is who wrote it, for a piece of a commit that does not hold its commitInfo.
+    """
+    if not data.strip():
+        raise CorruptLogError(
+            f"{name} (version {version}) is empty, and a commit has at least one action. {ADVICE}",
+            file=name,
+            version=version,
+        )
+    try:
+        return _quickly(data, engine)
+    except (msgspec.MsgspecError, UnicodeDecodeError, CorruptLogError):
+        # Whatever is unusual, or wrong, is told from each other and reported with its line here.
+        text = b"\n".join(_readable(line) for line in data.split(b"\n"))
+        return [_decoded(action) for action in decode_lines(text, name=name, version=version, advice=ADVICE)]
+
+
+def counts_nan(add: AddAction) -> bool:
+    """Whether the writer of an add is known to count NaN in its maxima, as Spark does."""
+    return isinstance(add, DeltaAdd) and add._counts_nan  # noqa: SLF001 - the same module
+
+
+def _quickly(data: bytes, engine: str | None) -> list[Action]:
+    actions: list[Action] = []
+    lines = _LINES.decode_lines(data)
+    engine = next((line.commitInfo.get("engineInfo") for line in lines if line.commitInfo), engine)
+    is_spark = str(engine).startswith(_COUNT_NAN)
+    for line in lines:
+        if line.add is not None:
+            actions.append(DeltaAdd(line.add, counts_nan=is_spark))
+        elif line.remove is not None:
+            actions.append(DeltaRemove(line.remove))
+        else:
+            for key in _REST:
+                body = getattr(line, key)
+                if body is not None:
+                    found = action_from_wire(key, body)
+                    if found is not None:
+                        actions.append(found)
+                    break
+    return actions
+
+
+def _readable(line: bytes) -> bytes:
+    """A line without its statistics where they are no text (half a surrogate pair, say) or no document."""
+    try:
+        document = json.loads(line)
+    except (ValueError, RecursionError):
+        return line
+    add = document.get("add") if isinstance(document, dict) else None
+    if not isinstance(add, dict):
+        return line
+    stats = add.get("stats")
+    if stats is None or isinstance(stats, dict) or (isinstance(stats, str) and _is_text(stats)):
+        return line
+    return json.dumps({"add": {**add, "stats": None}}).encode()
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _decoded(action: Action) -> Action:
+    if isinstance(action, AddAction | RemoveAction) and "%" in action.path:
+        return replace(action, path=decode_path(action.path))
+    return action

@@ -1,0 +1,103 @@
+"""The Delta dialect: a `_delta_log` read as one of our logs, and never written.
+
+What differs from the native log is said here and in the `delta_` modules
+beside it: file names, percent-encoded paths, deletion vectors as part of a
+file's identity, Parquet checkpoints, and features a reader must understand.
+Segments, the replay rule and pruning are the shared ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from indextables.log.delta.commits import decode_commit, key_of
+from indextables.log.delta.paths import ADVICE, LOG_DIR, parse_log_name
+from indextables.log.format.dialect import Checkpoint, Hint, LogFile
+from indextables.model.actions import Action
+from indextables.storage.store import ObjectMeta
+
+_KINDS: dict[str, Any] = {"classic": "checkpoint", "uuid": "checkpoint", "multipart": "part"}
+# Among checkpoints of one version: those that are one file before those that are several, and a
+# checkpoint that names its sidecars before one that repeats every add.
+_PREFERENCE = {"uuid": 2, "classic": 1, "multipart": 0}
+
+
+class DeltaDialect:
+    """File names, line codec and file identity of Delta Lake."""
+
+    name = "delta"
+    log_dir = LOG_DIR
+    advice = ADVICE
+
+    def commit_name(self, version: int) -> str:
+        """`<20 digits>.json`."""
+        return f"{version:020d}.json"
+
+    def parse_name(self, name: str, meta: ObjectMeta) -> LogFile | None:
+        """Read a name of the log directory; None when it is not a log file."""
+        found = parse_log_name(name)
+        if found is None:
+            return None
+        return LogFile(
+            name=name,
+            version=found.version,
+            kind=_KINDS.get(found.kind, found.kind),
+            size=meta.size,
+            modified_ms=meta.modified_ms,
+            etag=meta.etag,
+            format=found.format,
+            part=found.part,
+            parts=found.parts,
+            uuid=found.uuid,
+            last_version=found.end,
+        )
+
+    def decode_commit(self, data: bytes, *, name: str, version: int) -> list[Action]:
+        """Read the stored bytes of a commit file, paths decoded; an empty file is an error."""
+        return decode_commit(data, name=name, version=version)
+
+    def decode_hint(self, data: bytes) -> Hint | None:
+        """Read `_last_checkpoint`; None when it makes no sense."""
+        try:
+            wire = msgspec.json.decode(data)
+            version, size = int(wire["version"]), wire.get("size")
+            pointed = str((wire.get("v2Checkpoint") or {}).get("path") or "")
+            files, parts = wire.get("numOfAddFiles"), wire.get("parts")
+            return Hint(
+                version=version,
+                size=None if size is None else int(size),
+                # Its checksum is over the hint itself, so it says nothing about the checkpoint.
+                num_files=None if files is None else int(files),
+                format="json" if pointed.endswith(".json") else "parquet",
+                parts=None if parts is None else int(parts),
+            )
+        except (msgspec.DecodeError, KeyError, TypeError, ValueError, AttributeError):
+            return None
+
+    def checkpoints(self, files: Sequence[LogFile]) -> list[Checkpoint]:
+        """Complete checkpoints, newest first; parts that lack one of their number are no checkpoint."""
+        ranked: list[tuple[tuple[int, int, str], Checkpoint]] = []
+        parts: dict[tuple[int, int], dict[int, LogFile]] = {}
+        for file in files:
+            if file.kind == "checkpoint":
+                kind = _PREFERENCE["uuid" if file.uuid else "classic"]
+                ranked.append(
+                    ((file.version, kind, file.name), Checkpoint(file.version, file.format or "", (file,)))
+                )
+            elif file.kind == "part" and file.part is not None and file.parts is not None:
+                parts.setdefault((file.version, file.parts), {})[file.part] = file
+        for (version, count), found in parts.items():
+            if len(found) == count:
+                pieces = tuple(found[number] for number in range(1, count + 1))
+                rank = (version, _PREFERENCE["multipart"], pieces[0].name)
+                ranked.append((rank, Checkpoint(version, "parquet", pieces)))
+        return [checkpoint for _, checkpoint in sorted(ranked, key=lambda item: item[0], reverse=True)]
+
+    # The decoded path and the deletion vector: one file may be removed without and added with one.
+    key = staticmethod(key_of)
+
+
+DELTA = DeltaDialect()

@@ -1,0 +1,93 @@
+"""Minima and maxima of a Delta log made bounds: no value of the file lies beyond them, whoever wrote them.
+
+Writers differ. Delta cuts timestamps to milliseconds. Some leave NaN out of a
+maximum, though it is above every number. delta-rs writes decimals as doubles,
+which keep fifteen digits. A column widened from float to double keeps the
+short texts of its floats. Where a written value may lie inside the real one it
+is moved outwards, and where nothing can be said it becomes null, which keeps
+the file.
+"""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from struct import pack
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.log.delta.columns import Leaf
+from indextables.log.delta.files.text import DOUBLE_DIGITS
+
+# The real maximum of a timestamp may lie 999 microseconds above the written one. The scalar is taken out of
+# an array, since making one from a Python value loads pandas.
+_CUT = pa.Array.from_buffers(pa.duration("us"), 1, [None, pa.py_buffer(pack("q", 999))])[0]
+_EXACT = Context(prec=80)
+_TEXT_DIGITS = 17
+
+
+def lower_bound(values: pa.Array, leaf: Leaf, *, is_text: bool) -> pa.Array:
+    """Lower bounds from the written minima of a column, which were text or typed."""
+    if not leaf.comparable:
+        return pa.nulls(len(values), leaf.type)
+    if pa.types.is_floating(leaf.type):
+        return _widened(_numbers(values), leaf, pc.min_element_wise)
+    return _beyond_rounding(values, is_text=is_text, upwards=False) if _may_be_rounded(leaf.type) else values
+
+
+def upper_bound(values: pa.Array, leaf: Leaf, counts_nan: pa.Array | None, *, is_text: bool) -> pa.Array:
+    """Upper bounds from the written maxima; `counts_nan` says of which files a maximum covers NaN."""
+    if not leaf.comparable:
+        return pa.nulls(len(values), leaf.type)
+    if pa.types.is_floating(leaf.type):
+        numbers = _widened(_numbers(values), leaf, pc.max_element_wise)
+        return numbers if counts_nan is None else pc.if_else(counts_nan, numbers, pa.scalar(None, leaf.type))
+    if pa.types.is_timestamp(leaf.type):
+        try:
+            return pc.add_checked(values, _CUT)
+        except pa.ArrowInvalid:
+            return pa.nulls(len(values), leaf.type)
+    return _beyond_rounding(values, is_text=is_text, upwards=True) if _may_be_rounded(leaf.type) else values
+
+
+def _numbers(values: pa.Array) -> pa.Array:
+    """A NaN that a writer recorded says nothing of the numbers."""
+    return pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
+
+
+def _widened(values: pa.Array, leaf: Leaf, outer: Any) -> pa.Array:
+    """The outer one of what a text means as a double and as the float it may have been written for."""
+    if not leaf.was_float:
+        return values
+    return outer(values, values.cast(pa.float32(), safe=False).cast(pa.float64()))
+
+
+def _may_be_rounded(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_decimal(kind) and kind.precision > DOUBLE_DIGITS)
+
+
+def _beyond_rounding(values: pa.Array, *, is_text: bool, upwards: bool) -> pa.Array:
+    """Decimals that may have gone through a double, moved by more than that can have moved them."""
+    encoded = values.dictionary_encode()
+    distinct = encoded.dictionary.to_pylist()
+    limit = Decimal(1).scaleb(DOUBLE_DIGITS - values.type.scale)
+
+    def is_exact(value: Decimal) -> bool:
+        # A double is written with seventeen digits at most, so a longer text was never one.
+        return abs(value) < limit or (
+            is_text and len(value.normalize(_EXACT).as_tuple().digits) > _TEXT_DIGITS
+        )
+
+    if all(is_exact(value) for value in distinct):
+        return values
+    moved = [value if is_exact(value) else _moved(value, values.type, upwards=upwards) for value in distinct]
+    return pa.array(moved, values.type).take(encoded.indices)
+
+
+def _moved(value: Decimal, kind: pa.DataType, *, upwards: bool) -> Decimal | None:
+    # Rounding twice moves a number by less than four parts in 10 to the 16th.
+    margin = _EXACT.multiply(abs(value), Decimal("1E-15"))
+    outer = _EXACT.add(value, margin if upwards else -margin)
+    outer = outer.quantize(Decimal(1).scaleb(-kind.scale), ROUND_CEILING if upwards else ROUND_FLOOR, _EXACT)
+    return outer if abs(outer) < Decimal(1).scaleb(kind.precision - kind.scale) else None

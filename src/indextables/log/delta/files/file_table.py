@@ -1,0 +1,397 @@
+"""`add` rows of a Delta log in the files() form: paths decoded, values typed, logical names.
+
+Rows come from Parquet checkpoints or from commits; both are first laid out
+alike, one column per field of `add`, and then typed by the same code. Only
+what a query asks for is read and typed. Null is "not known".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.errors import CorruptLogError
+from indextables.log.delta.columns import DeltaColumns, Leaf
+from indextables.log.delta.commits import counts_nan
+from indextables.log.delta.files.bounds import lower_bound, upper_bound
+from indextables.log.delta.files.text import (
+    json_values,
+    map_values,
+    record_counts,
+    text_column,
+    typed,
+    typed_partition,
+    whole,
+)
+from indextables.log.replay.file_table import file_uris
+from indextables.model.actions import AddAction
+from indextables.storage.store import Store
+
+COLUMNS = (
+    "path", "uri", "dv", "size", "modification_time", "num_records", "partition_values",
+    "min", "max", "null_count", "stats", "data_change", "tags", "deletion_vector",
+)  # fmt: skip
+# Typing every statistic of every file costs more than finding the files: it is done on request.
+DEFAULT_COLUMNS = (
+    "path", "dv", "size", "modification_time", "num_records", "partition_values", "stats", "deletion_vector",
+)  # fmt: skip
+KEY_COLUMNS = ("path", "dv")
+
+# Not of the log: whether the commit that holds an add was written by an engine whose maxima count NaN.
+COUNTS_NAN = "countsNan"
+_STRINGS = pa.map_(pa.string(), pa.string())
+VECTOR = pa.struct(
+    [
+        pa.field("storageType", pa.string()),
+        pa.field("pathOrInlineDv", pa.string()),
+        pa.field("offset", pa.int32()),
+        pa.field("sizeInBytes", pa.int32()),
+        pa.field("cardinality", pa.int64()),
+    ]
+)
+_VECTOR_NAMES = ("storage_type", "path_or_inline", "offset", "size_bytes", "cardinality")
+DELETION_VECTOR = pa.struct([pa.field(name, VECTOR.field(at).type) for at, name in enumerate(_VECTOR_NAMES)])
+RAW = pa.schema(
+    [
+        pa.field("path", pa.string()),
+        pa.field("partitionValues", _STRINGS),
+        pa.field("size", pa.int64()),
+        pa.field("modificationTime", pa.int64()),
+        pa.field("dataChange", pa.bool_()),
+        pa.field("stats", pa.string()),
+        pa.field("tags", _STRINGS),
+        pa.field("deletionVector", VECTOR),
+        pa.field(COUNTS_NAN, pa.bool_()),
+    ]
+)
+_SOURCES = {
+    "dv": "deletionVector",
+    "deletion_vector": "deletionVector",
+    "size": "size",
+    "modification_time": "modificationTime",
+    "partition_values": "partitionValues",
+    "stats": "stats",
+    "data_change": "dataChange",
+    "tags": "tags",
+}
+STATISTICS = frozenset({"num_records", "min", "max", "null_count"})
+# Only Delta on Spark writes a dot before the number of a file; a dash is written by others too.
+_NAMED_BY_SPARK = r"\.c\d{3}\.[^/]*$"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a query asks of each file."""
+
+    columns: frozenset[str]
+    leaves: tuple[Leaf, ...] = ()
+    """Columns whose minimum, maximum and null count are wanted."""
+
+    @classmethod
+    def of(cls, columns: Iterable[str], schema: DeltaColumns, statistics: Iterable[str] | None) -> Wanted:
+        """The named columns of the files() form, with statistics of some columns of the table (None: all)."""
+        names = frozenset(columns) | {"path"}
+        bounded = names & {"min", "max", "null_count"}
+        return cls(names, tuple(schema.wanted(statistics)) if bounded else ())
+
+    def sources(self, add: pa.StructType | None) -> set[str]:
+        """Dotted paths below `add` to read; `add` is its type in a checkpoint, None for commits."""
+        names = {_SOURCES[name] for name in self.columns if name in _SOURCES}
+        if self.columns & STATISTICS:
+            names |= {"stats"} if add is None or not _has_parsed(add) else set(self._parsed())
+            if add is not None and _has_parsed(add) and unknown_to(_field(add, "stats_parsed"), self.leaves):
+                names.add("stats")
+        if add is None and any(pa.types.is_floating(leaf.type) for leaf in self.leaves):
+            names.add(COUNTS_NAN)
+        return names
+
+    def _parsed(self) -> list[str]:
+        found = ["stats_parsed.numRecords"]
+        for leaf in self.leaves:
+            below = ".".join(leaf.physical)
+            found += [f"stats_parsed.{name}.{below}" for name in ("minValues", "maxValues", "nullCount")]
+        return [*found, "stats_parsed.tightBounds"] if self.leaves else found
+
+
+def files_form(raw: pa.Table, columns: DeltaColumns, wanted: Wanted, store: Store) -> pa.Table:
+    """Lay `add` rows out in the files() form, in the order given; partitions and statistics typed."""
+    known = statistics_of(raw, wanted)
+    paths = whole(raw.column("path"))
+    arrays: dict[str, Any] = {}
+    for name in COLUMNS:
+        if name not in wanted.columns:
+            continue
+        if name == "path":
+            arrays[name] = paths
+        elif name == "uri":
+            arrays[name] = file_uris(store, paths)
+        elif name == "partition_values":
+            arrays[name] = partitions_of(raw, columns)
+        elif name in known:
+            arrays[name] = known[name]
+        else:
+            arrays[name] = _plain(raw, name)
+    return pa.table(arrays)
+
+
+def raw_table(adds: Sequence[AddAction], names: AbstractSet[str] | None = None) -> pa.Table:
+    """Lay adds of commits out as `read_adds` lays out those of a checkpoint, all fields or only `names`."""
+    fields = [field for field in RAW if names is None or field.name == "path" or field.name in names]
+    arrays = [pa.array([_FIELDS[field.name](add) for add in adds], field.type) for field in fields]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def vector_ids(vectors: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Unique ids of an array of `deletionVector` objects, null where there is none."""
+    array = whole(vectors)
+    if array.null_count == len(array):
+        return pa.nulls(len(array), pa.string())
+    kind, place, offset = (_child(array, name) for name in ("storageType", "pathOrInlineDv", "offset"))
+    at = pc.fill_null(pc.binary_join_element_wise("@", offset.cast(pa.string()), ""), "")
+    return pc.binary_join_element_wise(kind, place, at, "")
+
+
+def _stats_text(add: AddAction) -> str | None:
+    if add.stats is not None:
+        return add.stats
+    parsed = add.extra.get("stats_parsed")
+    return None if parsed is None else msgspec.json.encode(parsed, enc_hook=str).decode()
+
+
+_FIELDS: Mapping[str, Callable[[AddAction], Any]] = {
+    "path": lambda add: add.path,
+    "partitionValues": lambda add: list(add.partition_values.items()),
+    "size": lambda add: add.size,
+    "modificationTime": lambda add: add.modification_time,
+    "dataChange": lambda add: add.data_change,
+    "stats": _stats_text,
+    "tags": lambda add: None if add.tags is None else list(add.tags.items()),
+    "deletionVector": lambda add: add.extra.get("deletionVector"),
+    COUNTS_NAN: counts_nan,
+}
+
+
+def _plain(raw: pa.Table, name: str) -> Any:
+    if name in {"dv", "deletion_vector"}:
+        vectors = _column(raw, "deletionVector", VECTOR)
+        return vector_ids(vectors) if name == "dv" else _vectors(vectors)
+    if name == "modification_time":
+        return _column(raw, "modificationTime", pa.int64()).cast(pa.timestamp("ms", tz="UTC"))
+    source = _SOURCES[name]
+    return _column(raw, source, RAW.field(source).type)
+
+
+def _vectors(vectors: pa.Array) -> pa.Array:
+    children = [
+        _child(vectors, field.name).cast(field.type)
+        for field in (VECTOR.field(at) for at in range(VECTOR.num_fields))
+    ]
+    absent = pc.is_null(children[0])
+    return pa.StructArray.from_arrays(children, fields=list(DELETION_VECTOR), mask=absent)
+
+
+def partitions_of(raw: pa.Table, columns: DeltaColumns) -> pa.Array:
+    """Typed values; a row with one that cannot be read has no struct, so nothing is concluded from it."""
+    if not columns.partition_columns:
+        return pa.array([{}] * min(raw.num_rows, 1), pa.struct([])).take(pa.repeat(0, raw.num_rows))
+    values = _column(raw, "partitionValues", _STRINGS)
+    children, fields = [], []
+    unread = pa.repeat(False, raw.num_rows)
+    for name, physical in columns.physical_partitions().items():
+        field = pa.field(name, columns.schema.field(name).type)
+        text = map_values(values, physical)
+        child = typed_partition(text, field.type)
+        if child.null_count != text.null_count:
+            lost = pc.and_(pc.is_null(child), pc.fill_null(pc.not_equal(text, ""), fill_value=False))
+            unread = pc.or_(unread, lost)
+        children.append(child)
+        fields.append(field)
+    return pa.StructArray.from_arrays(children, fields=fields, mask=unread)
+
+
+def require_partition_values(files: pa.Table, uri: str) -> None:
+    """Raise if a file whose rows are wanted has a partition value that is none of its column's type.
+
+    Such a file is never pruned, since nothing is known of it, and no row of it could be shown truly.
+    """
+    values = whole(files.column("partition_values"))
+    if not values.null_count:
+        return
+    path = files.column("path").filter(values.is_null())[0].as_py()
+    raise CorruptLogError(
+        f"the log of {uri} gives {path} a partition value that is not of its column's type, so its rows "
+        "cannot be read; have the writer correct the entry, or exclude the file by other columns",
+        path=path, uri=uri,
+    )  # fmt: skip
+
+
+def statistics_of(raw: pa.Table, wanted: Wanted) -> dict[str, pa.Array]:
+    """num_records, min, max and null_count as far as they are wanted."""
+    if not wanted.columns & STATISTICS:
+        return {}
+    if "stats_parsed" not in raw.column_names:
+        known = _from_text(raw, wanted.leaves).bounding(wanted.leaves, raw, is_text=True)
+    else:
+        known = _from_struct(whole(raw.column("stats_parsed")), wanted.leaves)
+        known = known.bounding(wanted.leaves, raw, is_text=False)
+        unknown = unknown_to(raw.schema.field("stats_parsed").type, wanted.leaves)
+        if "stats" in raw.column_names and (unknown or known.num_records.null_count):
+            text = _from_text(raw, wanted.leaves).bounding(wanted.leaves, raw, is_text=True)
+            known = known.or_else(text, [leaf in unknown for leaf in wanted.leaves])
+    found = {"num_records": known.num_records}
+    if wanted.leaves:
+        names = [".".join(leaf.logical) for leaf in wanted.leaves]
+        found["min"] = pa.StructArray.from_arrays(known.minima, names)
+        found["max"] = pa.StructArray.from_arrays(known.maxima, names)
+        found["null_count"] = pa.StructArray.from_arrays(known.null_counts, names)
+    elif wanted.columns & {"min", "max", "null_count"}:
+        empty = pa.array([{}] * raw.num_rows, pa.struct([]))
+        found |= {"min": empty, "max": empty, "null_count": empty}
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    num_records: pa.Array
+    minima: list[pa.Array]
+    maxima: list[pa.Array]
+    null_counts: list[pa.Array]
+
+    def bounding(self, leaves: Sequence[Leaf], raw: pa.Table, *, is_text: bool) -> _Known:
+        """The same with minima and maxima that no value lies beyond, whoever wrote them."""
+        floats = any(pa.types.is_floating(leaf.type) for leaf in leaves)
+        sure = _maxima_count_nan(raw) if floats else None
+        pairs = zip(self.minima, self.maxima, leaves, strict=True)
+        bounds = [
+            (lower_bound(least, leaf, is_text=is_text), upper_bound(greatest, leaf, sure, is_text=is_text))
+            for least, greatest, leaf in pairs
+        ]
+        minima, maxima = [low for low, _ in bounds], [high for _, high in bounds]
+        return _Known(self.num_records, minima, maxima, self.null_counts)
+
+    def or_else(self, other: _Known, absent: Sequence[bool]) -> _Known:
+        """The same, with the rows and the `absent` columns that this does not know taken from the other."""
+        known = pc.is_valid(self.num_records)
+
+        def either(mine: list[pa.Array], theirs: list[pa.Array]) -> list[pa.Array]:
+            pairs = zip(mine, theirs, absent, strict=True)
+            return [two if is_absent else pc.if_else(known, one, two) for one, two, is_absent in pairs]
+
+        counts = pc.coalesce(self.num_records, other.num_records)
+        bounds = either(self.minima, other.minima), either(self.maxima, other.maxima)
+        return _Known(counts, *bounds, either(self.null_counts, other.null_counts))
+
+
+def unknown_to(parsed: pa.StructType, leaves: Iterable[Leaf]) -> set[Leaf]:
+    """Columns of which a type of typed statistics has nothing, though the text may have it."""
+    groups = ("minValues", "maxValues", "nullCount")
+    return {
+        leaf for leaf in leaves if all(_leaf_type(parsed, (name, *leaf.physical)) is None for name in groups)
+    }
+
+
+def _leaf_type(kind: pa.DataType, path: Sequence[str]) -> pa.DataType | None:
+    for name in path:
+        if not pa.types.is_struct(kind) or kind.get_field_index(name) < 0:
+            return None
+        kind = _field(kind, name)
+    return kind
+
+
+def _field(kind: pa.StructType, name: str) -> pa.DataType:
+    return kind.field(kind.get_field_index(name)).type
+
+
+def statistics_paths(leaves: Sequence[Leaf]) -> list[tuple[str, ...]]:
+    """Places in a statistics document that are looked at for some columns."""
+    paths: list[tuple[str, ...]] = [("numRecords",), ("tightBounds",)]
+    for leaf in leaves:
+        paths += [("minValues", *leaf.physical), ("maxValues", *leaf.physical), ("nullCount", *leaf.physical)]
+    return paths
+
+
+def decimal_digits(leaves: Sequence[Leaf]) -> int:
+    """The largest precision among decimal columns; 0 without any."""
+    return max((leaf.type.precision for leaf in leaves if pa.types.is_decimal(leaf.type)), default=0)
+
+
+def _from_text(raw: pa.Table, leaves: Sequence[Leaf]) -> _Known:
+    paths = statistics_paths(leaves)
+    kinds = [
+        pa.int64(),
+        pa.bool_(),
+        *(kind for leaf in leaves for kind in (leaf.type, leaf.type, pa.int64())),
+    ]
+    if text_column(paths[0]) in raw.column_names:
+        texts = [whole(raw.column(text_column(path))) for path in paths]
+        values = [typed(text, kind) for text, kind in zip(texts, kinds, strict=True)]
+    elif not leaves:
+        return _Known(record_counts(_column(raw, "stats", pa.string())), [], [], [])
+    else:
+        stats = _column(raw, "stats", pa.string())
+        values = json_values(stats, list(zip(paths, kinds, strict=True)))
+    count, tight = values[:2]
+    minima, maxima = values[2::3], values[3::3]
+    nulls = [_count(values[4 + 3 * at], count, tight) for at in range(len(leaves))]
+    return _Known(count, minima, maxima, nulls)
+
+
+def _from_struct(parsed: pa.StructArray, leaves: Sequence[Leaf]) -> _Known:
+    count = _typed_leaf(parsed, ("numRecords",), pa.int64())
+    tight = _typed_leaf(parsed, ("tightBounds",), pa.bool_())
+    bounds = [
+        [_typed_leaf(parsed, (name, *leaf.physical), leaf.type) for leaf in leaves]
+        for name in ("minValues", "maxValues")
+    ]
+    nulls = [
+        _count(_typed_leaf(parsed, ("nullCount", *leaf.physical), pa.int64()), count, tight)
+        for leaf in leaves
+    ]
+    return _Known(count, bounds[0], bounds[1], nulls)
+
+
+def _maxima_count_nan(raw: pa.Table) -> pa.Array:
+    """Whether NaN, which is above every number, cannot hide behind the maximum of each file."""
+    by_name = pc.match_substring_regex(whole(raw.column("path")), _NAMED_BY_SPARK)
+    return pc.or_(by_name, pc.fill_null(_column(raw, COUNTS_NAN, pa.bool_()), fill_value=False))
+
+
+def _count(nulls: pa.Array, count: pa.Array, tight: pa.Array) -> pa.Array:
+    """With wide bounds a null count says something only at its two ends."""
+    if tight.null_count == len(tight):
+        return nulls
+    end = pc.or_(pc.equal(nulls, 0), pc.equal(nulls, count))
+    return pc.if_else(pc.or_(pc.fill_null(tight, fill_value=True), end), nulls, pa.scalar(None, pa.int64()))
+
+
+def _typed_leaf(parsed: pa.StructArray, path: Sequence[str], kind: pa.DataType) -> pa.Array:
+    array: Any = parsed
+    for name in path:
+        if not pa.types.is_struct(array.type) or array.type.get_field_index(name) < 0:
+            return pa.nulls(len(parsed), kind)
+        array = _child(array, name)
+    try:
+        return array.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return pa.nulls(len(parsed), kind)
+
+
+def _child(array: pa.StructArray, name: str) -> pa.Array:
+    return pc.struct_field(array, array.type.get_field_index(name))
+
+
+def _column(raw: pa.Table, name: str, kind: pa.DataType) -> pa.Array:
+    if name not in raw.column_names:
+        return pa.nulls(raw.num_rows, kind)
+    column = whole(raw.column(name))
+    return column if pa.types.is_nested(column.type) else column.cast(kind)
+
+
+def _has_parsed(add: pa.StructType) -> bool:
+    return int(add.get_field_index("stats_parsed")) >= 0

@@ -1,0 +1,299 @@
+"""Text of a Delta log made typed, whole arrays at a time.
+
+Partition values are strings and statistics are JSON documents. Both become
+Arrow arrays of the column's type here. What cannot be understood becomes
+null, which everywhere means "not known" and keeps the file.
+"""
+
+from __future__ import annotations
+
+import operator
+import typing
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.log.delta.paths import LOCAL_SCHEME, decode_path
+
+Path = tuple[str, ...]
+
+# Below this many documents DuckDB's start-up costs more than it saves.
+_DUCKDB_FROM = 20_000
+# DuckDB reads a JSON number as a double, which keeps this many decimal digits.
+DOUBLE_DIGITS = 15
+# Room for `{"numRecords":`, the largest 64-bit number and what follows it.
+_COUNT_BYTES = 36
+
+
+def typed(text: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    """Cast an array of strings to the type of its column."""
+    array = whole(text)
+    if pa.types.is_string(kind):
+        return array.cast(pa.string())
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind):
+        return pa.nulls(len(array), kind)
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        zoned = pc.match_substring_regex(array, r"(?:Z|[+-]\d{2}:?\d{2})$")
+        array = pc.if_else(zoned, array, pc.binary_join_element_wise(array, "Z", ""))
+    try:
+        return array.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        encoded = array.dictionary_encode()
+        values = [_cast_one(value, kind) for value in encoded.dictionary]
+        return pa.array([None if v is None else v.as_py() for v in values], kind).take(encoded.indices)
+
+
+def typed_partition(text: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    """Cast partition values; an empty string is null for every type, as Delta says."""
+    encoded = whole(text).dictionary_encode()
+    values = encoded.dictionary
+    present = pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values)
+    if pa.types.is_binary(kind):
+        return present.cast(pa.binary()).take(encoded.indices)
+    return typed(present, kind).take(encoded.indices)
+
+
+def decode_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Undo the percent-encoding of an array of paths, exactly once."""
+    array = whole(paths)
+    escaped = pc.match_substring(array, "%")
+    if not pc.any(escaped, min_count=0).as_py():
+        return array
+    # Escapes live in partition directories, of which there are few: decode each directory once.
+    cut = pc.split_pattern(pc.filter(array, escaped), "/", max_splits=1, reverse=True)
+    encoded = pc.list_element(cut, 0).dictionary_encode()
+    has_name = pc.greater(pc.list_value_length(cut), 1)
+    names = pc.if_else(has_name, pc.list_element(_padded(cut), 1), pa.scalar(None, pa.string()))
+    folders = pa.array([decode_path(folder) for folder in encoded.dictionary.to_pylist()], pa.string())
+    folders = folders.take(encoded.indices)
+    plain = pc.fill_null(names, "")
+    if pc.any(pc.match_substring(plain, "%"), min_count=0).as_py():
+        plain = pa.array([decode_path(name) for name in plain.to_pylist()], pa.string())
+    decoded = pc.if_else(has_name, pc.binary_join_element_wise(folders, plain, "/"), folders)
+    return pc.replace_with_mask(array, escaped, decoded)
+
+
+def key_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Decoded paths as they are compared, see `key_path`."""
+    array = whole(paths)
+    if not pc.any(pc.starts_with(array, "file:"), min_count=0).as_py():
+        return array
+    return pc.replace_substring_regex(array, LOCAL_SCHEME.pattern, "/")
+
+
+def json_texts(
+    documents: pa.Array | pa.ChunkedArray, paths: Sequence[Path], digits: int = 0
+) -> list[pa.Array]:
+    """The scalar at each path of each document as text, null where there is none.
+
+    `digits` is the largest decimal precision among the paths; numbers that do
+    not fit a double are cut out by a reader that keeps them as written.
+    """
+    array = whole(documents)
+    if not paths:
+        return []
+    if len(array) >= _DUCKDB_FROM and digits <= DOUBLE_DIGITS:
+        return _texts_by_duckdb(array, paths)
+    return _texts_by_msgspec(array, paths)
+
+
+def json_values(
+    documents: pa.Array | pa.ChunkedArray, wanted: Sequence[tuple[Path, pa.DataType]]
+) -> list[pa.Array]:
+    """What stands at each path of each document in a type, null where there is nothing of that type."""
+    array = whole(documents)
+    digits = max((kind.precision for _, kind in wanted if pa.types.is_decimal(kind)), default=0)
+    if len(array) < _DUCKDB_FROM or digits > DOUBLE_DIGITS:
+        try:
+            return _values_by_msgspec(array, wanted)
+        except (msgspec.DecodeError, UnicodeDecodeError, pa.ArrowInvalid, OverflowError):
+            # Some document is broken, or some value not of its type: each is looked at for itself then.
+            pass
+    texts = json_texts(array, [path for path, _ in wanted], digits)
+    return [typed(text, kind) for text, (_, kind) in zip(texts, wanted, strict=True)]
+
+
+def text_column(path: Path) -> str:
+    """Name of a column that holds what stands at a path of each statistics document."""
+    return "/".join(("stats", *path))
+
+
+def record_counts(documents: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """`numRecords` of each statistics document, without parsing the whole of it where it comes first."""
+    array = whole(documents)
+    # Matching a regular expression on whole documents costs three times the cut and the match together.
+    starts = pc.binary_slice(array.cast(pa.binary()), 0, _COUNT_BYTES).cast(pa.string(), safe=False)
+    found = pc.struct_field(pc.extract_regex(starts, r'^\{"numRecords":(?P<n>\d+)[,}]'), [0])
+    missed = pc.and_(pc.is_null(found), pc.is_valid(array))
+    if pc.any(missed, min_count=0).as_py():
+        (rest,) = json_texts(pc.filter(array, missed), [("numRecords",)])
+        found = pc.replace_with_mask(found, missed, rest)
+    return typed(found, pa.int64())
+
+
+def whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """One array; a single chunk is not copied."""
+    if not isinstance(array, pa.ChunkedArray):
+        return array
+    return array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
+
+
+def map_values(maps: pa.Array | pa.ChunkedArray, key: str) -> pa.Array:
+    """The value of one key in each map, null where a map lacks it."""
+    array = whole(maps)
+    # Arrow's own lookup walks every map; most maps of a log have the same few keys.
+    keys = pa.ListArray.from_arrays(array.offsets, array.keys)
+    items = pa.ListArray.from_arrays(array.offsets, array.items).flatten()
+    held = pc.equal(keys.flatten(), key)
+    found = pc.filter(items, held)
+    rows = pc.filter(pc.list_parent_indices(keys), held)
+    if (
+        len(found) == len(array)
+        and array.null_count == 0
+        and pc.equal(pc.count_distinct(rows), len(rows)).as_py()
+    ):
+        return found
+    return found.take(pc.index_in(pa.array(range(len(array)), rows.type), value_set=rows))
+
+
+def _padded(cut: pa.ListArray) -> pa.ListArray:
+    """Lists of one element made lists of two, so that the second can be asked for."""
+    return pc.list_slice(cut, 0, 2, return_fixed_size_list=True)
+
+
+def _cast_one(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar | None:
+    try:
+        return value.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError):
+        return None
+
+
+def _texts_by_duckdb(array: pa.Array, paths: Sequence[Path]) -> list[pa.Array]:
+    import duckdb
+
+    pointers = ["/" + "/".join(part.replace("~", "~0").replace("/", "~1") for part in path) for path in paths]
+    columns = ", ".join(f"found[{index + 1}] AS c{index}" for index in range(len(pointers)))
+    wanted = ", ".join("'" + pointer.replace("'", "''") + "'" for pointer in pointers)
+    values = f"json_extract_string(document, [{wanted}])"
+    with duckdb.connect() as connection:
+        connection.register("source", pa.table({"document": array}))
+
+        def run(found: str) -> Any:
+            query = f"SELECT {columns} FROM (SELECT {found} AS found FROM source)"
+            return connection.sql(query).to_arrow_table()
+
+        try:
+            table = run(values)
+        except duckdb.InvalidInputException:
+            table = run(if_document("document", values))
+    # An object or a list where a scalar belongs is not a value of the column.
+    texts = [whole(column).cast(pa.string()) for column in table.columns]
+    return [text if not _holds_document(text) else _without_documents(text) for text in texts]
+
+
+def if_document(column: str, expression: str) -> str:
+    """SQL that looks into a column of JSON only where it is JSON; the look costs a second reading."""
+    return f"CASE WHEN json_valid({column}) THEN {expression} END"
+
+
+def _holds_document(text: pa.Array) -> bool:
+    return bool(pc.any(pc.starts_with(text, "{"), min_count=0).as_py())
+
+
+def _without_documents(text: pa.Array) -> pa.Array:
+    return pc.if_else(pc.starts_with(text, "{"), pa.scalar(None, pa.string()), text)
+
+
+def _texts_by_msgspec(array: pa.Array, paths: Sequence[Path]) -> list[pa.Array]:
+    found = _follow(array, [(path, msgspec.Raw) for path in paths], _or_none)
+    return [
+        pa.array([None if value is None else _scalar_text(bytes(value)) for value in values], pa.string())
+        for values in found
+    ]
+
+
+def _values_by_msgspec(array: pa.Array, wanted: Sequence[tuple[Path, pa.DataType]]) -> list[pa.Array]:
+    """The quick way: values decoded in the Python type of their column."""
+    found = _follow(array, [(path, _python_type(kind) | None) for path, kind in wanted])
+    arrays = []
+    for values, (_, kind) in zip(found, wanted, strict=True):
+        if pa.types.is_temporal(kind):
+            arrays.append(typed(pa.array(values, pa.string()), kind))
+        elif pa.types.is_nested(kind) or pa.types.is_binary(kind):
+            arrays.append(pa.nulls(len(values), kind))
+        else:
+            arrays.append(pa.array(values, kind))
+    return arrays
+
+
+def _python_type(kind: pa.DataType) -> Any:
+    if pa.types.is_integer(kind):
+        return int
+    if pa.types.is_floating(kind):
+        return float
+    if pa.types.is_decimal(kind):
+        return Decimal
+    return bool if pa.types.is_boolean(kind) else str
+
+
+def _follow(
+    array: pa.Array,
+    leaves: Sequence[tuple[Path, Any]],
+    guarded: Callable[[Callable[[bytes], Any]], Callable[[bytes], Any]] = lambda decode: decode,
+) -> list[list[Any]]:
+    """Decode documents into only the wanted keys, and follow each path through all of them."""
+    kind = _shape(leaves, 0)
+    decode = guarded(msgspec.json.Decoder(kind).decode)
+    # As bytes: a text that is not UTF-8 is a broken document and no reason to stop.
+    documents = array.cast(pa.binary()).to_pylist()
+    rows = [None if document is None else decode(document) for document in documents]
+    return [_cut_out(rows, kind, path) for path, _ in leaves]
+
+
+def _or_none(decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+    """A decoder that gives nothing for a document that cannot be read: its statistics are not known."""
+
+    def tried(document: bytes) -> Any:
+        try:
+            return decode(document)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+
+    return tried
+
+
+def _shape(leaves: Sequence[tuple[Path, Any]], depth: int) -> Any:
+    """Type to decode into: only the wanted keys, leaves in the types given."""
+    fields: list[tuple[str, Any, Any]] = []
+    names: dict[str, str] = {}
+    for index, head in enumerate(sorted({path[depth] for path, _ in leaves})):
+        here = [(path, kind) for path, kind in leaves if path[depth] == head]
+        below = [(path, kind) for path, kind in here if len(path) > depth + 1]
+        fields.append((f"f{index}", _shape(below, depth + 1) | None if below else here[0][1], None))
+        names[f"f{index}"] = head
+    return msgspec.defstruct("Document", fields, rename=names, gc=False)
+
+
+def _cut_out(values: list[Any], kind: Any, path: Path) -> list[Any]:
+    """Follow one path through all decoded documents, a level at a time."""
+    for head in path:
+        item = next(item for item in msgspec.structs.fields(kind) if item.encode_name == head)
+        follow = operator.attrgetter(item.name)
+        values = [None if value is None else follow(value) for value in values]
+        kind = next((arm for arm in typing.get_args(item.type) if arm is not type(None)), None)
+    return values
+
+
+def _scalar_text(raw: bytes) -> str | None:
+    first = raw[:1]
+    if first in {b"n", b"{", b"[", b""}:
+        return None
+    try:
+        return str(msgspec.json.decode(raw)) if first == b'"' else raw.decode()
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        # Half of a surrogate pair, for one: no text that a column could hold.
+        return None

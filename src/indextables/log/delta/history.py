@@ -1,0 +1,67 @@
+"""The history of a Delta table: what each version was, and when it was written.
+
+A version's time is the one `as_of` goes by: the in-commit timestamp where the
+table records them, else the time of the commit's file, forced to increase.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from indextables.errors import NotATableError
+from indextables.log.delta.timestamps import monotone, recorded_since, recorded_time
+from indextables.log.history import Timeline
+from indextables.log.segment import list_log
+from indextables.log.state import LogSource
+from indextables.model.actions import CommitInfo, decode_line
+
+_MARK = b'"commitInfo"'
+_LOOKED_AT = 64
+
+
+@dataclass(slots=True)
+class DeltaTimeline(Timeline):
+    """The times of versions, read as they are asked for."""
+
+    since: int = 0
+    """Index of the first commit that records its own time."""
+    _file_times: list[int] = field(default_factory=list)
+
+    def info(self, at: int) -> CommitInfo | None:
+        """The commitInfo of the file at an index; adds are not decoded for it."""
+        if at not in self._infos:
+            data = self.source.store.get(self.source.path(self.files[at].name))
+            self._infos[at] = _info_of(data)
+        return self._infos[at]
+
+    def time_ms(self, at: int) -> int:
+        """The time of the version at an index."""
+        if at < self.since:
+            if not self._file_times:
+                self._file_times = monotone([file.modified_ms for file in self.files[: self.since]])
+            return self._file_times[at]
+        info = self.info(at)
+        recorded = None if info is None else info.extra.get("inCommitTimestamp")
+        return recorded_time(self.source, self.files[at]) if recorded is None else int(recorded)
+
+
+def delta_timeline(source: LogSource, configuration: Mapping[str, str | None]) -> DeltaTimeline:
+    """The versions whose commit files are there; `configuration` is that of the newest version."""
+    commits = sorted(list_log(source.store, source.dialect).commits.items())
+    files = [file for _, file in commits]
+    if not files:
+        raise NotATableError(
+            f"{source.store.uri} has no commit file left, so nothing says how its versions came about.",
+            uri=source.store.uri,
+        )
+    return DeltaTimeline(source, files, since=recorded_since(configuration, files))
+
+
+def _info_of(data: bytes) -> CommitInfo | None:
+    for line in data.splitlines():
+        if _MARK in line[:_LOOKED_AT]:
+            found = decode_line(line)
+            if isinstance(found, CommitInfo):
+                return found
+    return None

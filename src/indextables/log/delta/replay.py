@@ -1,0 +1,339 @@
+"""Replay of a Delta segment on one machine, column by column.
+
+The tail of commits comes reduced. A checkpoint is cut into row groups, and
+each is one piece of work: read the wanted columns, drop the rows the tail
+touches, prune what is left by the predicate, and type the rows that stay.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.log.delta.checkpoint.large import ROW, local_file, read_adds_with_texts, statistics_of
+from indextables.log.delta.checkpoint.reader import AddRows, DeltaCheckpointReader, pieces_of, read_adds
+from indextables.log.delta.columns import DeltaColumns
+from indextables.log.delta.files.file_table import (
+    COLUMNS,
+    DEFAULT_COLUMNS,
+    Wanted,
+    decimal_digits,
+    files_form,
+    raw_table,
+    statistics_paths,
+    vector_ids,
+)
+from indextables.log.delta.files.text import DOUBLE_DIGITS, key_paths, text_column
+from indextables.log.replay.rule import LiveFiles, ReplayMetrics, ReplayRequest
+from indextables.model.actions import AddAction
+from indextables.predicate.prune.rule import PruneMetrics, columns_needed, prune_table
+from indextables.runtime import default_parallelism
+
+_MEMO = "delta"
+# Rows handled by one thread at a time of a file that was read as a whole.
+_SLICE_ROWS = 125_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeltaRequest(ReplayRequest):
+    """A request about a Delta table, with what its columns are called where."""
+
+    delta: DeltaColumns
+
+
+@dataclass(slots=True)
+class Stages:
+    """Seconds each stage of a replay took, summed over threads."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Time one stage."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            spent = time.perf_counter() - start
+            with self._lock:
+                self.seconds[name] = self.seconds.get(name, 0.0) + spent
+
+
+class DeltaColumnarEngine:
+    """The local engine: Arrow arrays from the checkpoint to the answer."""
+
+    name = "columnar"
+
+    def replay(self, request: ReplayRequest) -> LiveFiles:
+        """Return the live files of the request, in the order of the log."""
+        assert isinstance(request, DeltaRequest)
+        work = _Work(request)
+        pieces, inline = work.pieces()
+        tail = work.tail()
+        loads = work.tasks(pieces)
+        loads += [work.given(inline, base=True), work.given(tail, base=False)]
+        with ThreadPoolExecutor(default_parallelism(), thread_name_prefix="indextables-delta") as pool:
+            found = list(pool.map(lambda load: load(), loads))
+        files = pa.concat_tables(part.files for part in found)
+        metrics = PruneMetrics(reasons=pa.array([], pa.string()) if request.explain else None)
+        for part in found:
+            metrics = metrics.plus(part.metrics)
+        replayed = ReplayMetrics(
+            self.name,
+            checkpoint_files=sum(part.base_rows for part in found),
+            tail_adds=len(request.tail.adds),
+            tail_removes=len(request.tail.removed),
+            bytes_read=sum(part.bytes_read for part in found),
+            seconds=work.stages.seconds,
+            rows_collected=files.num_rows,
+        )
+        return LiveFiles(files, metrics, replayed)
+
+
+class DeltaReferenceEngine:
+    """The rule in plain Python: one map from key to add, filled in order."""
+
+    name = "reference"
+
+    def replay(self, request: ReplayRequest) -> LiveFiles:
+        """Return the live files of the request, in the order of the log."""
+        assert isinstance(request, DeltaRequest)
+        checkpoint, live = request.segment.checkpoint, {}
+        if checkpoint is not None:
+            live = {request.dialect.key(add): add for add in request.reader.adds(request.store, checkpoint)}
+        base, tail = len(live), request.tail
+        for key in tail.removed:
+            live.pop(key, None)
+        live.update(tail.adds)
+        work = _Work(request)
+        found = work.given(raw_table(list[AddAction](live.values())), base=False)()
+        metrics = ReplayMetrics(self.name, base, len(tail.adds), len(tail.removed))
+        return LiveFiles(found.files, found.metrics, metrics)
+
+
+def tail_files(request: DeltaRequest) -> tuple[pa.Table, PruneMetrics]:
+    """The files the commits after the checkpoint add, pruned and typed."""
+    work = _Work(request)
+    found = work.given(work.tail(), base=False)()
+    return found.files, found.metrics
+
+
+def checkpoint_pieces(request: DeltaRequest) -> tuple[list[AddRows], pa.Table]:
+    """Row groups of the checkpoint's files, and the adds its top-level file holds itself."""
+    return _Work(request).pieces()
+
+
+def wanted_columns(request: DeltaRequest) -> tuple[Wanted, Wanted | None]:
+    """What the answer shows, and what the predicate has to look at (None without one)."""
+    shown = DEFAULT_COLUMNS if request.columns is None else tuple(request.columns)
+    output = Wanted.of([name for name in COLUMNS if name in shown], request.delta, None)
+    if request.where is None:
+        return output, None
+    needs = columns_needed(request.where, request.partition_columns)
+    names = {"partition_values"} if needs.partitions else set()
+    if needs.statistics:
+        names |= {"num_records", "min", "max", "null_count"}
+    return output, Wanted.of(names, request.delta, needs.statistics)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    files: pa.Table
+    metrics: PruneMetrics
+    base_rows: int = 0
+    bytes_read: int = 0
+
+
+class _Memo:
+    """What was read of a checkpoint, for the next scan of the same snapshot, within a budget of memory."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, tuple[int, ...]], tuple[frozenset[str], pa.Table]] = {}
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def get(self, piece: AddRows, names: set[str]) -> pa.Table | None:
+        """The rows of a piece, if all the wanted columns are there."""
+        with self._lock:
+            found = self._kept.get((piece.path, piece.groups))
+        return None if found is None or not names <= found[0] else found[1]
+
+    def keep(self, piece: AddRows, names: set[str], table: pa.Table, budget: int) -> None:
+        """Remember the rows of a piece, in place of narrower ones, while the budget lasts."""
+        key = (piece.path, piece.groups)
+        with self._lock:
+            before = self._kept.get(key)
+            growth = table.nbytes - (0 if before is None else before[1].nbytes)
+            if self._bytes + growth <= budget:
+                self._kept[key] = (frozenset(names), table)
+                self._bytes += growth
+
+
+class _Work:
+    """One replay, taken apart into tasks for threads."""
+
+    def __init__(self, request: DeltaRequest) -> None:
+        self._request = request
+        self._output, self._filtering = wanted_columns(request)
+        self.stages = Stages()
+
+    @cached_property
+    def _touched(self) -> frozenset[tuple[str, str | None]]:
+        # When it is needed, and not before: of a far tail it takes reading every commit here.
+        return cast("frozenset[tuple[str, str | None]]", self._request.tail.touches())
+
+    @cached_property
+    def _touched_paths(self) -> pa.Array:
+        return pa.array({path for path, _ in self._touched}, pa.string())
+
+    def pieces(self) -> tuple[list[AddRows], pa.Table]:
+        """Row groups of the checkpoint, and the adds its top-level file holds itself."""
+        request, checkpoint = self._request, self._request.segment.checkpoint
+        if checkpoint is None:
+            return [], raw_table([])
+        assert isinstance(request.reader, DeltaCheckpointReader)
+        with self.stages.stage("open"):
+            manifest = request.reader.manifest(request.store, checkpoint)
+            pieces = [
+                piece for path in manifest.parquet for piece in pieces_of(request.store, path, checkpoint)
+            ]
+        return pieces, raw_table(manifest.inline)
+
+    def tail(self) -> pa.Table:
+        """The adds of the commits after the checkpoint, with the fields that are wanted."""
+        names = self._output.sources(None) | (
+            set() if self._filtering is None else self._filtering.sources(None)
+        )
+        return raw_table(list(self._request.tail.adds.values()), names)
+
+    def tasks(self, pieces: Sequence[AddRows]) -> list[Callable[[], _Found]]:
+        """The row groups, each from the file to the answer."""
+        found: list[Callable[[], _Found]] = []
+        for path in dict.fromkeys(piece.path for piece in pieces):
+            groups = [piece for piece in pieces if piece.path == path]
+            file = self._large_file(groups)
+            if file is None:
+                found += [self._task(piece) for piece in groups]
+            else:
+                rows = self._read_large(file, groups)
+                found += [
+                    self._slice(rows.slice(start, _SLICE_ROWS), file)
+                    for start in range(0, rows.num_rows, _SLICE_ROWS)
+                ]
+        return found
+
+    def _task(self, piece: AddRows) -> Callable[[], _Found]:
+        return lambda: self._found(self._read(piece), base=True)
+
+    def _slice(self, rows: pa.Table, file: str) -> Callable[[], _Found]:
+        return lambda: self._found(rows, base=True, file=file)
+
+    def _large_file(self, groups: Sequence[AddRows]) -> str | None:
+        """The file for DuckDB: large and local, with statistics in JSON that the predicate looks at."""
+        filtering = self._filtering
+        if filtering is None or "stats" not in filtering.sources(groups[0].add):
+            return None
+        if decimal_digits(filtering.leaves) > DOUBLE_DIGITS:
+            return None
+        return local_file(self._request.store, groups)
+
+    def _read_large(self, file: str, groups: Sequence[AddRows]) -> pa.Table:
+        assert self._filtering is not None
+        whole = AddRows(groups[0].path, (), groups[0].add)
+        texts = statistics_paths(self._filtering.leaves)
+        names = self._names(whole) | {text_column(path) for path in texts}
+        memo: _Memo = self._request.memo.setdefault(_MEMO, _Memo())
+        kept = memo.get(whole, names)
+        if kept is None:
+            with self.stages.stage("read"):
+                fields = self._names(whole)
+                kept = read_adds_with_texts(file, whole.add, fields, texts)
+            memo.keep(whole, names, kept, self._request.options.replay.local_memory)
+        return kept
+
+    def given(self, raw: pa.Table, *, base: bool) -> Callable[[], _Found]:
+        """Adds that are in memory already."""
+        return lambda: self._found(raw, base=base)
+
+    def _found(self, raw: pa.Table, *, base: bool, file: str | None = None) -> _Found:
+        rows, size = (raw.num_rows, raw.nbytes) if base else (0, 0)
+        if base:
+            with self.stages.stage("reconcile"):
+                raw = self._untouched(raw)
+        with self.stages.stage("prune"):
+            raw, metrics = self._pruned(raw)
+        if file is not None and "stats" in self._output.columns:
+            with self.stages.stage("read"):
+                raw = raw.append_column("stats", statistics_of(file, raw.column(ROW).combine_chunks()))
+        with self.stages.stage("type"):
+            files = files_form(raw, self._request.delta, self._output, self._request.store)
+        return _Found(files, metrics, rows, size)
+
+    def _read(self, piece: AddRows) -> pa.Table:
+        request, checkpoint = self._request, self._request.segment.checkpoint
+        assert checkpoint is not None
+        names = self._names(piece)
+        memo: _Memo = request.memo.setdefault(_MEMO, _Memo())
+        kept = memo.get(piece, names)
+        if kept is not None:
+            return kept
+        with self.stages.stage("read"):
+            table = read_adds(request.store, piece, checkpoint, names)
+            if "stats_parsed.numRecords" in names and "stats" not in names and _lacks_counts(table):
+                # Some rows carry their statistics as text only.
+                table = read_adds(request.store, piece, checkpoint, {*names, "stats"})
+        memo.keep(piece, names, table, request.options.replay.local_memory)
+        return table
+
+    def _names(self, piece: AddRows) -> set[str]:
+        """Fields of `add` that the answer, the predicate and the reconciliation need."""
+        names = {"path"} | self._output.sources(piece.add)
+        if self._filtering is not None:
+            names |= self._filtering.sources(piece.add)
+        return names | {"deletionVector"} if self._touched else names
+
+    def _untouched(self, raw: pa.Table) -> pa.Table:
+        """The rows whose key no commit of the tail is about."""
+        if not self._touched or not raw.num_rows:
+            return raw
+        paths = key_paths(raw.column("path"))
+        hit = pc.is_in(paths, value_set=self._touched_paths)
+        candidates = pc.indices_nonzero(hit)
+        if not len(candidates):
+            return raw
+        rows = raw.take(candidates)
+        has_vectors = "deletionVector" in rows.column_names
+        ids = vector_ids(rows.column("deletionVector")).to_pylist() if has_vectors else [None] * rows.num_rows
+        keys = list(zip(paths.take(candidates).to_pylist(), ids, strict=True))
+        if all(key in self._touched for key in keys):
+            return raw.filter(pc.invert(hit))
+        # A path of which one deletion vector is gone and another is not.
+        spared = iter(key not in self._touched for key in keys)
+        return raw.filter(pa.array([not here or next(spared) for here in hit.to_pylist()]))
+
+    def _pruned(self, raw: pa.Table) -> tuple[pa.Table, PruneMetrics]:
+        request, rows = self._request, raw.num_rows
+        if request.where is None or self._filtering is None:
+            reasons = pa.nulls(rows, pa.string()) if request.explain else None
+            return raw, PruneMetrics(considered=rows, kept=rows, reasons=reasons)
+        form = files_form(raw, request.delta, self._filtering, request.store)
+        found = prune_table(
+            request.where, form, request.schema, request.partition_columns, explain=request.explain
+        )
+        return (raw if found.metrics.kept == rows else raw.filter(found.mask)), found.metrics
+
+
+def _lacks_counts(table: pa.Table) -> bool:
+    if "stats_parsed" not in table.column_names:
+        return False
+    return bool(pc.struct_field(table.column("stats_parsed"), "numRecords").null_count)

@@ -1,0 +1,225 @@
+"""One version of a Delta table: its columns, and the files that are live in it.
+
+The protocol and the metadata are checked before any file is believed. Scans of
+one snapshot share what was read of the checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow.compute as pc
+
+from indextables.cache import TtlCache
+from indextables.errors import CorruptLogError, NotFoundError
+from indextables.log.delta.checkpoint.reader import DeltaCheckpointReader, num_adds
+from indextables.log.delta.columns import DeltaColumns, columns_of
+from indextables.log.delta.dialect import DELTA
+from indextables.log.delta.features import require_metadata, require_readable
+from indextables.log.delta.long_tail import FarTail
+from indextables.log.delta.paths import LOG_DIR
+from indextables.log.delta.replay import DeltaColumnarEngine, DeltaReferenceEngine, DeltaRequest
+from indextables.log.delta.source import DeltaSource
+from indextables.log.delta.timestamps import version_at
+from indextables.log.format.dialect import Checkpoint
+from indextables.log.replay.rule import LiveFiles, ReplayEngine, choose, explain_choice
+from indextables.log.snapshot import Snapshot
+from indextables.log.state import LogSource, State, load_state, refresh_state
+from indextables.model.actions import MetadataAction, ProtocolAction
+from indextables.options import Options
+from indextables.predicate.tree import Node
+from indextables.runtime import LOCAL, Runtime
+from indextables.storage.store import Store, open_store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+_KEPT_S = 300
+_recent: TtlCache[tuple[object, ...], State] = TtlCache(_KEPT_S, max_entries=8)
+
+
+@dataclass(frozen=True, slots=True)
+class VersionChecksum:
+    """What the `.crc` file of a version says about it."""
+
+    num_files: int
+    size_bytes: int
+
+
+class DeltaSnapshot(Snapshot):
+    """One version of a Delta table."""
+
+    def _require_readable(self) -> None:
+        """Check protocol and metadata before anything else is believed."""
+        require_readable(self._declared_protocol(), uri=self.store.uri)
+        require_metadata(self._declared_metadata(), uri=self.store.uri)
+
+    @property
+    def protocol(self) -> ProtocolAction:
+        """What the table asks of its readers."""
+        return require_readable(self._declared_protocol(), uri=self.store.uri)
+
+    @property
+    def metadata(self) -> MetadataAction:
+        """Schema, partitioning and properties."""
+        return require_metadata(self._declared_metadata(), uri=self.store.uri)
+
+    @property
+    def columns(self) -> DeltaColumns:
+        """Schema, partition columns and their physical names."""
+        return self.once("columns", lambda: columns_of(self.protocol, self.metadata))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns, by logical name."""
+        return self.columns.schema
+
+    @property
+    def num_files_hint(self) -> int | None:
+        """About how many files are live; where a cluster could replay them, the footers are asked too."""
+        added, removed = self.state.tail.size()
+        if isinstance(self.state.tail, FarTail):
+            added = max(0, added - removed)
+        checkpoint, head = self.segment.checkpoint, self.state.head
+        if checkpoint is None:
+            return added
+        counted = head.num_files if head and head.num_files is not None else checkpoint.num_files
+        if counted is None and self.options.replay.enabled and "spark" in self.runtime.engines:
+            counted = self.once("base files", lambda: self._count_base(checkpoint))
+        return None if counted is None else counted + added
+
+    def _count_base(self, checkpoint: Checkpoint) -> int | None:
+        assert isinstance(self.source.reader, DeltaCheckpointReader)
+        try:
+            manifest = self.source.reader.manifest(self.store, checkpoint)
+            counts = [num_adds(self.store, path, checkpoint) for path in manifest.parquet]
+        except (CorruptLogError, NotFoundError):
+            # Whoever reads the files will fall back to an older checkpoint, or say what is wrong.
+            return None
+        return len(manifest.inline) + sum(counts)
+
+    def request(self, where: Node | None = None, columns: frozenset[str] | None = None) -> DeltaRequest:
+        """What an engine is asked for this version."""
+        return self._request(self.state, where, columns, explain=False)
+
+    def replay_by(self, columns: DeltaColumns, where: Node | None, names: frozenset[str]) -> LiveFiles:
+        """Replay with other names for the table's columns, in the predicate and in the answer."""
+        engines = {**self.source.engines, **self.runtime.engines}
+        engine: ReplayEngine = engines[choose(self.options, self.num_files_hint, engines.keys())]
+
+        def ask(state: State) -> LiveFiles:
+            request = self._request(state, where, names, explain=False)
+            return engine.replay(
+                replace(
+                    request,
+                    schema=columns.schema,
+                    partition_columns=columns.partition_columns,
+                    delta=columns,
+                )
+            )
+
+        found = self._sound(ask)
+        why = explain_choice(self.options, self.num_files_hint, "auto")
+        return replace(found, replay=replace(found.replay, why=why))
+
+    def _request(
+        self, state: State, where: Node | None, columns: frozenset[str] | None, *, explain: bool
+    ) -> DeltaRequest:
+        return DeltaRequest(
+            store=self.store,
+            dialect=DELTA,
+            reader=self.source.reader,
+            segment=state.segment,
+            tail=state.tail,
+            schema=self.schema,
+            partition_columns=self.columns.partition_columns,
+            options=self.options,
+            where=where,
+            columns=columns,
+            explain=explain,
+            memo=state.memo,
+            delta=self.columns,
+        )
+
+    def _declared_protocol(self) -> ProtocolAction | None:
+        head = self.state.head
+        return self.state.tail.protocol or (head.protocol if head else None)
+
+    def _declared_metadata(self) -> MetadataAction | None:
+        head = self.state.head
+        return self.state.tail.metadata or (head.metadata if head else None)
+
+    def checksum(self) -> VersionChecksum | None:
+        """Read the version's `.crc` file; None when there is none or it makes no sense."""
+        try:
+            data = self.store.get(f"{LOG_DIR}/{self.version:020d}.crc")
+            wire = msgspec.json.decode(data)
+            return VersionChecksum(int(wire["numFiles"]), int(wire["tableSizeBytes"]))
+        except (NotFoundError, msgspec.DecodeError, KeyError, TypeError, ValueError):
+            return None
+
+    def verify(self) -> None:
+        """Compare the live files with the version's `.crc` file, if it has one; raise where they differ."""
+        said = self.checksum()
+        if said is None:
+            return
+        files = self.plan(columns=["size"], engine="local").files
+        found = VersionChecksum(files.num_rows, pc.sum(files.column("size")).as_py() or 0)
+        if found != said:
+            raise CorruptLogError(
+                f"version {self.version} of {self.store.uri} replays to {found.num_files} files of "
+                f"{found.size_bytes} bytes, its .crc file says {said.num_files} of {said.size_bytes}; "
+                "the log was changed after it was written",
+                version=self.version, uri=self.store.uri,
+            )  # fmt: skip
+
+
+def delta_source(store: Store, options: Options, runtime: Runtime) -> LogSource:
+    """Where a Delta log lies and with what it is read."""
+    engines: Mapping[str, ReplayEngine] = {
+        "columnar": DeltaColumnarEngine(),
+        "reference": DeltaReferenceEngine(),
+        **runtime.engines,
+    }
+    return DeltaSource(store, DELTA, DeltaCheckpointReader(), engines, options, runtime)
+
+
+def open_snapshot(
+    uri: Any,
+    *,
+    version: int | None = None,
+    as_of_ms: int | None = None,
+    options: Options,
+    runtime: Runtime = LOCAL,
+) -> DeltaSnapshot:
+    """Open a version of a Delta table: by number, by time, or the newest."""
+    source = delta_source(open_store(uri, options.storage), options, runtime)
+    if version is None and as_of_ms is None:
+        return DeltaSnapshot(source, _newest(source))
+    if as_of_ms is not None:
+        newest = DeltaSnapshot(source, _newest(source))
+        version = version_at(source, as_of_ms, newest.metadata.configuration)
+        if version == newest.version:
+            return newest
+    return DeltaSnapshot(source, load_state(source, version))
+
+
+def _newest(source: LogSource) -> State:
+    """The newest state; what an earlier call read of the same checkpoint is kept for a while."""
+    if not source.options.transaction.cache_enabled:
+        return load_state(source)
+    key = (source.store.uri, tuple(sorted(source.options.storage.items())))
+    known = _recent.get(key)
+    found = load_state(source) if known is None else refresh_state(source, known)
+    if found is not known:
+        _recent.put(key, found)
+    return found
+
+
+def forget_recent() -> None:
+    """Drop what is kept between calls."""
+    _recent.invalidate()

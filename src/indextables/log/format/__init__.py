@@ -1,0 +1,1 @@
+"""What log files look like: names and lines, checksum, the table they belong to, the protocol they need."""

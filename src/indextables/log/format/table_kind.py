@@ -1,0 +1,107 @@
+"""What kind of table a directory holds, told by its log directory and never by opening files.
+
+One function answers for everybody who finds no log of ours: for the words of
+the error, for whether a table may be created there, and for the verbs that
+read Delta tables as well as ours. An IndexTables table of the JVM system has
+the same log directory; only its metadata tells it apart (`require_parquet`).
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from itertools import islice
+
+from indextables.errors import NotATableError, NotFoundError, TableError
+from indextables.log.delta.paths import LOG_DIR as DELTA_LOG
+from indextables.log.delta.paths import parse_log_name
+from indextables.log.format.dialect import NATIVE
+from indextables.storage.store import Store, open_store
+from indextables.storage.urls import parse_url
+
+_ICEBERG = "metadata"
+_HUDI = ".hoodie"
+_LOOKED_AT = 50
+_DATA = (".parquet", ".split", ".csv", ".json", ".orc", ".avro")
+
+
+class Kind(Enum):
+    """What a directory holds."""
+
+    NATIVE = "an IndexTables table"
+    DELTA = "a Delta table"
+    ICEBERG = "an Iceberg table"
+    HUDI = "a Hudi table"
+    FILE = "a file"
+    LOG = "the log of a table"
+    FILES = "data files without a table"
+    OTHER = "files that are no table"
+    NOTHING = "nothing"
+
+
+_FOREIGN = frozenset({Kind.DELTA, Kind.ICEBERG, Kind.HUDI})
+_ADVICE = {
+    Kind.NATIVE: "It is an IndexTables table: open it with Table.open.",
+    Kind.DELTA: "It is a Delta table, which is read and never written: open it with DeltaTable.open.",
+    Kind.ICEBERG: "It is an Iceberg table, which is not read here.",
+    Kind.HUDI: "It is a Hudi table, which is not read here.",
+    Kind.FILE: "It is a file: give the directory that holds the table.",
+    Kind.LOG: "It is the log directory of a table: give the directory above it.",
+    Kind.FILES: "It holds data files without a transaction log: read them and append them to a table.",
+    Kind.OTHER: "It holds files, but none of a table. Check the path.",
+    Kind.NOTHING: "There is nothing there. Check the path, or create the table first.",
+}
+
+
+def recognise(store: Store) -> Kind:
+    """What the root of a store holds; where it is ours and another's too, it is ours."""
+    if any(NATIVE.parse_name(_name(meta.path), meta) for meta in store.list_level(NATIVE.log_dir)):
+        return Kind.NATIVE
+    if any(parse_log_name(_name(meta.path)) for meta in store.list_level(DELTA_LOG)):
+        return Kind.DELTA
+    if any(meta.path.endswith(".metadata.json") for meta in store.list_level(_ICEBERG)):
+        return Kind.ICEBERG
+    if store.list_level(_HUDI):
+        return Kind.HUDI
+    some = [meta.path for meta in islice(store.list(), _LOOKED_AT)]
+    if not some:
+        return Kind.FILE if _is_file(store) else Kind.NOTHING
+    if store.uri.rpartition("/")[2] in {NATIVE.log_dir, DELTA_LOG}:
+        return Kind.LOG
+    return Kind.FILES if any(path.endswith(_DATA) for path in some) else Kind.OTHER
+
+
+def not_a_table(store: Store, log_dir: str) -> NotATableError:
+    """The error for a directory without a version of the log that was asked for."""
+    kind = recognise(store)
+    # A Delta table is never made here, so there the path is all that can be wrong.
+    absent = kind is Kind.NOTHING and log_dir == DELTA_LOG
+    advice = "There is nothing there. Check the path." if absent else _ADVICE[kind]
+    return NotATableError(
+        f"{store.uri} is not a table: {log_dir} holds no version. {advice}", uri=store.uri, kind=kind
+    )
+
+
+def refuse_foreign(store: Store) -> None:
+    """Refuse to create or write a table where one of another system is."""
+    kind = recognise(store)
+    if kind in _FOREIGN:
+        raise TableError(
+            f"{store.uri} is {kind.value}, which is never written here. Choose another path.",
+            uri=store.uri, kind=kind,
+        )  # fmt: skip
+
+
+def _is_file(store: Store) -> bool:
+    """Whether the root that lists nothing is one object itself."""
+    place, name = parse_url(store.uri).parent()
+    if not name:
+        return False
+    try:
+        open_store(place.uri, store.spec().options).head(name)
+    except NotFoundError:
+        return False
+    return True
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]

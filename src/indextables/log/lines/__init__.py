@@ -1,0 +1,1 @@
+"""Lines of adds read by their layout, without decoding their JSON."""

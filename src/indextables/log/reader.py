@@ -1,0 +1,286 @@
+"""Reading a log through a handle that remembers: snapshots, versions, files, history and the caches.
+
+Reads believe "nothing newer" for a few seconds (`maxStalenessSeconds`). After
+that one listing from the current version on tells whether anything is new, and
+only new commits are read. Everything remembered can be dropped.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from indextables.cache import CacheStats, TtlCache
+from indextables.errors import (
+    CorruptLogError,
+    NotATableError,
+    NotFoundError,
+    OptionError,
+    VersionNotFoundError,
+)
+from indextables.log.caches import NEWS, LogCaches, remembered
+from indextables.log.format.binding import check_tables
+from indextables.log.format.dialect import NATIVE, LogFile
+from indextables.log.history import Moment, Timeline, find_commit, history_table, version_at
+from indextables.log.native import native_source
+from indextables.log.segment import Listing, list_log, ranges, reconstructible
+from indextables.log.snapshot import Snapshot
+from indextables.log.state import LogSource, State, load_state, refresh_state
+from indextables.model.actions import Action, AddAction, MetadataAction, ProtocolAction
+from indextables.options import Options
+from indextables.runtime import LOCAL, Runtime
+from indextables.storage.store import Store, open_store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_PAST_SNAPSHOTS = 8
+
+
+class LogHandle:
+    """One table's log, for reading. Safe to use from several threads."""
+
+    def __init__(self, store: Store, options: Options, runtime: Runtime = LOCAL) -> None:
+        self.store = store
+        self.options = options
+        self.runtime = runtime
+        clock = runtime.clock
+        self._caches = LogCaches.of(options.transaction, clock.monotonic_s)
+        self._past: TtlCache[int, Snapshot] = TtlCache(
+            options.transaction.cache_expiration_s, _PAST_SNAPSHOTS, clock.monotonic_s
+        )
+        versions = None if self._caches is None else self._caches.versions
+        self._source = native_source(store, options, runtime, versions)
+        self._lock = threading.RLock()
+        self._current: Snapshot | None = None
+        self._checked_s = 0.0
+        self._mark = -1
+
+    @classmethod
+    def open(
+        cls,
+        uri: str | os.PathLike[str],
+        options: Mapping[str, Any] | Options | None = None,
+        *,
+        store: Store | None = None,
+        runtime: Runtime = LOCAL,
+    ) -> Self:
+        """Make a handle; whether there is a table is found out by using it."""
+        resolved = Options.of(options)
+        return cls(open_store(uri, resolved.storage) if store is None else store, resolved, runtime)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.uri!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Stores, locks and caches stay where they are; the other process opens the log again.
+        return _reopened, (type(self), self.uri, dict(self.options.explicit))
+
+    @property
+    def uri(self) -> str:
+        """The table's root."""
+        return self.store.uri
+
+    @property
+    def source(self) -> LogSource:
+        """Where the log lies and with what it is read."""
+        return self._source
+
+    def snapshot(
+        self, version: int | None = None, as_of: Moment | None = None, max_staleness_s: float | None = None
+    ) -> Snapshot:
+        """The table at a version, at a moment, or now."""
+        if version is not None and as_of is not None:
+            raise OptionError("give a version or as_of, not both")
+        if as_of is not None:
+            version = version_at(self._timeline(), as_of, self.options.search.time_zone, self.uri)
+        if isinstance(version, bool) or not isinstance(version, (int, type(None))):
+            raise OptionError(f"version={version!r} is not the number of a version", value=repr(version))
+        return self._newest(max_staleness_s) if version is None else self._at(version)
+
+    def exists(self) -> bool:
+        """Whether the path holds a table."""
+        try:
+            self.snapshot()
+        except NotATableError:
+            return False
+        return True
+
+    def list_files(self, max_staleness_s: float | None = None) -> list[AddAction]:
+        """The live files as whole actions, sorted by path."""
+        try:
+            return self._live(self._newest(max_staleness_s))
+        except VersionNotFoundError:
+            # Another process removed the version that was newest a moment ago; what is newest now answers.
+            return self._live(self._newest(0))
+
+    def _live(self, snapshot: Snapshot) -> list[AddAction]:
+        cache = None if self._caches is None else self._caches.files
+        return list(remembered(cache, _identity(snapshot), lambda: tuple(snapshot.adds())))
+
+    def read_version(self, version: int) -> list[Action]:
+        """The actions one version file holds."""
+        snapshot = self.snapshot()
+        known = {file.version: file for file in snapshot.segment.commits}
+        try:
+            actions = self._source.read_commit(known.get(version) or self._file(version))
+        except NotFoundError as gone:
+            available = self._offered()
+            raise VersionNotFoundError(
+                f"{self.uri} has no file for version {version}; there are {ranges(available) or 'none'}.",
+                version=version, available=available, uri=self.uri,
+            ) from gone  # fmt: skip
+        check_tables([(version, actions)], snapshot.table_id, self.uri)
+        return list(actions)
+
+    def versions(self) -> list[int]:
+        """The versions that can be opened, ascending."""
+        try:
+            snapshot = self._newest(None)
+        except NotATableError:
+            return []
+        except CorruptLogError:
+            return self._offered()
+        cache = None if self._caches is None else self._caches.version_list
+        return list(remembered(cache, _identity(snapshot), lambda: tuple(self._offered())))
+
+    def find_commit(self, commit_id: str) -> int | None:
+        """The version that a commit became; None when the log knows of no such commit.
+
+        A `CommitError` whose outcome is unknown carries the id as `commit_id`, and as `version` the number
+        it tried for. None is final once the log has a version of that number: the number is another's.
+        While the newest version is a lower one, the put may still arrive.
+        """
+        return find_commit(self._source, self._listing(), commit_id)
+
+    def latest_version(self) -> int:
+        """The newest version's number."""
+        return self.snapshot().version
+
+    def protocol(self) -> ProtocolAction:
+        """Which readers and writers the table asks for."""
+        snapshot = self.snapshot()
+        cache = None if self._caches is None else self._caches.protocol
+        return remembered(cache, _identity(snapshot), lambda: snapshot.protocol)
+
+    def metadata(self) -> MetadataAction:
+        """Schema, partitioning and properties."""
+        snapshot = self.snapshot()
+        cache = None if self._caches is None else self._caches.metadata
+        return remembered(cache, _identity(snapshot), lambda: snapshot.metadata)
+
+    def history(self, limit: int | None = None) -> pa.Table:
+        """One row per version, newest first."""
+        return history_table(self._timeline(), limit)
+
+    def cache_stats(self) -> dict[str, CacheStats] | None:
+        """Hits and misses by cache; None when caching is off."""
+        return None if self._caches is None else self._caches.stats()
+
+    def invalidate_cache(self) -> None:
+        """Forget everything read so far."""
+        with self._lock:
+            self._current = None
+            self._past.invalidate()
+            if self._caches is not None:
+                self._caches.invalidate()
+
+    def _newest(self, max_staleness_s: float | None) -> Snapshot:
+        limit = self.options.transaction.max_staleness_s if max_staleness_s is None else max_staleness_s
+        clock = self.runtime.clock
+        with self._lock:
+            current, mark = self._current, NEWS.mark(self.uri)
+            if (
+                current is not None
+                and mark == self._mark
+                and self._caches is not None
+                and clock.monotonic_s() - self._checked_s < limit
+            ):
+                return current
+            checked_s = clock.monotonic_s()
+            snapshot = self._look(current)
+            if self._caches is not None:
+                self._current, self._checked_s, self._mark = snapshot, checked_s, mark
+            return snapshot
+
+    def _look(self, current: Snapshot | None) -> Snapshot:
+        """The newest version from a fresh listing, on top of what is known."""
+        try:
+            state: State = (
+                load_state(self._source) if current is None else refresh_state(self._source, current.state)
+            )
+        except NotATableError:
+            self.invalidate_cache()
+            raise
+        if current is not None and state is current.state:
+            return current
+        snapshot = Snapshot(self._source, state)
+        if current is not None and snapshot.table_id != current.table_id:
+            self.invalidate_cache()
+        return snapshot
+
+    def _adopt(self, snapshot: Snapshot, mark: int | None = None) -> None:
+        """Go on from a version this handle wrote; `mark` is the count that its own news brought about."""
+        with self._lock:
+            if self._caches is None or (
+                self._current is not None and snapshot.version < self._current.version
+            ):
+                return
+            # Nothing newer was there when the commit or checkpoint looked, which may have been long ago.
+            self._current = snapshot
+            if mark is not None:
+                # A count that grew by more holds news of another handle, which the next read must look for.
+                self._mark = mark if mark == self._mark + 1 else -1
+
+    def _at(self, version: int) -> Snapshot:
+        current = self._current
+        known = current if current is not None and current.version == version else self._past.get(version)
+        if known is not None and self._is_still(known):
+            return known
+        found = Snapshot(self._source, load_state(self._source, version))
+        if self._caches is not None:
+            self._past.put(version, found)
+        return found
+
+    def _is_still(self, snapshot: Snapshot) -> bool:
+        """Whether a version's file is still the one the snapshot was made from, and no other table's."""
+        file = snapshot.segment.head
+        if file is None:
+            return False
+        try:
+            meta = self.store.head(self._source.path(file.name))
+        except NotFoundError:
+            return False
+        found = LogFile(file.name, file.version, "commit", meta.size, meta.modified_ms, meta.etag)
+        return found.identity == file.identity
+
+    def _listing(self) -> Listing:
+        return list_log(self.store, NATIVE)
+
+    def _timeline(self) -> Timeline:
+        listing = self._listing()
+        known = set(reconstructible(listing, NATIVE))
+        files = [file for number, file in listing.commits.items() if number in known]
+        if not files:
+            self._newest(0)
+            raise NotATableError(f"{self.uri} is not a table: its log holds no version.", uri=self.uri)
+        return Timeline(self._source, files)
+
+    def _offered(self) -> list[int]:
+        return reconstructible(self._listing(), NATIVE)
+
+    def _file(self, version: int) -> LogFile:
+        name = NATIVE.commit_name(version)
+        meta = self.store.head(self._source.path(name))
+        return LogFile(name, version, "commit", meta.size, meta.modified_ms, meta.etag)
+
+
+def _reopened(kind: type[LogHandle], uri: str, options: Mapping[str, str]) -> LogHandle:
+    return kind.open(uri, options)
+
+
+def _identity(snapshot: Snapshot) -> object:
+    head = snapshot.segment.head
+    return snapshot.table_id, snapshot.version, None if head is None else head.identity

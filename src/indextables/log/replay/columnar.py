@@ -1,0 +1,269 @@
+"""The columnar engine: the checkpoint as Arrow columns, a mask for what the tail touched, the tail beside it.
+
+Only the columns a question needs are read, and pruning looks at columns, never
+at actions. What was read stays with the log handle: a refresh finds the places
+of the new commits' keys in the base and copies none of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from indextables.log.replay.add_columns import Leaf, TableForm
+from indextables.log.replay.checkpoint_adds import BaseFiles, Columns, Rows, build
+from indextables.log.replay.file_table import file_uris, files_schema
+from indextables.log.replay.rule import LiveFiles, ReplayMetrics, ReplayRequest
+from indextables.log.replay.tail_adds import RecentFiles
+from indextables.model.actions import AddAction
+from indextables.predicate.prune.rule import Pruned, PruneMetrics, columns_needed, prune_table
+from indextables.predicate.tree import Compare, IsNull, IsTrue, IsUndecided, Node, Unknown, walk
+
+_FEW = 8
+"""Columns are read of some rows only while those are fewer than one in so many."""
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What the engine keeps in a handle's memo: the columns of one checkpoint and of the adds after it."""
+
+    identity: tuple[object, ...] | None
+    base: BaseFiles
+    recent: RecentFiles
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A request with what follows from it."""
+
+    request: ReplayRequest
+    form: TableForm
+    target: pa.Schema
+    wanted: tuple[Leaf, ...]
+    """The leaves of the answer."""
+    pruning: tuple[Leaf, ...]
+    """The leaves the predicate looks at."""
+
+    @property
+    def first(self) -> tuple[Leaf, ...]:
+        """What is read of every file: with a predicate, statistics of the answer wait until few are left."""
+        if self.request.where is None:
+            return self.wanted
+        return (
+            *self.pruning,
+            *(leaf for leaf in self.wanted if leaf.child is None and leaf.column != "tags"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Alive:
+    """Which rows of the base count, and which do not any more."""
+
+    mask: Mask
+    gone: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Tail:
+    """Rows of the tail that belong into the answer, in path order, and where in the base each would stand."""
+
+    arrays: Sequence[pa.Array]
+    places: Rows
+
+
+class ColumnarEngine:
+    """Finds live files with Arrow, on this machine."""
+
+    name = "columnar"
+
+    def replay(self, request: ReplayRequest) -> LiveFiles:
+        """Return the live files of the request."""
+        began = time.perf_counter()
+        question = _question(request)
+        kept = self._kept(request)
+        base, checkpoint = kept.base, request.segment.checkpoint
+        columns = base.load(checkpoint, question.first, question.form)
+        loaded = time.perf_counter()
+        adds = sorted(request.tail.adds.values(), key=attrgetter("path"))
+        live, gone = _live(base, request)
+        recent: Mask = np.ones(len(adds), dtype=np.bool_)
+        metrics = PruneMetrics(int(live.sum()) + len(adds), 0, 0, int(live.sum()) + len(adds))
+        if request.where is not None:
+            live, recent, metrics = _prune(question, kept, columns, _Alive(live, gone), adds)
+        stay = [add for add, keep in zip(adds, recent, strict=True) if keep]
+        places, _ = base.places([add.path for add in stay])
+        tail = _Tail(kept.recent.rows(stay, question.wanted), places)
+        if request.where is not None and checkpoint is not None:
+            batches = _chosen(question, base, columns, np.flatnonzero(live), tail)
+        else:
+            batches = list(_merged(question.wanted, base, columns, live, tail))
+        files = _finish(question, batches)
+        counts = ReplayMetrics(
+            self.name, len(base), len(request.tail.adds), len(request.tail.removed),
+            bytes_read=base.bytes_read, rows_collected=len(files),
+            seconds={"read": loaded - began, "answer": time.perf_counter() - loaded},
+        )  # fmt: skip
+        return LiveFiles(files, metrics, counts)
+
+    def _kept(self, request: ReplayRequest) -> _Kept:
+        checkpoint = request.segment.checkpoint
+        identity = None if checkpoint is None else checkpoint.identity
+        found = request.memo.get(self.name)
+        if isinstance(found, _Kept) and found.identity == identity:
+            return found
+        fresh = _Kept(identity, BaseFiles(), RecentFiles())
+        request.memo[self.name] = fresh
+        return fresh
+
+
+def _question(request: ReplayRequest) -> _Question:
+    form = TableForm(request.schema, request.partition_columns, request.store)
+    columns = request.columns
+    target = files_schema(request.schema, request.partition_columns, columns)
+    everything = form.leaves()
+    wanted = tuple(leaf for leaf in everything if leaf.column in target.names)
+    needs = columns_needed(request.where, request.partition_columns)
+    bounded = {leaf.child for leaf in everything if leaf.column == "min"}
+    if request.where is not None and asks_for_nulls(request.where):
+        bounded = set()
+    pruning = tuple(
+        replace(leaf, spare=leaf.column == "null_count" and leaf.child in bounded) for leaf in everything
+        if leaf.column == "num_records"
+        or (leaf.column == "partition_values" and leaf.child in needs.partitions)
+        or (leaf.column in {"min", "max", "null_count"} and leaf.child in needs.statistics)
+    )  # fmt: skip
+    return _Question(request, form, target, wanted, pruning)
+
+
+def asks_for_nulls(node: Node) -> bool:
+    """Whether a predicate can be true of a null; no other looks at the null counts of bounded columns."""
+    return any(
+        isinstance(part, IsNull | IsTrue | IsUndecided | Unknown)
+        or (isinstance(part, Compare) and part.op == "<=>")
+        for part in walk(node)
+    )
+
+
+def _live(base: BaseFiles, request: ReplayRequest) -> tuple[Mask, Rows]:
+    """Which rows of the base still count, and which do not."""
+    touched = [str(key) for key in request.tail.removed] + [str(key) for key in request.tail.adds]
+    rows, present = base.places(touched)
+    gone = np.sort(rows[present])
+    live: Mask = np.ones(len(base), dtype=np.bool_)
+    live[gone] = False
+    return live, gone
+
+
+def _prune(
+    question: _Question, kept: _Kept, columns: Columns, alive: _Alive, adds: Sequence[AddAction]
+) -> tuple[Mask, Mask, PruneMetrics]:
+    """The live rows and the tail's rows that the predicate cannot exclude, and the counts."""
+    request, leaves = question.request, question.pruning
+
+    def prune(table: pa.Table) -> Pruned:
+        return prune_table(
+            request.where, table, request.schema, request.partition_columns, explain=request.explain
+        )
+
+    found = prune(pa.Table.from_batches([build(leaves, kept.recent.rows(adds, leaves))]))
+    recent, metrics = found.mask.to_numpy(zero_copy_only=False), found.metrics
+    if not len(kept.base):
+        return alive.mask, recent, metrics
+    table = pa.Table.from_batches([build(leaves, [kept.base.whole(leaf, columns[leaf]) for leaf in leaves])])
+    if request.explain:
+        found = prune(table.filter(pa.array(alive.mask)))
+        mask = np.zeros(len(kept.base), dtype=np.bool_)
+        mask[np.flatnonzero(alive.mask)[found.mask.to_numpy(zero_copy_only=False)]] = True
+        return mask, recent, found.metrics.plus(metrics)
+    # Rows that no longer count are pruned along: taking them out before would copy the columns.
+    whole = prune(table)
+    mask = alive.mask & whole.mask.to_numpy(zero_copy_only=False)
+    if not columns_needed(request.where, request.partition_columns).partitions:
+        considered, stay = int(alive.mask.sum()), int(mask.sum())
+        return mask, recent, metrics.plus(PruneMetrics(considered, 0, considered - stay, stay))
+    dead = prune(table.take(pa.array(alive.gone))).metrics
+    counts = (
+        getattr(whole.metrics, name) - getattr(dead, name) + getattr(metrics, name)
+        for name in ("considered", "pruned_by_partition", "skipped_by_statistics", "kept")
+    )
+    return mask, recent, PruneMetrics(*counts)
+
+
+def _chosen(
+    question: _Question, base: BaseFiles, columns: Columns, rows: Rows, tail: _Tail
+) -> list[pa.RecordBatch]:
+    """The rows that a predicate left, in path order; what was not read of every file is read of these."""
+    checkpoint = question.request.segment.checkpoint
+    assert checkpoint is not None
+    missing = [leaf for leaf in question.wanted if leaf not in columns]
+    if missing and len(rows) * _FEW > len(base):
+        columns = {**columns, **base.load(checkpoint, missing, question.form)}
+        missing = []
+    fetched = base.fetch(checkpoint, missing, rows, question.form) if missing and len(rows) else {}
+    slots = np.searchsorted(rows, tail.places, side="left")
+    order = pa.array(np.insert(np.arange(len(rows)), slots, len(rows) + np.arange(len(tail.places))))
+    arrays = []
+    for leaf, new in zip(question.wanted, tail.arrays, strict=True):
+        old = fetched[leaf] if leaf in fetched else base.gather(columns.get(leaf, []), rows, leaf)
+        arrays.append(pa.concat_arrays([old, new]).take(order) if len(new) else old)
+    return [build(question.wanted, arrays)] if len(order) else []
+
+
+def _merged(
+    leaves: Sequence[Leaf],
+    base: BaseFiles,
+    columns: Columns,
+    live: Mask,
+    tail: _Tail,
+) -> Iterator[pa.RecordBatch]:
+    """All live rows, in path order, piece by piece; a piece nothing happened to is not copied."""
+    places = tail.places
+    for at in range(base.num_pieces):
+        begin, end = int(base.starts[at]), int(base.starts[at + 1])
+        mask = live[begin:end]
+        # The last piece also takes what comes after every path of the base.
+        low = np.searchsorted(places, begin if at else -1, side="left")
+        high = np.searchsorted(places, end if at + 1 < base.num_pieces else end + 1, side="left")
+        pieces = [columns[leaf][at] for leaf in leaves]
+        if low == high and mask.all():
+            yield build(leaves, pieces)
+            continue
+        kept = np.flatnonzero(mask)
+        slots = np.searchsorted(kept, places[low:high] - begin, side="left")
+        order = pa.array(np.insert(kept, slots, (end - begin) + np.arange(high - low)))
+        yield build(
+            leaves,
+            [
+                (pa.concat_arrays([piece, new[low:high]]) if low < high else piece).take(order)
+                for piece, new in zip(pieces, tail.arrays, strict=True)
+            ],
+        )
+    if not base.num_pieces and len(places):
+        yield build(leaves, tail.arrays)
+
+
+def _finish(question: _Question, batches: Sequence[pa.RecordBatch]) -> pa.Table:
+    """The answer in the columns and types of the files() form."""
+    target = question.target
+    if not batches:
+        return target.empty_table()
+    table = pa.Table.from_batches(batches)
+    columns: list[Any] = []
+    for field in target:
+        if field.name == "uri":
+            columns.append(file_uris(question.request.store, table.column("path")))
+        elif field.name in table.column_names:
+            columns.append(table.column(field.name))
+        else:
+            # A struct without fields, as the partition values of a table without partitions.
+            columns.append(pa.array([{}] * len(table), field.type))
+    return pa.Table.from_arrays(columns, schema=target)

@@ -1,0 +1,252 @@
+"""Replay: the rule that turns the files of a segment into the live files of a version.
+
+The rule: for every key the newest action wins, by version and then by place in
+its commit; a key whose newest action is an add is live. Protocol and metadata:
+newest wins. Skips: newest per path. Transactions: newest per application.
+
+The commits after the checkpoint (the tail) are few and are reduced first, to
+one entry per key they touch. An engine then only has to drop the touched keys
+from the checkpoint's adds and put the tail's adds beside the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from indextables.errors import OptionError
+from indextables.log.format.dialect import Checkpoint, Dialect, Key
+from indextables.log.segment import Segment
+from indextables.model.actions import (
+    Action,
+    AddAction,
+    CommitInfo,
+    MetadataAction,
+    ProtocolAction,
+    RemoveAction,
+    SkipAction,
+    TxnAction,
+)
+from indextables.options import Options
+from indextables.predicate.prune.rule import PruneMetrics
+from indextables.predicate.tree import Node
+from indextables.storage.store import Store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """What the commits after the checkpoint say, reduced to the newest action per key."""
+
+    version: int
+    adds: Mapping[Key, AddAction] = field(default_factory=dict)
+    """Keys whose newest action is an add."""
+    removed: AbstractSet[Key] = frozenset()
+    """Keys whose newest action is a remove; disjoint from `adds`."""
+    protocol: ProtocolAction | None = None
+    metadata: MetadataAction | None = None
+    skips: Mapping[str, SkipAction] = field(default_factory=dict)
+    txns: Mapping[str, TxnAction] = field(default_factory=dict)
+    info: CommitInfo | None = None
+    """commitInfo of `version` itself."""
+    table_ids: Mapping[str, int] = field(default_factory=dict)
+    """The table ids the commits name, each with the first version that does."""
+    bare: int | None = None
+    """The first version after 0 that has no commitInfo."""
+
+    def size(self) -> tuple[int, int]:
+        """How many files it adds and removes."""
+        return len(self.adds), len(self.removed)
+
+    def touches(self) -> frozenset[Key]:
+        """Every key whose entry in the checkpoint no longer counts."""
+        return frozenset(self.adds) | self.removed
+
+
+def reduce_tail(
+    commits: Iterable[tuple[int, Iterable[Action]]], dialect: Dialect, start: Tail | None = None
+) -> Tail:
+    """Reduce commits in ascending order; `start` is the reduction of those before them."""
+    adds: dict[Key, AddAction] = dict(start.adds) if start else {}
+    removed: set[Key] = set(start.removed) if start else set()
+    skips: dict[str, SkipAction] = dict(start.skips) if start else {}
+    txns: dict[str, TxnAction] = dict(start.txns) if start else {}
+    protocol = start.protocol if start else None
+    metadata = start.metadata if start else None
+    version = start.version if start else -1
+    info = start.info if start else None
+    ids: dict[str, int] = dict(start.table_ids) if start else {}
+    bare = start.bare if start else None
+    for number, actions in commits:
+        version, info = number, None
+        for action in actions:
+            match action:
+                case AddAction():
+                    name = dialect.key(action)
+                    adds[name] = action
+                    removed.discard(name)
+                case RemoveAction():
+                    name = dialect.key(action)
+                    adds.pop(name, None)
+                    removed.add(name)
+                case ProtocolAction():
+                    protocol = action
+                case MetadataAction():
+                    metadata = action
+                    ids.setdefault(action.id, number)
+                case SkipAction():
+                    skips[action.path] = action
+                case TxnAction():
+                    txns[action.app_id] = action
+                case CommitInfo():
+                    info = action
+                    if action.table_id is not None:
+                        ids.setdefault(action.table_id, number)
+        if info is None and number > 0 and bare is None:
+            bare = number
+    return Tail(version, adds, removed, protocol, metadata, skips, txns, info, ids, bare)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointHead:
+    """Everything of a checkpoint but its adds, read without building them."""
+
+    version: int
+    protocol: ProtocolAction | None
+    metadata: MetadataAction | None
+    skips: tuple[SkipAction, ...] = ()
+    txns: tuple[TxnAction, ...] = ()
+    num_files: int | None = None
+    """Live files, None where only reading the adds would tell."""
+    num_parts: int = 1
+    parts: tuple[str, ...] = ()
+    """Names of the part files a manifest refers to, relative to the log directory."""
+
+
+class CheckpointReader(Protocol):
+    """Reads the checkpoints of one dialect; raises CorruptLogError for a damaged or incomplete one."""
+
+    def head(self, store: Store, checkpoint: Checkpoint) -> CheckpointHead:
+        """Protocol, metadata, skips and transactions."""
+        ...
+
+    def adds(
+        self, store: Store, checkpoint: Checkpoint, paths: AbstractSet[str] | None = None
+    ) -> Iterator[AddAction]:
+        """Adds as whole actions, unknown fields included, streamed; only those of `paths` when given.
+
+        The checkpoint is read and checked to its end, however few paths are wanted.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayRequest:
+    """What an engine is asked: the files of one version, perhaps only some of them."""
+
+    store: Store
+    dialect: Dialect
+    reader: CheckpointReader
+    segment: Segment
+    tail: Tail
+    schema: pa.Schema
+    partition_columns: tuple[str, ...]
+    options: Options
+    where: Node | None = None
+    """Files it certainly excludes are left out (three-valued pruning)."""
+    columns: frozenset[str] | None = None
+    """Columns of the files() form to return; None is all. `path` always comes."""
+    explain: bool = False
+    """Whether the prune metrics carry reasons."""
+    memo: MutableMapping[str, Any] = field(default_factory=dict)
+    """Kept from one version to the next while the checkpoint stays the same: an engine stores under its
+    own name what it read (base table, mask and the touched keys it already covers)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayMetrics:
+    """How the live files were found."""
+
+    engine: str
+    checkpoint_files: int = 0
+    tail_adds: int = 0
+    tail_removes: int = 0
+    why: str = ""
+    """Why this engine was chosen."""
+    bytes_read: int = 0
+    """Size of what was read of the checkpoint, as far as the engine knows it."""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    """Seconds per stage, by the engine's own names."""
+    rows_collected: int = 0
+    """Files that reached the caller's process."""
+    rows_on_executors: int = 0
+    """Entries of the log that executors parsed; 0 for an engine in this process."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFiles:
+    """Live files in the files() form (see `files_table`), sorted by path, and how they were found."""
+
+    files: pa.Table
+    metrics: PruneMetrics
+    replay: ReplayMetrics
+
+
+class ReplayEngine(Protocol):
+    """Finds the live files of a segment; every engine equals `reference`."""
+
+    @property
+    def name(self) -> str:
+        """Name in `engine=` and in the metrics."""
+        ...
+
+    def replay(self, request: ReplayRequest) -> LiveFiles:
+        """Return the live files of the request; raises CorruptLogError when the checkpoint is damaged."""
+        ...
+
+
+BYTES_PER_FILE = 1_700
+"""What one live file of a checkpoint costs a local engine at its peak, listed and pruned with eight columns
+of statistics (200,000 files: 1,600 bytes; an add that is still in a commit costs twice as much)."""
+
+
+def choose(options: Options, num_files: int | None, available: AbstractSet[str], engine: str = "auto") -> str:
+    """Name the engine for a table of so many files (None: unknown); pure.
+
+    `available` are the engines this runtime has beyond the local ones.
+    """
+    if engine == "local":
+        engine = "columnar" if options.transaction.use_optimized else "reference"
+    if engine != "auto":
+        known = {"reference", "columnar", *available}
+        if engine not in known:
+            raise OptionError(
+                f"engine={engine!r} is not one of {', '.join(sorted({'auto', 'local', *known}))}",
+                engine=engine,
+            )
+        return engine
+    local = "columnar" if options.transaction.use_optimized else "reference"
+    distributed = options.replay
+    if not distributed.enabled or "spark" not in available or num_files is None:
+        return local
+    if distributed.file_threshold is not None:
+        return "spark" if num_files > distributed.file_threshold else local
+    return "spark" if num_files * BYTES_PER_FILE > distributed.local_memory else local
+
+
+def explain_choice(options: Options, num_files: int | None, engine: str) -> str:
+    """Say in words what `choose` went by."""
+    if engine != "auto":
+        return f"engine={engine} was asked for"
+    distributed = options.replay
+    if not distributed.enabled:
+        return "distributed replay is switched off"
+    if num_files is None:
+        return "nothing says how many files there are"
+    if distributed.file_threshold is not None:
+        return f"{num_files} files, threshold {distributed.file_threshold}"
+    return f"{num_files} files, about {num_files * BYTES_PER_FILE} of {distributed.local_memory} bytes"

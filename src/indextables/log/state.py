@@ -1,0 +1,295 @@
+"""Reading the log: from a store to the state of a version, and from that state to a newer one.
+
+A state is small: the segment, the checkpoint's head and the reduced tail. The
+live files stay in the checkpoint until an engine is asked for them. A refresh
+lists from the current version on, reads only the new commits and keeps the
+base it has.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, MutableMapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Any
+
+from indextables.cache import TtlCache
+from indextables.errors import (
+    CorruptLogError,
+    LogTimeoutError,
+    MissingVersionError,
+    NotFoundError,
+    VersionNotFoundError,
+)
+from indextables.log.format.binding import check_one_table, check_tables, check_whole
+from indextables.log.format.dialect import Dialect, Hint, LogFile
+from indextables.log.replay.rule import CheckpointHead, CheckpointReader, ReplayEngine, Tail, reduce_tail
+from indextables.log.segment import (
+    HINT_NAME,
+    Segment,
+    fill_gaps,
+    find_segment,
+    gaps,
+    list_log,
+    ranges,
+    read_hint,
+    reconstructible,
+)
+from indextables.model.actions import Action, CommitInfo
+from indextables.options import Options
+from indextables.runtime import Runtime
+from indextables.storage.store import Store
+
+logger = logging.getLogger(__name__)
+
+VersionCache = TtlCache[tuple[object, ...], tuple[Action, ...]]
+_CACHED_ACTIONS = 1000
+_MOST_RELOADS = 5
+_LOOKS_FOR_LOST = 2
+_TAIL_KEYS = 20_000
+_WITNESS_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class LogSource:
+    """Where a log lies and with what it is read."""
+
+    store: Store
+    dialect: Dialect
+    reader: CheckpointReader
+    engines: Mapping[str, ReplayEngine]
+    options: Options
+    runtime: Runtime
+    versions: VersionCache | None = None
+    """Contents of commit files; None caches nothing."""
+
+    def path(self, name: str) -> str:
+        """A name of the log directory as a path of the store."""
+        return f"{self.dialect.log_dir}/{name}"
+
+    def read_commit(self, file: LogFile) -> tuple[Action, ...]:
+        """The actions of one commit file."""
+        if self.versions is not None:
+            cached = self.versions.get(file.identity)
+            if cached is not None:
+                return cached
+        data = self.store.get(self.path(file.name))
+        try:
+            actions = tuple(self.dialect.decode_commit(data, name=file.name, version=file.version))
+        except CorruptLogError as bad:
+            bad.fields.setdefault("version", file.version)
+            raise
+        if actions and isinstance(actions[-1], CommitInfo) and actions[-1].retired:
+            # A listing taken before it was retired led here: the version is gone, not empty.
+            raise NotFoundError(
+                f"{self.store.uri}: version {file.version} is history no longer; only its number is kept.",
+                uri=self.store.uri, path=self.path(file.name),
+            )  # fmt: skip
+        if self.versions is not None and len(actions) <= _CACHED_ACTIONS:
+            # A commit of a million lines is in the tail already; a second life in the cache costs memory.
+            self.versions.put(file.identity, actions)
+        return actions
+
+    def read_commits(self, files: Sequence[LogFile]) -> list[tuple[int, tuple[Action, ...]]]:
+        """The actions of many commit files, read side by side; all of them or an error."""
+        if not files:
+            return []
+        checkpoint = self.options.checkpoint
+        pool = ThreadPoolExecutor(
+            min(checkpoint.parallelism, len(files)), thread_name_prefix="indextables-log"
+        )
+        try:
+            futures = [pool.submit(self.read_commit, file) for file in files]
+            late = wait(futures, timeout=checkpoint.read_timeout_s).not_done
+            if late:
+                versions = [
+                    file.version for file, future in zip(files, futures, strict=True) if future in late
+                ]
+                raise LogTimeoutError(
+                    f"{self.store.uri}: version(s) {ranges(versions)} could not be read within "
+                    f"{checkpoint.read_timeout_s} s. Try again, or raise checkpoint.read.timeoutSeconds.",
+                    versions=versions, uri=self.store.uri,
+                )  # fmt: skip
+            return [(file.version, future.result()) for file, future in zip(files, futures, strict=True)]
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def reduced(self, files: Sequence[LogFile], start: Tail) -> Tail:
+        """What the commits after a tail make of it; a dialect may leave a part of them to executors."""
+        return reduce_tail(_read_tail(self, files), self.dialect, start)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is known of one version without its live files."""
+
+    segment: Segment
+    head: CheckpointHead | None
+    tail: Tail
+    memo: MutableMapping[str, Any] = field(default_factory=dict)
+    """What replay engines keep while the checkpoint stays the same."""
+
+
+def load_state(source: LogSource, version: int | None = None, rejected: Collection[object] = ()) -> State:
+    """Read the state of a version, the newest by default, from the best checkpoint that is sound."""
+    store, dialect = source.store, source.dialect
+    hint = read_hint(store, dialect)
+    damaged: dict[object, Exception | None] = dict.fromkeys(rejected)
+    vanished = 0
+    while True:
+        try:
+            segment = find_segment(store, dialect, version, hint=hint, rejected=damaged.keys())
+        except MissingVersionError as lost:
+            if vanished < _LOOKS_FOR_LOST:
+                # A listing takes time, and a cleanup meanwhile leaves a hole in it: a second one shows none.
+                vanished += 1
+                hint = read_hint(store, dialect)
+                continue
+            raise lost from next((cause for cause in damaged.values() if cause is not None), None)
+        if version is None and not damaged:
+            _compare(hint, segment, store.uri)
+        try:
+            head = None
+            if segment.checkpoint is not None:
+                head = source.reader.head(store, segment.checkpoint)
+        except (CorruptLogError, NotFoundError) as bad:
+            logger.warning("%s: %s; falling back to what is older", store.uri, bad)
+            damaged[segment.checkpoint and segment.checkpoint.identity] = bad
+            continue
+        try:
+            start = Tail(-1 if segment.checkpoint is None else segment.checkpoint.version)
+            tail = source.reduced(segment.commits, start)
+            strange = _strange(source, segment, head, tail)
+        except NotFoundError:
+            # Cleanup took a version between the listing and the read; a newer checkpoint covers it.
+            vanished += 1
+            if vanished >= _MOST_RELOADS:
+                raise
+            hint = read_hint(store, dialect)
+            continue
+        if strange is None:
+            return State(segment, head, tail)
+        if segment.checkpoint is None:
+            raise strange
+        # Either may be the foreign one: without the checkpoint it shows.
+        logger.warning("%s; falling back to what is older", strange)
+        damaged[segment.checkpoint.identity] = strange
+
+
+def _read_tail(source: LogSource, files: Sequence[LogFile]) -> list[tuple[int, tuple[Action, ...]]]:
+    """The commits after a sound checkpoint; an error about one of them offers to save those before it."""
+    try:
+        return source.read_commits(files)
+    except CorruptLogError as torn:
+        # They are asked in ascending order, so the first damaged one is the one that is named.
+        version = torn.fields.get("version", 0)
+        if source.dialect.name != "native" or version < 1:
+            raise
+        log = f"{source.store.uri}/{source.dialect.log_dir}".replace("'", "''")
+        cut = "It is the newest version, perhaps of a writer that was cut off. "
+        raise CorruptLogError(
+            f"{torn.message} {cut if version == files[-1].version else ''}Everything up to version "
+            f"{version - 1} can be read: open it with version={version - 1}, or save it with REPAIR "
+            f"INDEXFILES TRANSACTION LOG '{log}' AT LOCATION '{log}_repaired' UP TO VERSION {version - 1}.",
+            **{**torn.fields, "uri": source.store.uri, "readable_version": version - 1},
+        ) from torn
+
+
+def _strange(
+    source: LogSource, segment: Segment, head: CheckpointHead | None, tail: Tail
+) -> CorruptLogError | None:
+    """What is wrong when the files of a version belong to several tables; None when they are one table's."""
+    if source.dialect.name != "native":
+        return None
+    try:
+        base = None if head is None else head.metadata
+        check_one_table(tail.table_ids, base, source.store.uri)
+        check_whole(tail.bare, tail.metadata or base, source.store.uri)
+        _confirm(source, segment, head, tail)
+    except CorruptLogError as bad:
+        return bad
+    return None
+
+
+def _confirm(source: LogSource, segment: Segment, head: CheckpointHead | None, tail: Tail) -> None:
+    """Look at one more commit where a single file, bound to nothing but itself, makes the whole version."""
+    metadata = tail.metadata if head is None else head.metadata
+    if metadata is None:
+        return
+    if segment.checkpoint is None:
+        witness = segment.successor if segment.version == 0 else None
+    elif segment.commits or segment.checkpoint.checksum is not None:
+        witness = None
+    else:
+        witness = segment.head or segment.successor
+    if witness is None or witness.size > _WITNESS_BYTES:
+        return
+    try:
+        actions = source.read_commit(witness)
+    except CorruptLogError:
+        # This version does not need it, so its damage is somebody else's.
+        return
+    check_tables([(witness.version, actions)], metadata.id, source.store.uri)
+
+
+def _compare(hint: Hint | None, segment: Segment, uri: str) -> None:
+    said = -1 if hint is None else hint.version
+    if said != segment.newest_checkpoint:
+        logger.warning(
+            "%s: %s %s, the newest checkpoint is %s; the listing decides",
+            uri, HINT_NAME, "says nothing" if hint is None else f"names version {said}",
+            "none" if segment.newest_checkpoint < 0 else f"that of version {segment.newest_checkpoint}",
+        )  # fmt: skip
+
+
+def refresh_state(source: LogSource, state: State) -> State:
+    """Bring a state up to the newest version: the same object when nothing is new."""
+    store, dialect = source.store, source.dialect
+    old = state.segment
+    listing = list_log(store, dialect, old.version)
+    commits = listing.commits
+    here = commits.get(old.version)
+    if old.head is None or here is None or here.identity != old.head.identity:
+        # Another file under our version's name: the table was deleted and made again.
+        return load_state(source)
+    newest = max(old.newest_checkpoint, *(item.version for item in dialect.checkpoints(listing.files)), -1)
+    latest = max(commits)
+    if latest == old.version:
+        return state
+    missing = gaps(commits, old.version + 1, latest)
+    filled = fill_gaps(store, dialect, listing, missing)
+    touched = sum(state.tail.size())
+    base = -1 if old.checkpoint is None else old.checkpoint.version
+    if filled is None or (touched > _TAIL_KEYS and newest > base):
+        return load_state(source)
+    fresh = [filled.commits[number] for number in range(old.version + 1, latest + 1)]
+    try:
+        tail = source.reduced(fresh, state.tail)
+    except NotFoundError:
+        return load_state(source)
+    segment = Segment(latest, old.checkpoint, (*old.commits, *fresh), fresh[-1], newest)
+    if _strange(source, segment, state.head, tail) is not None:
+        return load_state(source)
+    return State(segment, state.head, tail, state.memo)
+
+
+def advance_state(state: State, dialect: Dialect, file: LogFile, actions: Sequence[Action]) -> State:
+    """The state after a commit of our own, without reading it back."""
+    old = state.segment
+    segment = Segment(file.version, old.checkpoint, (*old.commits, file), file, old.newest_checkpoint)
+    tail = reduce_tail([(file.version, actions)], dialect, state.tail)
+    return State(segment, state.head, tail, state.memo)
+
+
+def cleaned_away(source: LogSource, version: int) -> VersionNotFoundError | None:
+    """The error for a version older than every one that is left; None where that is not what happened."""
+    left = reconstructible(list_log(source.store, source.dialect), source.dialect)
+    if not left or version >= left[0]:
+        return None
+    return VersionNotFoundError(
+        f"{source.store.uri}: the log files of version {version} were removed by cleanup after it was "
+        f"opened. Versions {ranges(left)} are left: open the table again, or keep log files longer "
+        "(logRetention.duration).",
+        version=version, available=left, uri=source.store.uri,
+    )  # fmt: skip
