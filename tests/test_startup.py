@@ -105,8 +105,8 @@ def test_a_search_loads_what_searches_and_no_pandas(table):
 
 @pytest.mark.parametrize(
     "module",
-    ["indextables.log.transaction_log", "indextables.delta", "indextables.ops.write", "indextables.ops.scan",
-     "indextables.ops.merge", "indextables.sql.runner", "indextables.report"],
+    ["indextables.log.transaction_log", "indextables.delta", "indextables.ops.write.rows", "indextables.ops.read.scan",
+     "indextables.ops.rewrite.merge", "indextables.sql.runner", "indextables.report"],
 )  # fmt: skip
 def test_no_module_loads_pandas_by_being_imported(module):
     assert "pandas" not in loaded_after(f"import {module}")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from indextables.model.actions import TxnAction as TxnAction
     from indextables.model.stats import truncate_statistics as truncate_statistics
     from indextables.ops.check.run import check as check
-    from indextables.ops.repair import repair_log as repair_log
+    from indextables.ops.repair.repair import repair_log as repair_log
     from indextables.predicate.tree import col as col
     from indextables.sql.runner import sql as sql
     from indextables.table import Table as Table
@@ -44,7 +44,7 @@ _HOMES = {
     "TxnAction": "indextables.model.actions",
     "check": "indextables.ops.check.run",
     "col": "indextables.predicate.tree",
-    "repair_log": "indextables.ops.repair",
+    "repair_log": "indextables.ops.repair.repair",
     "sql": "indextables.sql.runner",
     "truncate_statistics": "indextables.model.stats",
 }

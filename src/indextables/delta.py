@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from indextables.log.history import Moment
     from indextables.log.scans import Scan
     from indextables.model.actions import MetadataAction, ProtocolAction
-    from indextables.ops.describe import Description
+    from indextables.ops.describe.table import Description
+    from indextables.ops.read.scan import Record
     from indextables.ops.results import ScanMetrics
-    from indextables.ops.scan import Record
 
 __all__ = ["DeltaTable", "apply_skipping", "files", "last_scans", "read", "replay"]
 
@@ -180,7 +180,7 @@ class DeltaTable:
             raise TableError(
                 "to_df needs a Spark session; open the table with DeltaTable.open(uri, spark=spark)"
             )
-        from indextables.ops.scan import known_columns
+        from indextables.ops.read.scan import known_columns
 
         wanted = None if columns is None else known_columns(self._snapshot, columns)
         frame = _spark().read(self._spark, self._snapshot, where)

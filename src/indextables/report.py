@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
-from indextables.ops.describe import Description, describe_state, metrics_text
+from indextables.ops.describe.table import Description, describe_state, metrics_text
 from indextables.runtime import LOCAL
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from indextables.log.snapshot import Snapshot
     from indextables.log.transaction_log import TransactionLog
     from indextables.model.actions import MetadataAction, ProtocolAction, SkipAction
-    from indextables.ops.describe import Description
+    from indextables.ops.describe.table import Description
     from indextables.ops.outcomes import (
         CheckpointResult,
         DeleteResult,
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
         RestoreResult,
         TruncateHistoryResult,
     )
+    from indextables.ops.read.scan import Record
     from indextables.ops.results import ScanMetrics, WriteResult
-    from indextables.ops.scan import Record
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ class Table:
         """
         from indextables.index.settings import from_options
         from indextables.model.fields import normalise_schema
-        from indextables.ops.write import settings_for_write
+        from indextables.ops.write.rows import settings_for_write
 
         resolved = Options.of(options)
         columns = normalise_schema(schema)
@@ -170,21 +170,21 @@ class Table:
 
     def files(self, where: Any = None, engine: str = "auto") -> pa.Table:
         """The live files that can hold a matching row, one row each, sorted by path."""
-        from indextables.ops import scan
+        from indextables.ops.read import scan
 
         found, self._record = scan.files(self._snapshot, where, engine)
         return found
 
     def scan(self, where: Any = None, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
         """The rows, or those for which the filter is true, as a stream of batches."""
-        from indextables.ops import scan
+        from indextables.ops.read import scan
 
         reader, self._record = scan.scan(self._snapshot, where, columns)
         return reader
 
     def count(self, where: Any = None, *, query: str | None = None) -> int:
         """How many rows there are, match a filter, or are found by a full-text query."""
-        from indextables.ops import scan
+        from indextables.ops.read import scan
 
         total, self._record = scan.count(self._snapshot, where, query)
         return total
@@ -202,7 +202,7 @@ class Table:
         With `score` there is a `_score` column and the rows come best first;
         scores are BM25 within each split.
         """
-        from indextables.ops import scan
+        from indextables.ops.read import scan
 
         reader, self._record = scan.search(self._snapshot, query, where, columns, limit, score=score)
         return reader
@@ -236,8 +236,8 @@ class Table:
 
         `merge_schema` lets the schema grow by new columns and wider types.
         """
-        from indextables.ops.aftercare import after_write
-        from indextables.ops.write import append
+        from indextables.ops.write.after_write import after_write
+        from indextables.ops.write.rows import append
 
         log, chosen = self._writable(), self._options(options)
         done = append(log, data, options=chosen, merge_schema=merge_schema)
@@ -257,17 +257,17 @@ class Table:
 
         With `expected_version` any change of data by others since then is an error.
         """
-        from indextables.ops.aftercare import after_write
+        from indextables.ops.write.after_write import after_write
 
         log, chosen = self._writable(), self._options(options)
         if where is None:
-            from indextables.ops.write import overwrite
+            from indextables.ops.write.rows import overwrite
 
             done = overwrite(
                 log, data, options=chosen, merge_schema=merge_schema, expected_version=expected_version
             )
         else:
-            from indextables.ops.replace_where import overwrite_where
+            from indextables.ops.write.replace_where import overwrite_where
 
             done = overwrite_where(
                 log,
@@ -284,13 +284,13 @@ class Table:
 
     def delete(self, where: Any) -> DeleteResult:
         """Remove the rows for which the filter is true."""
-        from indextables.ops.delete import run_delete
+        from indextables.ops.rewrite.delete import run_delete
 
         return self._moved(run_delete(self._writable(), where))
 
     def restore(self, version: int) -> RestoreResult:
         """Make an older version the newest again, by a commit on top."""
-        from indextables.ops.restore import run_restore
+        from indextables.ops.rewrite.restore import run_restore
 
         return self._moved(run_restore(self._writable(), version))
 
@@ -304,7 +304,7 @@ class Table:
         dry_run: bool = False,
     ) -> MergeResult:
         """Turn small splits into larger ones; `where` chooses partitions, a size is bytes or text as 100M."""
-        from indextables.ops.merge import MergeRequest, run_merge
+        from indextables.ops.rewrite.merge import MergeRequest, run_merge
 
         target_bytes = parse_size(target_size) if isinstance(target_size, str) else target_size
         request = MergeRequest(where, target_bytes, max_dest_splits, max_source_splits, dry_run)
@@ -318,32 +318,32 @@ class Table:
         dry_run: bool = False,
     ) -> PurgeResult:
         """Delete split files that no version needs any more."""
-        from indextables.ops.purge import PurgeRequest, run_purge
+        from indextables.ops.upkeep.purge import PurgeRequest, run_purge
 
         request = PurgeRequest(older_than_hours, log_retention_hours, dry_run)
         return run_purge(self._writable(), request)
 
     def checkpoint(self) -> CheckpointResult:
         """Write a checkpoint of the newest version."""
-        from indextables.ops.checkpointing import run_checkpoint
+        from indextables.ops.upkeep.checkpoint import run_checkpoint
 
         return run_checkpoint(self._writable())
 
     def drop_partitions(self, where: Any) -> DropPartitionsResult:
         """Remove whole partitions, chosen by a filter on partition columns."""
-        from indextables.ops.drop_partitions import run_drop_partitions
+        from indextables.ops.rewrite.drop_partitions import run_drop_partitions
 
         return self._moved(run_drop_partitions(self._writable(), where))
 
     def truncate_history(self, *, dry_run: bool = False) -> TruncateHistoryResult:
         """Keep the newest version and delete the log files that only older ones need."""
-        from indextables.ops.truncate_history import run_truncate
+        from indextables.ops.upkeep.truncate_history import run_truncate
 
         return run_truncate(self._writable(), dry_run=dry_run)
 
     def describe(self) -> Description:
         """What the log says about the version this handle reads."""
-        from indextables.ops.describe import describe_state
+        from indextables.ops.describe.table import describe_state
 
         return describe_state(self._log, self._snapshot)
 

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 import indextables as it
-from indextables.ops.write import append as append_rows
+from indextables.ops.write.rows import append as append_rows
 
 SCHEMA = pa.schema([("id", pa.string()), ("day", pa.string()), ("message", pa.string())])
 OPTIONS = {

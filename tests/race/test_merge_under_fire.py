@@ -8,7 +8,7 @@ import pytest
 
 import indextables as it
 from indextables.model.actions import AddAction, CommitInfo, RemoveAction
-from indextables.ops.rewriting import split_rows
+from indextables.ops.rewrite.rows import split_rows
 from support.fire import append_many, create, merge_many, overwrite_many
 
 pytestmark = pytest.mark.slow

@@ -19,12 +19,12 @@ from indextables.errors import Error
 from indextables.log.commit.conflicts import CommitPlan, Rule
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction, CommitInfo, RemoveAction, TxnAction
-from indextables.ops.drop_partitions import removal
-from indextables.ops.merge import _commit as commit_merge
-from indextables.ops.purge import PurgeRequest, run_purge
-from indextables.ops.restore import run_restore
-from indextables.ops.rewriting import Rewritten
-from indextables.ops.truncate_history import run_truncate
+from indextables.ops.rewrite.drop_partitions import removal
+from indextables.ops.rewrite.merge import _commit as commit_merge
+from indextables.ops.rewrite.restore import run_restore
+from indextables.ops.rewrite.rows import Rewritten
+from indextables.ops.upkeep.purge import PurgeRequest, run_purge
+from indextables.ops.upkeep.truncate_history import run_truncate
 from indextables.runtime import Runtime
 from simulation.intents import ACKNOWLEDGED, CRASHED, FAILED, NOTHING, UNKNOWN, Intent, Observation
 from simulation.world import LOG_DIR, ActorClock, Crash, Effect, Faults, SimStore, World

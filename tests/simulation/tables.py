@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from indextables.model.actions import TxnAction
-from indextables.ops import write
+from indextables.ops.write import rows as write
 from indextables.table import Table
 from simulation.actors import SCHEMA, Actor
 from simulation.history import Plan, draw_options, draw_parts

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 import indextables as it
 from indextables.errors import ConflictError
-from indextables.ops.merge import MergeRequest, run_merge
+from indextables.ops.rewrite.merge import MergeRequest, run_merge
 
 SCHEMA = pa.schema([("id", pa.string()), ("day", pa.string()), ("message", pa.string())])
 OPTIONS = {

@@ -14,8 +14,8 @@ from indextables.index.query.syntax import parse_query
 from indextables.index.settings import from_options
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
-from indextables.ops.asked import settings_of
-from indextables.ops.rewriting import split_rows
+from indextables.ops.rewrite.rows import split_rows
+from indextables.ops.table_settings import settings_of
 from indextables.options import Options
 from indextables.runtime import LOCAL
 from indextables.split.layout import SplitRef

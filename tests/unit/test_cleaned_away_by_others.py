@@ -8,7 +8,7 @@ from support.upkeep import StandIn
 _OTHER_PROCESS = """
 import sys
 import indextables as it
-from indextables.ops.truncate_history import run_truncate
+from indextables.ops.upkeep.truncate_history import run_truncate
 log = it.TransactionLog.open(sys.argv[1], {"checkpoint.interval": 1000})
 for n in range(30):
     log.add_files([it.AddAction(path=f"{n}.split", size=1)])

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from indextables.errors import ConflictError, DamagedSplitError, PredicateError
-from indextables.ops.delete import plan_delete, run_delete
+from indextables.ops.rewrite.delete import plan_delete, run_delete
 from indextables.predicate.build.from_sql import as_node
 from support.upkeep import RowTable, fingerprint
 

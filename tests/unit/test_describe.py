@@ -5,8 +5,8 @@ import json
 import pyarrow as pa
 import pytest
 
-from indextables.ops.checkpointing import run_checkpoint
-from indextables.ops.describe import describe_state, log_rows, skipped_rows
+from indextables.ops.describe.table import describe_state, log_rows, skipped_rows
+from indextables.ops.upkeep.checkpoint import run_checkpoint
 from support.upkeep import SCHEMA, HandClock, StandIn
 
 

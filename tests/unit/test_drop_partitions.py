@@ -6,7 +6,7 @@ import pytest
 from indextables.errors import ConflictError, PredicateError
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
-from indextables.ops.drop_partitions import run_drop_partitions
+from indextables.ops.rewrite.drop_partitions import run_drop_partitions
 from support.upkeep import StandIn
 
 

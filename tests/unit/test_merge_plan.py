@@ -1,7 +1,7 @@
 """Which splits MERGE SPLITS puts together, decided without touching any."""
 
 from indextables.model.actions import AddAction
-from indextables.ops.merge_plan import LARGEST_INDEXED, MergeSettings, plan_merge
+from indextables.ops.rewrite.merge_plan import LARGEST_INDEXED, MergeSettings, plan_merge
 
 MB = 1 << 20
 SETTINGS = MergeSettings(target_bytes=100 * MB, threshold=0.45, max_sources=1000)

@@ -7,7 +7,7 @@ import pytest
 
 from indextables.errors import ConflictError, PredicateError
 from indextables.model.actions import RemoveAction
-from indextables.ops.merge import MergeRequest, run_merge
+from indextables.ops.rewrite.merge import MergeRequest, run_merge
 from support.upkeep import HandClock, RowTable, fingerprint
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("message", pa.string())])

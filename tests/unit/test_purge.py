@@ -3,8 +3,8 @@
 import pytest
 
 from indextables.errors import CorruptLogError, OptionError
-from indextables.ops.purge import PurgeRequest, may_delete, plan_purge, retention_hours, run_purge
-from indextables.ops.truncate_history import run_truncate
+from indextables.ops.upkeep.purge import PurgeRequest, may_delete, plan_purge, retention_hours, run_purge
+from indextables.ops.upkeep.truncate_history import run_truncate
 from indextables.options import PurgeOptions
 from indextables.storage.store import ObjectMeta
 from support.upkeep import HOUR_MS, HandClock, StandIn, fingerprint
@@ -130,7 +130,7 @@ def test_a_dry_run_says_the_same_and_changes_nothing(table):
 
 def test_a_split_that_comes_back_during_the_purge_is_spared(table, monkeypatch):
     """Before each batch of deletes newly re-added paths are taken out."""
-    import indextables.ops.purge as module
+    import indextables.ops.upkeep.purge as module
 
     table.add("a.split")
     for n in range(4):

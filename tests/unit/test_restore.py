@@ -9,7 +9,7 @@ from indextables.errors import ConflictError, MissingSplitError, VersionNotFound
 from indextables.log.commit.actions import removals
 from indextables.log.commit.attempt import CommitPlan, Rule
 from indextables.model.actions import AddAction, TxnAction
-from indextables.ops.restore import plan_restore, run_restore
+from indextables.ops.rewrite.restore import plan_restore, run_restore
 from support.upkeep import StandIn
 
 

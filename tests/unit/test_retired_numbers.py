@@ -9,8 +9,8 @@ from indextables.log.commit.actions import removals
 from indextables.log.commit.attempt import CommitPlan, Rule
 from indextables.log.format.dialect import NATIVE
 from indextables.model.actions import TxnAction
-from indextables.ops.purge import PurgeRequest, run_purge
-from indextables.ops.truncate_history import run_truncate
+from indextables.ops.upkeep.purge import PurgeRequest, run_purge
+from indextables.ops.upkeep.truncate_history import run_truncate
 from support.builder import LOG_DIR, SCHEMA, LogBuilder, add, checkpoint_path, commit_path, paths_of
 
 SHORT = {"logRetention.duration": 0, "checkpointRetention.duration": 0, "checkpoint.enabled": "false"}

@@ -11,7 +11,7 @@ import pytest
 from indextables.index.filters import hash_words
 from indextables.index.read.cache import MEMORY
 from indextables.log.transaction_log import TransactionLog
-from indextables.ops.filters import read_filters, update_filters
+from indextables.ops.read.word_filters import read_filters, update_filters
 from indextables.split.open_splits import forget_splits
 from indextables.storage.stores.memory import MemoryStore
 from indextables.table import Table

@@ -126,7 +126,7 @@ def test_writes_can_be_followed_by_a_merge_and_a_purge(tmp_path):
 def test_a_failing_merge_never_fails_the_write(tmp_path, monkeypatch, caplog):
     import pyarrow as pa
 
-    import indextables.ops.aftercare as aftercare
+    import indextables.ops.write.after_write as aftercare
     from indextables.errors import ConflictError
     from support.statements import SCHEMA
 

@@ -157,7 +157,7 @@ def test_the_metrics_say_which_files_were_left_out(table):
 
 def test_counting_opens_no_file_where_the_log_knows(table, monkeypatch):
     """A12: the total comes from the log."""
-    from indextables.ops import scan
+    from indextables.ops.read import scan
 
     monkeypatch.setattr(scan, "open_split", lambda *_: pytest.fail("a split was opened"))
     assert table.count() == 150

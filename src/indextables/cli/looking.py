@@ -43,7 +43,7 @@ def history(table: str, limit: int, settings: Settings) -> None:
     """Show the newest versions and what made them."""
     found = open_table(table, settings).history(limit)
     if settings.form is Form.TEXT:
-        from indextables.ops.describe import metrics_text
+        from indextables.ops.describe.table import metrics_text
 
         change = [metrics_text(pairs or ()) for pairs in found["operation_metrics"].to_pylist()]
         found = found.select(["version", "timestamp", "operation"]).append_column("change", [change])

@@ -88,7 +88,7 @@ def _probe() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
         try:
             version = importlib.import_module("indextables").__version__
             for name in (
-                "indextables.ops.write",
+                "indextables.ops.write.rows",
                 "indextables.split.search",
                 "indextables.storage.stores.remote",
             ):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from indextables.errors import OptionError
 from indextables.log.delta.snapshot import DeltaSnapshot
-from indextables.ops.asked import require_parquet
+from indextables.ops.table_settings import require_parquet
 from indextables.predicate.names import unquoted_name
 from indextables.spark.call_options import READ_KEYS, Settings, settings_for
 from indextables.spark.loading import reading_way, snapshot_of, version_frame

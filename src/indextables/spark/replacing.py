@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from indextables.log.commit.actions import removals
 from indextables.log.commit.attempt import CommitPlan, Rule
 from indextables.model.fields import decode_partition, schema_to_json
-from indextables.ops.replace_where import TakenOut
+from indextables.ops.write.replace_where import TakenOut
 from indextables.predicate.tree import FALSE, Column, Compare, IsNull, Literal, Node, all_of, any_of
 
 if TYPE_CHECKING:
     from indextables.log.snapshot import Snapshot
     from indextables.log.transaction_log import TransactionLog
     from indextables.model.actions import Action, AddAction
-    from indextables.ops.write import WritePlan
+    from indextables.ops.write.rows import WritePlan
 
 Values = tuple[str | None, ...]
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from indextables.index.query.syntax import parse_query
 from indextables.index.query.tree import Query
 from indextables.index.settings import IndexSpec, from_options
-from indextables.ops.asked import require_parquet
-from indextables.ops.filters import splits_to_search
+from indextables.ops.read.word_filters import splits_to_search
+from indextables.ops.table_settings import require_parquet
 from indextables.options import Options
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.names import quoted_name

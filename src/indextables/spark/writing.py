@@ -24,11 +24,11 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import TxnAction
 from indextables.model.fields import check_partition_columns, normalise_schema
-from indextables.ops.aftercare import after_write
-from indextables.ops.replace_where import condition
 from indextables.ops.results import WriteResult
-from indextables.ops.rewriting import discard
-from indextables.ops.write import (
+from indextables.ops.rewrite.rows import discard
+from indextables.ops.write.after_write import after_write
+from indextables.ops.write.replace_where import condition
+from indextables.ops.write.rows import (
     WritePlan,
     append_plan,
     build,
@@ -369,7 +369,7 @@ def _gathered(batches: Iterator[Any]) -> Iterator[Any]:
 
 def _inside(batches: Iterator[pa.RecordBatch], job: _Job, options: Options, zone: str) -> Iterator[Any]:
     """Rows to write under replaceWhere, refused where the condition is not true for them."""
-    from indextables.ops.replace_where import checked
+    from indextables.ops.write.replace_where import checked
     from indextables.predicate.build.from_sql import as_node
 
     node = as_node(job.where, job.plan.schema, zone)

@@ -76,13 +76,13 @@ def run(
     """Carry a command out and return its rows."""
     resolved = Options.of(options)
     if isinstance(command, RepairLog):
-        from indextables.ops.repair import RepairRequest, run_repair
+        from indextables.ops.repair.repair import RepairRequest, run_repair
 
         request = RepairRequest(command.source, command.target, command.from_splits, command.up_to_version)
         return run_repair(request, resolved, runtime, progress).to_arrow()
     uri = None if command.table is None else _address(command.table, views)
     if isinstance(command, InvalidateCache):
-        from indextables.ops.invalidate import run_invalidate
+        from indextables.ops.upkeep.invalidate_cache import run_invalidate
 
         return run_invalidate(uri).to_arrow()
     if isinstance(command, CheckTable):
@@ -90,7 +90,7 @@ def run(
 
         return run_check(str(uri), resolved, runtime, progress).to_arrow()
     if isinstance(command, Describe) and command.subject is Subject.DATA_SKIPPING_STATS:
-        from indextables.ops.describe import skipping_rows
+        from indextables.ops.describe.table import skipping_rows
 
         return skipping_rows(uri)
     assert uri is not None
@@ -118,7 +118,7 @@ def _address(name: TableName, views: Views | None) -> str:
 
 
 def _describe(command: Describe, log: TransactionLog) -> pa.Table:
-    from indextables.ops import describe
+    from indextables.ops.describe import table as describe
 
     match command.subject:
         case Subject.TRANSACTION_LOG:
@@ -130,7 +130,7 @@ def _describe(command: Describe, log: TransactionLog) -> pa.Table:
         case Subject.SKIPPED_FILES:
             return describe.skipped_rows(log)
         case Subject.COMPONENT_SIZES:
-            from indextables.ops.component_sizes import component_rows
+            from indextables.ops.describe.component_sizes import component_rows
 
             return component_rows(log)
     raise AssertionError(command.subject)
@@ -139,7 +139,7 @@ def _describe(command: Describe, log: TransactionLog) -> pa.Table:
 def _change(command: Command, log: TransactionLog, progress: Progress) -> pa.Table:
     match command:
         case MergeSplits():
-            from indextables.ops.merge import MergeRequest, run_merge
+            from indextables.ops.rewrite.merge import MergeRequest, run_merge
 
             wanted = MergeRequest(
                 command.where,
@@ -150,28 +150,28 @@ def _change(command: Command, log: TransactionLog, progress: Progress) -> pa.Tab
             )
             return run_merge(log, wanted, progress).to_arrow()
         case Purge():
-            from indextables.ops.purge import PurgeRequest, run_purge
+            from indextables.ops.upkeep.purge import PurgeRequest, run_purge
 
             request = PurgeRequest(command.older_than_hours, command.log_retention_hours, command.dry_run)
             return run_purge(log, request, progress).to_arrow()
         case DropPartitions():
-            from indextables.ops.drop_partitions import run_drop_partitions
+            from indextables.ops.rewrite.drop_partitions import run_drop_partitions
 
             return run_drop_partitions(log, command.where).to_arrow()
         case WriteCheckpoint():
-            from indextables.ops.checkpointing import run_checkpoint
+            from indextables.ops.upkeep.checkpoint import run_checkpoint
 
             return run_checkpoint(log).to_arrow()
         case TruncateHistory():
-            from indextables.ops.truncate_history import run_truncate
+            from indextables.ops.upkeep.truncate_history import run_truncate
 
             return run_truncate(log, dry_run=command.dry_run).to_arrow()
         case Restore():
-            from indextables.ops.restore import run_restore
+            from indextables.ops.rewrite.restore import run_restore
 
             return run_restore(log, command.version, progress).to_arrow()
         case DeleteRows():
-            from indextables.ops.delete import run_delete
+            from indextables.ops.rewrite.delete import run_delete
 
             return run_delete(log, command.where, progress).to_arrow()
     raise AssertionError(command)

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 
 from indextables.errors import TableError
 from indextables.log.delta.snapshot import DeltaSnapshot
-from indextables.ops.delete import may_survive
 from indextables.ops.delta.data_file import NAMES, DataFile, RowReader, data_files
-from indextables.ops.scan import Record, known_columns, reader_of, row_filter
-from indextables.ops.streaming import in_order
+from indextables.ops.read.in_order import in_order
+from indextables.ops.read.scan import Record, known_columns, reader_of, row_filter
+from indextables.ops.rewrite.delete import may_survive
 from indextables.predicate.tree import Node, all_of
 from indextables.runtime import default_parallelism
 from indextables.storage.store import require_allowed

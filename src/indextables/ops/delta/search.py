@@ -15,7 +15,7 @@ from indextables.index.settings import IndexSpec, from_options
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.ops.delta.data_file import NAMES
 from indextables.ops.delta.scan import Piece, files, pieces_of, require_schema, row_reader
-from indextables.ops.scan import Record, known_columns, reader_of, row_filter
+from indextables.ops.read.scan import Record, known_columns, reader_of, row_filter
 from indextables.options import PREFIX, Options
 from indextables.split.match import match_rows
 

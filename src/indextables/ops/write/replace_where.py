@@ -21,11 +21,11 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction, TxnAction
 from indextables.model.fields import cast_table
-from indextables.ops.asked import settings_of
-from indextables.ops.delete import Emptied, delete_from, plan_delete
 from indextables.ops.results import WriteResult
-from indextables.ops.rewriting import Piece, RewriteSetting, Rewritten, discard
-from indextables.ops.write import (
+from indextables.ops.rewrite.delete import Emptied, delete_from, plan_delete
+from indextables.ops.rewrite.rows import Piece, RewriteSetting, Rewritten, discard
+from indextables.ops.table_settings import settings_of
+from indextables.ops.write.rows import (
     NEVER_COMMITTED,
     as_batches,
     build,

@@ -31,10 +31,10 @@ from indextables.log.table_options import with_table
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction, MetadataAction, TxnAction
 from indextables.model.fields import cast_table, schema_to_json
-from indextables.ops.asked import indexing_of, settings_of
-from indextables.ops.evolution import check_data, evolved
 from indextables.ops.results import WriteResult
-from indextables.ops.rewriting import discard, require_writable
+from indextables.ops.rewrite.rows import discard, require_writable
+from indextables.ops.table_settings import indexing_of, settings_of
+from indextables.ops.write.evolution import check_data, evolved
 from indextables.options import IndexingOptions, Options
 from indextables.split.write.build import BuiltSplit, build_splits
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from indextables.log.format.dialect import NATIVE
 from indextables.log.segment import list_log
 from indextables.log.transaction_log import TransactionLog
-from indextables.ops.filters import keep_filters
 from indextables.ops.outcomes import SUCCESS, CheckpointResult
+from indextables.ops.read.word_filters import keep_filters
 
 
 def run_checkpoint(log: TransactionLog) -> CheckpointResult:

@@ -18,11 +18,10 @@ from indextables.log.commit.conflicts import CommitPlan, Rule
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction
-from indextables.ops.asked import settings_of
-from indextables.ops.drop_partitions import removal
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, DeleteResult
 from indextables.ops.progress import Progress, silent, watched
-from indextables.ops.rewriting import (
+from indextables.ops.rewrite.drop_partitions import removal
+from indextables.ops.rewrite.rows import (
     Piece,
     RewriteSetting,
     Rewritten,
@@ -31,6 +30,7 @@ from indextables.ops.rewriting import (
     rewrite,
     rows_matching,
 )
+from indextables.ops.table_settings import settings_of
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.prune.rule import prune_table
 from indextables.predicate.tree import (

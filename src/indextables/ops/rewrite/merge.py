@@ -21,15 +21,15 @@ from indextables.log.skips import in_cooldown
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction
-from indextables.ops.asked import settings_of
-from indextables.ops.drop_partitions import matching_paths, removal, require_partition_condition
-from indextables.ops.failures import Failure, record_failures
-from indextables.ops.filters import keep_filters
-from indextables.ops.inspection import damaged_indexes
-from indextables.ops.merge_plan import MergePlan, MergeSettings, plan_merge
+from indextables.ops.check.splits import damaged_indexes
 from indextables.ops.outcomes import DRY_RUN, NO_ACTION, SUCCESS, MergeResult
 from indextables.ops.progress import Progress, silent, watched
-from indextables.ops.rewriting import Piece, RewriteSetting, Rewritten, discard, require_writable, rewrite
+from indextables.ops.read.word_filters import keep_filters
+from indextables.ops.rewrite.drop_partitions import matching_paths, removal, require_partition_condition
+from indextables.ops.rewrite.failures import Failure, record_failures
+from indextables.ops.rewrite.merge_plan import MergePlan, MergeSettings, plan_merge
+from indextables.ops.rewrite.rows import Piece, RewriteSetting, Rewritten, discard, require_writable, rewrite
+from indextables.ops.table_settings import settings_of
 from indextables.split.write.build import index_tags
 
 OPERATION = "MERGE SPLITS"

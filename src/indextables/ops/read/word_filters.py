@@ -26,7 +26,7 @@ from indextables.log.format.dialect import NATIVE
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
-from indextables.ops.asked import settings_of
+from indextables.ops.table_settings import settings_of
 from indextables.options import Options
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import SplitRanges, open_index

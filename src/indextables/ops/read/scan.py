@@ -25,10 +25,10 @@ from indextables.log.replay.rule import ReplayMetrics
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
 from indextables.model.fields import find_field
-from indextables.ops.asked import require_parquet, settings_of
-from indextables.ops.filters import splits_to_search
+from indextables.ops.read.in_order import in_order
+from indextables.ops.read.word_filters import splits_to_search
 from indextables.ops.results import ScanMetrics
-from indextables.ops.streaming import in_order
+from indextables.ops.table_settings import require_parquet, settings_of
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.evaluate.rows import mask, require_exact
 from indextables.predicate.prune.rule import PruneMetrics
@@ -101,7 +101,7 @@ def count(snapshot: Snapshot, where: Any = None, query: str | None = None) -> tu
         return sum(_rows_of(snapshot, add) for add in snapshot.adds()), record
     chosen = snapshot.plan(node, columns={"path"})
     record.planned(chosen.metrics, chosen.replay)
-    from indextables.ops.delete import plan_delete
+    from indextables.ops.rewrite.delete import plan_delete
 
     plan = plan_delete(snapshot, node)
     total = sum(_rows_of(snapshot, add) for add in plan.whole)

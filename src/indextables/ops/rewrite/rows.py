@@ -19,8 +19,8 @@ from indextables.log.format.protocol import check_writable
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
-from indextables.ops.asked import require_parquet
 from indextables.ops.existence import portable
+from indextables.ops.table_settings import require_parquet
 from indextables.options import Options
 from indextables.predicate.evaluate.rows import mask
 from indextables.predicate.tree import Node, columns_of

@@ -16,10 +16,10 @@ from indextables.log.commit.conflicts import CommitPlan, Rule
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction, MetadataAction
-from indextables.ops.drop_partitions import removal
 from indextables.ops.existence import sizes_found
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, RestoreResult
 from indextables.ops.progress import Progress, silent
+from indextables.ops.rewrite.drop_partitions import removal
 
 _SHOWN = 3
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 
 from indextables.log.transaction_log import TransactionLog
-from indextables.ops.filters import keep_filters
-from indextables.ops.merge import MergeRequest, run_merge
-from indextables.ops.purge import PurgeRequest, run_purge
-from indextables.ops.write import effective
+from indextables.ops.read.word_filters import keep_filters
+from indextables.ops.rewrite.merge import MergeRequest, run_merge
+from indextables.ops.upkeep.purge import PurgeRequest, run_purge
+from indextables.ops.write.rows import effective
 from indextables.options import Options, WriteOptions
 
 _log = logging.getLogger(__name__)

@@ -41,12 +41,12 @@ from indextables.model.actions import (
     ProtocolAction,
 )
 from indextables.model.stats import truncate_add
-from indextables.ops.contents import LogContents
-from indextables.ops.elsewhere import LogDirectory
+from indextables.ops.check.splits import inspect_splits
 from indextables.ops.existence import sizes_found
-from indextables.ops.inspection import inspect_splits
 from indextables.ops.outcomes import SUCCESS, RepairResult
 from indextables.ops.progress import Progress, silent
+from indextables.ops.repair.contents import LogContents
+from indextables.ops.repair.relocated_log import LogDirectory
 from indextables.options import Options
 from indextables.runtime import LOCAL, Runtime
 from indextables.storage.envelope import pack
@@ -264,7 +264,7 @@ def _require_empty(target: LogDirectory) -> None:
 
 def _read(job: RepairJob) -> LogContents:
     if job.request.from_splits:
-        from indextables.ops.rebuild import salvage
+        from indextables.ops.repair.from_splits import salvage
 
         return salvage(job.source, job.options, job.runtime, job.progress)
     snapshot = _snapshot(job.source, job.options, job.request.up_to_version)

@@ -35,12 +35,12 @@ from indextables.model.actions import (
     TxnAction,
 )
 from indextables.model.fields import normalise_schema, schema_from_json, schema_to_json
-from indextables.ops.contents import LogContents
-from indextables.ops.elsewhere import LogDirectory
 from indextables.ops.existence import portable, workers_for
-from indextables.ops.footers import Rebuilt, rebuild_add
 from indextables.ops.progress import Progress, silent, watched
-from indextables.ops.purge import may_delete, own_files
+from indextables.ops.repair.contents import LogContents
+from indextables.ops.repair.footers import Rebuilt, rebuild_add
+from indextables.ops.repair.relocated_log import LogDirectory
+from indextables.ops.upkeep.purge import may_delete, own_files
 from indextables.options import Options
 from indextables.runtime import LOCAL, Runtime
 

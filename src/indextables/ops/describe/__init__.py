@@ -1,0 +1,1 @@
+"""DESCRIBE: what the log and the splits say about a table."""

@@ -1,0 +1,1 @@
+"""Verbs that read rows: scan, count and search."""

@@ -1,0 +1,1 @@
+"""REPAIR: a clean log from a damaged one, or from the footers of the splits."""

@@ -1,0 +1,1 @@
+"""Verbs that keep a log and its directory small: checkpoint, purge, truncate history, and cache control."""
