@@ -116,7 +116,7 @@ def _snapshot(spark: Any, directory: Path, form: str) -> Any:
 
     runtime = LOCAL
     if spark is not None:
-        from indextables.spark.surroundings import runtime_with
+        from indextables.spark.runtime import runtime_with
 
         runtime = runtime_with(spark)
     if form != "native":

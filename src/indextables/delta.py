@@ -289,4 +289,4 @@ def _snapshot(
 
 def _spark() -> Any:
     # Spark lies above the facades; this is the one door to it here.
-    return importlib.import_module("indextables.spark.deltaread")
+    return importlib.import_module("indextables.spark.delta.tables")

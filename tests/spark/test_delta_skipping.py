@@ -16,7 +16,7 @@ from indextables.log.delta.long_tail import FarTail
 from indextables.log.delta.snapshot import forget_recent, open_snapshot
 from indextables.log.replay.rule import choose
 from indextables.options import Options
-from indextables.spark.engine import SparkEngine
+from indextables.spark.replay.engine import SparkEngine
 from indextables.spark.session import runtime_of
 from indextables.storage.store import open_store
 from support.deltahistories import keys_of, live_of, random_log

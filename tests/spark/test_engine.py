@@ -17,7 +17,7 @@ import indextables as it
 from indextables.errors import Error
 from indextables.log.delta.snapshot import open_snapshot
 from indextables.options import Options
-from indextables.spark.engine import SparkEngine, replay_frame
+from indextables.spark.replay.engine import SparkEngine, replay_frame
 from indextables.spark.session import runtime_of
 from indextables.storage.store import open_store
 from support.deltahistories import PARSED, PREDICATES, keys_of, live_of, random_log
@@ -208,7 +208,7 @@ def test_only_kept_files_leave_the_executors(spark, many, typed):
 def test_typed_statistics_are_tested_by_the_parquet_reader(spark, many):
     """K6: comparisons reach Parquet's own row-group filter."""
     from indextables.predicate.build.from_sql import as_node
-    from indextables.spark.pushdown import pushable
+    from indextables.spark.replay.pushdown import pushable
 
     many.checkpoint("classic", parsed=PARSED, text=False)
     snapshot = open_snapshot(many.store.uri, options=OPTIONS)

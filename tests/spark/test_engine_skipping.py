@@ -12,8 +12,8 @@ import pytest
 from indextables.model.truncation import MARKER
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.prune.rule import prune_table
-from indextables.spark.engine import present_columns, skip
-from indextables.spark.skipping import skipping
+from indextables.spark.replay.engine import present_columns, skip
+from indextables.spark.replay.skipping import skipping
 
 SCHEMA = pa.schema(
     [

@@ -22,7 +22,7 @@ from indextables.errors import (
     TableError,
     VersionNotFoundError,
 )
-from indextables.spark.scans import last_scans
+from indextables.spark.read.scans import last_scans
 
 ODD = ["a", "b", None, "", "100%25", "a%2Fb", "__HIVE_DEFAULT_PARTITION__", "🙂", "a/b=c", "x" * 70_000]
 
@@ -284,7 +284,7 @@ def test_options_go_before_session_before_hadoop_before_table_before_default(
     spark: SparkSession, events: Path
 ) -> None:
     """ERRATA, statistics truncation 6."""
-    from indextables.spark.call_options import READ_KEYS, settings_for
+    from indextables.spark.options import READ_KEYS, settings_for
 
     key = "spark.indextables.write.maxRowsPerSplit"
     properties = {key: "1"}

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from indextables.spark.load import load_table
+from indextables.spark.read.load import load_table
+from indextables.spark.read.scans import last_scans
 from indextables.spark.requests import ReadRequest
-from indextables.spark.scans import last_scans
 from support import spark_reading
 
 

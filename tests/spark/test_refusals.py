@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 import indextables as it
 from indextables.errors import CommandError, SchemaError, TableError
 from indextables.errors import Error as IndexTablesError
-from indextables.spark.answer import Answer
-from indextables.spark.relation import PlannerCallback
+from indextables.spark.read.relation import PlannerCallback
+from indextables.spark.read.wire import Answer
 
 
 def fingerprint(root: Path) -> dict[str, bytes]:

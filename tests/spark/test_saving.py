@@ -18,7 +18,7 @@ from indextables.errors import (
     SchemaError,
     TableError,
 )
-from indextables.spark.writing import last_writes
+from indextables.spark.write.save import last_writes
 
 
 def rows(spark: SparkSession, ids: range, p: str = "id % 3") -> DataFrame:

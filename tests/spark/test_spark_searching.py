@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 import indextables as it
 from indextables.errors import QueryError, SchemaError
-from indextables.spark import nearby
+from indextables.spark.search import on_driver as nearby
 from indextables.split.layout import SplitRef
 from support.servers import ObjectServer, s3_server  # noqa: F401
 

@@ -9,8 +9,8 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 import indextables as it
-from indextables.spark.scans import last_scans
-from indextables.spark.writing import last_writes
+from indextables.spark.read.scans import last_scans
+from indextables.spark.write.save import last_writes
 
 PROVIDER = "io.indextables.spark.core.IndexTables4SparkTableProvider"
 

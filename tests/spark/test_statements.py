@@ -12,7 +12,7 @@ from pyspark.sql import Row, SparkSession
 
 import indextables as it
 from indextables.errors import CommandError, QueryError, SchemaError, TableError
-from indextables.spark import nearby
+from indextables.spark.search import on_driver as nearby
 
 WORDS = ["error", "timeout", "disk", "Error: retry", "all fine", None, "", "ERROR timeout disk", "errors"]
 SCHEMA = pa.schema([("id", pa.int64()), ("message", pa.string()), ("note", pa.string()), ("p", pa.int32())])
@@ -289,7 +289,7 @@ def test_plain_sql_reaches_spark_byte_for_byte(spark: SparkSession, monkeypatch:
         "CREATE TABLE t USING parquet AS SELECT 1",
         "/* indextables */ SELECT {x}",
     ]
-    from indextables.spark import doors
+    from indextables.spark import patches as doors
 
     plain = doors._sql(spy)
     for statement in statements:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import indextables as it
 from indextables.errors import TableError
-from indextables.spark.stream_source import TableStreamReader
+from indextables.spark.stream.source import TableStreamReader
 
 SCHEMA = pa.schema([("id", pa.int64())])
 

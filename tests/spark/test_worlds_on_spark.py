@@ -12,9 +12,9 @@ from indextables.log.delta.snapshot import open_snapshot
 from indextables.options import Options
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.tree import all_of
-from indextables.spark.engine import SparkEngine
+from indextables.spark.replay.engine import SparkEngine
+from indextables.spark.replay.skipping import skipping
 from indextables.spark.session import runtime_of
-from indextables.spark.skipping import skipping
 from indextables.storage.store import open_store
 from support.deltaworlds import ARROW, arrow_array, build, value_of
 from support.predicates import condition

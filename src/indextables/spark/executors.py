@@ -18,7 +18,7 @@ from weakref import WeakSet
 
 from indextables import __version__
 from indextables.errors import TableError
-from indextables.spark.call_options import is_connect
+from indextables.spark.options import is_connect
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from indextables.spark.loading import frame_of_snapshot
-from indextables.spark.searching import search_frame
+from indextables.spark.read.loading import frame_of_snapshot
+from indextables.spark.search.dataframe import search_frame
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from indextables.errors import TableError
-from indextables.spark.call_options import java_map
+from indextables.spark.options import java_map
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,14 @@ from typing import Any
 from indextables.errors import TableError
 from indextables.options import PREFIX, Options
 from indextables.runtime import Runtime
-from indextables.spark import doors, translation
-from indextables.spark.call_options import is_connect, session_layers, session_zone
+from indextables.spark import errors as translation
+from indextables.spark import patches as doors
 from indextables.spark.executors import check_executors
 from indextables.spark.frames import SparkFrames
 from indextables.spark.java import check_java, will_start_java
+from indextables.spark.options import is_connect, session_layers, session_zone
 from indextables.spark.packages import package_of
-from indextables.spark.surroundings import runtime_with
+from indextables.spark.runtime import runtime_with
 
 OLDEST = (4, 1)
 
@@ -36,7 +37,7 @@ def connect(spark: Any, *, check: bool = True) -> Any:
         if is_connect(spark):
             translation.install_for_connect()
         else:
-            from indextables.spark.relation import index_class
+            from indextables.spark.read.relation import index_class
 
             translation.install()
             index_class(spark)
@@ -104,7 +105,7 @@ def options_of(spark: Any, given: Mapping[str, Any] | None = None, path: str | N
 
 def address_of_view(spark: Any, name: Sequence[str]) -> str | None:
     """The path of the table that a view shows; None when it shows none of ours."""
-    from indextables.spark.views import table_of_name
+    from indextables.spark.sql.views import table_of_name
 
     found = table_of_name(spark, tuple(name))
     return None if found is None else found.path

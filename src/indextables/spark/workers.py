@@ -79,7 +79,7 @@ def _outcome(function: Callable[[Any], Any], item: Any) -> bytes:
 
 def default_width(spark: Any) -> int:
     """How many tasks run at the same time."""
-    from indextables.spark.call_options import is_connect
+    from indextables.spark.options import is_connect
 
     if is_connect(spark):
         return int(spark.conf.get("spark.sql.shuffle.partitions", "8") or 8)

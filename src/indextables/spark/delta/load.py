@@ -20,14 +20,15 @@ import pyarrow.compute as pc
 from indextables.errors import CorruptLogError, OptionError, TableError
 from indextables.log.delta.snapshot import DeltaSnapshot, open_snapshot
 from indextables.ops.delta.scan import require_schema
-from indextables.spark import deltaread, scans
-from indextables.spark.answer import Answer
-from indextables.spark.call_options import Settings
-from indextables.spark.delta_scan import physical_fields
+from indextables.spark.delta import tables as deltaread
+from indextables.spark.delta.scan import physical_fields
 from indextables.spark.hadoop_settings import hadoop_settings
-from indextables.spark.loading import LoadedTable, reading_way, remember
-from indextables.spark.planning import conjunction, hadoop_paths
-from indextables.spark.relation import RelationSpec, native_frame
+from indextables.spark.options import Settings
+from indextables.spark.read import scans
+from indextables.spark.read.loading import LoadedTable, reading_way, remember
+from indextables.spark.read.planner import conjunction, hadoop_paths
+from indextables.spark.read.relation import RelationSpec, native_frame
+from indextables.spark.read.wire import Answer
 
 _NAMES = frozenset({"path", "dv", "size", "modification_time", "partition_values"})
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from indextables.log.transaction_log import TransactionLog
 from indextables.options import is_storage_key
-from indextables.spark.call_options import is_connect
-from indextables.spark.surroundings import runtime_with
+from indextables.spark.options import is_connect
+from indextables.spark.runtime import runtime_with
 from indextables.storage.store import open_store
 
 _KEPT = 64

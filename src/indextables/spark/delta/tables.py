@@ -11,14 +11,14 @@ from indextables.ops.delta.scan import require_schema
 from indextables.options import Options
 from indextables.predicate.build.from_sql import as_node
 from indextables.runtime import Runtime
-from indextables.spark import engine
-from indextables.spark.call_options import session_zone, settings_for
-from indextables.spark.delta_column import node_of_column
-from indextables.spark.delta_rows import rows_frame
-from indextables.spark.delta_scan import scan
-from indextables.spark.filters import filtered, is_column
-from indextables.spark.loading import reading_way
-from indextables.spark.surroundings import runtime_with
+from indextables.spark.delta.column_filter import node_of_column
+from indextables.spark.delta.rows import rows_frame
+from indextables.spark.delta.scan import scan
+from indextables.spark.options import session_zone, settings_for
+from indextables.spark.read.filters import filtered, is_column
+from indextables.spark.read.loading import reading_way
+from indextables.spark.replay import engine
+from indextables.spark.runtime import runtime_with
 
 __all__ = ["apply_skipping", "node_of_column", "read", "replay", "surroundings"]
 

@@ -20,8 +20,8 @@ from indextables.ops.table_settings import require_parquet
 from indextables.options import Options
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.names import quoted_name
-from indextables.spark import nearby
-from indextables.spark.arrow_scan import (
+from indextables.spark.options import Settings, session_zone
+from indextables.spark.read.arrow_scan import (
     FILE,
     ROW,
     arrow_frame,
@@ -29,9 +29,9 @@ from indextables.spark.arrow_scan import (
     shared_out,
     spark_schema,
 )
-from indextables.spark.call_options import Settings, session_zone
-from indextables.spark.loading import reading_way, restricted_frame
-from indextables.spark.search_tasks import SearchTask, counts, found_rows, hits
+from indextables.spark.read.loading import reading_way, restricted_frame
+from indextables.spark.search import on_driver as nearby
+from indextables.spark.search.tasks import SearchTask, counts, found_rows, hits
 from indextables.spark.workers import SparkWorkers, default_width
 from indextables.split.layout import SplitRef
 from indextables.split.search import SCORE

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from indextables.errors import TableError
-from indextables.spark.call_options import is_connect, is_ours
+from indextables.spark.options import is_connect, is_ours
 from indextables.spark.requests import (
     read_request,
     reader_source,
@@ -73,7 +73,7 @@ def _load(original: Method) -> Method:
     def load(self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:
         if not is_ours(format or reader_source(self)):
             return original(self, path, format, schema, **options)
-        from indextables.spark.load import load_table
+        from indextables.spark.read.load import load_table
 
         if schema is not None:
             self.schema(schema)
@@ -94,7 +94,7 @@ def _save(original: Method) -> Method:
         if not is_ours(format or writer_source(self)):
             original(self, path, format, mode, partitionBy, **options)
             return
-        from indextables.spark.writing import save_frame
+        from indextables.spark.write.save import save_frame
 
         self.mode(mode).options(**options)
         if partitionBy is not None:
@@ -117,8 +117,8 @@ def _save_as_table(original: Method) -> Method:
 
 def _insert_into(original: Method) -> Method:
     def insertInto(self: Any, tableName: str, overwrite: bool | None = None) -> None:  # noqa: N802
-        from indextables.spark.views import table_of_view
-        from indextables.spark.writing import insert_frame
+        from indextables.spark.sql.views import table_of_view
+        from indextables.spark.write.save import insert_frame
 
         spark = session_of(self)
         table = table_of_view(spark, tableName)
@@ -146,7 +146,7 @@ def _load_stream(original: Method) -> Method:
     def load(self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:
         if not is_ours(format or reader_source(self)):
             return original(self, path, format, schema, **options)
-        from indextables.spark.stream_source import load_stream
+        from indextables.spark.stream.source import load_stream
 
         if schema is not None:
             self.schema(schema)
@@ -162,7 +162,7 @@ def _start_stream(original: Method) -> Method:
     ) -> Any:  # fmt: skip
         if not is_ours(format or stream_writer_source(self)):
             return original(self, path, format, outputMode, partitionBy, queryName, **options)
-        from indextables.spark.stream_sink import sink
+        from indextables.spark.stream.sink import sink
 
         self.options(**options)
         if outputMode is not None:
@@ -187,7 +187,7 @@ def _stream_to_table(original: Method) -> Method:
 
 def _sql(original: Method) -> Method:
     def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
-        from indextables.spark.statements import concerns_us, run_statement
+        from indextables.spark.sql.statements import concerns_us, run_statement
 
         if not concerns_us(self, sqlQuery):
             return original(self, sqlQuery, args, **kwargs)
@@ -198,7 +198,7 @@ def _sql(original: Method) -> Method:
 
 def _explain(original: Method) -> Method:
     def explain(self: Any, extended: Any = None, mode: Any = None) -> None:
-        from indextables.spark.scans import explained
+        from indextables.spark.read.scans import explained
 
         original(self, extended, mode)
         shown = explained(self)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from indextables.errors import TableError
 from indextables.predicate.build.from_spark import from_typed
 from indextables.predicate.tree import all_of
-from indextables.spark import scans
-from indextables.spark.answer import Answer
-from indextables.spark.handles import open_log
+from indextables.spark.open_logs import open_log
+from indextables.spark.read import scans
+from indextables.spark.read.wire import Answer
 from indextables.storage.store import Store, require_allowed, resolve
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ class EngineOnDemand:
 
     def replay(self, request: ReplayRequest) -> LiveFiles:
         """Find the live files of the request on the executors."""
-        from indextables.spark.engine import SparkEngine
+        from indextables.spark.replay.engine import SparkEngine
 
         found: LiveFiles = SparkEngine(self._spark).replay(request)
         return found

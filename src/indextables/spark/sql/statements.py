@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from indextables.errors import CommandError
 from indextables.log.delta.snapshot import DeltaSnapshot
-from indextables.spark.call_options import Settings, is_connect, session_zone
-from indextables.spark.load import asked_for, load_table
-from indextables.spark.loading import LoadedTable, instant
+from indextables.spark.options import Settings, is_connect, session_zone
+from indextables.spark.read.load import asked_for, load_table
+from indextables.spark.read.loading import LoadedTable, instant
 from indextables.spark.requests import ReadRequest
-from indextables.spark.searching import hidden_frame
-from indextables.spark.views import (
+from indextables.spark.search.dataframe import hidden_frame
+from indextables.spark.sql.views import (
     TableView,
     refresh_named,
     register_view,
@@ -223,7 +223,7 @@ def _create_view(spark: Any, created: CreateView) -> Any:
 
 
 def _insert(spark: Any, inserted: Insert, target: Any, args: Any, frames: Mapping[str, Any]) -> Any:
-    from indextables.spark.writing import insert_frame
+    from indextables.spark.write.save import insert_frame
 
     frame = spark.sql(_unformat(inserted.query, frames), args, **frames)
     insert_frame(

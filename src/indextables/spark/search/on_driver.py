@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from indextables.spark.call_options import is_connect
-from indextables.spark.search_tasks import SearchTask, count_hits
+from indextables.spark.options import is_connect
+from indextables.spark.search.tasks import SearchTask, count_hits
 from indextables.split.layout import SplitRef
 from indextables.split.search import SearchMetrics
 

@@ -20,8 +20,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
 
-from indextables.spark.answer import Answer, encode_failure, encode_plan, encode_size
-from indextables.spark.translation import remember
+from indextables.spark.errors import remember
+from indextables.spark.read.wire import Answer, encode_failure, encode_plan, encode_size
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from indextables.errors import TableError
-from indextables.spark.call_options import STREAM_WRITE_KEYS, is_connect, split
+from indextables.spark.options import STREAM_WRITE_KEYS, is_connect, split
 from indextables.spark.requests import WriteRequest
 
 Batch = Callable[[Any, int], None]
@@ -31,7 +31,7 @@ def sink(spark: Any, request: WriteRequest) -> Batch:
     plain = replace(request, options=options)
 
     def write_batch(frame: Any, batch_id: int) -> None:
-        from indextables.spark.writing import save_frame
+        from indextables.spark.write.save import save_frame
 
         session = frame.sparkSession
         app_id = plain.options.get("txnAppId") or _query_id(session, frame, checkpoint)

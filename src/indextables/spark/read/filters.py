@@ -14,7 +14,7 @@ from indextables.model.types import type_to_sql
 from indextables.predicate import tree
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.names import quoted_name
-from indextables.spark.skipping import literal
+from indextables.spark.replay.skipping import literal
 
 
 def filtered(frame: Any, where: Any, schema: Any, zone: str) -> Any:

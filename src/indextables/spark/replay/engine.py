@@ -38,11 +38,12 @@ from indextables.log.replay.rule import LiveFiles, ReplayMetrics, ReplayRequest,
 from indextables.predicate.prune.rule import PruneMetrics, columns_needed
 from indextables.predicate.tree import Column as TreeColumn
 from indextables.predicate.tree import Node
-from indextables.spark import delta_base, native_base
-from indextables.spark.delta_tail import KEY, VECTOR, newest_actions
-from indextables.spark.pushdown import pushable
-from indextables.spark.skipping import FileColumns, Skipping, skipping
-from indextables.spark.translation import known_error
+from indextables.spark.errors import known_error
+from indextables.spark.replay import delta_adds as delta_base
+from indextables.spark.replay import native_adds as native_base
+from indextables.spark.replay.delta_commits import KEY, VECTOR, newest_actions
+from indextables.spark.replay.pushdown import pushable
+from indextables.spark.replay.skipping import FileColumns, Skipping, skipping
 from indextables.spark.workers import default_width
 
 logger = logging.getLogger(__name__)

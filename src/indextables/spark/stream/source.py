@@ -24,8 +24,8 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction, MetadataAction, RemoveAction
 from indextables.options import is_storage_key
-from indextables.spark.arrow_scan import FileToRead, read_files
-from indextables.spark.call_options import STREAM_READ_KEYS, settings_for
+from indextables.spark.options import STREAM_READ_KEYS, settings_for
+from indextables.spark.read.arrow_scan import FileToRead, read_files
 from indextables.spark.requests import ReadRequest
 from indextables.storage.store import open_store
 

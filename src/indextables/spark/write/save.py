@@ -39,18 +39,18 @@ from indextables.ops.write.rows import (
 )
 from indextables.options import Options
 from indextables.predicate.names import quoted_name
-from indextables.spark.arrow_scan import spark_schema
-from indextables.spark.call_options import WRITE_KEYS, Settings, session_zone, settings_for
-from indextables.spark.handles import open_log
-from indextables.spark.replacing import partitions_plan, schema_plan, where_plan
+from indextables.spark.open_logs import open_log
+from indextables.spark.options import WRITE_KEYS, Settings, session_zone, settings_for
+from indextables.spark.read.arrow_scan import spark_schema
 from indextables.spark.requests import WriteRequest
-from indextables.spark.views import tables_in_frame
+from indextables.spark.sql.views import tables_in_frame
+from indextables.spark.write.replace import partitions_plan, schema_plan, where_plan
 from indextables.split.write.build import BuiltSplit
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from indextables.spark.loading import LoadedTable
+    from indextables.spark.read.loading import LoadedTable
 
 _KEPT = 100
 _AT_ONCE = 32_768

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from indextables.index.query.tree import Query
 from indextables.options import Options
-from indextables.spark.arrow_scan import FILE, ROW
+from indextables.spark.read.arrow_scan import FILE, ROW
 from indextables.split.layout import SplitRef
 from indextables.split.search import SearchMetrics, count_split, hits_split, search_split
 from indextables.storage.store import StoreSpec, open_store

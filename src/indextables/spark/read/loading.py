@@ -27,12 +27,12 @@ from indextables.log.delta.snapshot import open_snapshot
 from indextables.log.format.table_kind import Kind
 from indextables.log.history import moment_of
 from indextables.predicate.names import quoted_name
-from indextables.spark.call_options import READ_KEYS, Settings, is_connect, session_zone, split
 from indextables.spark.hadoop_settings import hadoop_settings
-from indextables.spark.handles import open_log
+from indextables.spark.open_logs import open_log
+from indextables.spark.options import READ_KEYS, Settings, is_connect, session_zone, split
 from indextables.spark.packages import package_of
-from indextables.spark.planning import TablePlanner, chosen_of, hadoop_paths
-from indextables.spark.relation import RelationSpec, native_frame
+from indextables.spark.read.planner import TablePlanner, chosen_of, hadoop_paths
+from indextables.spark.read.relation import RelationSpec, native_frame
 from indextables.spark.requests import ReadRequest
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def frame_of_snapshot(
     spark: Any, snapshot: Snapshot, where: Any = None, columns: Sequence[str] | None = None
 ) -> Any:
     """A DataFrame over a version that is open already."""
-    from indextables.spark.filters import filtered
+    from indextables.spark.read.filters import filtered
 
     settings = Settings({}, dict(snapshot.options.explicit))
     frame = version_frame(spark, snapshot, settings, reading_way(spark, snapshot), None)
@@ -90,7 +90,7 @@ def version_frame(
 ) -> Any:
     """A DataFrame over one version, read the given way."""
     if way == "arrow":
-        from indextables.spark.arrow_scan import arrow_frame
+        from indextables.spark.read.arrow_scan import arrow_frame
 
         _warn_slow(snapshot.store.uri)
         return arrow_frame(spark, snapshot, settings.table, columns)

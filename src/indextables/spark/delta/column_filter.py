@@ -18,10 +18,10 @@ from indextables.errors import PredicateError
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.predicate.build.from_spark import from_typed
 from indextables.predicate.tree import Node, all_of
-from indextables.spark.answer import Answer
-from indextables.spark.call_options import is_connect
-from indextables.spark.relation import RelationSpec, native_frame
-from indextables.spark.scans import file_indexes
+from indextables.spark.options import is_connect
+from indextables.spark.read.relation import RelationSpec, native_frame
+from indextables.spark.read.scans import file_indexes
+from indextables.spark.read.wire import Answer
 
 
 class _Listening:

@@ -9,10 +9,10 @@ from indextables.errors import OptionError
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.ops.table_settings import require_parquet
 from indextables.predicate.names import unquoted_name
-from indextables.spark.call_options import READ_KEYS, Settings, settings_for
-from indextables.spark.loading import reading_way, snapshot_of, version_frame
+from indextables.spark.options import READ_KEYS, Settings, settings_for
+from indextables.spark.read.loading import reading_way, snapshot_of, version_frame
 from indextables.spark.requests import ReadRequest
-from indextables.spark.searching import search_frame
+from indextables.spark.search.dataframe import search_frame
 
 if TYPE_CHECKING:
     from indextables.log.snapshot import Snapshot
@@ -28,7 +28,7 @@ def load_table(spark: Any, request: ReadRequest, way: str = "auto") -> Any:
     _check_combination(settings)
     snapshot = snapshot_of(spark, request.path, settings)
     if isinstance(snapshot, DeltaSnapshot):
-        from indextables.spark.delta_load import load_delta
+        from indextables.spark.delta.load import load_delta
 
         frame = load_delta(spark, snapshot, settings)
         wanted = _columns(settings)

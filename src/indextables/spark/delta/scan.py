@@ -34,11 +34,12 @@ from indextables.log.delta.vectors import DeletionVector, deleted_rows
 from indextables.log.replay.rule import LiveFiles
 from indextables.predicate.build.from_spark import from_typed
 from indextables.predicate.tree import Node, all_of
-from indextables.spark import scans, translation
-from indextables.spark.answer import Answer
-from indextables.spark.arrow_scan import frame_of_tasks, shared_out
-from indextables.spark.planning import hadoop_paths, is_absolute
-from indextables.spark.relation import RelationSpec, native_frame
+from indextables.spark import errors as translation
+from indextables.spark.read import scans
+from indextables.spark.read.arrow_scan import frame_of_tasks, shared_out
+from indextables.spark.read.planner import hadoop_paths, is_absolute
+from indextables.spark.read.relation import RelationSpec, native_frame
+from indextables.spark.read.wire import Answer
 from indextables.spark.workers import default_width
 from indextables.storage.store import StoreSpec, open_store
 

@@ -1,0 +1,1 @@
+"""Delta tables on a Spark session: their files and rows as DataFrames."""
