@@ -12,7 +12,9 @@ import sys
 import click
 
 from indextables import __version__
-from indextables.cli import keeping, looking, render
+from indextables.cli import maintain_verbs as keeping
+from indextables.cli import read_verbs as looking
+from indextables.cli import render
 from indextables.errors import CommandError, Error, OptionError, PredicateError, QueryError, SchemaError
 
 _TYPED_WRONG = (CommandError, OptionError, PredicateError, QueryError, SchemaError)
