@@ -69,9 +69,9 @@ def deterministic() -> Iterator[random.Random]:
         ):
             put(module, "ThreadPoolExecutor", InlinePool)
     from indextables import runtime
-    from indextables.split.read import read_ahead as ahead
+    from indextables.split.read import read_ahead
 
-    put(ahead, "_pools", {})
+    put(read_ahead, "_pools", {})
     if os.access(_MEMORY, os.W_OK):
         # Checkpoints are put together in temporary files, which need not reach a disk here.
         put(tempfile, "tempdir", _MEMORY)

@@ -52,8 +52,8 @@ def test_executors_with_another_version_are_reported_with_both(spark, python, tm
     other = tmp_path / "other" / "indextables"
     other.mkdir(parents=True)
     (other / "__init__.py").write_text("__version__ = '0.0.1'\n")
-    for name in ("ops/write", "split/search", "storage/stores/remote"):
-        (other / name).parent.mkdir(exist_ok=True)
+    for name in ("ops/write/rows", "split/search", "storage/stores/remote"):
+        (other / name).parent.mkdir(parents=True, exist_ok=True)
         (other / f"{name}.py").touch()
     python(str(other.parent), *site_packages())
     with pytest.raises(TableError, match=f"have indextables 0.0.1, this driver {it.__version__}. Give them"):

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 import indextables as it
 from indextables.errors import QueryError, SchemaError
-from indextables.spark.search import on_driver as nearby
+from indextables.spark.search import on_driver
 from indextables.split.layout import SplitRef
 from support.servers import ObjectServer, s3_server  # noqa: F401
 
@@ -32,7 +32,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
 def searcher(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Who looks into the indexes: with no row that it may fetch, the driver leaves it to the executors."""
     if request.param == "executors":
-        monkeypatch.setattr(nearby, "MOST_ROWS", -1)
+        monkeypatch.setattr(on_driver, "MOST_ROWS", -1)
     return str(request.param)
 
 
@@ -149,7 +149,7 @@ def test_hits_of_every_type_come_back_whoever_searches(
     rows.write.format("indextables").option("indexing.typemap.message", "text").save(path)
     ours = it.Table.open(path, spark=spark)
     near = ours.search_df("needle")
-    monkeypatch.setattr(nearby, "MOST_ROWS", -1)
+    monkeypatch.setattr(on_driver, "MOST_ROWS", -1)
     far = ours.search_df("needle")
     assert near.schema == far.schema == spark.read.format("indextables").load(path).schema
     assert near.collect() == far.collect() == rows.collect()

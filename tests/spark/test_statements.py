@@ -12,7 +12,7 @@ from pyspark.sql import Row, SparkSession
 
 import indextables as it
 from indextables.errors import CommandError, QueryError, SchemaError, TableError
-from indextables.spark.search import on_driver as nearby
+from indextables.spark.search import on_driver
 
 WORDS = ["error", "timeout", "disk", "Error: retry", "all fine", None, "", "ERROR timeout disk", "errors"]
 SCHEMA = pa.schema([("id", pa.int64()), ("message", pa.string()), ("note", pa.string()), ("p", pa.int32())])
@@ -289,9 +289,9 @@ def test_plain_sql_reaches_spark_byte_for_byte(spark: SparkSession, monkeypatch:
         "CREATE TABLE t USING parquet AS SELECT 1",
         "/* indextables */ SELECT {x}",
     ]
-    from indextables.spark import patches as doors
+    from indextables.spark import patches
 
-    plain = doors._sql(spy)
+    plain = patches._sql(spy)
     for statement in statements:
         plain(spark, statement)
     assert [args for args, _ in seen] == [(statement, None) for statement in statements]
@@ -310,5 +310,5 @@ def test_explain_shows_who_searches(spark: SparkSession, logs: str, monkeypatch:
     """Few hits in a session of one process are fetched by the driver; everything else by the executors."""
     statement = f"EXPLAIN SELECT id FROM logs WHERE {E}"
     assert "LocalTableScan" in spark.sql(statement).first()[0]
-    monkeypatch.setattr(nearby, "MOST_ROWS", 5)
+    monkeypatch.setattr(on_driver, "MOST_ROWS", 5)
     assert "MapInArrow" in spark.sql(statement).first()[0]

@@ -1,4 +1,4 @@
-"""The columnar engine answers as the reference engine does, from every form of checkpoint."""
+"""The columnar engine answers as the reference engine does, from every form of reader."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from indextables.log.checkpoint import reader as checkpoint
-from indextables.log.replay import checkpoint_adds as base_files
+from indextables.log.checkpoint import reader
+from indextables.log.replay import checkpoint_adds
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
 from support.builder import LogBuilder
@@ -96,7 +96,7 @@ def check_same(log: TransactionLog, filters: list[str] = FILTERS) -> None:
 @pytest.fixture(params=["arrow", "duckdb"])
 def parser(request, monkeypatch):
     """Both ways of parsing lines: which is taken depends on the size of the checkpoint alone."""
-    monkeypatch.setattr(checkpoint, "_MANY_BYTES", -1 if request.param == "duckdb" else 1 << 40)
+    monkeypatch.setattr(reader, "_MANY_BYTES", -1 if request.param == "duckdb" else 1 << 40)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def parser(request, monkeypatch):
     ],
 )
 def test_every_form_of_checkpoint_gives_the_files_the_reference_gives(options, parser):
-    """K1: columnar == reference, listing and pruning, with and without a tail after the checkpoint."""
+    """K1: columnar == reference, listing and pruning, with and without a tail after the reader."""
     check_same(log_with([file(number) for number in range(25)], **options))
     check_same(log_with([file(number) for number in range(25)], tail=False, **options), FILTERS[:2])
 
@@ -165,7 +165,7 @@ def test_only_the_columns_of_the_question_are_read():
 
 def test_columns_beyond_the_memory_limit_are_read_again(monkeypatch):
     """The largest columns go first; answers stay the same."""
-    monkeypatch.setattr(base_files, "KEPT_BYTES", 100)
+    monkeypatch.setattr(checkpoint_adds, "KEPT_BYTES", 100)
     log = log_with([file(number) for number in range(25)])
     check_same(log)
     assert {leaf.column for leaf in log.snapshot().state.memo["columnar"].base._pieces} == {"path"}

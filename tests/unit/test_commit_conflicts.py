@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from indextables.errors import ConflictError
-from indextables.log.commit.actions import removals
 from indextables.log.commit.attempt import CommitPlan, Rule
+from indextables.log.commit.changes import removals
 from indextables.log.commit.conflicts import fits
 from indextables.model.fields import schema_to_json
 from indextables.predicate.build.from_sql import parse

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from indextables.errors import AttemptsExhaustedError, CommitError, ConflictError, StorageError
-from indextables.log.commit.actions import removals
 from indextables.log.commit.attempt import CommitPlan, Rule, delay_ms
+from indextables.log.commit.changes import removals
 from indextables.model.actions import CommitInfo
 from indextables.options import Options
 from indextables.storage.stores.local import LocalStore

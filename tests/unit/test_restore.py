@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from indextables.errors import ConflictError, MissingSplitError, VersionNotFoundError
-from indextables.log.commit.actions import removals
 from indextables.log.commit.attempt import CommitPlan, Rule
+from indextables.log.commit.changes import removals
 from indextables.model.actions import AddAction, TxnAction
 from indextables.ops.rewrite.restore import plan_restore, run_restore
 from support.upkeep import StandIn

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from indextables.errors import CommitError, ConflictError, StorageError, VersionNotFoundError
-from indextables.log.commit.actions import removals
 from indextables.log.commit.attempt import CommitPlan, Rule
+from indextables.log.commit.changes import removals
 from indextables.log.format.dialect import NATIVE
 from indextables.model.actions import TxnAction
 from indextables.ops.upkeep.purge import PurgeRequest, run_purge

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from indextables.errors import ConflictError, SchemaError
-from indextables.log.commit.actions import removals
 from indextables.log.commit.attempt import CommitPlan, Rule
+from indextables.log.commit.changes import removals
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.fields import schema_to_json
 from indextables.table import Table

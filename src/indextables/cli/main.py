@@ -12,9 +12,7 @@ import sys
 import click
 
 from indextables import __version__
-from indextables.cli import maintain_verbs as keeping
-from indextables.cli import read_verbs as looking
-from indextables.cli import render
+from indextables.cli import maintain_verbs, read_verbs, render
 from indextables.errors import CommandError, Error, OptionError, PredicateError, QueryError, SchemaError
 
 _TYPED_WRONG = (CommandError, OptionError, PredicateError, QueryError, SchemaError)
@@ -81,5 +79,5 @@ def demo(rows: int, directory: str | None, spark: bool | None) -> None:
     run_demo(rows, directory, spark)
 
 
-for _verb in (*looking.VERBS, *keeping.VERBS):
+for _verb in (*read_verbs.VERBS, *maintain_verbs.VERBS):
     cli.add_command(_verb)

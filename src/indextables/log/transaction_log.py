@@ -13,7 +13,7 @@ from typing import Any
 
 from indextables.errors import OptionError
 from indextables.log.caches import NEWS
-from indextables.log.commit import actions as changes
+from indextables.log.commit import changes
 from indextables.log.commit.attempt import CommitPlan, Committed, Rule, run_commit
 from indextables.log.commit.create import create_table
 from indextables.log.format.dialect import NATIVE

@@ -12,8 +12,7 @@ from typing import Any
 from indextables.errors import TableError
 from indextables.options import PREFIX, Options
 from indextables.runtime import Runtime
-from indextables.spark import errors as translation
-from indextables.spark import patches as doors
+from indextables.spark import errors, patches
 from indextables.spark.executors import check_executors
 from indextables.spark.frames import SparkFrames
 from indextables.spark.java import check_java, will_start_java
@@ -35,14 +34,14 @@ def connect(spark: Any, *, check: bool = True) -> Any:
     _check_version(str(spark.version))
     with _lock:
         if is_connect(spark):
-            translation.install_for_connect()
+            errors.install_for_connect()
         else:
             from indextables.spark.read.relation import index_class
 
-            translation.install()
+            errors.install()
             index_class(spark)
             _same_interpreter(spark.sparkContext)
-        doors.install(spark)
+        patches.install(spark)
     if check:
         check_executors(spark)
     return spark

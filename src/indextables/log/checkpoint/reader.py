@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError, NotFoundError, SchemaError
-from indextables.log.checkpoint import parquet as checkpoint_parquet
+from indextables.log.checkpoint import parquet
 from indextables.log.checkpoint.add_lines import line_array, line_paths, lines_adds
 from indextables.log.checkpoint.json_document import COUNT, Document, read_document, read_head
 from indextables.log.format.binding import check_head
@@ -99,7 +99,7 @@ class OpenCheckpoint:
         if self.parts is not None:
             return sum(part.actions for part in self.parts)
         if isinstance(self.content, bytes):
-            return checkpoint_parquet.count_rows(self.content, self.name)
+            return parquet.count_rows(self.content, self.name)
         return _stated_count(self.head)
 
     def files(self, workers: int) -> Iterator[tuple[str, Document | bytes, int | None]]:
@@ -145,7 +145,7 @@ class OpenCheckpoint:
         for name, content, actions in self.files(workers):
             count = 0
             if isinstance(content, bytes):
-                found = checkpoint_parquet.read_lines(content, name)
+                found = parquet.read_lines(content, name)
             else:
                 found = (line_array(chunk, name) for chunk in content.chunks)
             for lines in found:
@@ -185,7 +185,7 @@ class OpenCheckpoint:
         wanted = leaves if paths is None else (PATH, *leaves)
         for name, content, actions in self.files(1):
             assert isinstance(content, bytes)
-            for arrays in checkpoint_parquet.read_leaves(content, name, wanted, actions):
+            for arrays in parquet.read_leaves(content, name, wanted, actions):
                 if paths is not None:
                     paths(arrays.pop(0))
                 yield arrays
@@ -212,7 +212,7 @@ def open_checkpoint(store: Store, checkpoint: Checkpoint) -> OpenCheckpoint:
     check_document(data, name)
     content: Document | bytes
     if checkpoint.format == "parquet":
-        content, head = data, checkpoint_parquet.read_head(data, name)
+        content, head = data, parquet.read_head(data, name)
     else:
         content = _document(data, name)
         head = content.head

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import DamagedSplitError, PredicateError
-from indextables.log.commit.actions import removals
 from indextables.log.commit.attempt import CommitPlan, Rule
+from indextables.log.commit.changes import removals
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction, TxnAction

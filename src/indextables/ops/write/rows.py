@@ -24,8 +24,8 @@ from indextables.errors import (
     SplitError,
 )
 from indextables.index.settings import IndexField, IndexSpec, from_options
-from indextables.log.commit.actions import removals
 from indextables.log.commit.attempt import CommitPlan, Committed, Rule
+from indextables.log.commit.changes import removals
 from indextables.log.snapshot import Snapshot
 from indextables.log.table_options import with_table
 from indextables.log.transaction_log import TransactionLog

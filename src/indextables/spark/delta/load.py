@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from indextables.errors import CorruptLogError, OptionError, TableError
 from indextables.log.delta.snapshot import DeltaSnapshot, open_snapshot
 from indextables.ops.delta.scan import require_schema
-from indextables.spark.delta import tables as deltaread
+from indextables.spark.delta import tables
 from indextables.spark.delta.scan import physical_fields
 from indextables.spark.hadoop_settings import hadoop_settings
 from indextables.spark.options import Settings
@@ -44,14 +44,14 @@ def load_delta(spark: Any, snapshot: DeltaSnapshot, settings: Settings) -> Any:
         )
     if is_plain(spark, snapshot):
         return _native(spark, snapshot, settings)
-    return deltaread.read(spark, snapshot, None)
+    return tables.read(spark, snapshot, None)
 
 
 def is_plain(spark: Any, snapshot: DeltaSnapshot) -> bool:
     """Whether Spark's Parquet reader alone gives the rows: own names, no row hidden, no odd type."""
     if snapshot.columns.mode != "none" or reading_way(spark, snapshot) != "native":
         return False
-    if deltaread.widens_oddly(snapshot) or '"void"' in snapshot.metadata.schema_string:
+    if tables.widens_oddly(snapshot) or '"void"' in snapshot.metadata.schema_string:
         return False
     vectors = snapshot.plan(columns=("dv",)).files.column("dv")
     return bool(vectors.null_count == len(vectors))

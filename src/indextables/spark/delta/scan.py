@@ -34,7 +34,7 @@ from indextables.log.delta.vectors import DeletionVector, deleted_rows
 from indextables.log.replay.rule import LiveFiles
 from indextables.predicate.build.from_spark import from_typed
 from indextables.predicate.tree import Node, all_of
-from indextables.spark import errors as translation
+from indextables.spark import errors
 from indextables.spark.read import scans
 from indextables.spark.read.arrow_scan import frame_of_tasks, shared_out
 from indextables.spark.read.planner import hadoop_paths, is_absolute
@@ -65,7 +65,7 @@ def scan(spark: Any, snapshot: DeltaSnapshot, where: Node | None) -> DataFrame:
         frames.append(_relation(spark, snapshot, physical, columns, clean))
     if vectors or not frames:
         frames.append(_without_deleted(spark, snapshot, physical, columns, vectors))
-    translation.watch(snapshot.store.spark_uri("").rstrip("/"))
+    errors.watch(snapshot.store.spark_uri("").rstrip("/"))
     frame = frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
     return frame.select(*(_logical(field, physical[at]) for at, field in enumerate(table.fields)))
 
@@ -108,7 +108,7 @@ class _Planner:
         if self.only is not None:
             partitions.append(pa.array(numbers, pa.int32()))
         paths = hadoop_paths(self.snapshot.store, files.column("path"))
-        translation.watch(*pc.unique(pc.filter(paths, is_absolute(files.column("path")))).to_pylist())
+        errors.watch(*pc.unique(pc.filter(paths, is_absolute(files.column("path")))).to_pylist())
         return Answer(
             considered=found.metrics.considered,
             paths=paths,

@@ -39,8 +39,7 @@ from indextables.predicate.prune.rule import PruneMetrics, columns_needed
 from indextables.predicate.tree import Column as TreeColumn
 from indextables.predicate.tree import Node
 from indextables.spark.errors import known_error
-from indextables.spark.replay import delta_adds as delta_base
-from indextables.spark.replay import native_adds as native_base
+from indextables.spark.replay import delta_adds, native_adds
 from indextables.spark.replay.delta_commits import KEY, VECTOR, newest_actions
 from indextables.spark.replay.pushdown import pushable
 from indextables.spark.replay.skipping import FileColumns, Skipping, skipping
@@ -146,7 +145,7 @@ class SparkEngine:
         checkpoint = request.segment.checkpoint
         assert checkpoint is not None
         wanted = sorted(columns or ())
-        base = native_base.checkpoint_frame(self._spark, request, checkpoint, wanted, self._width(request))
+        base = native_adds.checkpoint_frame(self._spark, request, checkpoint, wanted, self._width(request))
         return Live(self._untouched(base, request))
 
     def _delta_live(
@@ -155,7 +154,7 @@ class SparkEngine:
         pieces, inline = checkpoint_pieces(request)
         frames = []
         if pieces:
-            frames.append(delta_base.checkpoint_frame(self._spark, request.store, pieces, names, columns))
+            frames.append(delta_adds.checkpoint_frame(self._spark, request.store, pieces, names, columns))
         if inline.num_rows:
             frames.append(self._delta_frame(inline, names, columns))
         base = reduce(_joined, frames) if frames else None
@@ -164,7 +163,7 @@ class SparkEngine:
         if not isinstance(request.tail, FarTail):
             return None if base is None else self._untouched(base, request)
         newest = newest_actions(self._spark, request.store, request.tail, self._width(request))
-        adds = self._in_form(newest.where(F.col(delta_base.ADD).isNotNull()), names, columns)
+        adds = self._in_form(newest.where(F.col(delta_adds.ADD).isNotNull()), names, columns)
         return adds if base is None else _joined(_without(base, newest.select(KEY, VECTOR)), adds)
 
     def _width(self, request: ReplayRequest) -> int:
@@ -191,14 +190,14 @@ class SparkEngine:
             [column.combine_chunks() for column in raw.columns], fields=list(raw.schema)
         )
         return self._in_form(
-            self._spark.createDataFrame(pa.table({delta_base.ADD: struct})), names, statistics
+            self._spark.createDataFrame(pa.table({delta_adds.ADD: struct})), names, statistics
         )
 
     @staticmethod
     def _in_form(adds: DataFrame, names: DeltaColumns, statistics: frozenset[str] | None) -> DataFrame:
         """Adds of commits in the files() form; their paths are decoded already."""
-        form = delta_base.files_frame(adds.select(delta_base.ADD), names, statistics)
-        return form.withColumn("path", F.col(delta_base.raw_column("path")))
+        form = delta_adds.files_frame(adds.select(delta_adds.ADD), names, statistics)
+        return form.withColumn("path", F.col(delta_adds.raw_column("path")))
 
     def _collect(self, live: Live, request: ReplayRequest) -> tuple[pa.Table, PruneMetrics]:
         files = live.columns(request)
@@ -233,7 +232,7 @@ def _without(frame: DataFrame, gone: DataFrame) -> DataFrame:
     """The files whose key is not among those that commits touched."""
     is_delta = "dv" in frame.columns
     vector = F.coalesce(frame["dv"], F.lit("")) if is_delta else F.lit("")
-    path = delta_base.key_path(frame["path"]) if is_delta else frame["path"]
+    path = delta_adds.key_path(frame["path"]) if is_delta else frame["path"]
     return frame.join(gone, (path == gone[KEY]) & (vector == gone[VECTOR]), "left_anti")
 
 
@@ -319,9 +318,9 @@ def replay_frame(spark: Any, request: ReplayRequest) -> DataFrame:
         adds = [] if isinstance(whole.tail, FarTail) else list(whole.tail.adds.values())
         tail = engine._delta_frame(raw_table(adds), whole.delta)  # noqa: SLF001 - the same module
         frame = tail if live is None else _joined(live.frame, tail)
-        return frame.drop(*(name for name in frame.columns if name.startswith(delta_base.raw_column(""))))
+        return frame.drop(*(name for name in frame.columns if name.startswith(delta_adds.raw_column(""))))
     rows = tabulate(list(whole.tail.adds.values()), whole.schema, whole.partition_columns, whole.store)
-    schema = native_base.spark_schema(rows.schema)
+    schema = native_adds.spark_schema(rows.schema)
     tail = spark.createDataFrame(_in_micros(rows.select(schema.names)), schema)
     return tail if live is None else live.frame.unionByName(tail, allowMissingColumns=True)
 
@@ -367,7 +366,7 @@ def _output(live: Live, request: ReplayRequest) -> list[Column]:
     # Statistics come typed; their documents stay where they are unless they are asked for themselves.
     plain = Wanted(output.columns - STATISTICS)
     names = sorted(plain.sources(None))
-    fields = [F.col("path"), *(F.col(delta_base.raw_column(name)).alias(name) for name in names)]
+    fields = [F.col("path"), *(F.col(delta_adds.raw_column(name)).alias(name) for name in names)]
     return [*fields, *(F.col(name).alias(f"__{name}") for name in sorted(output.columns & STATISTICS))]
 
 

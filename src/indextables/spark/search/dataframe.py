@@ -30,7 +30,7 @@ from indextables.spark.read.arrow_scan import (
     spark_schema,
 )
 from indextables.spark.read.loading import reading_way, restricted_frame
-from indextables.spark.search import on_driver as nearby
+from indextables.spark.search import on_driver
 from indextables.spark.search.tasks import SearchTask, counts, found_rows, hits
 from indextables.spark.workers import SparkWorkers, default_width
 from indextables.split.layout import SplitRef
@@ -85,11 +85,11 @@ def _found_rows(
     schema = type(table)([table[name] for name in columns])
     if score:
         schema = schema.add(SCORE, FloatType(), False)
-    counted = nearby.counted(spark, whole)
+    counted = on_driver.counted(spark, whole)
     if counted is not None:
-        whole = nearby.among(whole, counted)
-        if nearby.is_little(whole, counted):
-            local = nearby.local_frame(spark, found_rows, whole, schema)
+        whole = on_driver.among(whole, counted)
+        if on_driver.is_little(whole, counted):
+            local = on_driver.local_frame(spark, found_rows, whole, schema)
             if local is not None:
                 return local
     return frame_of_tasks(spark, found_rows, _grouped(spark, whole), schema)
@@ -186,7 +186,7 @@ class _Found:
         base = SearchTask(snapshot.store.spec(), refs, query, snapshot.schema, dict(options))
         possible = {add.path for add in splits_to_search(snapshot, query, adds)}
         asked = replace(base, refs=tuple(ref for ref in refs if ref.path in possible))
-        near = nearby.counted(spark, asked)
+        near = on_driver.counted(spark, asked)
         counts = {ref.path: 0 for ref in refs} | (near or _counted(spark, asked))
         return cls(search, query, columns, base, counts, near is not None)
 
@@ -199,9 +199,9 @@ class _Found:
         from pyspark.sql.types import LongType, StringType, StructField, StructType
 
         schema = StructType([StructField(FILE, StringType(), False), StructField(ROW, LongType(), False)])
-        task = nearby.among(self.base, self.counts)
-        if self.near and nearby.is_little(task, self.counts):
-            return f.broadcast(nearby.local_frame(spark, hits, task, schema))
+        task = on_driver.among(self.base, self.counts)
+        if self.near and on_driver.is_little(task, self.counts):
+            return f.broadcast(on_driver.local_frame(spark, hits, task, schema))
         frame = frame_of_tasks(spark, hits, _grouped(spark, task), schema)
         return f.broadcast(frame) if sum(self.counts.values()) <= _BROADCAST_MOST else frame
 

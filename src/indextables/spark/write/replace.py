@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from indextables.log.commit.actions import removals
 from indextables.log.commit.attempt import CommitPlan, Rule
+from indextables.log.commit.changes import removals
 from indextables.model.fields import decode_partition, schema_to_json
 from indextables.ops.write.replace_where import TakenOut
 from indextables.predicate.tree import FALSE, Column, Compare, IsNull, Literal, Node, all_of, any_of
