@@ -231,7 +231,7 @@ def test_long_plain_statements_are_recognised_at_once():
 
 
 def documented():
-    page = Path(__file__).parent.parent.parent / "docs" / "sql.md"
+    page = Path(__file__).parents[3] / "docs" / "sql.md"
     blocks = re.findall(r"^```sql\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
     return [*blocks, *re.findall(r"\| `(DESCRIBE [^`]+)`", page.read_text())]
 

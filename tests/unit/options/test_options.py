@@ -12,7 +12,7 @@ from indextables.errors import OptionError
 from indextables.options import KEYS, Options
 from indextables.options.page import markdown
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 
 
 def test_the_defaults_are_those_of_the_documentation():
