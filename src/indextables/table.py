@@ -207,6 +207,54 @@ class Table:
         reader, self._record = scan.search(self._snapshot, query, where, columns, limit, score=score)
         return reader
 
+    def aggregate(
+        self,
+        group_by: str | Sequence[str] | None,
+        aggregates: Mapping[str, str] | Sequence[str] | str,
+        query: str | None = None,
+        where: Any = None,
+    ) -> pa.Table:
+        """Groups of rows and what is computed of each: `aggregate("level", {"n": "count(*)"})`.
+
+        Aggregates are count(*), count, count(distinct ...), sum, avg, min and max of a column, and mean
+        what they mean in Spark. The rows are those of the table, of the filter, or of a full-text query.
+        """
+        from indextables.ops.counting import run
+
+        found, self._record = run.aggregate(self._snapshot, group_by, aggregates, query=query, where=where)
+        return found
+
+    def facets(
+        self, column: str, query: str | None = None, where: Any = None, top: int | None = 10
+    ) -> pa.Table:
+        """The most frequent values of a column, as `value` and `count`; `top=None` gives all."""
+        from indextables.ops.counting import run
+
+        found, self._record = run.facets(self._snapshot, column, query=query, where=where, top=top)
+        return found
+
+    def histogram(
+        self,
+        column: str,
+        interval: Any,
+        query: str | None = None,
+        where: Any = None,
+        *,
+        offset: Any = None,
+        time_zone: str | None = None,
+    ) -> pa.Table:
+        """How many rows lie in each interval of a column, as `bucket` (where it begins) and `count`.
+
+        The interval is a number, or for dates and timestamps a text such as `15m`, `1h`, `day`, `week` or
+        `3 months`, cut at the local times of `time_zone` (the option timeZone where it is left out).
+        """
+        from indextables.ops.counting import run
+
+        found, self._record = run.histogram(
+            self._snapshot, column, interval, query=query, where=where, offset=offset, time_zone=time_zone
+        )
+        return found
+
     def to_df(self, where: Any = None, columns: Sequence[str] | None = None) -> Any:
         """The rows as a Spark DataFrame, for a table opened with `spark`."""
         return self._frames("to_df").scan(self._snapshot, where=where, columns=columns)

@@ -34,6 +34,12 @@ class ScanMetrics:
     """How many files there were, and why the others were not read."""
     files_read: int = 0
     rows: int = 0
+    files_from_log: int = 0
+    """Files that the log alone counted; nothing of them was read."""
+    files_from_index: int = 0
+    """Files that their index counted; no row of them was read."""
+    total: int | None = None
+    """How many rows a search with `total` finds in all, whatever its limit."""
     search: SearchMetrics = field(default_factory=SearchMetrics)
     replay: ReplayMetrics = field(default_factory=lambda: ReplayMetrics("none"))
     """Which engine found the files, why that one, and how long its stages took."""

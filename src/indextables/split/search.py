@@ -204,7 +204,7 @@ class _Search:
         self.metrics = replace(self.metrics, by_index=int(answered), scanned=int(not answered))
 
     def _damaged(self, damage: DamagedIndexError) -> None:
-        _warn_once(f"{self.ref.path}: {damage}")
+        warn_once(f"{self.ref.path}: {damage}")
         self.metrics = replace(self.metrics, damaged=1)
 
     @property
@@ -410,7 +410,8 @@ def _without(node: Node, present: frozenset[str]) -> Node:
 
 
 @lru_cache(maxsize=4096)
-def _warn_once(message: str) -> None:
+def warn_once(message: str) -> None:
+    """Say that an index is damaged, once for each."""
     _log.warning(
         "%s; its rows are scanned instead, which gives the same answer more slowly. "
         "MERGE SPLITS writes the file anew with a sound index",
@@ -418,4 +419,4 @@ def _warn_once(message: str) -> None:
     )
 
 
-__all__ = ["SCORE", "SearchMetrics", "count_split", "hits_split", "search_split"]
+__all__ = ["SCORE", "Note", "SearchMetrics", "count_split", "hits_split", "search_split", "warn_once"]

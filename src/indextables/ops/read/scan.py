@@ -62,6 +62,16 @@ class Record:
                 self.metrics, files_read=self.metrics.files_read + files, rows=self.metrics.rows + rows
             )
 
+    def counted(self, *, from_log: int = 0, from_index: int = 0, total: int | None = None) -> None:
+        """Note files that were counted without reading rows, or how many rows a search finds in all."""
+        with self._lock:
+            self.metrics = replace(
+                self.metrics,
+                files_from_log=self.metrics.files_from_log + from_log,
+                files_from_index=self.metrics.files_from_index + from_index,
+                total=self.metrics.total if total is None else total,
+            )
+
     def searched(self, search: SearchMetrics) -> None:
         """Note how the search of a split went."""
         with self._lock:
@@ -84,7 +94,7 @@ def scan(
     wanted = known_columns(snapshot, columns)
     record = Record(snapshot)
     adds = _planned(snapshot, node, record)
-    pieces = [partial(_scan_split, snapshot, add, node, wanted, record) for add in adds]
+    pieces = [partial(rows_of, snapshot, add, node, wanted, record) for add in adds]
     return reader_of(_schema(snapshot, wanted), pieces), record
 
 
@@ -98,14 +108,14 @@ def count(snapshot: Snapshot, where: Any = None, query: str | None = None) -> tu
         return snapshot.num_records, record
     require_parquet(snapshot)
     if node is None:
-        return sum(_rows_of(snapshot, add) for add in snapshot.adds()), record
+        return sum(_row_count(snapshot, add) for add in snapshot.adds()), record
     chosen = snapshot.plan(node, columns={"path"})
     record.planned(chosen.metrics, chosen.replay)
     from indextables.ops.rewrite.delete import plan_delete
 
     plan = plan_delete(snapshot, node)
-    total = sum(_rows_of(snapshot, add) for add in plan.whole)
-    pieces = [partial(_scan_split, snapshot, add, node, (), record) for add in plan.doubtful]
+    total = sum(_row_count(snapshot, add) for add in plan.whole)
+    pieces = [partial(rows_of, snapshot, add, node, (), record) for add in plan.doubtful]
     return total + sum(piece.num_rows for piece in in_order(pieces, default_parallelism())), record
 
 
@@ -133,7 +143,7 @@ def search(
     adds = _to_search(snapshot, parsed, _planned(snapshot, node, record), record)
     pieces = [
         partial(
-            _search_split, snapshot, add, parsed, record, node=node, columns=wanted, limit=limit, score=score
+            rows_found, snapshot, add, parsed, record, node=node, columns=wanted, limit=limit, score=score
         )
         for add in (adds if limit != 0 else ())
     ]
@@ -200,15 +210,16 @@ def _schema(snapshot: Snapshot, columns: Sequence[str]) -> pa.Schema:
     return pa.schema([snapshot.schema.field(name) for name in columns])
 
 
-def _rows_of(snapshot: Snapshot, add: AddAction) -> int:
+def _row_count(snapshot: Snapshot, add: AddAction) -> int:
     if add.num_records is not None:
         return add.num_records
     return open_split(snapshot.store, SplitRef.of(add)).rows
 
 
-def _scan_split(
+def rows_of(
     snapshot: Snapshot, add: AddAction, node: Node | None, columns: Sequence[str], record: Record
 ) -> Iterator[pa.Table]:
+    """The rows of one split, or those for which a filter is true."""
     needed = list(columns)
     if node is not None:
         needed += sorted({column.path[0] for column in columns_of(node)} - set(needed))
@@ -223,7 +234,7 @@ def _scan_split(
     record.read(rows)
 
 
-def _search_split(
+def rows_found(
     snapshot: Snapshot,
     add: AddAction,
     query: Query,
@@ -231,9 +242,10 @@ def _search_split(
     *,
     node: Node | None,
     columns: Sequence[str],
-    limit: int | None,
-    score: bool,
+    limit: int | None = None,
+    score: bool = False,
 ) -> Iterator[pa.Table]:
+    """The rows of one split that a query and a filter find."""
     found = search_split(
         snapshot.store,
         SplitRef.of(add),

@@ -25,7 +25,7 @@ def cast_values(values: Any, kind: pa.DataType, zone: str) -> tuple[Any, Any]:
     if is_.is_string(values.type):
         return _from_text(values, kind, zone)
     if is_.is_timestamp(values.type) and is_.is_timestamp(kind):
-        return (_to_instants(values, zone) if kind.tz else _to_local(values, zone)), None
+        return (instants_of(values, zone) if kind.tz else local_times_of(values, zone)), None
     if is_.is_float64(kind):
         return as_double(values), None
     raise PredicateError(
@@ -55,7 +55,7 @@ def _from_text(values: Any, kind: pa.DataType, zone: str) -> tuple[Any, Any]:
     return cast, pc.and_(pc.is_null(cast), pc.is_valid(values))
 
 
-def _to_instants(values: Any, zone: str) -> Any:
+def instants_of(values: Any, zone: str) -> Any:
     """Local times to instants; a time that a change of clocks skipped moves on by the length of the gap."""
     place = zone_of(zone)
     kind = pa.timestamp("us", "UTC")
@@ -70,7 +70,8 @@ def _to_instants(values: Any, zone: str) -> Any:
     return instants
 
 
-def _to_local(values: Any, zone: str) -> Any:
+def local_times_of(values: Any, zone: str) -> Any:
+    """Instants to the local times of a zone."""
     place = zone_of(zone)
     if isinstance(place, int):
         return pc.add(values.cast(pa.int64()), place).cast(pa.timestamp("us"))

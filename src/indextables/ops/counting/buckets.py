@@ -1,0 +1,240 @@
+"""Buckets: the interval of a histogram that a value lies in, known by where the interval begins.
+
+Numbers are cut at multiples of a width. Dates and timestamps are cut by the
+calendar: `15 minutes`, `day`, `week`, `3 months`. A timestamp with a zone is cut
+at the local times of that zone, as Spark's date_trunc does: days begin at local
+midnight however long they are, and an hour that happens twice is two buckets.
+Weeks begin on Monday; other multiples are counted from 1970-01-01.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation, localcontext
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.errors import OptionError
+from indextables.model.types import type_to_sql
+from indextables.predicate.column_casts import instants_of, local_times_of
+from indextables.predicate.zones import zone_of
+
+_US = {
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+}
+_DAYS = {"day": 1, "week": 7}
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+_SHORT = {
+    "ms": "millisecond", "s": "second", "sec": "second", "m": "minute", "min": "minute", "h": "hour",
+    "d": "day", "w": "week", "mon": "month", "q": "quarter", "y": "year",
+}  # fmt: skip
+_TEXT = re.compile(r"\s*(\d*)\s*([A-Za-z]+)\s*\Z")
+_US_PER_DAY = 86_400_000_000
+_MONDAY = 3  # days from the Monday of the week of 1970-01-01 to that day
+_INT64_DIGITS = 18
+_EXACT = Context(prec=100)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A length of time: so many microseconds, days or months; the other two are 0."""
+
+    microseconds: int = 0
+    days: int = 0
+    months: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Width:
+    """Buckets of numbers: `[offset + n * size, offset + (n + 1) * size)`."""
+
+    size: int | float | Decimal
+    offset: int | float | Decimal = 0
+
+    def of(self, values: pa.Array) -> pa.Array:
+        """Where the bucket of every value begins; null and NaN stay what they are."""
+        kind = values.type
+        if pa.types.is_decimal(kind):
+            return _decimal_floor(values, Decimal(self.size), Decimal(self.offset))
+        if pa.types.is_integer(kind) and isinstance(self.size, int) and isinstance(self.offset, int):
+            whole = values.cast(pa.int64())
+            numbers = pc.fill_null(whole, 0).to_numpy()
+            found = numbers - (numbers - self.offset) % self.size
+            return pc.if_else(pc.is_valid(whole), pa.array(found), pa.nulls(1, pa.int64())[0])
+        size, offset = float(self.size), float(self.offset)
+        steps = pc.floor(pc.divide(pc.subtract(values.cast(pa.float64()), offset), size))
+        found = pc.add(pc.multiply(steps, size), offset)
+        return pc.if_else(pc.is_finite(values), found, values.cast(pa.float64()))
+
+    def is_constant(self, low: pa.Array, high: pa.Array) -> pa.Array:
+        """Whether two values of a column and all between them lie in one bucket."""
+        return pc.equal(self.of(low), self.of(high))
+
+    def kind_for(self, kind: pa.DataType) -> pa.DataType:
+        """The type of the buckets of a column."""
+        return self.of(pa.nulls(0, kind)).type
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    """Buckets of dates and timestamps; `zone` is where local times are read."""
+
+    span: Span
+    zone: str = "UTC"
+    offset: int = 0
+    """Microseconds by which every bucket begins later."""
+
+    def of(self, values: pa.Array) -> pa.Array:
+        """Where the bucket of every value begins; null stays null."""
+        kind = values.type
+        if pa.types.is_date(kind):
+            days = values.cast(pa.int32()).cast(pa.int64())
+            found = self._floor(pc.multiply(days, _US_PER_DAY))
+            return pc.divide(found, _US_PER_DAY).cast(pa.int32()).cast(pa.date32())
+        if kind.tz is None:
+            return self._floor(values.cast(pa.int64())).cast(kind)
+        instants = values.cast(pa.int64())
+        local = local_times_of(values, self.zone).cast(pa.int64())
+        floored = self._floor(local)
+        if self.span.microseconds == 0:
+            return _first_instants(floored, self.zone).cast(kind)
+        # The same offset as the value has, so that an hour that happens twice is two buckets.
+        near = pc.subtract(instants, pc.subtract(local, floored))
+        kept = pc.equal(local_times_of(near.cast(kind), self.zone).cast(pa.int64()), floored)
+        moved = instants_of(floored.cast(pa.timestamp("us")), self.zone).cast(pa.int64())
+        return pc.if_else(kept, near, moved).cast(kind)
+
+    def is_constant(self, low: pa.Array, high: pa.Array) -> pa.Array:
+        """Whether two values of a column and all between them lie in one bucket.
+
+        Local times run backwards where clocks are set back, so equal ends are not enough: either the
+        clocks stand still between them, or the next bucket is more than a day away on both sides.
+        """
+        same = pc.equal(self.of(low), self.of(high))
+        if pa.types.is_date(low.type) or low.type.tz is None or isinstance(zone_of(self.zone), int):
+            return same
+        first, last = low.cast(pa.int64()), high.cast(pa.int64())
+        offsets = [
+            pc.subtract(local_times_of(end, self.zone).cast(pa.int64()), end.cast(pa.int64()))
+            for end in (low, high)
+        ]
+        still = pc.and_(pc.equal(*offsets), pc.less(pc.subtract(last, first), 2 * _US_PER_DAY))
+        margin = _US_PER_DAY + _US["hour"]
+        before = pc.subtract(first, margin).cast(low.type)
+        after = pc.add(last, margin).cast(low.type)
+        return pc.and_(same, pc.or_(still, pc.equal(self.of(before), self.of(after))))
+
+    def kind_for(self, kind: pa.DataType) -> pa.DataType:
+        """The type of the buckets of a column."""
+        return kind
+
+    def _floor(self, local: pa.Array) -> pa.Array:
+        numbers = pc.fill_null(local, 0).to_numpy() - self.offset
+        span = self.span
+        if span.microseconds:
+            found = numbers - numbers % span.microseconds
+        elif span.days:
+            shift = _MONDAY * _US_PER_DAY if span.days % _DAYS["week"] == 0 else 0
+            found = numbers - (numbers + shift) % (span.days * _US_PER_DAY)
+        else:
+            months = (numbers // _US_PER_DAY).astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+            first = (months - months % span.months).astype("datetime64[M]").astype("datetime64[D]")
+            found = first.astype(np.int64) * _US_PER_DAY
+        return pc.if_else(pc.is_valid(local), pa.array(found + self.offset), pa.nulls(1, pa.int64())[0])
+
+
+Bucket = Width | Calendar
+
+
+def bucket_of(kind: pa.DataType, interval: Any, *, offset: Any = None, zone: str = "UTC") -> Bucket:
+    """The buckets that an interval makes of a column of this type; OptionError says what does not fit."""
+    if pa.types.is_temporal(kind) and not pa.types.is_duration(kind) and not pa.types.is_time(kind):
+        span = span_of(interval)
+        if pa.types.is_date(kind) and span.microseconds:
+            raise OptionError(f"the interval {interval!r} is shorter than the days of a date column")
+        shift = span_of(offset) if offset is not None else Span()
+        if shift.months:
+            raise OptionError(f"offset is {offset!r}; give hours, minutes or days, such as '6h'")
+        if pa.types.is_date(kind) and shift.microseconds:
+            raise OptionError(f"the offset {offset!r} is not a number of days, and the column holds dates")
+        zone_of(zone)
+        return Calendar(span, zone, shift.microseconds + shift.days * _US_PER_DAY)
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        raise OptionError(
+            f"a histogram needs numbers, dates or timestamps, and the column is {type_to_sql(kind)}; "
+            "facets() counts the values of any column"
+        )
+    return Width(_number(interval, "interval", positive=True), _number(offset or 0, "offset"))
+
+
+def span_of(interval: Any) -> Span:
+    """Read `1h`, `15 minutes`, `day`, `3 months`, or a timedelta."""
+    if isinstance(interval, timedelta):
+        micros = interval // timedelta(microseconds=1)
+        if micros < 1:
+            raise OptionError(f"the interval {interval} is not positive")
+        whole, rest = divmod(micros, _US_PER_DAY)
+        return Span(microseconds=micros) if rest else Span(days=whole)
+    match = _TEXT.match(interval) if isinstance(interval, str) else None
+    count = int(match[1] or 1) if match else 0
+    unit = match[2].lower() if match else ""
+    name = _SHORT.get(unit) or unit.removesuffix("s")
+    if count < 1 or name not in (_US | _DAYS | _MONTHS):
+        raise OptionError(
+            f"{interval!r} is not an interval of time; use a number and ms, s, m, h, d, w, mon, q or y, "
+            "such as '15m', '1h', 'day', 'week', '3 months'"
+        )
+    if name in _US:
+        return Span(microseconds=count * _US[name])
+    return Span(days=count * _DAYS[name]) if name in _DAYS else Span(months=count * _MONTHS[name])
+
+
+def _number(value: Any, what: str, *, positive: bool = False) -> int | float | Decimal:
+    try:
+        found = value if isinstance(value, (int, float, Decimal)) else Decimal(str(value))
+    except InvalidOperation:
+        raise OptionError(f"{what} is {value!r}; a column of numbers needs a number") from None
+    if isinstance(value, bool) or not math.isfinite(found) or (positive and found <= 0):
+        raise OptionError(f"{what} is {value!r}; give a number{' above 0' if positive else ''}")
+    return int(found) if isinstance(found, Decimal) and found == found.to_integral_value() else found
+
+
+def _decimal_floor(values: pa.Array, size: Decimal, offset: Decimal) -> pa.Array:
+    scale = max(values.type.scale, *(-min(0, int(part.as_tuple().exponent)) for part in (size, offset)))
+    whole, shift = (int(part.scaleb(scale)) for part in (size, offset))
+    kind = pa.decimal128(38, scale)
+    if values.type.precision - values.type.scale + scale <= _INT64_DIGITS:
+        # The digits without their point fit a long: the lower half of the 128 bits, the upper is its sign.
+        held = pc.fill_null(values.cast(kind), pa.scalar(Decimal(0), kind))
+        halves = np.frombuffer(held.buffers()[1], np.int64)[2 * held.offset : 2 * (held.offset + len(held))]
+        digits = halves[::2]
+        cut = digits - (digits - shift) % whole
+        both = np.stack([cut, cut >> 63], axis=1)
+        found = pa.Array.from_buffers(kind, len(held), [None, pa.py_buffer(both.tobytes())])
+        return pc.if_else(pc.is_valid(values), found, pa.nulls(1, kind)[0])
+    distinct = values.dictionary_encode()
+    with localcontext(_EXACT):
+        cut_one = [
+            offset + ((value - offset) / size).to_integral_value(ROUND_FLOOR) * size
+            for value in distinct.dictionary.to_pylist()
+        ]
+    return pa.array(cut_one, kind).take(distinct.indices)
+
+
+def _first_instants(local: pa.Array, zone: str) -> pa.Array:
+    """The first instant of local days: midnight, or the end of the gap that midnight fell into."""
+    place = zone_of(zone)
+    if isinstance(place, int):
+        return pc.subtract(local, place)
+    times = local.cast(pa.timestamp("us"))
+    named = pc.assume_timezone(times, place.key, ambiguous="earliest", nonexistent="latest")
+    return named.cast(pa.int64())

@@ -1,0 +1,136 @@
+"""Files that the log counts: every state of a partial row stands in their partition values and statistics.
+
+Such a file has one value for every key (a partition value, a column whose least and
+greatest are the same, all nulls, or bounds within one bucket) and all its rows match
+the filter. Nothing of it is read. Where the log does not know, the file is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.model.truncation import MARKER
+from indextables.ops.counting.partial import Layout, State, key_values
+from indextables.ops.counting.question import Key, Question
+from indextables.predicate.tree import Column
+
+FILE_COLUMNS = frozenset({"path", "num_records", "partition_values", "min", "max", "null_count"})
+"""What of the files() form is needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Values by file, and for which files they are known."""
+
+    values: Any
+    known: Any
+
+
+class LogCounts:
+    """The files of a plan as the rows of a partial table."""
+
+    def __init__(self, files: pa.Table, partition_columns: Collection[str]) -> None:
+        self._files = files
+        self._partition_columns = partition_columns
+        self._rows = _flat(files.column("num_records"))
+
+    def constant_keys(self, question: Question) -> tuple[list[Any], Any]:
+        """The keys by file, and the files in which every row has the same ones."""
+        found = [self._key(key) for key in question.keys]
+        known: Any = pc.is_valid(self._rows)
+        for one in found:
+            known = pc.and_(known, pc.fill_null(one.known, False))
+        return [key_values(one.values) for one in found], known
+
+    def partial(self, question: Question, layout: Layout, every: Any) -> tuple[pa.Table, Any]:
+        """The partial rows of the files that the log counts, and which files those are.
+
+        `every` says of which files all rows match.
+        """
+        keys, known = self.constant_keys(question)
+        states = [self._state(state) for state in layout.states]
+        known = pc.and_(known, every)
+        for one in states:
+            known = pc.and_(known, pc.fill_null(one.known, False))
+        table = pa.Table.from_arrays([*keys, *(one.values for one in states)], schema=layout.schema)
+        # A file without rows makes no group.
+        counted = pc.and_(known, pc.greater(self._rows, 0))
+        return layout.grouped(table.filter(counted), again=True), known
+
+    def _child(self, struct: str, column: Column) -> Any:
+        parent = self._files.column(struct)
+        place = parent.type.get_field_index(column.name)
+        return None if place < 0 else _flat(pc.struct_field(parent, [place]))
+
+    def _is_partition(self, column: Column) -> bool:
+        return column.is_one_of(self._partition_columns)
+
+    def _bounds(self, column: Column) -> tuple[Any, Any]:
+        """The least and the greatest value where they are exact, else null."""
+        low, high = (_exact(self._child(end, column), column, len(self._files)) for end in ("min", "max"))
+        return low, high
+
+    def _nulls(self, column: Column) -> Any:
+        found = self._child("null_count", column)
+        return pa.nulls(len(self._files), pa.int64()) if found is None else found
+
+    def _key(self, key: Key) -> _Known:
+        if self._is_partition(key.column):
+            values = self._child("partition_values", key.column)
+            return _Known(values if key.bucket is None else key.bucket.of(values), self._has_partitions())
+        low, high = self._bounds(key.column)
+        nulls = self._nulls(key.column)
+        empty = pc.fill_null(pc.equal(nulls, self._rows), False)
+        whole = pc.fill_null(pc.equal(nulls, 0), False)
+        if key.bucket is None:
+            same, values = pc.equal(low, high), low
+        else:
+            same, values = key.bucket.is_constant(low, high), key.bucket.of(low)
+        values = pc.if_else(empty, pa.nulls(1, values.type)[0], values)
+        return _Known(values, pc.or_(empty, pc.and_(whole, pc.fill_null(same, False))))
+
+    def _has_partitions(self) -> Any:
+        return _flat(pc.is_valid(self._files.column("partition_values")))
+
+    def _state(self, state: State) -> _Known:
+        always = pa.repeat(pa.scalar(True), len(self._files))
+        if state.column is None:
+            return _Known(self._rows, always)
+        column = state.column
+        if self._is_partition(column) and state.kind in ("count", "min", "max"):
+            values = self._child("partition_values", column)
+            if state.kind == "count":
+                values = pc.if_else(pc.is_valid(values), self._rows, 0)
+            return _Known(values, self._has_partitions())
+        nulls = self._nulls(column)
+        if state.kind == "count":
+            return _Known(pc.subtract(self._rows, nulls), pc.is_valid(nulls))
+        empty = pc.fill_null(pc.equal(nulls, self._rows), False)
+        if state.kind in ("min", "max"):
+            values = self._bounds(column)[state.kind == "max"]
+            return _Known(values, pc.or_(empty, pc.is_valid(values)))
+        if state.kind == "nan":
+            # A column with a NaN has no maximum.
+            return _Known(pc.and_not(always, always), pc.or_(empty, pc.is_valid(self._bounds(column)[1])))
+        return _Known(pa.nulls(len(self._files), state.type), empty)
+
+
+def _exact(bound: Any, column: Column, rows: int) -> Any:
+    if bound is None or bound.type != column.type:
+        return pa.nulls(rows, column.type)
+    if pa.types.is_floating(bound.type):
+        return pc.if_else(pc.is_nan(bound), pa.nulls(1, bound.type)[0], bound)
+    if not pa.types.is_string(bound.type):
+        return bound
+    return pc.if_else(pc.ends_with(bound, MARKER), pa.nulls(1, pa.string())[0], bound)
+
+
+def _flat(values: Any) -> Any:
+    if not isinstance(values, pa.ChunkedArray):
+        return values
+    return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()

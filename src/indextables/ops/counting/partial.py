@@ -1,0 +1,267 @@
+"""Partial aggregates: what some rows contribute, put together with what others contribute.
+
+A partial table has one row per group, with the keys and the states that the
+aggregates need; two of them are merged by grouping them again. What comes out
+follows Spark: NULL is a group, NaN equals NaN and is the greatest number, 0.0
+and -0.0 are one key, sums of whole numbers are exact and an overflow is an error,
+decimals keep Spark's precision and scale.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.errors import TableError
+from indextables.model.fields import struct_leaf
+from indextables.ops.counting.ordering import spark_order
+from indextables.ops.counting.question import Aggregate, Key, Question
+from indextables.predicate.tree import Column
+
+MERGE_AT = 65_536
+"""Partial tables are merged once their rows are this many, or twice as many as the last merge left."""
+_WHOLE = pa.decimal128(38, 0)
+_MOST_DIGITS = 38
+_SUM_DIGITS, _AVG_DIGITS = 10, 4
+_HOW = {"rows": "count_all", "count": "count", "sum": "sum", "min": "min", "max": "max", "nan": "any"}
+_AGAIN = {"rows": "sum", "count": "sum", "sum": "sum", "min": "min", "max": "max", "nan": "any"}
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One number kept per group: `rows`, or count, sum, min, max or nan of a column."""
+
+    kind: str
+    column: Column | None = None
+
+    @property
+    def type(self) -> pa.DataType:
+        """Its type in a partial table."""
+        if self.kind in ("rows", "count"):
+            return pa.int64()
+        if self.kind == "nan":
+            return pa.bool_()
+        assert self.column is not None
+        return _sum_type(self.column.type) if self.kind == "sum" else self.column.type
+
+    def prepared(self, values: Any) -> Any:
+        """The values of its column in the form that is aggregated."""
+        if self.kind == "nan":
+            return pc.is_nan(values)
+        if self.kind != "sum":
+            return values
+        if pa.types.is_integer(values.type) and not _may_overflow(values):
+            return values
+        return values.cast(self.type)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The columns of a partial table for one question: `k0..` the keys, `s0..` the states."""
+
+    keys: tuple[pa.DataType, ...]
+    states: tuple[State, ...]
+    where: tuple[tuple[int, ...], ...]
+    """For every aggregate, the places of its states."""
+
+    @classmethod
+    def of(cls, question: Question) -> Layout:
+        """The layout of a question without its distinct counts."""
+        states = {State("rows"): 0}
+        where = []
+        for item in question.aggregates:
+            needed = () if item.distinct else _states(item)
+            where.append(tuple(states.setdefault(state, len(states)) for state in needed))
+        return cls(tuple(key.type for key in question.keys), tuple(states), tuple(where))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of a partial table."""
+        keys = [pa.field(f"k{at}", kind) for at, kind in enumerate(self.keys)]
+        return pa.schema([*keys, *(pa.field(f"s{at}", state.type) for at, state in enumerate(self.states))])
+
+    def grouped(self, table: pa.Table, *, again: bool) -> pa.Table:
+        """Rows, or partial rows when it is done `again`, with one row per group."""
+        names = [f"k{at}" for at in range(len(self.keys))]
+        if not names:
+            # A constant key: groups without one are counted by other functions.
+            table = table.append_column("all", pa.repeat(pa.scalar(0, pa.int8()), table.num_rows))
+        how = _AGAIN if again else _HOW
+        asked: list[Any] = [
+            ([], how[state.kind]) if how[state.kind] == "count_all" else (f"s{at}", how[state.kind])
+            for at, state in enumerate(self.states)
+        ]
+        found = table.group_by(names or ["all"], use_threads=False).aggregate(asked)
+        states = [found.column(at + len(names or ["all"])) for at in range(len(self.states))]
+        keys = [found.column(name) for name in names]
+        cast = [column.cast(field.type) for column, field in zip([*keys, *states], self.schema, strict=True)]
+        return pa.Table.from_arrays(cast, schema=self.schema)
+
+
+def distinct_questions(question: Question) -> list[tuple[int, Question]]:
+    """For every distinct count its place, and the question whose groups are the distinct values."""
+    rows = (Aggregate("", "count"),)
+    return [
+        (at, Question((*question.keys, Key("", item.column)), rows))
+        for at, item in enumerate(question.aggregates)
+        if item.distinct and item.column is not None
+    ]
+
+
+def _states(item: Aggregate) -> tuple[State, ...]:
+    if item.column is None:
+        return (State("rows"),)
+    if item.function == "avg":
+        return State("sum", item.column), State("count", item.column)
+    if item.function == "max" and pa.types.is_floating(item.column.type):
+        return State("max", item.column), State("nan", item.column)
+    return (State(item.function, item.column),)
+
+
+def partial_of(rows: pa.Table, question: Question, layout: Layout) -> pa.Table:
+    """What rows with the question's columns contribute."""
+    read: dict[Column, Any] = {}
+
+    def values(column: Column) -> Any:
+        if column not in read:
+            whole = rows.column(column.path[0])
+            array = whole.chunk(0) if whole.num_chunks == 1 else whole.combine_chunks()
+            read[column] = struct_leaf(array, column.path[1:])
+        return read[column]
+
+    columns: dict[str, Any] = {}
+    for at, key in enumerate(question.keys):
+        held = values(key.column)
+        columns[f"k{at}"] = key_values(held if key.bucket is None else key.bucket.of(held))
+    for at, state in enumerate(layout.states):
+        if state.column is not None:
+            columns[f"s{at}"] = state.prepared(values(state.column))
+    if not columns:
+        columns[""] = pa.nulls(rows.num_rows)
+    return layout.grouped(pa.table(columns), again=False)
+
+
+def key_values(values: Any) -> Any:
+    """Values as keys: every NaN the same one, and no negative zero."""
+    if not pa.types.is_floating(values.type):
+        return values
+    nan = pa.scalar(float("nan"), values.type)
+    return pc.if_else(pc.is_nan(values), nan, pc.add(values, pa.scalar(0.0, values.type)))
+
+
+class Merging:
+    """Partial tables put together as they come; memory follows the number of groups."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._held: list[pa.Table] = []
+        self._rows = 0
+        self._bound = MERGE_AT
+
+    def add(self, part: pa.Table) -> None:
+        """Take in one more."""
+        self._held.append(part)
+        self._rows += part.num_rows
+        if self._rows > self._bound:
+            self._held = [self.total()]
+            self._rows = self._held[0].num_rows
+            self._bound = max(MERGE_AT, 2 * self._rows)
+
+    def total(self) -> pa.Table:
+        """All of them as one."""
+        if len(self._held) == 1:
+            return self._held[0]
+        if not self._held:
+            return self._layout.schema.empty_table()
+        return self._layout.grouped(pa.concat_tables(self._held), again=True)
+
+
+def finished(total: pa.Table, question: Question, layout: Layout, distinct: dict[int, pa.Table]) -> pa.Table:
+    """The answer: keys and aggregates by name, in the order of the keys with nulls first."""
+    keys = [f"k{at}" for at in range(len(question.keys))]
+    for at, values in distinct.items():
+        total = _with_distinct(total, values, keys, at)
+    if not keys and not total.num_rows:
+        total = pa.table({field.name: pa.nulls(1, field.type) for field in total.schema})
+    if keys:
+        total = total.take(spark_order(total, [(name, False) for name in keys]))
+    arrays = [total.column(name) for name in keys]
+    fields = [pa.field(key.name, key.type) for key in question.keys]
+    for at, item in enumerate(question.aggregates):
+        column = total.column(f"d{at}") if item.distinct else _value(item, total, layout, at)
+        if item.function == "count":
+            column = pc.fill_null(column, 0)
+        fields.append(pa.field(item.name, column.type, nullable=item.function != "count"))
+        arrays.append(column)
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _with_distinct(total: pa.Table, values: pa.Table, keys: list[str], at: int) -> pa.Table:
+    """The groups with one more column: how many distinct values each has."""
+    value = f"k{len(keys)}"
+    groups = values.append_column("all", pa.repeat(pa.scalar(0, pa.int8()), values.num_rows))
+    counted = groups.group_by(keys or ["all"], use_threads=False).aggregate([(value, "count")])
+    if keys:
+        # Both sides have the same groups: in the order of their keys they lie side by side.
+        order = [(name, False) for name in keys]
+        counted, total = (side.take(spark_order(side, order)) for side in (counted, total))
+    return total.append_column(f"d{at}", counted.column(f"{value}_count"))
+
+
+def _value(item: Aggregate, total: pa.Table, layout: Layout, at: int) -> Any:
+    states = [total.column(f"s{place}") for place in layout.where[at]]
+    if item.column is None or item.function == "count":
+        return states[0]
+    if item.function == "sum":
+        return _summed(states[0], item.column.type, item.name)
+    if item.function == "avg":
+        return _mean(states[0], states[1], item.column.type)
+    if item.function == "max" and len(states) > 1:
+        nan = pa.scalar(float("nan"), states[0].type)
+        return pc.if_else(pc.fill_null(states[1], False), nan, states[0])
+    return states[0]
+
+
+def _sum_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_floating(kind):
+        return pa.float64()
+    if pa.types.is_integer(kind):
+        return _WHOLE
+    if kind.precision + _SUM_DIGITS <= _MOST_DIGITS:
+        return pa.decimal128(_MOST_DIGITS, kind.scale)
+    return pa.decimal256(76, kind.scale)
+
+
+def _may_overflow(values: Any) -> bool:
+    """Whether a sum of whole numbers might not fit 64 bits."""
+    ends = pc.min_max(values)
+    least, most = ends["min"].as_py(), ends["max"].as_py()
+    return least is not None and max(-least, most) * len(values) >= 1 << 63
+
+
+def _summed(total: Any, kind: pa.DataType, name: str) -> Any:
+    if pa.types.is_floating(kind):
+        return total
+    target = pa.int64()
+    if pa.types.is_decimal(kind):
+        target = pa.decimal128(min(_MOST_DIGITS, kind.precision + _SUM_DIGITS), kind.scale)
+    try:
+        return total.cast(target)
+    except pa.ArrowInvalid as bad:
+        raise TableError(
+            f"{name} is too large for {target}; cast the column to a wider type in Spark"
+        ) from bad
+
+
+def _mean(total: Any, count: Any, kind: pa.DataType) -> Any:
+    some = pc.if_else(pc.greater(count, 0), count, pa.nulls(1, pa.int64())[0])
+    if not pa.types.is_decimal(kind):
+        return pc.divide(total.cast(pa.float64()), some.cast(pa.float64()))
+    scale = min(_MOST_DIGITS, kind.scale + _AVG_DIGITS)
+    target = pa.decimal128(min(_MOST_DIGITS, kind.precision + _AVG_DIGITS), scale)
+    # The quotient has twenty digits more than are kept, so cutting it off does not change how it rounds.
+    quotient = pc.divide(total.cast(pa.decimal256(48, kind.scale)), some.cast(pa.decimal256(20, 0)))
+    return pc.round(quotient, scale, round_mode="half_towards_infinity").cast(target)

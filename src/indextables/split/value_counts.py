@@ -1,0 +1,65 @@
+"""The values of a column and how often each occurs, from the dictionary of a split's index; no row is read.
+
+Only a column indexed as `string` keeps its values whole. Where the dictionary is large
+beside the rows, is damaged or was made with other settings, the rows are the quicker
+or the only answer, and the caller reads them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from indextables.errors import DamagedIndexError
+from indextables.index.lookup import Index
+from indextables.index.settings import STRING
+from indextables.index.tokenise import BEYOND
+from indextables.options import Options
+from indextables.split.layout import SplitRef
+from indextables.split.opened import open_index
+from indextables.split.search import Note, SearchMetrics, warn_once
+from indextables.storage.store import Store
+
+ROWS_PER_BLOCK = 8192
+"""A block of the dictionary takes about as long as so many rows."""
+
+
+def value_counts(
+    store: Store, ref: SplitRef, column: str, options: Options, note: Note
+) -> tuple[pa.Array, pa.Array] | None:
+    """The distinct values, null among them, and their numbers of rows; None when the index cannot say."""
+    try:
+        index = open_index(store, ref, options.search, with_rows=False)
+        found = None if index is None else _of_index(index, column)
+    except DamagedIndexError as damage:
+        warn_once(f"{ref.path}: {damage}")
+        note(SearchMetrics(damaged=1))
+        return None
+    return found
+
+
+def _of_index(index: Index, column: str) -> tuple[pa.Array, pa.Array] | None:
+    known = index.fields.get(column)
+    if known is None or known[1].kind != STRING:
+        return None
+    first, root = index.root.first_block, known[2]
+    at = known[0]
+    numbers = range(int(first[at]), int(first[at]) + root.blocks)
+    if len(numbers) > 1 + index.rows // ROWS_PER_BLOCK:
+        return None
+    values: list[bytes | None] = []
+    counts: list[np.ndarray] = []
+    for block in index.blocks(numbers).values():
+        words = block.words()
+        kept = [word for word in words if not word.startswith(BEYOND)]
+        # Entries that are no values sort behind all that are.
+        values += kept
+        counts.append(block.columns.frequencies[: len(kept)].astype(np.int64))
+    if root.nulls:
+        values.append(None)
+        counts.append(np.array([root.nulls], np.int64))
+    total = np.concatenate(counts) if counts else np.zeros(0, np.int64)
+    if int(total.sum()) != index.rows:
+        # Several values per row, or none: the rows decide.
+        return None
+    return pa.array(values, pa.binary()).cast(pa.string()), pa.array(total)
