@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.errors import DamagedIndexError
-from indextables.index.lookup import Index
+from indextables.index.build.tokenise import BEYOND
+from indextables.index.read.lookup import Index
 from indextables.index.settings import STRING
-from indextables.index.tokenise import BEYOND
 from indextables.options import Options
 from indextables.split.layout import SplitRef
-from indextables.split.opened import open_index
+from indextables.split.open_splits import open_index
 from indextables.split.search import Note, SearchMetrics, warn_once
 from indextables.storage.store import Store
 

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from indextables.errors import OptionError
 from indextables.model.types import type_to_sql
-from indextables.predicate.column_casts import instants_of, local_times_of
+from indextables.predicate.evaluate.casts import instants_of, local_times_of
 from indextables.predicate.zones import zone_of
 
 _US = {

@@ -21,7 +21,6 @@ from indextables.index.query.tree import Query
 from indextables.index.settings import STRING
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
-from indextables.ops.asked import require_parquet, settings_of
 from indextables.ops.counting.buckets import bucket_of
 from indextables.ops.counting.known import FILE_COLUMNS, LogCounts
 from indextables.ops.counting.partial import (
@@ -33,11 +32,12 @@ from indextables.ops.counting.partial import (
     partial_of,
 )
 from indextables.ops.counting.question import Aggregate, Question, Wanted, column_of, key_of, question_of
-from indextables.ops.delete import may_survive
-from indextables.ops.filters import splits_to_search
-from indextables.ops.scan import Record, parse, row_filter, rows_found, rows_of
-from indextables.ops.streaming import in_order
-from indextables.predicate.prune import prune_table
+from indextables.ops.read.in_order import in_order
+from indextables.ops.read.scan import Record, parse, row_filter, rows_found, rows_of
+from indextables.ops.read.word_filters import splits_to_search
+from indextables.ops.rewrite.delete import may_survive
+from indextables.ops.table_settings import require_parquet, settings_of
+from indextables.predicate.prune.rule import prune_table
 from indextables.predicate.tree import Node
 from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef

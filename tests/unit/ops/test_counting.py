@@ -13,6 +13,8 @@ import pytest
 
 import indextables as it
 from indextables.errors import OptionError, PredicateError, QueryError, SchemaError, TableError
+from indextables.index.read.cache import MEMORY
+from indextables.split.open_splits import forget_splits
 
 SCHEMA = pa.schema(
     [
@@ -142,7 +144,7 @@ def test_a_file_within_one_bucket_is_counted_by_the_log(table):
     assert table.last_scan.files_read == 4
 
 
-def test_a_damaged_index_leaves_the_count_to_the_rows(tmp_path, caplog):
+def test_a_damaged_index_leaves_the_count_to_the_rows(tmp_path):
     made = it.Table.create(tmp_path / "t", SCHEMA, (), OPTIONS)
     made.append(rows(1, 300, "a"))
     right = counts(made.facets("level", top=None))
@@ -154,9 +156,8 @@ def test_a_damaged_index_leaves_the_count_to_the_rows(tmp_path, caplog):
     start, end = file["index_offset"], file["index_offset"] + file["index_length"] - kept
     data[start:end] = bytes(end - start)
     split.write_bytes(data)
-    from indextables.split.opened import forget_splits
-
     forget_splits()
+    MEMORY.clear()
     again = it.Table.open(tmp_path / "t")
     assert counts(again.facets("level", top=None)) == right
     assert (again.last_scan.files_from_index, again.last_scan.search.damaged) == (0, 1)
@@ -210,11 +211,13 @@ def test_sums_of_whole_numbers_are_exact_and_an_overflow_is_an_error(tmp_path):
     large = 2**62
     most = Decimal("9" * 38)
     made.append(
-        pa.table({"n": [large, large, -large, -1], "d": [most, most.copy_negate(), Decimal(7), None]}, made.schema)
+        pa.table(
+            {"n": [large, large, -large, -1], "d": [most, most.copy_negate(), Decimal(7), None]}, made.schema
+        )
     )
     found = made.aggregate(None, ["sum(n)", "avg(n)", "sum(d)"]).to_pylist()[0]
     assert found == {"sum(n)": large - 1, "avg(n)": (large - 1) / 4, "sum(d)": 7}
-    made.append(pa.table({"n": [large, 0], "d": [most, most]}, made.schema))
+    made.append(pa.table({"n": [large, 1], "d": [most, most]}, made.schema))
     with pytest.raises(TableError, match=r"sum\(n\) is too large"):
         made.aggregate(None, "sum(n)")
     with pytest.raises(TableError, match=r"sum\(d\) is too large"):
