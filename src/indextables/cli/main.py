@@ -6,6 +6,7 @@ wrong with 1; both print one message and no traceback.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -39,6 +40,9 @@ class _NoPandas:
 
 def program() -> None:
     """The process of the command line, which runs `main` and nothing else."""
+    # Loading modules makes objects that stay: looking for cycles among them again and again takes a tenth of a
+    # short verb's time.
+    gc.set_threshold(100_000)
     if sys.argv[1:2] != ["demo"]:
         # pyarrow looks for pandas once: the demo also shows Spark, where it has to be found.
         sys.meta_path.insert(0, _NoPandas)

@@ -12,11 +12,11 @@ keeps every file for it, an exact row filter refuses it.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
 
 from indextables.model.calendar import format_date, format_instant
 from indextables.model.types import type_to_sql
@@ -54,8 +54,7 @@ __all__ = [
 FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column or a field inside structs, as the schema spells it; `order` is how its strings compare."""
 
     path: tuple[str, ...]
@@ -75,8 +74,7 @@ class Column:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(Struct, frozen=True):
     """A column seen as another type; `zone` is where local times of the cast are read."""
 
     column: Column
@@ -90,8 +88,7 @@ class Cast:
 Operand = Column | Cast
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(Struct, frozen=True):
     """A value in its internal form, with its type; None is SQL's NULL."""
 
     value: Any
@@ -101,8 +98,7 @@ class Literal:
         return _literal_text(self.value, self.type)
 
 
-@dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(Struct, frozen=True):
     """`column op literal` with op one of = <=> < <= > >=; the literal is never null."""
 
     op: str
@@ -113,8 +109,7 @@ class Compare:
         return f"{self.column} {self.op} {self.literal}"
 
 
-@dataclass(frozen=True, slots=True)
-class In:
+class In(Struct, frozen=True):
     """`column IN (values)`; a NULL among the values is told apart, since it is never equal."""
 
     column: Operand
@@ -127,8 +122,7 @@ class In:
         return f"{self.column} IN ({', '.join(shown)}{more})"
 
 
-@dataclass(frozen=True, slots=True)
-class IsNull:
+class IsNull(Struct, frozen=True):
     """`column IS NULL`; never null itself."""
 
     column: Column
@@ -137,8 +131,7 @@ class IsNull:
         return f"{self.column} IS NULL"
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Struct, frozen=True):
     """A text test without wildcards; kind is `startswith`, `endswith` or `contains`."""
 
     kind: str
@@ -149,8 +142,7 @@ class Match:
         return f"{self.kind}({self.column}, {_quote(self.text)})"
 
 
-@dataclass(frozen=True, slots=True)
-class Like:
+class Like(Struct, frozen=True):
     """`column LIKE pattern`, with `%` and `_` as wildcards."""
 
     column: Column
@@ -162,8 +154,7 @@ class Like:
         return f"{self.column} LIKE {_quote(self.pattern)}{suffix}"
 
 
-@dataclass(frozen=True, slots=True)
-class And:
+class And(Struct, frozen=True):
     """All children."""
 
     children: tuple[Node, ...]
@@ -172,8 +163,7 @@ class And:
         return " AND ".join(_nested(child) for child in self.children)
 
 
-@dataclass(frozen=True, slots=True)
-class Or:
+class Or(Struct, frozen=True):
     """Any child."""
 
     children: tuple[Node, ...]
@@ -182,8 +172,7 @@ class Or:
         return " OR ".join(_nested(child) for child in self.children)
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+class Not(Struct, frozen=True):
     """The opposite; null stays null."""
 
     child: Node
@@ -192,8 +181,7 @@ class Not:
         return f"NOT {_nested(self.child)}"
 
 
-@dataclass(frozen=True, slots=True)
-class IsTrue:
+class IsTrue(Struct, frozen=True):
     """`child IS TRUE`: false where the child is null."""
 
     child: Node
@@ -202,8 +190,7 @@ class IsTrue:
         return f"{_nested(self.child)} IS TRUE"
 
 
-@dataclass(frozen=True, slots=True)
-class IsUndecided:
+class IsUndecided(Struct, frozen=True):
     """`child IS NULL` of a condition: true where the child is neither true nor false; never null itself."""
 
     child: Node
@@ -212,8 +199,7 @@ class IsUndecided:
         return f"({self.child}) IS NULL"
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Struct, frozen=True):
     """TRUE, FALSE or NULL for every row."""
 
     value: bool | None
@@ -222,8 +208,7 @@ class Constant:
         return "NULL" if self.value is None else str(self.value).upper()
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(Struct, frozen=True):
     """A part that the builder did not understand, in its own words."""
 
     text: str

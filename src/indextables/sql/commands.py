@@ -6,12 +6,12 @@ its table only as the user named it; the runner turns the name into a place.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class TableName:
+
+class TableName(Struct, frozen=True):
     """A table as a statement names it: a path, or the parts of a view's name."""
 
     path: str | None = None
@@ -21,8 +21,7 @@ class TableName:
         return self.path if self.path is not None else ".".join(self.view)
 
 
-@dataclass(frozen=True, slots=True)
-class RepairLog:
+class RepairLog(Struct, frozen=True):
     """REPAIR INDEXFILES TRANSACTION LOG: write a clean log beside a broken one."""
 
     source: str
@@ -31,15 +30,13 @@ class RepairLog:
     up_to_version: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CheckTable:
+class CheckTable(Struct, frozen=True):
     """CHECK INDEXTABLES: say what is wrong with a table, and change nothing."""
 
     table: TableName
 
 
-@dataclass(frozen=True, slots=True)
-class MergeSplits:
+class MergeSplits(Struct, frozen=True):
     """MERGE SPLITS: turn small splits into larger ones."""
 
     table: TableName
@@ -50,8 +47,7 @@ class MergeSplits:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Purge:
+class Purge(Struct, frozen=True):
     """PURGE INDEXTABLE: delete split files that no version needs any more."""
 
     table: TableName
@@ -60,23 +56,20 @@ class Purge:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DropPartitions:
+class DropPartitions(Struct, frozen=True):
     """DROP INDEXTABLES PARTITIONS: remove whole partitions from the log."""
 
     table: TableName
     where: str
 
 
-@dataclass(frozen=True, slots=True)
-class WriteCheckpoint:
+class WriteCheckpoint(Struct, frozen=True):
     """CHECKPOINT INDEXTABLES, also spelt COMPACT: write a checkpoint of the newest version."""
 
     table: TableName
 
 
-@dataclass(frozen=True, slots=True)
-class TruncateHistory:
+class TruncateHistory(Struct, frozen=True):
     """TRUNCATE INDEXTABLES TIME TRAVEL: keep the newest version only."""
 
     table: TableName
@@ -94,8 +87,7 @@ class Subject(Enum):
     DATA_SKIPPING_STATS = "DATA SKIPPING STATS"
 
 
-@dataclass(frozen=True, slots=True)
-class Describe:
+class Describe(Struct, frozen=True):
     """DESCRIBE INDEXTABLES: read facts about a table, or about skipping in this process."""
 
     subject: Subject
@@ -103,23 +95,20 @@ class Describe:
     include_all: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class InvalidateCache:
+class InvalidateCache(Struct, frozen=True):
     """INVALIDATE INDEXTABLES TRANSACTION LOG CACHE: forget what was read, of one table or of all."""
 
     table: TableName | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Restore:
+class Restore(Struct, frozen=True):
     """RESTORE INDEXTABLES: make an older version the newest again."""
 
     table: TableName
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteRows:
+class DeleteRows(Struct, frozen=True):
     """DELETE FROM INDEXTABLES: remove the rows that match."""
 
     table: TableName
