@@ -40,8 +40,7 @@ class _NoPandas:
 
 def program() -> None:
     """The process of the command line, which runs `main` and nothing else."""
-    # Loading modules makes objects that stay: looking for cycles among them again and again takes a tenth of a
-    # short verb's time.
+    # Loading modules makes objects that stay; looking for cycles among them takes a tenth of a short verb.
     gc.set_threshold(100_000)
     if sys.argv[1:2] != ["demo"]:
         # pyarrow looks for pandas once: the demo also shows Spark, where it has to be found.
