@@ -6,14 +6,17 @@ does not load the others, and `import indextables` alone loads none of them.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
+
+from indextables.lazy import load as _load
 
 if TYPE_CHECKING:
     from indextables import delta as delta
     from indextables.delta import DeltaTable as DeltaTable
     from indextables.errors import Error as Error
     from indextables.log.transaction_log import TransactionLog as TransactionLog
+    from indextables.maintenance import check as check
+    from indextables.maintenance import repair_log as repair_log
     from indextables.model.actions import AddAction as AddAction
     from indextables.model.actions import CommitInfo as CommitInfo
     from indextables.model.actions import MetadataAction as MetadataAction
@@ -22,8 +25,6 @@ if TYPE_CHECKING:
     from indextables.model.actions import SkipAction as SkipAction
     from indextables.model.actions import TxnAction as TxnAction
     from indextables.model.stats import truncate_statistics as truncate_statistics
-    from indextables.ops.check.run import check as check
-    from indextables.ops.repair.repair import repair_log as repair_log
     from indextables.predicate.tree import col as col
     from indextables.sql.runner import sql as sql
     from indextables.table import Table as Table
@@ -42,9 +43,9 @@ _HOMES = {
     "Table": "indextables.table",
     "TransactionLog": "indextables.log.transaction_log",
     "TxnAction": "indextables.model.actions",
-    "check": "indextables.ops.check.run",
+    "check": "indextables.maintenance",
     "col": "indextables.predicate.tree",
-    "repair_log": "indextables.ops.repair.repair",
+    "repair_log": "indextables.maintenance",
     "sql": "indextables.sql.runner",
     "truncate_statistics": "indextables.model.stats",
 }
@@ -76,9 +77,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return _module(_MODULES[name])
+        return _load(_MODULES[name])
     if name in _HOMES:
-        return getattr(_module(_HOMES[name]), name)
+        return getattr(_load(_HOMES[name]), name)
     raise AttributeError(f"module 'indextables' has no attribute {name!r}")
 
 
@@ -93,7 +94,7 @@ def connect(spark: Any, *, check: bool = True) -> Any:
     The first call on a cluster looks whether an executor has this package in this
     version and raises an error if not; `check=False` leaves that out.
     """
-    return _session("connect")(spark, check=check)
+    return _load("indextables.spark.session").connect(spark, check=check)
 
 
 def configure(builder: Any, cloud: str | None = None) -> Any:
@@ -102,25 +103,4 @@ def configure(builder: Any, cloud: str | None = None) -> Any:
     `cloud="s3"`, `"azure"` or `"gcs"` also names the Hadoop package that lets
     Spark read that store natively.
     """
-    return _session("configure")(builder, cloud=cloud)
-
-
-def _session(name: str) -> Any:
-    # Spark stays above everything else: this is the one place the package root reaches for it.
-    return getattr(_module("indextables.spark.session"), name)
-
-
-def _module(name: str) -> Any:
-    """Load a part of the package; where it lies without what it needs, say so."""
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as missing:
-        if missing.name is None or missing.name.partition(".")[0] == "indextables":
-            raise
-        from indextables.errors import MissingPackageError
-
-        raise MissingPackageError(
-            f"indextables needs {missing.name}, which this Python does not have. Install both with pip: "
-            "a wheel that was copied, or given to --py-files, comes without what it needs (docs/deploy.md).",
-            packages=[missing.name],
-        ) from missing
+    return _load("indextables.spark.session").configure(builder, cloud=cloud)

@@ -8,14 +8,12 @@ the result on the cluster as a DataFrame.
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+from indextables.connection import delta_frames, surroundings
 from indextables.errors import OptionError, PredicateError, TableError
-from indextables.options import Options
-from indextables.runtime import LOCAL
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -183,7 +181,7 @@ class DeltaTable:
         from indextables.ops.read.scan import known_columns
 
         wanted = None if columns is None else known_columns(self._snapshot, columns)
-        frame = _spark().read(self._spark, self._snapshot, where)
+        frame = delta_frames().read(self._spark, self._snapshot, where)
         quoted = [] if wanted is None else ["`" + name.replace("`", "``") + "`" for name in wanted]
         return frame if wanted is None else frame.select(*quoted)
 
@@ -196,7 +194,7 @@ class DeltaTable:
                 "a Spark Column needs its session: open the table with DeltaTable.open(uri, spark=spark), "
                 "or write the filter as text or with col(...)"
             )
-        return _spark().node_of_column(self._spark, self._snapshot, where)
+        return delta_frames().node_of_column(self._spark, self._snapshot, where)
 
 
 def _is_column(where: Any) -> bool:
@@ -237,7 +235,7 @@ def files(  # noqa: PLR0917 - the names are the interface
 
 def replay(spark: Any, uri: Any, version: int | None = None, options: Mapping[str, str] | None = None) -> Any:
     """Return the live files as a DataFrame that stays on the cluster; `apply_skipping` prunes it there."""
-    return _spark().replay(spark, _snapshot(uri, version, None, spark, options))
+    return delta_frames().replay(spark, _snapshot(uri, version, None, spark, options))
 
 
 def apply_skipping(df: Any, schema: Any, where: Any) -> Any:
@@ -246,7 +244,7 @@ def apply_skipping(df: Any, schema: Any, where: Any) -> Any:
     `schema` is the table's: a pyarrow.Schema, a Spark StructType or its JSON
     text. A file without statistics is always kept.
     """
-    return _spark().apply_skipping(df, schema, where)
+    return delta_frames().apply_skipping(df, schema, where)
 
 
 def read(
@@ -260,7 +258,7 @@ def read(
 
     `where` filters the rows exactly, and files that cannot match are not read.
     """
-    return _spark().read(spark, _snapshot(uri, version, None, spark, options), where)
+    return delta_frames().read(spark, _snapshot(uri, version, None, spark, options), where)
 
 
 def last_scans(uri: Any = None, limit: int = 10) -> list[Scan]:
@@ -279,14 +277,6 @@ def _snapshot(
 
     if version is not None and as_of is not None:
         raise OptionError("give a version or a time to read as of, not both", version=version)
-    if spark is None:
-        resolved, runtime = Options.of(options), LOCAL
-    else:
-        resolved, runtime = _spark().surroundings(spark, options, uri)
+    resolved, runtime = surroundings(spark, options, uri)
     moment = None if as_of is None else moment_of(as_of, resolved.search.time_zone)
     return open_snapshot(uri, version=version, as_of_ms=moment, options=resolved, runtime=runtime)
-
-
-def _spark() -> Any:
-    # Spark lies above the facades; this is the one door to it here.
-    return importlib.import_module("indextables.spark.delta.tables")

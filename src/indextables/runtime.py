@@ -1,9 +1,9 @@
 """What the code below Spark needs from the place it runs in, as one value.
 
 A `Runtime` holds a clock, a way to run work in parallel, the replay engines
-that exist beyond the local ones, and a way to hand a table to the caller. On
-one machine that is `LOCAL`; a Spark session provides another. Everything below
-`spark/` takes a Runtime and never names Spark.
+that exist beyond the local ones, a way to hand a table to the caller, and the
+names that stand for tables. On one machine that is `LOCAL`; a Spark session
+provides another. Everything below `spark/` takes a Runtime and never names Spark.
 """
 
 from __future__ import annotations
@@ -119,6 +119,8 @@ class Runtime:
     workers: Workers = field(default_factory=ThreadWorkers)
     engines: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     frames: Frames = field(default_factory=ArrowFrames)
+    address_of: Callable[[tuple[str, ...]], str | None] | None = None
+    """From a name to the path of the table it stands for, if it does; None where there are no names at all."""
 
 
 LOCAL = Runtime()

@@ -10,9 +10,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from indextables.connection import surroundings
 from indextables.errors import NotATableError, TableError
 from indextables.options import Options, parse_size
-from indextables.runtime import LOCAL
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -430,12 +430,8 @@ class Table:
 def _log(uri: Any, options: Any, spark: Any = None) -> TransactionLog:
     from indextables.log.transaction_log import TransactionLog
 
-    if spark is None:
-        return TransactionLog.open(uri, options, runtime=LOCAL)
-    # The package root is the one door to Spark.
-    from indextables import _session
-
-    return TransactionLog.open(uri, options, runtime=_session("runtime_of")(spark))
+    resolved, runtime = surroundings(spark, options, uri)
+    return TransactionLog.open(uri, resolved, runtime=runtime)
 
 
 def _reopened(kind: type[Table], uri: str, version: int, pinned: bool, options: Mapping[str, str]) -> Table:

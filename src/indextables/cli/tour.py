@@ -16,7 +16,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from indextables.cli import render
-from indextables.ops.repair.repair import repair_log
+from indextables.maintenance import repair_log
 from indextables.sql.runner import sql
 from indextables.table import Table
 

@@ -7,16 +7,18 @@ import re
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from indextables.errors import TableError
-from indextables.options import PREFIX, Options
+from indextables.options import Options
 from indextables.runtime import Runtime
 from indextables.spark import errors, patches
 from indextables.spark.executors import check_executors
 from indextables.spark.frames import SparkFrames
 from indextables.spark.java import check_java, will_start_java
-from indextables.spark.options import is_connect, session_layers, session_zone
+from indextables.spark.options import is_connect, settings_for
 from indextables.spark.packages import package_of
 from indextables.spark.runtime import runtime_with
 
@@ -91,18 +93,18 @@ def configure(builder: Any, cloud: str | None = None) -> Any:
 
 def runtime_of(spark: Any) -> Runtime:
     """The surroundings a table handle has inside this session."""
-    return runtime_with(spark, SparkFrames(spark))
+    return replace(runtime_with(spark, SparkFrames(spark)), address_of=partial(_address_of_view, spark))
 
 
-def options_of(spark: Any, given: Mapping[str, Any] | None = None, path: str | None = None) -> Options:
-    """Options given for one command, over the session's and the Hadoop configuration's."""
-    session, hadoop = session_layers(spark, path)
-    # A condition without an offset means the session's zone, as it would in a SELECT.
-    zoned = {f"{PREFIX}timeZone": session_zone(spark), **session}
-    return Options.of(given, session=zoned, hadoop=hadoop)
+def options_of(
+    spark: Any, given: Mapping[str, Any] | Options | None = None, path: str | None = None
+) -> Options:
+    """Options given to a public call, over the session's and the Hadoop configuration's."""
+    explicit = given.explicit if isinstance(given, Options) else given
+    return settings_for(spark, explicit or {}, (), path).options()
 
 
-def address_of_view(spark: Any, name: Sequence[str]) -> str | None:
+def _address_of_view(spark: Any, name: Sequence[str]) -> str | None:
     """The path of the table that a view shows; None when it shows none of ours."""
     from indextables.spark.sql.views import table_of_name
 

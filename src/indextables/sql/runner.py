@@ -1,15 +1,15 @@
 """The runner: one command in, one Arrow table of rows out.
 
 A command names its table as the user typed it. A path is used as it is; the
-name of a view is handed to `views`, which a Spark session provides.
+name of a view is looked up by the Runtime of a Spark session.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from indextables.connection import surroundings
 from indextables.errors import CommandError
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.progress import Progress, silent
@@ -36,9 +36,6 @@ from indextables.sql.grammar import parse_command
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Views = Callable[[tuple[str, ...]], str | None]
-"""The address of the table behind a view; None when the name is no view of a table of ours."""
-
 
 def sql(text: str, spark: Any = None, options: Mapping[str, Any] | None = None) -> pa.Table:
     """Run one maintenance command and return its rows.
@@ -47,22 +44,10 @@ def sql(text: str, spark: Any = None, options: Mapping[str, Any] | None = None) 
     kinds after `connect`. With `spark`, views can be named, the session's
     configuration counts and long work runs on its executors.
     """
-    return run_text(text, spark=spark, options=options)
-
-
-def run_text(
-    text: str, *, spark: Any = None, resolve: Views | None = None, options: Mapping[str, Any] | None = None
-) -> pa.Table:
-    """Run a statement, in a Spark session where there is one."""
     command = parse_command(text)
-    if spark is None:
-        return run(command, options=options, views=resolve)
-    from indextables import _session
-
-    views = resolve or partial(_session("address_of_view"), spark)
     place = command.source if isinstance(command, RepairLog) else command.table and command.table.path
-    resolved = _session("options_of")(spark, options, place)
-    return run(command, options=resolved, runtime=_session("runtime_of")(spark), views=views)
+    resolved, runtime = surroundings(spark, options, place)
+    return run(command, options=resolved, runtime=runtime)
 
 
 def run(
@@ -70,7 +55,6 @@ def run(
     *,
     options: Mapping[str, Any] | Options | None = None,
     runtime: Runtime = LOCAL,
-    views: Views | None = None,
     progress: Progress = silent,
 ) -> pa.Table:
     """Carry a command out and return its rows."""
@@ -80,7 +64,7 @@ def run(
 
         request = RepairRequest(command.source, command.target, command.from_splits, command.up_to_version)
         return run_repair(request, resolved, runtime, progress).to_arrow()
-    uri = None if command.table is None else _address(command.table, views)
+    uri = None if command.table is None else _address(command.table, runtime)
     if isinstance(command, InvalidateCache):
         from indextables.ops.upkeep.invalidate_cache import run_invalidate
 
@@ -98,16 +82,16 @@ def run(
     return _describe(command, log) if isinstance(command, Describe) else _change(command, log, progress)
 
 
-def _address(name: TableName, views: Views | None) -> str:
+def _address(name: TableName, runtime: Runtime) -> str:
     if name.path is not None:
         return name.path
-    if views is None:
+    if runtime.address_of is None:
         raise CommandError(
             f"{name} is the name of a view, and there is no Spark session here to look it up in. "
             f"Write the path of the table in quotes instead: '/path/of/{name}'.",
             name=str(name),
         )
-    address = views(name.view)
+    address = runtime.address_of(name.view)
     if address is None:
         raise CommandError(
             f"{name} is not a view of an IndexTables table. Create one with CREATE TEMPORARY VIEW {name} "

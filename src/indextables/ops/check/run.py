@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from indextables.errors import Error, NotATableError
 from indextables.log.format.dialect import NATIVE
@@ -34,20 +33,6 @@ from indextables.ops.upkeep.purge import needed_paths, own_files
 from indextables.options import Options
 from indextables.runtime import LOCAL, Runtime
 from indextables.storage.store import is_allowed
-
-
-def check(uri: str, options: Mapping[str, Any] | Options | None = None, spark: Any = None) -> CheckResult:
-    """Say what is wrong with the table at a path, what follows from it, and which command helps.
-
-    Nothing is changed, and the table need not be one that can be opened. `repair.validateSplits`
-    says how closely splits are looked at: not at all (`false`), by existence and size (`true`, the
-    default), or also by footer, row count and index checksums (`deep`).
-    """
-    if spark is None:
-        return run_check(uri, Options.of(options))
-    from indextables import _session
-
-    return run_check(uri, _session("options_of")(spark, options, uri), _session("runtime_of")(spark))
 
 
 def run_check(

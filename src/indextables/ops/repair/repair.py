@@ -13,9 +13,9 @@ from __future__ import annotations
 import logging
 import os
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from indextables.errors import (
     CommandError,
@@ -88,31 +88,6 @@ class RepairPlan:
     """Version 1: everything else."""
     valid: int
     missing: tuple[str, ...]
-
-
-def repair_log(
-    source: str,
-    target: str,
-    options: Mapping[str, Any] | Options | None = None,
-    spark: Any = None,
-    *,
-    from_splits: bool = False,
-    up_to_version: int | None = None,
-) -> RepairResult:
-    """Write a clean copy of the log directory `source` to the empty directory `target`.
-
-    The source is never changed. A source that cannot be read gives a result whose status begins
-    with "ERROR"; a target that is not empty raises. `from_splits` makes the log anew from the
-    footers of the splits, `up_to_version` leaves out everything committed after that version. With
-    `spark`, its configuration counts and large tables are checked on its executors.
-    """
-    request = RepairRequest(source, target, from_splits, up_to_version)
-    if spark is None:
-        return run_repair(request, Options.of(options))
-    from indextables import _session
-
-    resolved = _session("options_of")(spark, options, source)
-    return run_repair(request, resolved, _session("runtime_of")(spark))
 
 
 def plan_repair(

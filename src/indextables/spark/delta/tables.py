@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.model.fields import normalise_schema
 from indextables.ops.delta.scan import require_schema
-from indextables.options import Options
 from indextables.predicate.build.from_sql import as_node
-from indextables.runtime import Runtime
 from indextables.spark.delta.column_filter import node_of_column
 from indextables.spark.delta.rows import rows_frame
 from indextables.spark.delta.scan import scan
-from indextables.spark.options import session_zone, settings_for
+from indextables.spark.options import session_zone
 from indextables.spark.read.filters import filtered, is_column
 from indextables.spark.read.loading import reading_way
 from indextables.spark.replay import engine
-from indextables.spark.runtime import runtime_with
 
-__all__ = ["apply_skipping", "node_of_column", "read", "replay", "surroundings"]
-
-
-def surroundings(spark: Any, options: Mapping[str, str] | None, uri: Any) -> tuple[Options, Runtime]:
-    """Options with what the session says of this store beneath them, and the runtime of the session."""
-    settings = settings_for(spark, options or {}, (), str(uri))
-    return settings.options(), runtime_with(spark)
+__all__ = ["apply_skipping", "node_of_column", "read", "replay"]
 
 
 def replay(spark: Any, snapshot: DeltaSnapshot) -> Any:

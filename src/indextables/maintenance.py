@@ -1,0 +1,47 @@
+"""Verbs on a path instead of a Table, for tables that may be too damaged to open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from indextables.connection import surroundings
+
+if TYPE_CHECKING:
+    from indextables.ops.check.findings import CheckResult
+    from indextables.ops.outcomes import RepairResult
+    from indextables.options import Options
+
+
+def check(uri: str, options: Mapping[str, Any] | Options | None = None, spark: Any = None) -> CheckResult:
+    """Say what is wrong with the table at a path, what follows from it, and which command helps.
+
+    Nothing is changed, and the table need not be one that can be opened. `repair.validateSplits`
+    says how closely splits are looked at: not at all (`false`), by existence and size (`true`, the
+    default), or also by footer, row count and index checksums (`deep`).
+    """
+    from indextables.ops.check.run import run_check
+
+    return run_check(uri, *surroundings(spark, options, uri))
+
+
+def repair_log(
+    source: str,
+    target: str,
+    options: Mapping[str, Any] | Options | None = None,
+    spark: Any = None,
+    *,
+    from_splits: bool = False,
+    up_to_version: int | None = None,
+) -> RepairResult:
+    """Write a clean copy of the log directory `source` to the empty directory `target`.
+
+    The source is never changed. A source that cannot be read gives a result whose status begins
+    with "ERROR"; a target that is not empty raises. `from_splits` makes the log anew from the
+    footers of the splits, `up_to_version` leaves out everything committed after that version. With
+    `spark`, its configuration counts and large tables are checked on its executors.
+    """
+    from indextables.ops.repair.repair import RepairRequest, run_repair
+
+    request = RepairRequest(source, target, from_splits, up_to_version)
+    return run_repair(request, *surroundings(spark, options, source))
