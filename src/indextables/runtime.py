@@ -120,7 +120,7 @@ class Runtime:
     engines: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     frames: Frames = field(default_factory=ArrowFrames)
     address_of: Callable[[tuple[str, ...]], str | None] | None = None
-    """From a name to the path of the table it stands for, if it does; None where there are no names at all."""
+    """The path of the table that a name stands for, if it does; None where there are no names at all."""
 
 
 LOCAL = Runtime()

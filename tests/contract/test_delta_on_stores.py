@@ -9,7 +9,7 @@ import pytest
 
 import indextables as it
 from indextables.errors import MissingSplitError, NotATableError
-from indextables.log.format.table_kind import Kind
+from indextables.log.table_kind import Kind
 from indextables.storage.store import open_store
 from support.deltarows import inline_vector, put_file, stored_vector
 from support.deltatables import DeltaLog, schema_string

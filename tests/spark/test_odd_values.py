@@ -11,7 +11,7 @@ from pyspark.sql import Row, SparkSession
 
 import indextables as it
 from indextables.errors import MissingSplitError, PredicateError, SchemaError
-from indextables.spark.read.load import load_table
+from indextables.spark.load import load_table
 from indextables.spark.requests import ReadRequest
 
 ODD = [

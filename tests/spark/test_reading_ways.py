@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from indextables.spark.read.load import load_table
+from indextables.spark.load import load_table
 from indextables.spark.read.scans import last_scans
 from indextables.spark.requests import ReadRequest
 from support import spark_reading

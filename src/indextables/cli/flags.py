@@ -75,7 +75,7 @@ def run_command(command: commands.Command, settings: Settings) -> pa.Table:
 def open_table(uri: str, settings: Settings, version: int | None = None) -> Table | DeltaTable:
     """Open a table, ours or Delta's as its log says, at a version where one is given."""
     from indextables.errors import NotATableError
-    from indextables.log.format.table_kind import Kind
+    from indextables.log.table_kind import Kind
     from indextables.table import Table
 
     try:

@@ -14,6 +14,7 @@ writer that paused finds its number taken and not free.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -26,9 +27,11 @@ from indextables.log.state import LogSource
 from indextables.model.actions import CommitInfo
 from indextables.options import RetentionOptions
 from indextables.storage.envelope import pack
+from indextables.storage.store import Store
 
 logger = logging.getLogger(__name__)
 
+_TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 FENCE_MS = HOUR_MS
@@ -271,3 +274,26 @@ def _old_checkpoints(
     }
     used = {name for main in kept_mains for name in parts.get(main, ())}
     return (*mains, *(file for file in pieces if file.name not in used))
+
+
+def sweep_leftovers(store: Store, log_dir: str, now_ms: int) -> int:
+    """Delete the temporary files that killed writers left; returns how many went, failures are only logged.
+
+    Only local stores write such files: anywhere else an unfinished write is never
+    visible. A log file is written in moments, so a temporary file of a day ago has
+    no writer any more.
+    """
+    if store.local_path("") is None:
+        return 0
+    swept = 0
+    for meta in store.list_level(log_dir):
+        name = meta.path.rpartition("/")[2]
+        if not _TEMPORARY.fullmatch(name) or now_ms - meta.modified_ms <= DAY_MS:
+            continue
+        try:
+            store.delete(meta.path)
+        except StorageError as failed:
+            logger.warning("%s: cannot delete the leftover %s: %s", store.uri, name, failed)
+        else:
+            swept += 1
+    return swept

@@ -1,16 +1,17 @@
-"""How the files of a scan were chosen, as a value that is remembered and logged once.
+"""How the files of scans were chosen: one value per scan, kept and logged once, and sums per table.
 
 A scan is one question of a user: `files`, `scan`, `count`, `search`, or one
-query of Spark. The newest scans of the process are kept for whoever asks.
+query of Spark. The newest scans of the process are kept for whoever asks, and
+DESCRIBE INDEXTABLES DATA SKIPPING STATS shows what pruning saved in total.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from indextables.log.replay.rule import ReplayMetrics
@@ -87,3 +88,33 @@ def last_scans(table: str | None = None, limit: int = 10) -> list[Scan]:
     with _lock:
         found = [scan for scan in reversed(_scans) if table is None or scan.table == table]
     return found[:limit]
+
+
+@dataclass(slots=True)
+class SkippingTotals:
+    """Files considered and left out by questions with a predicate, summed by the address of the table."""
+
+    _sums: dict[str, PruneMetrics] = field(default_factory=dict)
+    _queries: Counter[str] = field(default_factory=Counter)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def note(self, uri: str, metrics: PruneMetrics) -> None:
+        """Count one question."""
+        counts = replace(metrics, reasons=None)
+        with self._lock:
+            self._sums[uri] = self._sums.get(uri, PruneMetrics()).plus(counts)
+            self._queries[uri] += 1
+
+    def entries(self) -> list[tuple[str, int, PruneMetrics]]:
+        """Address, number of questions and their metrics together, by address."""
+        with self._lock:
+            return [(uri, self._queries[uri], self._sums[uri]) for uri in sorted(self._sums)]
+
+    def clear(self) -> None:
+        """Begin anew."""
+        with self._lock:
+            self._sums.clear()
+            self._queries.clear()
+
+
+SKIPPING_TOTALS = SkippingTotals()

@@ -22,7 +22,7 @@ from indextables.errors import (
     VersionNotFoundError,
 )
 from indextables.log.format.dialect import Checkpoint, Dialect, Hint, LogFile
-from indextables.log.format.table_kind import not_a_table
+from indextables.log.table_kind import not_a_table
 from indextables.storage.store import Store
 
 logger = logging.getLogger(__name__)

@@ -26,9 +26,9 @@ from indextables.log.replay.rule import (
     choose,
     explain_choice,
 )
+from indextables.log.scans import SKIPPING_TOTALS
 from indextables.log.state import LogSource, State, cleaned_away, load_state
 from indextables.log.table_options import with_table
-from indextables.log.tally import TALLY
 from indextables.model.actions import (
     AddAction,
     CommitInfo,
@@ -253,7 +253,7 @@ class Snapshot:
         found = self._sound(replay)
         seconds = found.replay.seconds or {"replay": time.perf_counter() - started}
         if node is not None:
-            TALLY.note(self.store.uri, found.metrics)
+            SKIPPING_TOTALS.note(self.store.uri, found.metrics)
         why = explain_choice(self.options, self.num_files_hint, engine)
         return FilePlan(found.files, found.metrics, replace(found.replay, why=why, seconds=seconds))
 

@@ -18,7 +18,6 @@ from indextables.log.commit.attempt import CommitPlan, Committed, Rule, run_comm
 from indextables.log.commit.create import create_table
 from indextables.log.format.dialect import NATIVE
 from indextables.log.format.protocol import PARQUET_CHECKPOINT, READER_VERSION, WRITER_VERSION, check_writable
-from indextables.log.leftovers import sweep_leftovers
 from indextables.log.native import write_native_checkpoint
 from indextables.log.reader import LogHandle
 from indextables.log.retention import (
@@ -27,6 +26,7 @@ from indextables.log.retention import (
     CleanupResult,
     find_cleanup,
     run_cleanup,
+    sweep_leftovers,
 )
 from indextables.log.segment import Segment
 from indextables.log.skips import eligible, in_cooldown, next_skip

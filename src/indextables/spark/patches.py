@@ -73,7 +73,7 @@ def _load(original: Method) -> Method:
     def load(self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:
         if not is_ours(format or reader_source(self)):
             return original(self, path, format, schema, **options)
-        from indextables.spark.read.load import load_table
+        from indextables.spark.load import load_table
 
         if schema is not None:
             self.schema(schema)
@@ -117,7 +117,7 @@ def _save_as_table(original: Method) -> Method:
 
 def _insert_into(original: Method) -> Method:
     def insertInto(self: Any, tableName: str, overwrite: bool | None = None) -> None:  # noqa: N802
-        from indextables.spark.sql.views import table_of_view
+        from indextables.spark.read.views import table_of_view
         from indextables.spark.write.save import insert_frame
 
         spark = session_of(self)

@@ -9,18 +9,24 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from indextables.errors import TableError
 from indextables.options import Options
 from indextables.runtime import Runtime
 from indextables.spark import errors, patches
 from indextables.spark.executors import check_executors
-from indextables.spark.frames import SparkFrames
+from indextables.spark.hadoop import package_of
 from indextables.spark.java import check_java, will_start_java
 from indextables.spark.options import is_connect, settings_for
-from indextables.spark.packages import package_of
+from indextables.spark.read.loading import frame_of_snapshot
 from indextables.spark.runtime import runtime_with
+from indextables.spark.search.dataframe import search_frame
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from indextables.log.snapshot import Snapshot
 
 OLDEST = (4, 1)
 
@@ -106,7 +112,32 @@ def options_of(
 
 def _address_of_view(spark: Any, name: Sequence[str]) -> str | None:
     """The path of the table that a view shows; None when it shows none of ours."""
-    from indextables.spark.sql.views import table_of_name
+    from indextables.spark.read.views import table_of_name
 
     found = table_of_name(spark, tuple(name))
     return None if found is None else found.path
+
+
+class SparkFrames:
+    """Arrow tables become DataFrames."""
+
+    def __init__(self, spark: Any) -> None:
+        self._spark = spark
+
+    def from_arrow(self, table: pa.Table) -> Any:
+        """A DataFrame with the same rows."""
+        return self._spark.createDataFrame(table)
+
+    def scan(self, snapshot: Snapshot, *, where: Any = None, columns: Sequence[str] | None = None) -> Any:
+        """A DataFrame over a version, or over its rows for which a filter is true."""
+        return frame_of_snapshot(self._spark, snapshot, where, columns)
+
+    def search(
+        self, snapshot: Snapshot, query: str, *, where: Any = None, columns: Sequence[str] | None = None,
+        limit: int | None = None, score: bool = False,
+    ) -> Any:  # fmt: skip
+        """A DataFrame of the rows a full-text query finds, computed on the executors."""
+        return search_frame(
+            self._spark, snapshot, query, where=where, columns=columns, limit=limit, score=score,
+            options=dict(snapshot.options.explicit),
+        )  # fmt: skip

@@ -9,7 +9,7 @@ and results come back pickled, so an exception of ours arrives as itself.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from indextables.errors import Error
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
+_TASK_BYTES = 128 << 20
 _RESULT = "at long, outcome binary"
 
 
@@ -84,3 +85,43 @@ def default_width(spark: Any) -> int:
     if is_connect(spark):
         return int(spark.conf.get("spark.sql.shuffle.partitions", "8") or 8)
     return int(spark.sparkContext.defaultParallelism)
+
+
+def frame_of_tasks(
+    spark: Any, run: Callable[[T], Iterator[pa.RecordBatch]], tasks: Sequence[T], schema: Any
+) -> Any:
+    """A DataFrame whose partitions are pieces of work."""
+    if not tasks:
+        return spark.createDataFrame([], schema)
+    work = list(tasks)
+
+    def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for at in batch.column(0).to_pylist():
+                yield from run(work[at])
+
+    return spark.range(0, len(work), 1, len(work)).mapInArrow(of_partition, schema)
+
+
+def shared_out(items: Sequence[T], least: int, size: Callable[[T], int]) -> list[tuple[T, ...]]:
+    """Items in so many groups, or more where they are large; order is kept."""
+    if not items:
+        return []
+    total = sum(size(item) for item in items)
+    count = min(len(items), max(least, total // _TASK_BYTES))
+    step, rest = divmod(len(items), count)
+    groups, at = [], 0
+    for number in range(count):
+        end = at + step + (number < rest)
+        groups.append(tuple(items[at:end]))
+        at = end
+    return groups
+
+
+def spark_schema(text: str) -> Any:
+    """A schema as PySpark has it."""
+    import json
+
+    from pyspark.sql.types import StructType
+
+    return StructType.fromJson(json.loads(text))

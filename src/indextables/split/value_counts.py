@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.errors import DamagedIndexError
-from indextables.index.build.tokenise import BEYOND
 from indextables.index.read.lookup import Index
 from indextables.index.settings import STRING
+from indextables.index.tokenise import BEYOND
 from indextables.options import Options
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_index

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from indextables.errors import DamagedIndexError
 from indextables.index.build.runs import sort_words
-from indextables.index.build.tokenise import GAPS, NULLS, tokens_of
 from indextables.index.codec.lengths import LENGTHS, length_classes
 from indextables.index.codec.lists import (
     counts_of,
@@ -38,6 +37,7 @@ from indextables.index.codec.numbers import (
 from indextables.index.codec.root import FieldRoot, Root, decode_root
 from indextables.index.read.rowset import RowSet, difference, everything, intersection, union
 from indextables.index.settings import IndexField, IndexSpec
+from indextables.index.tokenise import GAPS, NULLS, tokens_of
 from indextables.index.tokens import json_text, without_ids, words_of
 
 numbers32 = st.integers(0, 2**32 - 1) | st.integers(0, 300)

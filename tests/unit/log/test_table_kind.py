@@ -8,7 +8,7 @@ import pytest
 
 import indextables as it
 from indextables.errors import NotATableError, TableError
-from indextables.log.format.table_kind import Kind, recognise
+from indextables.log.table_kind import Kind, recognise
 from indextables.storage.store import open_store
 from support.deltatables import DeltaLog, add, schema_string
 

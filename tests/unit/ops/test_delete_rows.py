@@ -4,7 +4,8 @@ import pyarrow as pa
 import pytest
 
 from indextables.errors import ConflictError, DamagedSplitError, PredicateError
-from indextables.ops.rewrite.delete import plan_delete, run_delete
+from indextables.ops.read.matching import plan_match
+from indextables.ops.rewrite.delete import run_delete
 from indextables.predicate.build.from_sql import as_node
 from support.upkeep import RowTable, fingerprint
 
@@ -108,7 +109,7 @@ def test_true_deletes_everything(table):
 
 def test_the_plan_needs_no_file(table):
     snapshot = table.handle().snapshot()
-    plan = plan_delete(snapshot, as_node("id >= 15", snapshot.schema, "UTC"))
+    plan = plan_match(snapshot, as_node("id >= 15", snapshot.schema, "UTC"))
     assert [add.partition_values["day"] for add in plan.whole] == ["3"]
     assert [add.partition_values["day"] for add in plan.doubtful] == ["2"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from indextables.spark.hadoop_settings import hadoop_settings
+from indextables.spark.hadoop import hadoop_settings
 
 
 def test_s3_credentials_and_endpoint() -> None:

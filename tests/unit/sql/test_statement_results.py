@@ -85,9 +85,9 @@ def _commit_elsewhere(path):
 
 def test_data_skipping_is_counted_per_table(path):
     """H9: files considered, pruned by partition, skipped by statistics, read."""
-    from indextables.log.tally import TALLY
+    from indextables.log.scans import SKIPPING_TOTALS
 
-    TALLY.clear()
+    SKIPPING_TOTALS.clear()
     it.Table.open(path).count("day = '0' AND id < 3")
     (row,) = it.sql(f"DESCRIBE INDEXTABLES DATA SKIPPING STATS '{path}'").to_pylist()
     assert row["files_pruned_by_partition"] > 0

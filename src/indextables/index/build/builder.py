@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.index.build.runs import Run, make_run, merged
-from indextables.index.build.tokenise import tokens_of
 from indextables.index.build.writer import BuiltIndex, IndexWriter
 from indextables.index.codec.numbers import Array, narrow
 from indextables.index.codec.root import FieldRoot
 from indextables.index.query.values import typed_numbers
 from indextables.index.settings import FAST, IndexField, IndexSpec, is_list_of_text
+from indextables.index.tokenise import tokens_of
 
 RUN_BYTES = 8 << 20
 """Text of one run."""

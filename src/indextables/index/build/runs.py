@@ -16,8 +16,8 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from indextables.index.build.tokenise import Tokens, word_bytes
 from indextables.index.codec.numbers import Array, gather, narrow, starts_of
+from indextables.index.tokenise import Tokens, word_bytes
 
 POSTINGS_AT_ONCE = 1 << 20
 """Postings of one slice of words, unless a single word has more."""

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.index.build.runs import Postings, joined
-from indextables.index.build.tokenise import word_bytes
 from indextables.index.codec.blocks import BLOCK_BYTES, RESTART, BlockColumns
 from indextables.index.codec.lengths import length_classes
 from indextables.index.codec.lists import (
@@ -33,6 +32,7 @@ from indextables.index.codec.lists import (
 from indextables.index.codec.numbers import Array, frame, gather, planes, starts_of, varints
 from indextables.index.codec.root import PIECES, FieldRoot, Root
 from indextables.index.settings import IndexField, IndexSpec
+from indextables.index.tokenise import word_bytes
 
 _PER_WORD = 4
 _PER_PAGE = 12

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.errors import QueryError
-from indextables.index.build.tokenise import BEYOND, NULLS
 from indextables.index.codec.blocks import Block, Entry
 from indextables.index.codec.lengths import saturation
 from indextables.index.codec.numbers import Array
@@ -26,6 +25,7 @@ from indextables.index.read.lookup import Index, Term
 from indextables.index.read.ranking import Statistics, impacts_at, weight_of
 from indextables.index.read.rowset import Rows, RowSet, difference, everything, nothing
 from indextables.index.read.words import Word
+from indextables.index.tokenise import BEYOND, NULLS
 
 Values: TypeAlias = Callable[[str], pa.Array]
 Scored: TypeAlias = tuple[Array, Array]

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from indextables.index.build.tokenise import GAPS
 from indextables.index.codec.blocks import Block
 from indextables.index.codec.numbers import Array, gather, starts_of, unframe, unplanes
 from indextables.index.query.plan import Key, Plan, Scored, Session, Span, bm25, conjunction_lists
@@ -15,6 +14,7 @@ from indextables.index.read.lookup import Term
 from indextables.index.read.phrases import Found, OneWord, Part, find_phrase, is_kept, placed
 from indextables.index.read.rowset import NO_ROWS, Rows, RowSet, found_in, union
 from indextables.index.read.words import Word, read_lists
+from indextables.index.tokenise import GAPS
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from indextables.log.commit.redaction import refuse_secrets
 from indextables.log.format.binding import COMMIT_INFO, REQUIRED
 from indextables.log.format.dialect import NATIVE
 from indextables.log.format.protocol import CURRENT, WITH_PARQUET
-from indextables.log.format.table_kind import refuse_foreign
 from indextables.log.segment import list_log
 from indextables.log.snapshot import Snapshot
 from indextables.log.state import LogSource
+from indextables.log.table_kind import refuse_foreign
 from indextables.model.actions import Action, MetadataAction, ProtocolAction
 from indextables.model.fields import check_partition_columns, normalise_schema, schema_to_json
 from indextables.options import Options

@@ -28,8 +28,7 @@ from indextables.ops.check.log_files import LogFacts, log_findings, read_log
 from indextables.ops.check.splits import inspect_splits
 from indextables.ops.existence import sizes_found
 from indextables.ops.progress import Progress, silent
-from indextables.ops.repair.from_splits import is_split
-from indextables.ops.upkeep.purge import needed_paths, own_files
+from indextables.ops.upkeep.purge import is_split, needed_paths, own_files
 from indextables.options import Options
 from indextables.runtime import LOCAL, Runtime
 from indextables.storage.store import is_allowed

@@ -33,9 +33,9 @@ from indextables.ops.counting.partial import (
 )
 from indextables.ops.counting.question import Aggregate, Question, Wanted, column_of, key_of, question_of
 from indextables.ops.read.in_order import in_order
+from indextables.ops.read.matching import may_survive
 from indextables.ops.read.scan import Record, parse, row_filter, rows_found, rows_of
 from indextables.ops.read.word_filters import splits_to_search
-from indextables.ops.rewrite.delete import may_survive
 from indextables.ops.table_settings import require_parquet, settings_of
 from indextables.predicate.prune.rule import prune_table
 from indextables.predicate.tree import Node

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from indextables.log.format.dialect import NATIVE, LogFile
 from indextables.log.format.protocol import describe as protocol_text
+from indextables.log.scans import SKIPPING_TOTALS
 from indextables.log.segment import list_log, ranges, reconstructible
 from indextables.log.skips import in_cooldown
 from indextables.log.snapshot import Snapshot
-from indextables.log.tally import TALLY
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import (
     Action,
@@ -310,7 +310,7 @@ def skipping_rows(uri: str | None = None) -> pa.Table:
     import pyarrow as pa
 
     wanted = None if uri is None else open_store(uri).uri
-    entries = [entry for entry in TALLY.entries() if wanted is None or entry[0] == wanted]
+    entries = [entry for entry in SKIPPING_TOTALS.entries() if wanted is None or entry[0] == wanted]
     sums = [metrics for _, _, metrics in entries]
     spared = [metrics.considered - metrics.kept for metrics in sums]
     return pa.table(

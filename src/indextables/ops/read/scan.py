@@ -26,6 +26,7 @@ from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
 from indextables.model.fields import find_field
 from indextables.ops.read.in_order import in_order
+from indextables.ops.read.matching import plan_match
 from indextables.ops.read.word_filters import splits_to_search
 from indextables.ops.results import ScanMetrics
 from indextables.ops.table_settings import require_parquet, settings_of
@@ -111,9 +112,7 @@ def count(snapshot: Snapshot, where: Any = None, query: str | None = None) -> tu
         return sum(_row_count(snapshot, add) for add in snapshot.adds()), record
     chosen = snapshot.plan(node, columns={"path"})
     record.planned(chosen.metrics, chosen.replay)
-    from indextables.ops.rewrite.delete import plan_delete
-
-    plan = plan_delete(snapshot, node)
+    plan = plan_match(snapshot, node)
     total = sum(_row_count(snapshot, add) for add in plan.whole)
     pieces = [partial(rows_of, snapshot, add, node, (), record) for add in plan.doubtful]
     return total + sum(piece.num_rows for piece in in_order(pieces, default_parallelism())), record

@@ -40,7 +40,7 @@ from indextables.ops.progress import Progress, silent, watched
 from indextables.ops.repair.contents import LogContents
 from indextables.ops.repair.footers import Rebuilt, rebuild_add
 from indextables.ops.repair.relocated_log import LogDirectory
-from indextables.ops.upkeep.purge import may_delete, own_files
+from indextables.ops.upkeep.purge import is_split, own_files
 from indextables.options import Options
 from indextables.runtime import LOCAL, Runtime
 
@@ -158,11 +158,6 @@ def _head_of(source: LogSource, checkpoint: Checkpoint) -> list[Action]:
     return [
         action for action in (head.protocol, head.metadata, *head.skips, *head.txns) if action is not None
     ]
-
-
-def is_split(path: str) -> bool:
-    """Whether a path can be a split of a table: by its name, and not in a hidden directory."""
-    return may_delete(path) and path.endswith(".split")
 
 
 def _metadata(splits: Sequence[Rebuilt]) -> MetadataAction:

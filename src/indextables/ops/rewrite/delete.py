@@ -20,6 +20,7 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, DeleteResult
 from indextables.ops.progress import Progress, silent, watched
+from indextables.ops.read.matching import MatchPlan, plan_match
 from indextables.ops.rewrite.drop_partitions import removal
 from indextables.ops.rewrite.rows import (
     Piece,
@@ -32,33 +33,11 @@ from indextables.ops.rewrite.rows import (
 )
 from indextables.ops.table_settings import settings_of
 from indextables.predicate.build.from_sql import as_node
-from indextables.predicate.prune.rule import prune_table
 from indextables.predicate.tree import (
-    NULL,
-    TRUE,
-    Cast,
-    Compare,
-    In,
-    IsNull,
     Node,
-    Not,
-    Unknown,
-    any_of,
-    columns_of,
-    walk,
 )
 
 OPERATION = "DELETE"
-
-
-@dataclass(frozen=True, slots=True)
-class DeletePlan:
-    """What statistics say about a delete before any split is opened."""
-
-    whole: tuple[AddAction, ...]
-    """Every row of these matches."""
-    doubtful: tuple[AddAction, ...]
-    """These may hold rows that match and rows that do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,33 +49,6 @@ class Emptied:
     all: bool
 
 
-def plan_delete(snapshot: Snapshot, node: Node) -> DeletePlan:
-    """Sort the splits that may hold a match by whether all their rows must match."""
-    files = snapshot.plan(node).files
-    survives = prune_table(may_survive(node), files, snapshot.schema, snapshot.partition_columns).mask
-    adds = {add.path: add for add in snapshot.adds(files.column("path").to_pylist())}
-    whole: list[AddAction] = []
-    doubtful: list[AddAction] = []
-    for path, possible in zip(files.column("path").to_pylist(), survives.to_pylist(), strict=True):
-        (doubtful if possible else whole).append(adds[path])
-    return DeletePlan(tuple(whole), tuple(doubtful))
-
-
-def may_survive(node: Node) -> Node:
-    """True for every row that a delete must keep: where the condition is false, or can be null."""
-    if any(_null_by_itself(part) for part in walk(node)):
-        return TRUE
-    columns = sorted(columns_of(node), key=lambda column: column.path)
-    return any_of([Not(node), *(IsNull(column) for column in columns)])
-
-
-def _null_by_itself(part: Node) -> bool:
-    """Whether a part can be null for a row none of whose columns is."""
-    if isinstance(part, (Compare, In)) and isinstance(part.column, Cast):
-        return True
-    return isinstance(part, Unknown) or part == NULL or (isinstance(part, In) and part.has_null)
-
-
 def run_delete(log: TransactionLog, where: Any, progress: Progress = silent) -> DeleteResult:
     """Delete matching rows; nothing is committed unless everything could be read."""
     snapshot = log.snapshot(max_staleness_s=0)
@@ -105,7 +57,7 @@ def run_delete(log: TransactionLog, where: Any, progress: Progress = silent) -> 
     node = as_node(where, snapshot.schema, zone)
     if node is None:
         raise PredicateError("DELETE needs a condition; WHERE true deletes every row")
-    plan = plan_delete(snapshot, node)
+    plan = plan_match(snapshot, node)
     done = list(_looked_into(log, snapshot, node, plan, progress))
     emptied = [item for item in done if isinstance(item, Emptied) and item.all]
     rewritten = [item for item in done if isinstance(item, Rewritten)]
@@ -132,7 +84,7 @@ def run_delete(log: TransactionLog, where: Any, progress: Progress = silent) -> 
 
 
 def _looked_into(
-    log: TransactionLog, snapshot: Snapshot, node: Node, plan: DeletePlan, progress: Progress
+    log: TransactionLog, snapshot: Snapshot, node: Node, plan: MatchPlan, progress: Progress
 ) -> Iterator[Emptied | Rewritten]:
     setting = RewriteSetting.of(log, snapshot, settings_of(snapshot), drop=node)
     pieces = [Piece(setting, (add,)) for add in plan.doubtful]
@@ -167,7 +119,7 @@ def delete_from(piece: Piece) -> Emptied | Rewritten:
     return rewrite(piece)
 
 
-def _rows_deleted(plan: DeletePlan, emptied: Sequence[Emptied], rewritten: Sequence[Rewritten]) -> int | None:
+def _rows_deleted(plan: MatchPlan, emptied: Sequence[Emptied], rewritten: Sequence[Rewritten]) -> int | None:
     counts = [add.num_records for add in plan.whole]
     if any(count is None for count in counts):
         return None

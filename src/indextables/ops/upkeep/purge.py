@@ -124,6 +124,11 @@ def may_delete(path: str) -> bool:
     return not hidden and _OURS.fullmatch(name) is not None
 
 
+def is_split(path: str) -> bool:
+    """Whether a path can be a split of a table: by its name, and not in a hidden directory."""
+    return may_delete(path) and path.endswith(".split")
+
+
 def retention_hours(asked: float | None, options: PurgeOptions) -> float:
     """The retention in hours; less than the minimum is refused while the check is on."""
     hours = options.default_retention_hours if asked is None else asked

@@ -21,8 +21,9 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction, TxnAction
 from indextables.model.fields import cast_table
+from indextables.ops.read.matching import plan_match
 from indextables.ops.results import WriteResult
-from indextables.ops.rewrite.delete import Emptied, delete_from, plan_delete
+from indextables.ops.rewrite.delete import Emptied, delete_from
 from indextables.ops.rewrite.rows import Piece, RewriteSetting, Rewritten, discard
 from indextables.ops.table_settings import settings_of
 from indextables.ops.write.rows import (
@@ -126,7 +127,7 @@ class TakenOut:
 
     def on(self, base: Snapshot) -> tuple[list[AddAction], list[AddAction]]:
         """The files to remove from a version, and the rewritten ones to put in their place."""
-        plan = plan_delete(base, self.node)
+        plan = plan_match(base, self.node)
         setting = RewriteSetting(
             store=self.log.store,
             schema=base.schema,

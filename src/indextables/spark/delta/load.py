@@ -22,7 +22,7 @@ from indextables.log.delta.snapshot import DeltaSnapshot, open_snapshot
 from indextables.ops.delta.scan import require_schema
 from indextables.spark.delta import tables
 from indextables.spark.delta.scan import physical_fields
-from indextables.spark.hadoop_settings import hadoop_settings
+from indextables.spark.hadoop import hadoop_settings
 from indextables.spark.options import Settings
 from indextables.spark.read import scans
 from indextables.spark.read.loading import LoadedTable, reading_way, remember

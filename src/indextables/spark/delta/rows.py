@@ -20,8 +20,7 @@ from indextables.errors import TableError
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.ops.delta.data_file import NAMES, DataFile, RowReader, data_files
 from indextables.predicate.tree import Node
-from indextables.spark.read.arrow_scan import frame_of_tasks, shared_out
-from indextables.spark.workers import default_width
+from indextables.spark.workers import default_width, frame_of_tasks, shared_out
 from indextables.storage.store import StoreSpec, open_store, require_allowed
 
 

@@ -36,11 +36,10 @@ from indextables.predicate.build.from_spark import from_typed
 from indextables.predicate.tree import Node, all_of
 from indextables.spark import errors
 from indextables.spark.read import scans
-from indextables.spark.read.arrow_scan import frame_of_tasks, shared_out
 from indextables.spark.read.planner import hadoop_paths, is_absolute
 from indextables.spark.read.relation import RelationSpec, native_frame
 from indextables.spark.read.wire import Answer
-from indextables.spark.workers import default_width
+from indextables.spark.workers import default_width, frame_of_tasks, shared_out
 from indextables.storage.store import StoreSpec, open_store
 
 FILE, ROW = "__indextables_file", "__indextables_row"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from indextables.model.fields import schema_from_json
 from indextables.options import Options
-from indextables.spark.workers import default_width
+from indextables.spark.workers import default_width, frame_of_tasks, shared_out, spark_schema
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_split
 from indextables.split.read.rows import to_table_schema
@@ -20,11 +20,8 @@ if TYPE_CHECKING:
     from indextables.log.snapshot import Snapshot
     from indextables.model.actions import AddAction
 
-T = TypeVar("T")
-
 FILE, ROW = "__indextables_file", "__indextables_row"
 _TASKS_PER_CORE = 4
-_TASK_BYTES = 128 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,43 +104,3 @@ def numbered_rows(table: pa.Table, name: str, start: int) -> pa.Table:
     return table.append_column(pa.field(FILE, pa.string(), nullable=False), names).append_column(
         pa.field(ROW, pa.int64(), nullable=False), numbers
     )
-
-
-def frame_of_tasks(
-    spark: Any, run: Callable[[T], Iterator[pa.RecordBatch]], tasks: Sequence[T], schema: Any
-) -> Any:
-    """A DataFrame whose partitions are pieces of work."""
-    if not tasks:
-        return spark.createDataFrame([], schema)
-    work = list(tasks)
-
-    def of_partition(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for at in batch.column(0).to_pylist():
-                yield from run(work[at])
-
-    return spark.range(0, len(work), 1, len(work)).mapInArrow(of_partition, schema)
-
-
-def shared_out(items: Sequence[T], least: int, size: Callable[[T], int]) -> list[tuple[T, ...]]:
-    """Items in so many groups, or more where they are large; order is kept."""
-    if not items:
-        return []
-    total = sum(size(item) for item in items)
-    count = min(len(items), max(least, total // _TASK_BYTES))
-    step, rest = divmod(len(items), count)
-    groups, at = [], 0
-    for number in range(count):
-        end = at + step + (number < rest)
-        groups.append(tuple(items[at:end]))
-        at = end
-    return groups
-
-
-def spark_schema(text: str) -> Any:
-    """A schema as PySpark has it."""
-    import json
-
-    from pyspark.sql.types import StructType
-
-    return StructType.fromJson(json.loads(text))

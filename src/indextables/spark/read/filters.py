@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from functools import reduce
 from operator import and_, or_
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from indextables.errors import PredicateError
+from indextables.model.calendar import format_instant
 from indextables.model.types import type_to_sql
 from indextables.predicate import tree
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.names import quoted_name
-from indextables.spark.replay.skipping import literal
 
 
 def filtered(frame: Any, where: Any, schema: Any, zone: str) -> Any:
@@ -86,3 +88,16 @@ def _operand(operand: tree.Operand) -> Column:
     if isinstance(operand, tree.Cast):
         return _operand(operand.column).cast(type_to_sql(operand.type))
     return F.col(".".join(quoted_name(part) for part in operand.path))
+
+
+def literal(value: Any, kind: pa.DataType) -> Column:
+    """A value in the tree's internal form as a Spark literal of its type."""
+    if pa.types.is_date(kind):
+        return F.date_from_unix_date(F.lit(value))
+    if pa.types.is_timestamp(kind):
+        if kind.tz is not None:
+            return F.timestamp_micros(F.lit(value).cast("long"))
+        return F.expr(f"TIMESTAMP_NTZ '{format_instant(value)}'")
+    if pa.types.is_decimal(kind):
+        return F.lit(value if isinstance(value, Decimal) else Decimal(value))
+    return F.lit(bytearray(value)) if isinstance(value, bytes) else F.lit(value)

@@ -24,13 +24,12 @@ from zoneinfo import ZoneInfo
 
 from indextables.errors import NotATableError, OptionError
 from indextables.log.delta.snapshot import open_snapshot
-from indextables.log.format.table_kind import Kind
 from indextables.log.history import moment_of
+from indextables.log.table_kind import Kind
 from indextables.predicate.names import quoted_name
-from indextables.spark.hadoop_settings import hadoop_settings
+from indextables.spark.hadoop import hadoop_settings, package_of
 from indextables.spark.open_logs import open_log
 from indextables.spark.options import READ_KEYS, Settings, is_connect, session_zone, split
-from indextables.spark.packages import package_of
 from indextables.spark.read.planner import TablePlanner, chosen_of, hadoop_paths
 from indextables.spark.read.relation import RelationSpec, native_frame
 from indextables.spark.requests import ReadRequest

@@ -15,8 +15,8 @@ from indextables.log.delta.commits import key_of
 from indextables.log.delta.files.file_table import COUNTS_NAN, RAW, raw_table
 from indextables.log.delta.long_tail import CommitPiece, FarTail
 from indextables.model.actions import Action, AddAction, RemoveAction
-from indextables.spark.read.arrow_scan import frame_of_tasks, shared_out
 from indextables.spark.replay.delta_adds import ADD, ADD_FIELDS
+from indextables.spark.workers import frame_of_tasks, shared_out
 from indextables.storage.store import Store, StoreSpec, open_store
 
 KEY, VECTOR = "touched_path", "touched_dv"

@@ -23,7 +23,7 @@ from indextables.log.replay.checkpoint_adds import build
 from indextables.log.replay.file_table import files_schema
 from indextables.log.replay.rule import ReplayRequest
 from indextables.model.fields import schema_from_json, schema_to_json
-from indextables.spark.read.arrow_scan import frame_of_tasks
+from indextables.spark.workers import frame_of_tasks
 from indextables.storage.store import StoreSpec, open_store
 
 _DERIVED = {"uri"}

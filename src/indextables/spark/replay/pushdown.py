@@ -19,8 +19,8 @@ from indextables.log.delta.replay import DeltaRequest
 from indextables.log.replay.rule import ReplayRequest
 from indextables.predicate.tree import And, Compare, Node
 from indextables.predicate.tree import Column as TreeColumn
+from indextables.spark.read.filters import literal
 from indextables.spark.replay.delta_adds import raw_column
-from indextables.spark.replay.skipping import literal
 
 
 def pushable(node: Node | None, frame: DataFrame, request: ReplayRequest) -> Column | None:

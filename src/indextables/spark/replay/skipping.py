@@ -10,20 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from indextables.model.calendar import format_instant
 from indextables.model.truncation import MARKER, REPLACEMENTS
 from indextables.predicate.prune.facts import spans_of
 from indextables.predicate.prune.one_file import keeps_order
 from indextables.predicate.prune.rule import columns_needed, possible
 from indextables.predicate.tree import And, Cast, Node, Operand
 from indextables.predicate.tree import Column as TreeColumn
+from indextables.spark.read.filters import literal
 
 # Longer lists become one array that is searched, shorter ones a test per value.
 _SEARCHED = 8
@@ -211,19 +210,6 @@ class ColumnOfFiles:
 
     def _literal(self, value: Any) -> Column:
         return value if isinstance(value, Column) else literal(value, self.kind)
-
-
-def literal(value: Any, kind: pa.DataType) -> Column:
-    """A value in the tree's internal form as a Spark literal of its type."""
-    if pa.types.is_date(kind):
-        return F.date_from_unix_date(F.lit(value))
-    if pa.types.is_timestamp(kind):
-        if kind.tz is not None:
-            return F.timestamp_micros(F.lit(value).cast("long"))
-        return F.expr(f"TIMESTAMP_NTZ '{format_instant(value)}'")
-    if pa.types.is_decimal(kind):
-        return F.lit(value if isinstance(value, Decimal) else Decimal(value))
-    return F.lit(bytearray(value)) if isinstance(value, bytes) else F.lit(value)
 
 
 def _number(bound: Column | None, kind: pa.DataType) -> Column | None:

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 from indextables.errors import CommandError
 from indextables.log.delta.snapshot import DeltaSnapshot
+from indextables.spark.load import asked_for, load_table
 from indextables.spark.options import Settings, is_connect, session_zone
-from indextables.spark.read.load import asked_for, load_table
 from indextables.spark.read.loading import LoadedTable, instant
-from indextables.spark.requests import ReadRequest
-from indextables.spark.search.dataframe import hidden_frame
-from indextables.spark.sql.views import (
+from indextables.spark.read.views import (
     TableView,
     refresh_named,
     register_view,
     table_of_frame,
     table_of_name,
 )
+from indextables.spark.requests import ReadRequest
+from indextables.spark.search.dataframe import hidden_frame
 from indextables.sql.definitions import Change, CreateView, Insert, parse_change, parse_create, parse_insert
 from indextables.sql.grammar import is_command
 from indextables.sql.rewrite import Reference, Rewritten, hidden_view, mentions_us, rewrite

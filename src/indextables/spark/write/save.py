@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from indextables.errors import NotATableError, OptionError, SchemaError, TableError
 from indextables.index.settings import from_options
 from indextables.log.commit.attempt import CommitPlan
-from indextables.log.format.table_kind import refuse_foreign
 from indextables.log.snapshot import Snapshot
+from indextables.log.table_kind import refuse_foreign
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import TxnAction
 from indextables.model.fields import check_partition_columns, normalise_schema
@@ -41,9 +41,9 @@ from indextables.options import Options
 from indextables.predicate.names import quoted_name
 from indextables.spark.open_logs import open_log
 from indextables.spark.options import WRITE_KEYS, Settings, session_zone, settings_for
-from indextables.spark.read.arrow_scan import spark_schema
+from indextables.spark.read.views import tables_in_frame
 from indextables.spark.requests import WriteRequest
-from indextables.spark.sql.views import tables_in_frame
+from indextables.spark.workers import spark_schema
 from indextables.spark.write.replace import partitions_plan, schema_plan, where_plan
 from indextables.split.write.build import BuiltSplit
 

@@ -21,9 +21,9 @@ from indextables.model.fields import decode_partition_array
 from indextables.split.arrays import integers
 from indextables.split.layout import Manifest, SplitRef, read_footer
 from indextables.split.parquet.page_map import ROWS_PER_PAGE
-from indextables.split.parquet.row_map import RowMap, RowMapError
 from indextables.split.read.page_reader import check_pages, decoded, read_pages, schema_of
 from indextables.split.read.read_ahead import Ahead
+from indextables.split.read.row_map import RowMap, RowMapError
 from indextables.split.read.sparse import UndecodedError, can_decode, decode_rows
 from indextables.split.source import Source
 

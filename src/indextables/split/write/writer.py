@@ -27,8 +27,8 @@ from indextables.model.stats import FileStats, StatsCollector
 from indextables.options import Options
 from indextables.split.layout import TAIL, Footer, Manifest, finish
 from indextables.split.parquet.page_map import ROWS_PER_PAGE
-from indextables.split.parquet.row_map import row_map_bytes
 from indextables.split.parquet.thrift import decode
+from indextables.split.read.row_map import row_map_bytes
 from indextables.split.write.required_fields import with_values
 from indextables.storage.scratch import discard, scratch
 

@@ -1,4 +1,4 @@
-"""What a user set for the object store, under the names that Spark's own reader knows.
+"""Hadoop, through which Spark's own reader reaches an object store: its packages and its names for settings.
 
 The log and the indexes go through our store, the rows through Hadoop's. Its
 settings are already understood by our store; this is the other direction, so
@@ -9,9 +9,18 @@ result belongs to one relation and changes nothing in the session.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from urllib.parse import urlsplit
 
+from indextables.errors import TableError
 from indextables.options import PREFIX
+
+_HADOOP_VERSION = "3.4.1"
+PACKAGES = {
+    "s3": "org.apache.hadoop:hadoop-aws",
+    "azure": "org.apache.hadoop:hadoop-azure",
+    "gcs": "com.google.cloud.bigdataoss:gcs-connector:hadoop3-2.2.26",
+}
 
 _S3 = {
     "access_key_id": "fs.s3a.access.key",
@@ -27,7 +36,7 @@ _GS = {
     "service_account_path": "google.cloud.auth.service.account.json.keyfile",
     "application_credentials": "google.cloud.auth.service.account.json.keyfile",
 }
-_HADOOP = ("fs.", "google.cloud.")
+_HADOOP_KEYS = ("fs.", "google.cloud.")
 _AZURE_HOST = "dfs.core.windows.net"
 
 
@@ -50,7 +59,7 @@ def hadoop_settings(uri: str, options: Mapping[str, str]) -> dict[str, str]:
         found = _renamed(plain, ("google_",), _GS)
         if found:
             found["google.cloud.auth.service.account.enable"] = "true"
-    found.update({key: value for key, value in options.items() if key.startswith(_HADOOP)})
+    found.update({key: value for key, value in options.items() if key.startswith(_HADOOP_KEYS)})
     return found
 
 
@@ -93,3 +102,19 @@ def _azure(uri: str, plain: Mapping[str, tuple[str, str]]) -> dict[str, str]:
         login = f"https://login.microsoftonline.com/{tenant}/oauth2/token"
         found[f"fs.azure.account.oauth2.client.endpoint.{suffix}"] = login
     return found
+
+
+def package_of(cloud: str) -> str:
+    """The Hadoop package that lets Spark read a store by itself, in the version this Spark was built with."""
+    if cloud not in PACKAGES:
+        raise TableError(f"cloud={cloud!r} is not one of {', '.join(map(repr, PACKAGES))}", cloud=cloud)
+    package = PACKAGES[cloud]
+    return package if cloud == "gcs" else f"{package}:{_hadoop_version()}"
+
+
+def _hadoop_version() -> str:
+    import pyspark
+
+    for jar in (Path(pyspark.__file__).parent / "jars").glob("hadoop-client-api-*.jar"):
+        return jar.stem.rpartition("-")[2]
+    return _HADOOP_VERSION

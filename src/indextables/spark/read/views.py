@@ -12,8 +12,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from indextables.errors import Error
+from indextables.spark.load import load_table, snapshot_asked_for
 from indextables.spark.options import is_connect
-from indextables.spark.read.load import load_table, snapshot_asked_for
 from indextables.spark.read.loading import LoadedTable, recall
 from indextables.spark.requests import ReadRequest
 
