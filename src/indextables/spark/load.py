@@ -10,12 +10,13 @@ from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.ops.table_settings import require_parquet
 from indextables.predicate.names import unquoted_name
 from indextables.spark.options import READ_KEYS, Settings, settings_for
-from indextables.spark.read.loading import reading_way, snapshot_of, version_frame
+from indextables.spark.read.frame import reading_way, version_frame
+from indextables.spark.read.version import snapshot_of
 from indextables.spark.requests import ReadRequest
 from indextables.spark.search.dataframe import search_frame
 
 if TYPE_CHECKING:
-    from indextables.log.snapshot import Snapshot
+    pass
 
 
 _NAME = re.compile(r"(?:`(?:[^`]|``)*`|[^,`])+")
@@ -39,17 +40,6 @@ def load_table(spark: Any, request: ReadRequest, way: str = "auto") -> Any:
         return search_frame(spark, snapshot, query, columns=wanted, options=settings.table)
     chosen = reading_way(spark, snapshot) if way == "auto" else way
     return version_frame(spark, snapshot, settings, chosen, _columns(settings))
-
-
-def snapshot_asked_for(spark: Any, request: ReadRequest) -> Snapshot:
-    """The version a read would see."""
-    return asked_for(spark, request)[1]
-
-
-def asked_for(spark: Any, request: ReadRequest) -> tuple[Settings, Snapshot]:
-    """What a read is told, and the version it would see."""
-    settings = settings_for(spark, request.options, READ_KEYS, request.path)
-    return settings, snapshot_of(spark, request.path, settings)
 
 
 def _columns(settings: Settings) -> list[str] | None:

@@ -19,7 +19,7 @@ from indextables.spark.executors import check_executors
 from indextables.spark.hadoop import package_of
 from indextables.spark.java import check_java, will_start_java
 from indextables.spark.options import is_connect, settings_for
-from indextables.spark.read.loading import frame_of_snapshot
+from indextables.spark.read.frame import frame_of_snapshot
 from indextables.spark.runtime import runtime_with
 from indextables.spark.search.dataframe import search_frame
 

@@ -25,7 +25,7 @@ from indextables.spark.delta.scan import physical_fields
 from indextables.spark.hadoop import hadoop_settings
 from indextables.spark.options import Settings
 from indextables.spark.read import scans
-from indextables.spark.read.loading import LoadedTable, reading_way, remember
+from indextables.spark.read.frame import LoadedTable, reading_way, remember
 from indextables.spark.read.planner import conjunction, hadoop_paths
 from indextables.spark.read.relation import RelationSpec, native_frame
 from indextables.spark.read.wire import Answer

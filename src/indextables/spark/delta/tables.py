@@ -13,7 +13,7 @@ from indextables.spark.delta.rows import rows_frame
 from indextables.spark.delta.scan import scan
 from indextables.spark.options import session_zone
 from indextables.spark.read.filters import filtered, is_column
-from indextables.spark.read.loading import reading_way
+from indextables.spark.read.frame import reading_way
 from indextables.spark.replay import engine
 
 __all__ = ["apply_skipping", "node_of_column", "read", "replay"]

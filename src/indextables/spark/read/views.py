@@ -12,9 +12,10 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from indextables.errors import Error
-from indextables.spark.load import load_table, snapshot_asked_for
+from indextables.spark.load import load_table
 from indextables.spark.options import is_connect
-from indextables.spark.read.loading import LoadedTable, recall
+from indextables.spark.read.frame import LoadedTable, recall
+from indextables.spark.read.version import snapshot_asked_for
 from indextables.spark.requests import ReadRequest
 
 _WRAPPERS = ("View", "SubqueryAlias")

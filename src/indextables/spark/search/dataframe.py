@@ -22,7 +22,7 @@ from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.names import quoted_name
 from indextables.spark.options import Settings, session_zone
 from indextables.spark.read.arrow_scan import FILE, ROW, arrow_frame
-from indextables.spark.read.loading import reading_way, restricted_frame
+from indextables.spark.read.frame import reading_way, restricted_frame
 from indextables.spark.search import on_driver
 from indextables.spark.search.tasks import SearchTask, counts, found_rows, hits
 from indextables.spark.workers import SparkWorkers, default_width, frame_of_tasks, shared_out, spark_schema

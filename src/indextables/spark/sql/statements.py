@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from indextables.errors import CommandError
 from indextables.log.delta.snapshot import DeltaSnapshot
-from indextables.spark.load import asked_for, load_table
+from indextables.spark.load import load_table
 from indextables.spark.options import Settings, is_connect, session_zone
-from indextables.spark.read.loading import LoadedTable, instant
+from indextables.spark.read.frame import LoadedTable
+from indextables.spark.read.version import asked_for, parse_as_of
 from indextables.spark.read.views import (
     TableView,
     refresh_named,
@@ -185,7 +186,7 @@ def _evaluated(spark: Any, expression: str) -> str:
     """The instant a SQL expression means, as text with its offset."""
     literal = re.fullmatch(r"'([^'\\]*)'|\"([^\"\\]*)\"", expression)
     if literal:
-        return instant(literal.group(1) or literal.group(2) or "", session_zone(spark)).isoformat()
+        return parse_as_of(literal.group(1) or literal.group(2) or "", session_zone(spark)).isoformat()
     micros = spark.range(1).selectExpr(f"unix_micros(CAST({expression} AS TIMESTAMP)) AS at").first()["at"]
     if micros is None:
         raise CommandError(f"TIMESTAMP AS OF {expression} is NULL")

@@ -50,7 +50,7 @@ from indextables.split.write.build import BuiltSplit
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from indextables.spark.read.loading import LoadedTable
+    from indextables.spark.read.frame import LoadedTable
 
 _KEPT = 100
 _AT_ONCE = 32_768

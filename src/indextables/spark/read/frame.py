@@ -1,4 +1,4 @@
-"""`load`: from a path and options to a DataFrame over one version of a table.
+"""One version of a table as a DataFrame.
 
 Three ways lead there. `native` is Spark's Parquet reader with our file index.
 `arrow` reads the planned files in Python on the executors, for stores that the
@@ -10,7 +10,6 @@ files, for Spark Connect, where there is no JVM to put a file index into.
 # because PySpark keeps its JVM objects private
 from __future__ import annotations
 
-import datetime as dt
 import hashlib
 import json
 import logging
@@ -20,15 +19,9 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
-from indextables.errors import NotATableError, OptionError
-from indextables.log.delta.snapshot import open_snapshot
-from indextables.log.history import moment_of
-from indextables.log.table_kind import Kind
 from indextables.predicate.names import quoted_name
 from indextables.spark.hadoop import hadoop_settings, package_of
-from indextables.spark.open_logs import open_log
 from indextables.spark.options import READ_KEYS, Settings, is_connect, session_zone, split
 from indextables.spark.read.planner import TablePlanner, chosen_of, hadoop_paths
 from indextables.spark.read.relation import RelationSpec, native_frame
@@ -200,37 +193,3 @@ def recall(identity: str) -> LoadedTable | None:
     """The table behind a relation."""
     with _lock:
         return _loaded.get(identity)
-
-
-def snapshot_of(spark: Any, path: str, settings: Settings) -> Snapshot:
-    """The version that the options of a read mean; the log decides whether it is ours or Delta's."""
-    log = open_log(spark, path, settings.table)
-    version, moment = settings.number("versionAsOf"), _as_of(spark, settings)
-    try:
-        # The newest version is planned from here on, so it has to be there: what was newest some seconds ago
-        # may have been cleaned away by another process.
-        return log.snapshot(version=version, as_of=moment, max_staleness_s=0)
-    except NotATableError as other:
-        if other.fields.get("kind") is not Kind.DELTA:
-            raise
-    options = settings.options()
-    moment_ms = None if moment is None else moment_of(moment, options.search.time_zone)
-    return open_snapshot(log.uri, version=version, as_of_ms=moment_ms, options=options, runtime=log.runtime)
-
-
-def _as_of(spark: Any, settings: Settings) -> dt.datetime | None:
-    """The instant of `timestampAsOf`; without an offset it is read in the session's zone, as Spark would."""
-    text = settings.call.get("timestampAsOf")
-    return None if text is None else instant(text, session_zone(spark))
-
-
-def instant(text: str, zone: str) -> dt.datetime:
-    """ISO text as an aware time."""
-    try:
-        found = dt.datetime.fromisoformat(text.strip())
-    except ValueError as bad:
-        raise OptionError(
-            f"option 'timestampAsOf' is {text!r}; expected ISO text such as 2026-01-31 12:00:00",
-            key="timestampAsOf", value=text,
-        ) from bad  # fmt: skip
-    return found if found.tzinfo is not None else found.replace(tzinfo=ZoneInfo(zone))
