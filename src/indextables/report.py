@@ -49,7 +49,7 @@ class Advice:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ReportFacts:
     """Everything a report shows."""
 
     state: Description
@@ -60,13 +60,13 @@ class Facts:
     advice: Sequence[Advice]
 
 
-def gather_facts(log: TransactionLog, snapshot: Snapshot | None = None) -> Facts:
+def gather_facts(log: TransactionLog, snapshot: Snapshot | None = None) -> ReportFacts:
     """Read from the log what a report shows; no split is opened."""
     shown = snapshot or log.snapshot(max_staleness_s=0)
     state = describe_state(log, shown)
     files = shown.plan(columns=("size", "num_records", "partition_values")).files
     sizes = files.column("size").to_pylist()
-    return Facts(
+    return ReportFacts(
         state=state,
         made_ms=log.runtime.clock.now_ms(),
         history=log.history(_SHOWN_VERSIONS).to_pylist(),
@@ -76,10 +76,10 @@ def gather_facts(log: TransactionLog, snapshot: Snapshot | None = None) -> Facts
     )
 
 
-def gather_delta_facts(table: DeltaTable) -> Facts:
+def gather_delta_facts(table: DeltaTable) -> ReportFacts:
     """The same of a Delta table, which can only be looked at: there is nothing to do for it here."""
     state, files = table.describe(), table.files()
-    return Facts(
+    return ReportFacts(
         state=state,
         made_ms=LOCAL.clock.now_ms(),
         history=table.history(_SHOWN_VERSIONS).to_pylist(),
@@ -89,7 +89,7 @@ def gather_delta_facts(table: DeltaTable) -> Facts:
     )
 
 
-def render_report(facts: Facts) -> str:
+def render_report(facts: ReportFacts) -> str:
     """The page."""
     state = facts.state
     name = unquote(state.table_path.rstrip("/").rpartition("/")[2]) or state.table_path

@@ -9,7 +9,7 @@ import pytest
 
 import indextables as it
 from indextables.errors import MissingSplitError, NotATableError
-from indextables.log.table_kind import Kind
+from indextables.log.table_kind import TableKind
 from indextables.storage.store import open_store
 from support.deltarows import inline_vector, put_file, stored_vector
 from support.deltatables import DeltaLog, schema_string
@@ -39,7 +39,7 @@ def test_rows_counts_and_history_are_those_of_the_log(place):
     log.checkpoint("v2-parquet")
     with pytest.raises(NotATableError) as refused:
         it.Table.open(uri, options=options)
-    assert refused.value.kind is Kind.DELTA
+    assert refused.value.kind is TableKind.DELTA
     table = it.DeltaTable.open(uri, options=options)
     live = [at for at in range(30) if at not in {10, 29}]
     assert sorted(table.scan().read_all().column("id").to_pylist()) == live

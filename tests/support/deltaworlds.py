@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from indextables.model.calendar import format_date, format_instant
+from indextables.model.calendar import format_date, format_timestamp
 from support.deltarows import inline_vector
 from support.deltatables import KINDS, DeltaLog, add, remove
 
@@ -201,7 +201,7 @@ def _partition_text(value: Any, kind: str) -> str | None:
     if kind == "date":
         return format_date(value)
     if kind.startswith("timestamp"):
-        return format_instant(value) + ("Z" if kind == "timestamp" else "")
+        return format_timestamp(value) + ("Z" if kind == "timestamp" else "")
     return str(value).lower() if kind == "boolean" else str(value)
 
 

@@ -6,7 +6,7 @@ import random
 from decimal import Decimal
 from typing import Any
 
-from indextables.model.calendar import format_date, format_instant
+from indextables.model.calendar import format_date, format_timestamp
 
 COMPARISONS = ["=", "<", "<=", ">", ">=", "<=>", "<>"]
 
@@ -19,9 +19,9 @@ def literal(value: Any, kind: str, rng: random.Random) -> str:
         return f"DATE '{format_date(value)}'"
     if kind == "timestamp":
         # With an offset, or as a local time of whoever asks.
-        return f"TIMESTAMP '{format_instant(value)}{rng.choice(['Z', ''])}'"
+        return f"TIMESTAMP '{format_timestamp(value)}{rng.choice(['Z', ''])}'"
     if kind == "timestamp_ntz":
-        return f"TIMESTAMP_NTZ '{format_instant(value)}'"
+        return f"TIMESTAMP_NTZ '{format_timestamp(value)}'"
     if kind in {"float", "double"}:
         return f"double('{value!r}')" if value != value or abs(value) == float("inf") else f"{value!r}D"
     if kind == "boolean":

@@ -13,7 +13,7 @@ from indextables.index.query.syntax import parse_query
 from indextables.index.settings import IndexSpec, from_options
 from indextables.model.actions import AddAction
 from indextables.options import Options
-from indextables.split.layout import Manifest, SplitRef, read_footer
+from indextables.split.layout import SplitManifest, SplitRef, read_footer
 from indextables.split.search import SearchMetrics, count_split, hits_split, search_split
 from indextables.split.source import Source
 from indextables.split.write.build import write_splits
@@ -41,7 +41,7 @@ class Built:
         return SplitRef.of(self.add)
 
     @property
-    def manifest(self) -> Manifest:
+    def manifest(self) -> SplitManifest:
         return read_footer(Source(self.store, self.add.path), self.ref).manifest
 
     def seen_with(self, options: Mapping[str, Any]) -> Built:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class Flags:
     """What the flags before or after the verb say."""
 
     form: Form
@@ -57,12 +57,12 @@ def verb(function: Callable[..., None]) -> Callable[..., None]:
         if as_json and as_csv:
             raise click.UsageError("--json and --csv exclude each other")
         form = Form.JSON if as_json else Form.CSV if as_csv else Form.TEXT
-        function(settings=Settings(form, pairs), **arguments)
+        function(settings=Flags(form, pairs), **arguments)
 
     return run
 
 
-def run_command(command: commands.Command, settings: Settings) -> pa.Table:
+def run_command(command: commands.Command, settings: Flags) -> pa.Table:
     """Carry a command out and print its rows."""
     from indextables.sql.runner import run
 
@@ -72,16 +72,16 @@ def run_command(command: commands.Command, settings: Settings) -> pa.Table:
     return table
 
 
-def open_table(uri: str, settings: Settings, version: int | None = None) -> Table | DeltaTable:
+def open_table(uri: str, settings: Flags, version: int | None = None) -> Table | DeltaTable:
     """Open a table, ours or Delta's as its log says, at a version where one is given."""
     from indextables.errors import NotATableError
-    from indextables.log.table_kind import Kind
+    from indextables.log.table_kind import TableKind
     from indextables.table import Table
 
     try:
         return Table.open(uri, version=version, options=settings.options)
     except NotATableError as other:
-        if other.fields.get("kind") is not Kind.DELTA:
+        if other.fields.get("kind") is not TableKind.DELTA:
             raise
     from indextables.delta import DeltaTable
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from indextables.cli.flags import Settings, dry_run_flag, run_command, table_argument, verb, where_flag
+from indextables.cli.flags import Flags, dry_run_flag, run_command, table_argument, verb, where_flag
 from indextables.sql import commands
 from indextables.sql.commands import TableName
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("statement")
 @verb
-def sql(statement: str, settings: Settings) -> None:
+def sql(statement: str, settings: Flags) -> None:
     """Run one maintenance command ("-": from standard input)."""
     from indextables.sql.grammar import parse_command
 
@@ -43,7 +43,7 @@ def repair(
     up_to_version: int | None,
     deep: bool,
     fail_on_missing: bool,
-    settings: Settings,
+    settings: Flags,
 ) -> None:
     """Write a clean copy of a damaged log.
 
@@ -62,7 +62,7 @@ def repair(
 @table_argument
 @click.option("--deep", is_flag=True, help="Also check footers, row counts and checksums of every split.")
 @verb
-def check(table: str, deep: bool, settings: Settings) -> None:
+def check(table: str, deep: bool, settings: Flags) -> None:
     """Say what is wrong with a table, what follows from it, and which command helps.
 
     Nothing is changed. The exit code is 1 when something is broken.
@@ -90,7 +90,7 @@ def merge(
     max_dest_splits: int | None,
     max_source_splits: int | None,
     dry_run: bool,
-    settings: Settings,
+    settings: Flags,
 ) -> None:
     """Turn small splits into larger ones."""
     from indextables.options import parse_size
@@ -123,7 +123,7 @@ def _hours(_ctx: click.Context, _param: click.Parameter, value: str | None) -> i
 @dry_run_flag
 @verb
 def purge(
-    table: str, older_than: int | None, log_retention: int | None, dry_run: bool, settings: Settings
+    table: str, older_than: int | None, log_retention: int | None, dry_run: bool, settings: Flags
 ) -> None:
     """Delete split files that no version needs any more."""
     run_command(commands.Purge(TableName(table), older_than, log_retention, dry_run), settings)
@@ -132,7 +132,7 @@ def purge(
 @click.command()
 @table_argument
 @verb
-def checkpoint(table: str, settings: Settings) -> None:
+def checkpoint(table: str, settings: Flags) -> None:
     """Write a checkpoint of the newest version."""
     run_command(commands.WriteCheckpoint(TableName(table)), settings)
 
@@ -141,7 +141,7 @@ def checkpoint(table: str, settings: Settings) -> None:
 @table_argument
 @click.option("--where", required=True, metavar="CONDITION", help="A condition on partition columns.")
 @verb
-def drop_partitions(table: str, where: str, settings: Settings) -> None:
+def drop_partitions(table: str, where: str, settings: Flags) -> None:
     """Remove whole partitions from a table."""
     run_command(commands.DropPartitions(TableName(table), where), settings)
 
@@ -150,7 +150,7 @@ def drop_partitions(table: str, where: str, settings: Settings) -> None:
 @table_argument
 @dry_run_flag
 @verb
-def truncate_history(table: str, dry_run: bool, settings: Settings) -> None:
+def truncate_history(table: str, dry_run: bool, settings: Flags) -> None:
     """Delete the log files that only old versions need."""
     run_command(commands.TruncateHistory(TableName(table), dry_run), settings)
 
@@ -159,7 +159,7 @@ def truncate_history(table: str, dry_run: bool, settings: Settings) -> None:
 @table_argument
 @click.option("--to", "version", type=click.IntRange(min=0), required=True, help="The version to restore.")
 @verb
-def restore(table: str, version: int, settings: Settings) -> None:
+def restore(table: str, version: int, settings: Flags) -> None:
     """Make an older version the newest again."""
     run_command(commands.Restore(TableName(table), version), settings)
 
@@ -168,7 +168,7 @@ def restore(table: str, version: int, settings: Settings) -> None:
 @table_argument
 @click.option("--where", required=True, metavar="CONDITION", help="Which rows to delete.")
 @verb
-def delete(table: str, where: str, settings: Settings) -> None:
+def delete(table: str, where: str, settings: Flags) -> None:
     """Delete the rows that match a condition."""
     run_command(commands.DeleteRows(TableName(table), where), settings)
 

@@ -6,7 +6,7 @@ import click
 
 from indextables.cli import render
 from indextables.cli.flags import (
-    Settings,
+    Flags,
     limit_flag,
     open_table,
     run_command,
@@ -24,7 +24,7 @@ from indextables.sql.commands import TableName
 @table_argument
 @version_flag
 @verb
-def inspect(table: str, version: int | None, settings: Settings) -> None:
+def inspect(table: str, version: int | None, settings: Flags) -> None:
     """Show version, columns, files and sizes of a table."""
     described = open_table(table, settings, version).describe()
     facts = described.to_arrow()
@@ -39,7 +39,7 @@ def inspect(table: str, version: int | None, settings: Settings) -> None:
 @table_argument
 @limit_flag
 @verb
-def history(table: str, limit: int, settings: Settings) -> None:
+def history(table: str, limit: int, settings: Flags) -> None:
     """Show the newest versions and what made them."""
     found = open_table(table, settings).history(limit)
     if settings.form is Form.TEXT:
@@ -56,7 +56,7 @@ def history(table: str, limit: int, settings: Settings) -> None:
 @version_flag
 @limit_flag
 @verb
-def files(table: str, where: str | None, version: int | None, limit: int, settings: Settings) -> None:
+def files(table: str, where: str | None, version: int | None, limit: int, settings: Flags) -> None:
     """List the files of a table, ours or Delta's, or those that may match."""
     found = open_table(table, settings, version).files(where=where)
     if settings.form is not Form.TEXT:
@@ -85,7 +85,7 @@ def search(
     score: bool,
     version: int | None,
     limit: int,
-    settings: Settings,
+    settings: Flags,
 ) -> None:
     """Find rows by a full-text query; those of a Delta table are read one and all.
 
@@ -113,7 +113,7 @@ _SUBJECTS = {subject.value.lower().replace(" ", "-"): subject for subject in com
 @click.argument("table", required=False)
 @click.option("--include-all", is_flag=True, help="With transaction-log: every version file, not the state.")
 @verb
-def describe(subject: str, table: str | None, include_all: bool, settings: Settings) -> None:
+def describe(subject: str, table: str | None, include_all: bool, settings: Flags) -> None:
     """Show facts about the log of a table."""
     chosen = _SUBJECTS[subject]
     if table is None and chosen is not commands.Subject.DATA_SKIPPING_STATS:
@@ -125,7 +125,7 @@ def describe(subject: str, table: str | None, include_all: bool, settings: Setti
 @table_argument
 @click.option("-o", "--output", default="report.html", show_default=True, type=click.Path(dir_okay=False))
 @verb
-def report(table: str, output: str, settings: Settings) -> None:
+def report(table: str, output: str, settings: Flags) -> None:
     """Write one HTML page about a table."""
     from pathlib import Path
 
@@ -147,7 +147,7 @@ def report(table: str, output: str, settings: Settings) -> None:
 @where_flag
 @click.option("--query", help="A full-text query to time as well.")
 @verb
-def bench(table: str, where: str | None, query: str | None, settings: Settings) -> None:
+def bench(table: str, where: str | None, query: str | None, settings: Flags) -> None:
     """Time opening, listing, counting and searching."""
     from indextables.cli.timing import time_table
 

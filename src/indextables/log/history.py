@@ -122,7 +122,7 @@ def find_commit(source: LogSource, listing: Listing, commit_id: str) -> int | No
     return None
 
 
-def version_at(timeline: Timeline, moment: Moment, time_zone: str, uri: str) -> int:
+def version_as_of(timeline: Timeline, moment: Moment, time_zone: str, uri: str) -> int:
     """The newest version at or before a moment; an error with the range when all are later."""
     moment_ms = moment_of(moment, time_zone)
     found = timeline.at(moment_ms)

@@ -23,7 +23,7 @@ from indextables.errors import (
 from indextables.log.caches import NEWS, LogCaches, remembered
 from indextables.log.format.binding import check_tables
 from indextables.log.format.dialect import NATIVE, LogFile
-from indextables.log.history import Moment, Timeline, find_commit, history_table, version_at
+from indextables.log.history import Moment, Timeline, find_commit, history_table, version_as_of
 from indextables.log.native import native_source
 from indextables.log.segment import Listing, list_log, ranges, reconstructible
 from indextables.log.snapshot import Snapshot
@@ -95,7 +95,7 @@ class LogHandle:
         if version is not None and as_of is not None:
             raise OptionError("give a version or as_of, not both")
         if as_of is not None:
-            version = version_at(self._timeline(), as_of, self.options.search.time_zone, self.uri)
+            version = version_as_of(self._timeline(), as_of, self.options.search.time_zone, self.uri)
         if isinstance(version, bool) or not isinstance(version, (int, type(None))):
             raise OptionError(f"version={version!r} is not the number of a version", value=repr(version))
         return self._newest(max_staleness_s) if version is None else self._at(version)

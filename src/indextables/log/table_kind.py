@@ -24,7 +24,7 @@ _LOOKED_AT = 50
 _DATA = (".parquet", ".split", ".csv", ".json", ".orc", ".avro")
 
 
-class Kind(Enum):
+class TableKind(Enum):
     """What a directory holds."""
 
     NATIVE = "an IndexTables table"
@@ -38,43 +38,43 @@ class Kind(Enum):
     NOTHING = "nothing"
 
 
-_FOREIGN = frozenset({Kind.DELTA, Kind.ICEBERG, Kind.HUDI})
+_FOREIGN = frozenset({TableKind.DELTA, TableKind.ICEBERG, TableKind.HUDI})
 _ADVICE = {
-    Kind.NATIVE: "It is an IndexTables table: open it with Table.open.",
-    Kind.DELTA: "It is a Delta table, which is read and never written: open it with DeltaTable.open.",
-    Kind.ICEBERG: "It is an Iceberg table, which is not read here.",
-    Kind.HUDI: "It is a Hudi table, which is not read here.",
-    Kind.FILE: "It is a file: give the directory that holds the table.",
-    Kind.LOG: "It is the log directory of a table: give the directory above it.",
-    Kind.FILES: "It holds data files without a transaction log: read them and append them to a table.",
-    Kind.OTHER: "It holds files, but none of a table. Check the path.",
-    Kind.NOTHING: "There is nothing there. Check the path, or create the table first.",
+    TableKind.NATIVE: "It is an IndexTables table: open it with Table.open.",
+    TableKind.DELTA: "It is a Delta table, which is read and never written: open it with DeltaTable.open.",
+    TableKind.ICEBERG: "It is an Iceberg table, which is not read here.",
+    TableKind.HUDI: "It is a Hudi table, which is not read here.",
+    TableKind.FILE: "It is a file: give the directory that holds the table.",
+    TableKind.LOG: "It is the log directory of a table: give the directory above it.",
+    TableKind.FILES: "It holds data files without a transaction log: read them and append them to a table.",
+    TableKind.OTHER: "It holds files, but none of a table. Check the path.",
+    TableKind.NOTHING: "There is nothing there. Check the path, or create the table first.",
 }
 
 
-def recognise(store: Store) -> Kind:
+def recognise(store: Store) -> TableKind:
     """What the root of a store holds; where it is ours and another's too, it is ours."""
     if any(NATIVE.parse_name(_name(meta.path), meta) for meta in store.list_level(NATIVE.log_dir)):
-        return Kind.NATIVE
+        return TableKind.NATIVE
     if any(parse_log_name(_name(meta.path)) for meta in store.list_level(DELTA_LOG)):
-        return Kind.DELTA
+        return TableKind.DELTA
     if any(meta.path.endswith(".metadata.json") for meta in store.list_level(_ICEBERG)):
-        return Kind.ICEBERG
+        return TableKind.ICEBERG
     if store.list_level(_HUDI):
-        return Kind.HUDI
+        return TableKind.HUDI
     some = [meta.path for meta in islice(store.list(), _LOOKED_AT)]
     if not some:
-        return Kind.FILE if _is_file(store) else Kind.NOTHING
+        return TableKind.FILE if _is_file(store) else TableKind.NOTHING
     if store.uri.rpartition("/")[2] in {NATIVE.log_dir, DELTA_LOG}:
-        return Kind.LOG
-    return Kind.FILES if any(path.endswith(_DATA) for path in some) else Kind.OTHER
+        return TableKind.LOG
+    return TableKind.FILES if any(path.endswith(_DATA) for path in some) else TableKind.OTHER
 
 
 def not_a_table(store: Store, log_dir: str) -> NotATableError:
     """The error for a directory without a version of the log that was asked for."""
     kind = recognise(store)
     # A Delta table is never made here, so there the path is all that can be wrong.
-    absent = kind is Kind.NOTHING and log_dir == DELTA_LOG
+    absent = kind is TableKind.NOTHING and log_dir == DELTA_LOG
     advice = "There is nothing there. Check the path." if absent else _ADVICE[kind]
     return NotATableError(
         f"{store.uri} is not a table: {log_dir} holds no version. {advice}", uri=store.uri, kind=kind

@@ -16,7 +16,7 @@ _FOUR_DIGITS = 9999
 _DAYS_0000_TO_1970 = 719_468  # from 0000-03-01, where the reckoning below starts
 
 _DATE = re.compile(r"([+-]?\d{4,7})-(\d{2})-(\d{2})\Z", re.ASCII)
-_INSTANT = re.compile(
+_TIMESTAMP = re.compile(
     r"([+-]?\d{4,7}-\d{2}-\d{2})[T ](\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?"
     r"(Z|[+-]\d{2}:?\d{2}(?::?\d{2})?)?\Z",
     re.ASCII,
@@ -67,7 +67,7 @@ def parse_date(text: str) -> int:
     return days_of(int(match.group(1)), int(match.group(2)), int(match.group(3)))
 
 
-def format_instant(micros: int) -> str:
+def format_timestamp(micros: int) -> str:
     """Write microseconds since 1970 as `yyyy-MM-ddTHH:mm:ss.ffffff`, without a zone."""
     days, rest = divmod(micros, US_PER_DAY)
     seconds, fraction = divmod(rest, US_PER_SECOND)
@@ -76,13 +76,13 @@ def format_instant(micros: int) -> str:
     return f"{format_date(days)}T{hour:02d}:{minute:02d}:{second:02d}.{fraction:06d}"
 
 
-def parse_instant(text: str) -> tuple[int, bool]:
+def parse_timestamp(text: str) -> tuple[int, bool]:
     """Read an ISO date and time: microseconds since 1970, and whether the text names its offset.
 
     With an offset the result is the instant; without one it is the local time
     as if it were UTC. Digits beyond microseconds are cut, as Spark does.
     """
-    match = _INSTANT.match(text)
+    match = _TIMESTAMP.match(text)
     if match is None:
         raise ValueError(f"{text!r} is not an ISO date and time")
     date, hour, minute, second, fraction, offset = match.groups()

@@ -31,9 +31,9 @@ import pyarrow.compute as pc
 from indextables.errors import CorruptLogError
 from indextables.model.calendar import (
     format_date,
-    format_instant,
+    format_timestamp,
     parse_date,
-    parse_instant,
+    parse_timestamp,
 )
 from indextables.model.types import type_to_sql
 
@@ -90,7 +90,7 @@ def encode_partition(value: Any, kind: pa.DataType) -> str | None:
         return None
     value = to_internal(value, kind)
     if pa.types.is_timestamp(kind):
-        return format_instant(value) + ("" if kind.tz is None else "Z")
+        return format_timestamp(value) + ("" if kind.tz is None else "Z")
     if pa.types.is_binary(kind):
         return base64.b64encode(value).decode()
     if pa.types.is_float32(kind):
@@ -160,7 +160,7 @@ def has_order(kind: pa.DataType) -> bool:
 def parse_partition(text: str, kind: pa.DataType) -> Any:
     """Read a partition value into its internal form; ValueError when it is not one."""
     if pa.types.is_timestamp(kind):
-        return parse_instant(text)[0]
+        return parse_timestamp(text)[0]
     if pa.types.is_binary(kind):
         try:
             return base64.b64decode(text, validate=True)
@@ -178,7 +178,7 @@ def parse_stat(text: str, kind: pa.DataType) -> Any:
     if pa.types.is_timestamp(kind):
         if _INTEGER.match(text):
             return _within(int(text), 64, text)
-        micros, has_offset = parse_instant(text)
+        micros, has_offset = parse_timestamp(text)
         if has_offset != (kind.tz is not None):
             raise ValueError(f"{text!r} is not a {type_to_sql(kind)}")
         return micros

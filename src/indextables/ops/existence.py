@@ -23,7 +23,7 @@ DISTRIBUTE_FROM = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Directories:
     """Directories of one store to be listed together."""
 
     store: Store | StoreSpec
@@ -72,20 +72,20 @@ def portable(store: Store, workers: Workers) -> Store | StoreSpec:
     return store if workers.name == LOCAL.workers.name else store.spec()
 
 
-def _places(store: Store | StoreSpec, inside: Iterable[str], parallelism: int) -> Iterable[Place]:
+def _places(store: Store | StoreSpec, inside: Iterable[str], parallelism: int) -> Iterable[Directories]:
     directories: dict[str, int] = defaultdict(int)
     for path in inside:
         directories[path.rpartition("/")[0]] += 1
     if len(directories) > 1 and sum(directories.values()) < SPREAD_THINLY * len(directories):
-        yield Place(store, ("",), recursive=True)
+        yield Directories(store, ("",), recursive=True)
         return
     names = sorted(directories)
     width = max(1, -(-len(names) // (4 * parallelism)))
     for start in range(0, len(names), width):
-        yield Place(store, tuple(names[start : start + width]), recursive=False)
+        yield Directories(store, tuple(names[start : start + width]), recursive=False)
 
 
-def _list_place(place: Place) -> list[tuple[str, int]]:
+def _list_place(place: Directories) -> list[tuple[str, int]]:
     store = open_store(place.store) if isinstance(place.store, StoreSpec) else place.store
     if place.recursive:
         return [(meta.path, meta.size) for meta in store.list(place.directories[0])]

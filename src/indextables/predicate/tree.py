@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 from msgspec import Struct
 
-from indextables.model.calendar import format_date, format_instant
+from indextables.model.calendar import format_date, format_timestamp
 from indextables.model.types import type_to_sql
 from indextables.predicate.expr import Expr, col
 
@@ -270,7 +270,9 @@ def _literal_text(value: Any, kind: pa.DataType) -> str:
         return "NULL"
     if pa.types.is_timestamp(kind):
         return (
-            f"TIMESTAMP '{format_instant(value)}Z'" if kind.tz else f"TIMESTAMP_NTZ '{format_instant(value)}'"
+            f"TIMESTAMP '{format_timestamp(value)}Z'"
+            if kind.tz
+            else f"TIMESTAMP_NTZ '{format_timestamp(value)}'"
         )
     if pa.types.is_date(kind):
         return f"DATE '{format_date(value)}'"

@@ -9,7 +9,7 @@ from indextables.errors import OptionError
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.ops.table_settings import require_parquet
 from indextables.predicate.names import unquoted_name
-from indextables.spark.options import READ_KEYS, Settings, settings_for
+from indextables.spark.options import READ_KEYS, CallSettings, settings_for
 from indextables.spark.read.frame import reading_way, version_frame
 from indextables.spark.read.version import snapshot_of
 from indextables.spark.requests import ReadRequest
@@ -42,14 +42,14 @@ def load_table(spark: Any, request: ReadRequest, way: str = "auto") -> Any:
     return version_frame(spark, snapshot, settings, chosen, _columns(settings))
 
 
-def _columns(settings: Settings) -> list[str] | None:
+def _columns(settings: CallSettings) -> list[str] | None:
     text = settings.call.get("columns")
     if text is None:
         return None
     return [unquoted_name(found) for found in _NAME.findall(text) if found.strip()]
 
 
-def _check_combination(settings: Settings) -> None:
+def _check_combination(settings: CallSettings) -> None:
     call = settings.call
     if "versionAsOf" in call and "timestampAsOf" in call:
         raise OptionError("options 'versionAsOf' and 'timestampAsOf' exclude each other", key="versionAsOf")

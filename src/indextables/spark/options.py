@@ -56,7 +56,7 @@ def is_ours(source: str | None) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class CallSettings:
     """One call's own options and the table options that hold for it."""
 
     call: Mapping[str, str] = field(default_factory=dict)
@@ -86,13 +86,13 @@ class Settings:
         return int(text)
 
 
-def settings_for(spark: Any, given: Mapping[str, Any], keys: Iterable[str], path: str | None) -> Settings:
+def settings_for(spark: Any, given: Mapping[str, Any], keys: Iterable[str], path: str | None) -> CallSettings:
     """Sort the options of one call, and put what the session says beneath them."""
     call, explicit = split(given, keys)
     session, hadoop = session_layers(spark, path)
     Options.of(explicit, session=session, hadoop=hadoop)
     table = {**_known(hadoop), **_known(session), **_known(explicit)}
-    return Settings(call, table)
+    return CallSettings(call, table)
 
 
 def split(given: Mapping[str, Any], keys: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:

@@ -44,7 +44,7 @@ ROOT_TAG, ROW_MAP_TAG, TOKENS_TAG = "indexRoot", "rowMap", "indexTokens"
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Region:
     """A piece that is read as a whole: its length and its checksum."""
 
     length: int
@@ -55,7 +55,7 @@ class Piece:
         return f"{self.length}:{self.crc32:08x}"
 
     @classmethod
-    def from_tag(cls, tag: str | None) -> Piece | None:
+    def from_tag(cls, tag: str | None) -> Region | None:
         """Read what `to_tag` wrote; None for anything else."""
         length, _, crc = (tag or "").partition(":")
         if not (length.isdecimal() and length.isascii()):
@@ -67,7 +67,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
+class SplitManifest:
     """What a split says about itself in its footer."""
 
     format: int = FORMAT_VERSION
@@ -75,9 +75,9 @@ class Manifest:
     """Where the index begins."""
     length: int = 0
     """Of the index and the row map together; the footer follows."""
-    root: Piece | None = None
+    root: Region | None = None
     """The end of the index; None for a split without one."""
-    row_map: Piece = Piece(0, 0)
+    row_map: Region = Region(0, 0)
     components: Mapping[str, int] = field(default_factory=dict)
     """Bytes by what they are spent on."""
     tokens: Mapping[str, int] = field(default_factory=dict)
@@ -103,8 +103,8 @@ class SplitRef:
     num_records: int | None = None
     footer_crc: str | None = None
     """What the log says the footer's checksum is; None is not checked."""
-    root: Piece | None = None
-    row_map: Piece | None = None
+    root: Region | None = None
+    row_map: Region | None = None
 
     @classmethod
     def of(cls, add: AddAction) -> SplitRef:
@@ -118,11 +118,11 @@ class SplitRef:
             add.partition_values,
             add.num_records,
             add.footer_crc,
-            Piece.from_tag(tags.get(ROOT_TAG)),
-            Piece.from_tag(tags.get(ROW_MAP_TAG)),
+            Region.from_tag(tags.get(ROOT_TAG)),
+            Region.from_tag(tags.get(ROW_MAP_TAG)),
         )
 
-    def placed(self, manifest: Manifest) -> SplitRef:
+    def placed(self, manifest: SplitManifest) -> SplitRef:
         """The same split with its pieces where its footer says they lie."""
         return replace(
             self,
@@ -140,7 +140,7 @@ class Footer:
     start: int
     end: int
     body: bytes
-    manifest: Manifest
+    manifest: SplitManifest
 
     @property
     def crc(self) -> str:
@@ -218,7 +218,7 @@ def damaged_footer(name: str, why: str) -> DamagedSplitError:
     )
 
 
-def decode_manifest(data: bytes, name: str) -> Manifest:
+def decode_manifest(data: bytes, name: str) -> SplitManifest:
     """Read a manifest; a later format version is refused before anything else is looked at."""
     raw = msgspec.json.decode(data)
     version = raw.get("format") if isinstance(raw, dict) else None
@@ -229,15 +229,17 @@ def decode_manifest(data: bytes, name: str) -> Manifest:
             path=name,
             format=version,
         )
-    return msgspec.convert(raw, Manifest)
+    return msgspec.convert(raw, SplitManifest)
 
 
-def encode_manifest(manifest: Manifest) -> bytes:
+def encode_manifest(manifest: SplitManifest) -> bytes:
     """The stored form of a manifest."""
     return msgspec.json.encode(manifest)
 
 
-def finish(path: str, footer: Struct, index: Iterable[bytes], row_map: bytes, manifest: Manifest) -> Footer:
+def finish(
+    path: str, footer: Struct, index: Iterable[bytes], row_map: bytes, manifest: SplitManifest
+) -> Footer:
     """Turn a finished Parquet file into a split: the index and the row map go before its footer.
 
     `index` comes in chunks, the root last; the manifest, which goes into the footer, is completed here.
@@ -250,14 +252,14 @@ def finish(path: str, footer: Struct, index: Iterable[bytes], row_map: bytes, ma
         root = None
         for chunk in index:
             out.write(chunk)
-            root = Piece(len(chunk), crc32(chunk))
+            root = Region(len(chunk), crc32(chunk))
         out.write(row_map)
         manifest = replace(
             manifest,
             offset=start,
             length=out.tell() - start,
             root=root,
-            row_map=Piece(len(row_map), crc32(row_map)),
+            row_map=Region(len(row_map), crc32(row_map)),
         )
         body = _sealed({**footer, FileFields.PAIRS: (LIST, (STRUCT, _entries(footer, manifest)))})
         begin = out.tell()
@@ -265,7 +267,7 @@ def finish(path: str, footer: Struct, index: Iterable[bytes], row_map: bytes, ma
         return Footer(begin, out.tell(), body, manifest)
 
 
-def _entries(footer: Struct, manifest: Manifest) -> list[Struct]:
+def _entries(footer: Struct, manifest: SplitManifest) -> list[Struct]:
     known = items(footer, FileFields.PAIRS)
     kept = [pair for pair in known if value(pair, PairFields.KEY) not in (INDEX_KEY, CRC_KEY)]
     ours = ((INDEX_KEY, encode_manifest(manifest)), (CRC_KEY, _BLANK_CRC))

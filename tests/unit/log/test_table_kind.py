@@ -8,7 +8,7 @@ import pytest
 
 import indextables as it
 from indextables.errors import NotATableError, TableError
-from indextables.log.table_kind import Kind, recognise
+from indextables.log.table_kind import TableKind, recognise
 from indextables.storage.store import open_store
 from support.deltatables import DeltaLog, add, schema_string
 
@@ -44,11 +44,11 @@ def text(root):
 @pytest.mark.parametrize(
     ("make", "kind", "words"),
     [
-        (iceberg, Kind.ICEBERG, "It is an Iceberg table"),
-        (hudi, Kind.HUDI, "It is a Hudi table"),
-        (parquet, Kind.FILES, "data files without a transaction log"),
-        (text, Kind.OTHER, "none of a table"),
-        (lambda _root: None, Kind.NOTHING, "There is nothing there"),
+        (iceberg, TableKind.ICEBERG, "It is an Iceberg table"),
+        (hudi, TableKind.HUDI, "It is a Hudi table"),
+        (parquet, TableKind.FILES, "data files without a transaction log"),
+        (text, TableKind.OTHER, "none of a table"),
+        (lambda _root: None, TableKind.NOTHING, "There is nothing there"),
     ],
 )
 def test_opening_what_is_no_table_says_what_it_is(tmp_path, make, kind, words):
@@ -68,7 +68,7 @@ def test_opening_a_delta_table_as_a_table_names_the_call_that_reads_it(delta):
 
 def test_opening_a_table_as_a_delta_table_names_the_call_that_reads_it(tmp_path):
     it.Table.create(tmp_path / "t", SCHEMA)
-    assert recognise(open_store(tmp_path / "t")) is Kind.NATIVE
+    assert recognise(open_store(tmp_path / "t")) is TableKind.NATIVE
     with pytest.raises(NotATableError, match=r"It is an IndexTables table: open it with Table\.open"):
         it.delta.files(tmp_path / "t")
 

@@ -16,9 +16,9 @@ from indextables.model.calendar import (
     date_of,
     days_of,
     format_date,
-    format_instant,
+    format_timestamp,
     parse_date,
-    parse_instant,
+    parse_timestamp,
 )
 from indextables.model.fields import (
     cast_table,
@@ -374,4 +374,4 @@ def test_dates_agree_with_the_calendar(date):
 
 @given(st.integers(-(1 << 63), (1 << 63) - 1))
 def test_every_instant_has_a_text_that_reads_back(micros):
-    assert parse_instant(format_instant(micros) + "Z") == (micros, True)
+    assert parse_timestamp(format_timestamp(micros) + "Z") == (micros, True)

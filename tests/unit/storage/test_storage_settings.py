@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from indextables.errors import OptionError
-from indextables.storage.stores.remote_settings import Settings, settings_for
+from indextables.storage.stores.remote_settings import RemoteSettings, settings_for
 from indextables.storage.urls import parse_url
 
 S3 = parse_url("s3://bucket/x")
@@ -157,7 +157,7 @@ def test_a_misspelt_setting_is_an_error_with_the_nearest_name(key: str, advice: 
 
 def test_settings_do_not_print_credentials() -> None:
     assert "hush" not in repr(settings_for(S3, {"aws_secret_access_key": "hush"}))
-    assert "hush" not in repr(Settings(config={"a": "hush"}, client={"b": "hush"}))
+    assert "hush" not in repr(RemoteSettings(config={"a": "hush"}, client={"b": "hush"}))
 
 
 @pytest.mark.parametrize(

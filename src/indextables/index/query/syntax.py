@@ -46,7 +46,7 @@ def parse_query(
     time_zone: str = "UTC",
 ) -> Query:
     """Read a query; words without a column are looked for in `columns`, by default in all indexed ones."""
-    reader = _Reader(text, spec, schema, time_zone)
+    reader = _QueryParser(text, spec, schema, time_zone)
     reader.defaults = (
         [reader.field(name)[0] for name in columns] if columns is not None else list(spec.fields)
     )
@@ -90,7 +90,7 @@ def _problem(text: str) -> str:
     return f"{first['message']} at character {first['pos'] + 1}; {advice}"
 
 
-class _Reader:
+class _QueryParser:
     def __init__(self, text: str, spec: IndexSpec, schema: pa.Schema, time_zone: str) -> None:
         self.text = text
         self.spec = spec

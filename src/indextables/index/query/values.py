@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from indextables.index.query.tree import Between
 from indextables.index.tokens import address, network
-from indextables.model.calendar import US_PER_DAY, parse_date, parse_instant
+from indextables.model.calendar import US_PER_DAY, parse_date, parse_timestamp
 from indextables.model.values import to_float32
 
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
@@ -68,7 +68,7 @@ def _boolean(text: str) -> int:
 
 def _micros(text: str, kind: pa.DataType, time_zone: str) -> int:
     try:
-        local, has_offset = parse_instant(text)
+        local, has_offset = parse_timestamp(text)
     except ValueError:
         local, has_offset = parse_date(text) * US_PER_DAY, False
     if has_offset or kind.tz is None or time_zone == "UTC":

@@ -23,7 +23,7 @@ from indextables.log.delta.long_tail import FarTail
 from indextables.log.delta.paths import LOG_DIR
 from indextables.log.delta.replay import DeltaColumnarEngine, DeltaReferenceEngine, DeltaRequest
 from indextables.log.delta.source import DeltaSource
-from indextables.log.delta.timestamps import version_at
+from indextables.log.delta.timestamps import version_as_of_ms
 from indextables.log.format.dialect import Checkpoint
 from indextables.log.replay.rule import LiveFiles, ReplayEngine, choose, explain_choice
 from indextables.log.snapshot import Snapshot
@@ -202,7 +202,7 @@ def open_snapshot(
         return DeltaSnapshot(source, _newest(source))
     if as_of_ms is not None:
         newest = DeltaSnapshot(source, _newest(source))
-        version = version_at(source, as_of_ms, newest.metadata.configuration)
+        version = version_as_of_ms(source, as_of_ms, newest.metadata.configuration)
         if version == newest.version:
             return newest
     return DeltaSnapshot(source, load_state(source, version))

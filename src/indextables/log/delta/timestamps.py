@@ -20,7 +20,7 @@ _SINCE_VERSION = "delta.inCommitTimestampEnablementVersion"
 _SINCE_TIME = "delta.inCommitTimestampEnablementTimestamp"
 
 
-def version_at(source: LogSource, time_ms: int, configuration: Mapping[str, str | None]) -> int:
+def version_as_of_ms(source: LogSource, time_ms: int, configuration: Mapping[str, str | None]) -> int:
     """The newest version at or before a time; `configuration` is that of the newest version."""
     listing = list_log(source.store, source.dialect)
     possible = set(reconstructible(listing, source.dialect))

@@ -17,7 +17,7 @@ from indextables.model.actions import AddAction
 from indextables.ops.existence import portable, workers_for
 from indextables.ops.progress import Progress, silent, watched
 from indextables.runtime import LOCAL, Runtime
-from indextables.split.layout import Manifest, SplitRef, read_footer
+from indextables.split.layout import SplitManifest, SplitRef, read_footer
 from indextables.split.open_splits import SplitRanges
 from indextables.split.source import Source
 from indextables.storage.checksum import crc32
@@ -27,7 +27,7 @@ _REMOTE_BUDGET = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SplitFinding:
     """What an inspection found wrong with a split."""
 
     path: str
@@ -46,13 +46,13 @@ def inspect_splits(
     deep: bool = False,
     parallelism: int | None = None,
     progress: Progress = silent,
-) -> list[Finding]:
+) -> list[SplitFinding]:
     """What is wrong with the splits of a table, by what a listing shows and, if `deep`, by their content.
 
     `sizes` holds the files that exist. Splits that nothing is wrong with are not in the result.
     """
     wrong = [
-        Finding(add.path, rows=damage) for add in adds if (damage := size_damage(add, sizes)) is not None
+        SplitFinding(add.path, rows=damage) for add in adds if (damage := size_damage(add, sizes)) is not None
     ]
     if not deep:
         return wrong
@@ -94,7 +94,7 @@ def damaged_indexes(store: Store, adds: Sequence[AddAction], runtime: Runtime = 
     return {finding.path for finding in found if finding.rows is None and finding.index is not None}
 
 
-def inspect_split(store: Store | StoreSpec, sizes: Mapping[str, int], add: AddAction) -> Finding:
+def inspect_split(store: Store | StoreSpec, sizes: Mapping[str, int], add: AddAction) -> SplitFinding:
     """Check one split against its add action and its own checksums."""
     root = open_store(store) if isinstance(store, StoreSpec) else store
     size = sizes.get(add.path)
@@ -102,13 +102,15 @@ def inspect_split(store: Store | StoreSpec, sizes: Mapping[str, int], add: AddAc
     try:
         manifest = read_footer(source, SplitRef(add.path, size, footer_crc=add.footer_crc)).manifest
         if add.num_records is not None and manifest.rows != add.num_records:
-            return Finding(add.path, rows=f"it has {manifest.rows} rows and the log says {add.num_records}")
-        return Finding(add.path, index=index_damage(source, manifest))
+            return SplitFinding(
+                add.path, rows=f"it has {manifest.rows} rows and the log says {add.num_records}"
+            )
+        return SplitFinding(add.path, index=index_damage(source, manifest))
     except (SplitError, StorageError) as error:
-        return Finding(add.path, rows=error.message)
+        return SplitFinding(add.path, rows=error.message)
 
 
-def index_damage(source: Source, manifest: Manifest) -> str | None:
+def index_damage(source: Source, manifest: SplitManifest) -> str | None:
     """What is wrong with the index of a split or its row map; None when every byte is what was written."""
     length = manifest.length - manifest.row_map.length
     body = source.read_one(manifest.offset + length, manifest.row_map.length)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ColumnDescription:
     """One column of a table, as people read it."""
 
     name: str
@@ -67,7 +67,7 @@ class Description:
     skipped_files: int
     files_in_cooldown: int
     properties: dict[str, str | None]
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnDescription, ...]
     schema_json: str
 
     def to_arrow(self) -> pa.Table:
@@ -159,10 +159,10 @@ def described(shown: Snapshot, provider: str) -> Description:
     )
 
 
-def _columns(snapshot: Snapshot) -> tuple[Column, ...]:
+def _columns(snapshot: Snapshot) -> tuple[ColumnDescription, ...]:
     properties = {key.lower(): value for key, value in snapshot.metadata.configuration.items()}
     return tuple(
-        Column(
+        ColumnDescription(
             field.name,
             type_to_sql(field.type),
             field.nullable,

@@ -23,7 +23,7 @@ from indextables.ops.progress import Progress, silent, watched
 from indextables.ops.read.matching import MatchPlan, plan_match
 from indextables.ops.rewrite.drop_partitions import removal
 from indextables.ops.rewrite.rows import (
-    Piece,
+    RewriteGroup,
     RewriteSetting,
     Rewritten,
     discard,
@@ -87,7 +87,7 @@ def _looked_into(
     log: TransactionLog, snapshot: Snapshot, node: Node, plan: MatchPlan, progress: Progress
 ) -> Iterator[Emptied | Rewritten]:
     setting = RewriteSetting.of(log, snapshot, settings_of(snapshot), drop=node)
-    pieces = [Piece(setting, (add,)) for add in plan.doubtful]
+    pieces = [RewriteGroup(setting, (add,)) for add in plan.doubtful]
     done: list[Emptied | Rewritten] = []
     try:
         for item in watched(
@@ -110,7 +110,7 @@ def _require_read(item: Emptied | Rewritten) -> None:
         )
 
 
-def delete_from(piece: Piece) -> Emptied | Rewritten:
+def delete_from(piece: RewriteGroup) -> Emptied | Rewritten:
     """Take the matching rows out of one split; one without any, or with nothing else, is not rewritten."""
     (source,) = piece.sources
     matching, total = rows_matching(piece)

@@ -28,7 +28,14 @@ from indextables.ops.read.word_filters import keep_filters
 from indextables.ops.rewrite.drop_partitions import matching_paths, removal, require_partition_condition
 from indextables.ops.rewrite.failures import Failure, record_failures
 from indextables.ops.rewrite.merge_plan import MergePlan, MergeSettings, plan_merge
-from indextables.ops.rewrite.rows import Piece, RewriteSetting, Rewritten, discard, require_writable, rewrite
+from indextables.ops.rewrite.rows import (
+    RewriteGroup,
+    RewriteSetting,
+    Rewritten,
+    discard,
+    require_writable,
+    rewrite,
+)
 from indextables.ops.table_settings import settings_of
 from indextables.split.write.build import index_tags
 
@@ -120,7 +127,7 @@ def _rewritten(
     log: TransactionLog, snapshot: Snapshot, plan: MergePlan, progress: Progress
 ) -> list[Rewritten]:
     setting = RewriteSetting.of(log, snapshot, settings_of(snapshot))
-    pieces = [Piece(setting, group.sources) for group in plan.groups]
+    pieces = [RewriteGroup(setting, group.sources) for group in plan.groups]
     done: list[Rewritten] = []
     try:
         done.extend(
@@ -132,7 +139,7 @@ def _rewritten(
     return done
 
 
-def rewrite_group(piece: Piece) -> Rewritten:
+def rewrite_group(piece: RewriteGroup) -> Rewritten:
     """Merge one group; what is left of it when sources fail must still be worth a merge."""
     return rewrite(piece, least=min(2, len(piece.sources)))
 

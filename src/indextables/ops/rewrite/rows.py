@@ -73,7 +73,7 @@ class RewriteSetting:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class RewriteGroup:
     """The splits of one partition that become new ones."""
 
     setting: RewriteSetting
@@ -105,7 +105,7 @@ def require_writable(snapshot: Snapshot) -> None:
     require_parquet(snapshot)
 
 
-def rewrite(piece: Piece, *, least: int = 1) -> Rewritten:
+def rewrite(piece: RewriteGroup, *, least: int = 1) -> Rewritten:
     """Write the rows of the sources anew, unless fewer than `least` of them can be read."""
     setting = piece.setting
     store = open_store(setting.store) if isinstance(setting.store, StoreSpec) else setting.store
@@ -155,7 +155,7 @@ def indexes_to_merge(store: Store, setting: RewriteSetting, sources: Collection[
     return found
 
 
-def rows_matching(piece: Piece) -> tuple[int, int]:
+def rows_matching(piece: RewriteGroup) -> tuple[int, int]:
     """How many rows of the sources are to be dropped, and how many there are; reads only what that takes."""
     import pyarrow.compute as pc
 

@@ -24,7 +24,7 @@ from indextables.model.fields import cast_table
 from indextables.ops.read.matching import plan_match
 from indextables.ops.results import WriteResult
 from indextables.ops.rewrite.delete import Emptied, delete_from
-from indextables.ops.rewrite.rows import Piece, RewriteSetting, Rewritten, discard
+from indextables.ops.rewrite.rows import RewriteGroup, RewriteSetting, Rewritten, discard
 from indextables.ops.table_settings import settings_of
 from indextables.ops.write.rows import (
     NEVER_COMMITTED,
@@ -145,7 +145,7 @@ class TakenOut:
         for add in plan.doubtful:
             found = self._done.get(add.path)
             if found is None:
-                found = self._done[add.path] = self._look(Piece(setting, (add,)))
+                found = self._done[add.path] = self._look(RewriteGroup(setting, (add,)))
             if isinstance(found, Rewritten):
                 gone.append(add)
                 kept.extend(found.adds)
@@ -153,7 +153,7 @@ class TakenOut:
                 gone.append(add)
         return gone, kept
 
-    def _look(self, piece: Piece) -> Emptied | Rewritten:
+    def _look(self, piece: RewriteGroup) -> Emptied | Rewritten:
         found = delete_from(piece)
         if isinstance(found, Rewritten):
             self.rewritten.extend(found.adds)

@@ -89,7 +89,7 @@ def parse(text: str, schema: pa.Schema, time_zone: str = "UTC") -> Node:
 
     Timestamps without an offset are read in `time_zone`.
     """
-    return _Reader(schema, time_zone).predicate(_syntax(text))
+    return _TreeBuilder(schema, time_zone).predicate(_syntax(text))
 
 
 @lru_cache(maxsize=1)
@@ -141,7 +141,7 @@ def _kind(item: Any) -> str:
     return name
 
 
-class _Reader:
+class _TreeBuilder:
     """Walks sqlglot's tree."""
 
     def __init__(self, schema: pa.Schema, zone: str) -> None:

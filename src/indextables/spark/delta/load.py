@@ -23,7 +23,7 @@ from indextables.ops.delta.scan import require_schema
 from indextables.spark.delta import tables
 from indextables.spark.delta.scan import physical_fields
 from indextables.spark.hadoop import hadoop_settings
-from indextables.spark.options import Settings
+from indextables.spark.options import CallSettings
 from indextables.spark.read import scans
 from indextables.spark.read.frame import LoadedTable, reading_way, remember
 from indextables.spark.read.planner import conjunction, hadoop_paths
@@ -33,7 +33,7 @@ from indextables.spark.read.wire import Answer
 _NAMES = frozenset({"path", "dv", "size", "modification_time", "partition_values"})
 
 
-def load_delta(spark: Any, snapshot: DeltaSnapshot, settings: Settings) -> Any:
+def load_delta(spark: Any, snapshot: DeltaSnapshot, settings: CallSettings) -> Any:
     """A DataFrame over one version of a Delta table, or over its newest one with `refresh`."""
     require_schema(snapshot)
     if "query" in settings.call:
@@ -57,7 +57,7 @@ def is_plain(spark: Any, snapshot: DeltaSnapshot) -> bool:
     return bool(vectors.null_count == len(vectors))
 
 
-def _native(spark: Any, snapshot: DeltaSnapshot, settings: Settings) -> Any:
+def _native(spark: Any, snapshot: DeltaSnapshot, settings: CallSettings) -> Any:
     follows = settings.flag("refresh")
     uri, version = snapshot.store.uri, None if follows else snapshot.version
     engine = settings.call.get("engine", "auto")

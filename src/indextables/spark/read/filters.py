@@ -12,7 +12,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from indextables.errors import PredicateError
-from indextables.model.calendar import format_instant
+from indextables.model.calendar import format_timestamp
 from indextables.model.types import type_to_sql
 from indextables.predicate import tree
 from indextables.predicate.build.from_sql import as_node
@@ -97,7 +97,7 @@ def literal(value: Any, kind: pa.DataType) -> Column:
     if pa.types.is_timestamp(kind):
         if kind.tz is not None:
             return F.timestamp_micros(F.lit(value).cast("long"))
-        return F.expr(f"TIMESTAMP_NTZ '{format_instant(value)}'")
+        return F.expr(f"TIMESTAMP_NTZ '{format_timestamp(value)}'")
     if pa.types.is_decimal(kind):
         return F.lit(value if isinstance(value, Decimal) else Decimal(value))
     return F.lit(bytearray(value)) if isinstance(value, bytes) else F.lit(value)

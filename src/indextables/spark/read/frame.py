@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from indextables.predicate.names import quoted_name
 from indextables.spark.hadoop import hadoop_settings, package_of
-from indextables.spark.options import READ_KEYS, Settings, is_connect, session_zone, split
+from indextables.spark.options import READ_KEYS, CallSettings, is_connect, session_zone, split
 from indextables.spark.read.planner import TablePlanner, chosen_of, hadoop_paths
 from indextables.spark.read.relation import RelationSpec, native_frame
 from indextables.spark.requests import ReadRequest
@@ -71,14 +71,14 @@ def frame_of_snapshot(
     """A DataFrame over a version that is open already."""
     from indextables.spark.read.filters import filtered
 
-    settings = Settings({}, dict(snapshot.options.explicit))
+    settings = CallSettings({}, dict(snapshot.options.explicit))
     frame = version_frame(spark, snapshot, settings, reading_way(spark, snapshot), None)
     rows = filtered(frame, where, snapshot.schema, session_zone(spark))
     return rows if columns is None else rows.select(*(quoted_name(name) for name in columns))
 
 
 def version_frame(
-    spark: Any, snapshot: Snapshot, settings: Settings, way: str, columns: Sequence[str] | None
+    spark: Any, snapshot: Snapshot, settings: CallSettings, way: str, columns: Sequence[str] | None
 ) -> Any:
     """A DataFrame over one version, read the given way."""
     if way == "arrow":
@@ -90,7 +90,9 @@ def version_frame(
     return frame if columns is None else frame.select(*(quoted_name(name) for name in columns))
 
 
-def restricted_frame(spark: Any, snapshot: Snapshot, settings: Settings, only: frozenset[str] | None) -> Any:
+def restricted_frame(
+    spark: Any, snapshot: Snapshot, settings: CallSettings, only: frozenset[str] | None
+) -> Any:
     """A DataFrame of Spark's reader over some files of one version."""
     if is_connect(spark):
         return _planned(spark, snapshot, only)
@@ -130,7 +132,9 @@ def _warn_slow(uri: str) -> None:
     )  # fmt: skip
 
 
-def _native(spark: Any, snapshot: Snapshot, settings: Settings, only: frozenset[str] | None = None) -> Any:
+def _native(
+    spark: Any, snapshot: Snapshot, settings: CallSettings, only: frozenset[str] | None = None
+) -> Any:
     refresh = settings.flag("refresh")
     version = None if refresh else snapshot.version
     uri = snapshot.store.uri
@@ -154,7 +158,7 @@ def _native(spark: Any, snapshot: Snapshot, settings: Settings, only: frozenset[
     return native_frame(spark, spec, planner)
 
 
-def _identity(snapshot: Snapshot, version: int | None, settings: Settings) -> str:
+def _identity(snapshot: Snapshot, version: int | None, settings: CallSettings) -> str:
     """Two relations are equal exactly when this is: no option is shown, for some are secrets."""
     options = json.dumps([dict(settings.table), settings.call.get("engine", "auto")], sort_keys=True)
     digest = hashlib.sha256(options.encode()).hexdigest()[:16]

@@ -9,9 +9,9 @@ from zoneinfo import ZoneInfo
 from indextables.errors import NotATableError, OptionError
 from indextables.log.delta.snapshot import open_snapshot
 from indextables.log.history import moment_of
-from indextables.log.table_kind import Kind
+from indextables.log.table_kind import TableKind
 from indextables.spark.open_logs import open_log
-from indextables.spark.options import READ_KEYS, Settings, session_zone, settings_for
+from indextables.spark.options import READ_KEYS, CallSettings, session_zone, settings_for
 from indextables.spark.requests import ReadRequest
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ def snapshot_asked_for(spark: Any, request: ReadRequest) -> Snapshot:
     return asked_for(spark, request)[1]
 
 
-def asked_for(spark: Any, request: ReadRequest) -> tuple[Settings, Snapshot]:
+def asked_for(spark: Any, request: ReadRequest) -> tuple[CallSettings, Snapshot]:
     """What a read is told, and the version it would see."""
     settings = settings_for(spark, request.options, READ_KEYS, request.path)
     return settings, snapshot_of(spark, request.path, settings)
 
 
-def snapshot_of(spark: Any, path: str, settings: Settings) -> Snapshot:
+def snapshot_of(spark: Any, path: str, settings: CallSettings) -> Snapshot:
     """The version that the options of a read mean; the log decides whether it is ours or Delta's."""
     log = open_log(spark, path, settings.table)
     version, moment = settings.number("versionAsOf"), _as_of(spark, settings)
@@ -38,14 +38,14 @@ def snapshot_of(spark: Any, path: str, settings: Settings) -> Snapshot:
         # may have been cleaned away by another process.
         return log.snapshot(version=version, as_of=moment, max_staleness_s=0)
     except NotATableError as other:
-        if other.fields.get("kind") is not Kind.DELTA:
+        if other.fields.get("kind") is not TableKind.DELTA:
             raise
     options = settings.options()
     moment_ms = None if moment is None else moment_of(moment, options.search.time_zone)
     return open_snapshot(log.uri, version=version, as_of_ms=moment_ms, options=options, runtime=log.runtime)
 
 
-def _as_of(spark: Any, settings: Settings) -> dt.datetime | None:
+def _as_of(spark: Any, settings: CallSettings) -> dt.datetime | None:
     """The time of `timestampAsOf`; without an offset it is read in the session's zone, as Spark would."""
     text = settings.call.get("timestampAsOf")
     return None if text is None else parse_as_of(text, session_zone(spark))

@@ -20,7 +20,7 @@ from indextables.ops.table_settings import require_parquet
 from indextables.options import Options
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.names import quoted_name
-from indextables.spark.options import Settings, session_zone
+from indextables.spark.options import CallSettings, session_zone
 from indextables.spark.read.arrow_scan import FILE, ROW, arrow_frame
 from indextables.spark.read.frame import reading_way, restricted_frame
 from indextables.spark.search import on_driver
@@ -100,7 +100,10 @@ def index_spec(snapshot: Snapshot) -> IndexSpec:
 
 
 def hidden_frame(
-    spark: Any, asked: tuple[Settings, Snapshot], searches: Sequence[Search], mentioned: frozenset[str] | None
+    spark: Any,
+    asked: tuple[CallSettings, Snapshot],
+    searches: Sequence[Search],
+    mentioned: frozenset[str] | None,
 ) -> Any:
     """One version of a table, with the searches of a statement in it."""
     settings, snapshot = asked
@@ -118,7 +121,7 @@ def hidden_frame(
 
 
 def _joined(
-    spark: Any, snapshot: Snapshot, settings: Settings, found: Sequence[_Found], *, native: bool
+    spark: Any, snapshot: Snapshot, settings: CallSettings, found: Sequence[_Found], *, native: bool
 ) -> Any:
     """All rows with their numbers, joined with the numbers of the matching ones.
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from indextables.errors import CommandError
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.spark.load import load_table
-from indextables.spark.options import Settings, is_connect, session_zone
+from indextables.spark.options import CallSettings, is_connect, session_zone
 from indextables.spark.read.frame import LoadedTable
 from indextables.spark.read.version import asked_for, parse_as_of
 from indextables.spark.read.views import (
@@ -148,9 +148,9 @@ class _Lookup:
     def __init__(self, spark: Any, frames: Mapping[str, Any]) -> None:
         self._spark = spark
         self._frames = frames
-        self._asked: dict[Reference, tuple[Settings, Snapshot]] = {}
+        self._asked: dict[Reference, tuple[CallSettings, Snapshot]] = {}
 
-    def asked(self, reference: Reference) -> tuple[Settings, Snapshot]:
+    def asked(self, reference: Reference) -> tuple[CallSettings, Snapshot]:
         """The version a reference means; the same one however often a statement is looked at."""
         found = self._asked.get(reference)
         if found is None:

@@ -100,7 +100,7 @@ class FilesOfTask(InputPartition):  # type: ignore[misc]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StreamOffset:
     """How far a stream has come: before file `index` of a version, or of the table as it was at one."""
 
     table_id: str
@@ -110,7 +110,7 @@ class Place:
     whole: bool = False
 
     @classmethod
-    def of(cls, offset: Mapping[str, Any]) -> Place:
+    def of(cls, offset: Mapping[str, Any]) -> StreamOffset:
         """Read an offset."""
         return cls(
             str(offset["tableId"]), int(offset["version"]), int(offset["index"]), bool(offset["whole"])
@@ -122,9 +122,9 @@ class Place:
             "tableId": self.table_id, "version": self.version, "index": self.index, "whole": self.whole,
         }  # fmt: skip
 
-    def following(self) -> Place:
+    def following(self) -> StreamOffset:
         """The beginning of the next version."""
-        return Place(self.table_id, self.version + 1)
+        return StreamOffset(self.table_id, self.version + 1)
 
 
 class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
@@ -133,7 +133,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
     def __init__(self, options: Mapping[str, str], schema_json: str) -> None:
         self._options = dict(options)
         self._schema_json = schema_json
-        self._last: Place | None = None
+        self._last: StreamOffset | None = None
         self._frozen_at: int | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
@@ -141,9 +141,9 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         start = _starting_version(self._options.get("startingversion"))
         now = _log(self._options).snapshot()
         if start is None:
-            place = Place(now.table_id, now.version, whole=True)
+            place = StreamOffset(now.table_id, now.version, whole=True)
         else:
-            place = Place(now.table_id, now.version + 1 if start < 0 else start)
+            place = StreamOffset(now.table_id, now.version + 1 if start < 0 else start)
         return place.offset()
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
@@ -159,14 +159,18 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
 
     def latestOffset(self, start: Mapping[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
         """How far the next batch goes."""
-        begin = Place.of(start) if start is not None else self._last or Place.of(self.initialOffset())
+        begin = (
+            StreamOffset.of(start)
+            if start is not None
+            else self._last or StreamOffset.of(self.initialOffset())
+        )
         most = getattr(limit, "max_files", None) if limit is not None else self._configured_limit()
         self._last = self._advance(begin, most)
         return self._last.offset()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The files between two offsets, a few per task."""
-        files = list(self._between(Place.of(start), Place.of(end)))
+        files = list(self._between(StreamOffset.of(start), StreamOffset.of(end)))
         return [
             FilesOfTask(tuple(files[at : at + _FILES_PER_TASK]))
             for at in range(0, len(files), _FILES_PER_TASK)
@@ -189,7 +193,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         limit = self._options.get("maxfilespertrigger")
         return None if limit is None else int(limit)
 
-    def _advance(self, place: Place, most: int | None) -> Place:
+    def _advance(self, place: StreamOffset, most: int | None) -> StreamOffset:
         log = self._same_log(place)
         newest = log.latest_version()
         if self._frozen_at is not None:
@@ -203,7 +207,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
             place = place.following()
         return place
 
-    def _between(self, start: Place, end: Place) -> Iterator[FileToRead]:
+    def _between(self, start: StreamOffset, end: StreamOffset) -> Iterator[FileToRead]:
         log = self._same_log(start)
         place = start
         while (place.version, place.whole) != (end.version, end.whole) and place.version <= end.version:
@@ -212,13 +216,13 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         if place.version == end.version and end.index:
             yield from self._files(log, place)[place.index : end.index]
 
-    def _same_log(self, place: Place) -> TransactionLog:
+    def _same_log(self, place: StreamOffset) -> TransactionLog:
         """The log as it is now; an error when it is another one than the offset belongs to."""
         log = _log(self._options)
         _require_same(log.snapshot(max_staleness_s=0), place)
         return log
 
-    def _files(self, log: TransactionLog, place: Place) -> list[FileToRead]:
+    def _files(self, log: TransactionLog, place: StreamOffset) -> list[FileToRead]:
         if not place.whole:
             # What is read is checked against the log's id, which is that of the stream.
             return self._added(log, place.version)
@@ -256,7 +260,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
                     )
 
 
-def _require_same(found: Snapshot, place: Place) -> None:
+def _require_same(found: Snapshot, place: StreamOffset) -> None:
     if found.table_id != place.table_id:
         raise TableError(
             f"{found.store.uri}: the log is not the one this query has read so far (its id is "

@@ -40,7 +40,7 @@ from indextables.ops.write.rows import (
 from indextables.options import Options
 from indextables.predicate.names import quoted_name
 from indextables.spark.open_logs import open_log
-from indextables.spark.options import WRITE_KEYS, Settings, session_zone, settings_for
+from indextables.spark.options import WRITE_KEYS, CallSettings, session_zone, settings_for
 from indextables.spark.read.views import tables_in_frame
 from indextables.spark.requests import WriteRequest
 from indextables.spark.workers import spark_schema
@@ -172,7 +172,7 @@ class _Job:
         return Options.of(self.options, table=self.properties)
 
 
-def _order(spark: Any, request: WriteRequest, settings: Settings) -> _Order:
+def _order(spark: Any, request: WriteRequest, settings: CallSettings) -> _Order:
     call = settings.call
     where = call.get("replaceWhere")
     if request.mode not in ("error", "ignore", "append", "overwrite"):
@@ -207,7 +207,7 @@ def _order(spark: Any, request: WriteRequest, settings: Settings) -> _Order:
     )
 
 
-def _txn(settings: Settings) -> TxnAction | None:
+def _txn(settings: CallSettings) -> TxnAction | None:
     app_id, version = settings.call.get("txnAppId"), settings.number("txnVersion")
     if (app_id is None) != (version is None):
         raise OptionError(
@@ -238,7 +238,7 @@ def _without_void(frame: Any, snapshot: Snapshot) -> Any:
 
 
 def _save_new(
-    spark: Any, frame: Any, log: TransactionLog, settings: Settings, order: _Order
+    spark: Any, frame: Any, log: TransactionLog, settings: CallSettings, order: _Order
 ) -> WriteResult | None:
     """The first write of a table: its splits, then version 0, then the commit."""
     schema = _schema_of(frame)
@@ -265,7 +265,7 @@ def _save_new(
     return _finish(log, commit, built, job.resolved())
 
 
-def _plan_existing(frame: Any, snapshot: Snapshot, settings: Settings, order: _Order) -> WritePlan:
+def _plan_existing(frame: Any, snapshot: Snapshot, settings: CallSettings, order: _Order) -> WritePlan:
     schema = _schema_of(frame)
     given = order.partition_by
     if order.overwrite_schema:

@@ -25,7 +25,7 @@ class ThriftError(ValueError):
 
 def decode(data: bytes | memoryview, start: int = 0) -> tuple[Struct, int]:
     """Read one structure; return it and the position after it."""
-    reader = _Reader(data, start)
+    reader = _StructReader(data, start)
     try:
         found = reader.struct(0)
     except IndexError as short:
@@ -51,7 +51,7 @@ def encode_more(begun: bytes, last: int, numbers: Iterable[tuple[int, int]]) -> 
     return bytes(out)
 
 
-class _Reader:
+class _StructReader:
     def __init__(self, data: bytes | memoryview, start: int) -> None:
         self.data = data
         self.position = start

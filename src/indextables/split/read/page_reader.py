@@ -48,7 +48,7 @@ SMALL_READ = 256 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ColumnTree:
     """A top-level column: its part of the schema, and its leaves."""
 
     name: str
@@ -59,7 +59,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ColumnChunk:
     """Pages of one leaf in one row group, its dictionary first if it has one."""
 
     places: list[Range]
@@ -77,7 +77,7 @@ class Skeleton:
     """The footer of a split without its row groups: enough to write a footer for some of its pages."""
 
     root: Struct
-    columns: Mapping[str, Column]
+    columns: Mapping[str, ColumnTree]
     chunks: tuple[bytes, ...]
     """What is the same for a leaf in every row group: the beginning of its chunk, encoded."""
 
@@ -86,7 +86,7 @@ class Skeleton:
         """Read what `skeleton_bytes` wrote."""
         footer, _ = decode(data)
         elements = items(footer, FileFields.SCHEMA)
-        columns: dict[str, Column] = {}
+        columns: dict[str, ColumnTree] = {}
         at, leaf = 1, 0
         while at < len(elements):
             end = _subtree_end(elements, at)
@@ -94,7 +94,7 @@ class Skeleton:
             name = value(elements[at], ElementFields.NAME).decode()
             text = end == at + 1 and value(elements[at], ElementFields.CONVERTED) == ElementFields.UTF8
             encoded = tuple(map(encode, elements[at:end]))
-            columns[name] = Column(name, encoded, tuple(range(leaf, leaf + leaves)), text)
+            columns[name] = ColumnTree(name, encoded, tuple(range(leaf, leaf + leaves)), text)
             at, leaf = end, leaf + leaves
         groups = items(footer, FileFields.GROUPS)
         chunks = items(groups[0], GroupFields.COLUMNS) if groups else []
@@ -172,7 +172,7 @@ def read_pages(
     }
     bodies = _checked(source, ranges)
 
-    def decode_plan(plan: tuple[Cover, Sequence[str], Sequence[Sequence[Piece]]]) -> pa.Table:
+    def decode_plan(plan: tuple[Cover, Sequence[str], Sequence[Sequence[ColumnChunk]]]) -> pa.Table:
         cover, names, layout = plan
         picks = _picks(cover, wanted)
         kept = _coded(skeleton, names, layout) if coded or picks is not None else []
@@ -263,13 +263,15 @@ def _cover(chunks: Sequence[Chunk], rows: np.ndarray) -> tuple[Span, ...]:
             return tuple(spans)
 
 
-def _layout(skeleton: Skeleton, pages: PageMap, names: Sequence[str], cover: Cover) -> list[list[Piece]]:
+def _layout(
+    skeleton: Skeleton, pages: PageMap, names: Sequence[str], cover: Cover
+) -> list[list[ColumnChunk]]:
     """For every row group of a cover, the pieces of the leaves of some columns."""
     leaves = [leaf for name in names for leaf in skeleton.columns[name].leaves]
     return [[_piece(pages.chunk(group, leaf), spans) for leaf in leaves] for group, spans in cover]
 
 
-def _piece(chunk: Chunk, spans: Sequence[Span]) -> Piece:
+def _piece(chunk: Chunk, spans: Sequence[Span]) -> ColumnChunk:
     found = chunk.pages(spans)
     places = [(chunk.offsets[at], chunk.lengths[at]) for at in found]
     crcs = [chunk.crcs[at] for at in found]
@@ -277,7 +279,7 @@ def _piece(chunk: Chunk, spans: Sequence[Span]) -> Piece:
         offset, length, crc = chunk.dictionary
         places.insert(0, (offset, length))
         crcs.insert(0, crc)
-    return Piece(places, crcs, sum([chunk.values[at] for at in found]), chunk.dictionary is not None)
+    return ColumnChunk(places, crcs, sum([chunk.values[at] for at in found]), chunk.dictionary is not None)
 
 
 def _picks(cover: Cover, wanted: Mapping[int, np.ndarray | None]) -> pa.Array | None:
@@ -299,7 +301,7 @@ def _picks(cover: Cover, wanted: Mapping[int, np.ndarray | None]) -> pa.Array | 
     return integers(np.concatenate(picks))
 
 
-def _coded(skeleton: Skeleton, names: Sequence[str], layout: Sequence[Sequence[Piece]]) -> list[str]:
+def _coded(skeleton: Skeleton, names: Sequence[str], layout: Sequence[Sequence[ColumnChunk]]) -> list[str]:
     """Text columns that have a dictionary in every row group."""
     leaves = [name for name in names for _ in skeleton.columns[name].leaves]
     return [
@@ -313,7 +315,7 @@ def _lay_out(
     skeleton: Skeleton,
     names: Sequence[str],
     cover: Cover,
-    layout: Sequence[Sequence[Piece]],
+    layout: Sequence[Sequence[ColumnChunk]],
     bodies: Mapping[Range, memoryview],
 ) -> pa.Buffer:
     parts: list[bytes | memoryview] = [MAGIC]
@@ -358,7 +360,7 @@ def _small_footer(skeleton: Skeleton, names: Sequence[str], groups: list[Struct]
     )
 
 
-def _chunk(begun: bytes, position: int, length: int, piece: Piece) -> bytes:
+def _chunk(begun: bytes, position: int, length: int, piece: ColumnChunk) -> bytes:
     data = position + piece.places[0][1] if piece.dictionary else position
     numbers = [
         (MetaFields.VALUES, piece.values),

@@ -19,7 +19,7 @@ import pyarrow as pa
 from indextables.errors import DamagedSplitError, SchemaError
 from indextables.model.fields import decode_partition_array
 from indextables.split.arrays import integers
-from indextables.split.layout import Manifest, SplitRef, read_footer
+from indextables.split.layout import SplitManifest, SplitRef, read_footer
 from indextables.split.parquet.page_map import ROWS_PER_PAGE
 from indextables.split.read.page_reader import check_pages, decoded, read_pages, schema_of
 from indextables.split.read.read_ahead import Ahead
@@ -56,7 +56,7 @@ def open_reader(source: Source, ref: SplitRef, row_map: bytes | memoryview | Non
 
 
 def _by_footer(source: Source, ref: SplitRef) -> SplitReader:
-    manifest: Manifest = read_footer(source, ref).manifest
+    manifest: SplitManifest = read_footer(source, ref).manifest
     piece = manifest.row_map
     try:
         body = source.read_one(manifest.offset + manifest.length - piece.length, piece.length)

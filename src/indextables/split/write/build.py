@@ -25,7 +25,7 @@ from indextables.model.fields import encode_partition, partition_directory
 from indextables.model.stats import Truncated, truncate_add
 from indextables.options import Options
 from indextables.runtime import LOCAL
-from indextables.split.layout import FORMAT_VERSION, ROOT_TAG, ROW_MAP_TAG, TOKENS_TAG, Manifest
+from indextables.split.layout import FORMAT_VERSION, ROOT_TAG, ROW_MAP_TAG, TOKENS_TAG, SplitManifest
 from indextables.split.write.writer import Finished, SplitWriter
 from indextables.storage.store import Store
 
@@ -224,7 +224,7 @@ def index_tags(spec: IndexSpec) -> dict[str, str | None]:
     return tags
 
 
-def split_tags(spec: IndexSpec, manifest: Manifest) -> dict[str, str | None]:
+def split_tags(spec: IndexSpec, manifest: SplitManifest) -> dict[str, str | None]:
     """The tags of a written split: also where its pieces end and their checksums, and what ranking needs."""
     tags = index_tags(spec)
     tags[ROW_MAP_TAG] = manifest.row_map.to_tag()

@@ -25,7 +25,7 @@ from indextables.index.read.lookup import Index
 from indextables.index.settings import JSON, TEXT, IndexSpec
 from indextables.model.stats import FileStats, StatsCollector
 from indextables.options import Options
-from indextables.split.layout import TAIL, Footer, Manifest, finish
+from indextables.split.layout import TAIL, Footer, SplitManifest, finish
 from indextables.split.parquet.page_map import ROWS_PER_PAGE
 from indextables.split.parquet.thrift import decode
 from indextables.split.read.row_map import row_map_bytes
@@ -167,7 +167,7 @@ class SplitWriter:
                 return file.read(length)
 
             row_map = row_map_bytes(footer, self._group_rows, read)
-        manifest = Manifest(
+        manifest = SplitManifest(
             components={**(index.sizes if index is not None else {}), ROW_MAP: len(row_map)},
             tokens=index.tokens if index is not None else {},
             rows=self.rows,

@@ -71,7 +71,7 @@ _CLIENT_FLAGS = frozenset({"allow_http", "allow_invalid_certificates", "randomiz
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class RemoteSettings:
     """The configuration of one store. Credentials are in it, so it does not print them."""
 
     config: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -81,7 +81,7 @@ class Settings:
 
 def settings_for(
     place: Location, options: Mapping[str, str], environment: Mapping[str, str] = os.environ
-) -> Settings:
+) -> RemoteSettings:
     """Gather what applies to the store at `place` from everything that is set."""
     plain = {_bare(key): str(value) for key, value in options.items()}
     found = {
@@ -97,7 +97,7 @@ def settings_for(
     if endpoint.startswith("http://"):
         # Whoever writes an http address has decided about encryption already.
         found.setdefault("allow_http", "true")
-    return Settings(
+    return RemoteSettings(
         config={key: value for key, value in found.items() if key in _NAMES[place.kind]},
         client={
             key: is_true(value) if key in _CLIENT_FLAGS else value

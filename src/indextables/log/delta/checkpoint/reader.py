@@ -47,7 +47,7 @@ _REMOTE_PIECES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class CheckpointManifest:
     """A checkpoint taken apart: its single actions, and the files that hold its adds."""
 
     protocol: ProtocolAction | None
@@ -106,7 +106,7 @@ class DeltaCheckpointReader:
                     for body in column.filter(column.is_valid()).to_pylist():
                         yield _add(body)
 
-    def manifest(self, store: Store, checkpoint: Checkpoint) -> Manifest:
+    def manifest(self, store: Store, checkpoint: Checkpoint) -> CheckpointManifest:
         """Take a checkpoint apart; raises CorruptLogError for a damaged or incomplete one."""
         singles: dict[str, list[Any]] = {name: [] for name in _SINGLES}
         inline: list[AddAction] = []
@@ -126,7 +126,7 @@ class DeltaCheckpointReader:
         protocol, metadata = _last(singles, "protocol"), _last(singles, "metaData")
         if metadata is not None and not isinstance(metadata.get("schemaString"), str):
             metadata = {**metadata, "schemaString": ""}
-        return Manifest(
+        return CheckpointManifest(
             protocol=_action("protocol", protocol),
             metadata=_action("metaData", metadata),
             txns=tuple(_action("txn", body) for body in singles["txn"]),
