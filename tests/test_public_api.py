@@ -12,7 +12,7 @@ import indextables as it
 
 NAMES = {
     "AddAction", "CommitInfo", "DeltaTable", "Error", "MetadataAction", "ProtocolAction", "RemoveAction", "SkipAction", "Table",
-    "TransactionLog", "TxnAction", "check", "col", "configure", "connect", "delta", "errors", "repair_log", "sql",
+    "TransactionLog", "TxnAction", "check", "col", "configure", "connect", "delta", "errors", "plain_query", "repair_log", "sql",
     "truncate_statistics",
 }  # fmt: skip
 

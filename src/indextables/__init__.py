@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from indextables import delta as delta
     from indextables.delta import DeltaTable as DeltaTable
     from indextables.errors import Error as Error
+    from indextables.index.query.syntax import plain_query as plain_query
     from indextables.log.transaction_log import TransactionLog as TransactionLog
     from indextables.maintenance import check as check
     from indextables.maintenance import repair_log as repair_log
@@ -45,6 +46,7 @@ _HOMES = {
     "TxnAction": "indextables.model.actions",
     "check": "indextables.maintenance",
     "col": "indextables.predicate.tree",
+    "plain_query": "indextables.index.query.syntax",
     "repair_log": "indextables.maintenance",
     "sql": "indextables.sql.runner",
     "truncate_statistics": "indextables.model.stats",
@@ -69,6 +71,7 @@ __all__ = [
     "connect",
     "delta",
     "errors",
+    "plain_query",
     "repair_log",
     "sql",
     "truncate_statistics",

@@ -165,11 +165,13 @@ class DeltaTable:
         where: Any = None,
         columns: Sequence[str] | None = None,
         limit: int | None = None,
+        *,
+        operator: str | None = None,
     ) -> pa.RecordBatchReader:
         """The rows a full-text query finds; a Delta table has no index, so every row is looked at."""
         from indextables.ops.delta.search import search
 
-        reader, self._record = search(self._snapshot, query, where, columns, limit)
+        reader, self._record = search(self._snapshot, query, where, columns, limit, operator=operator)
         return reader
 
     def to_df(self, where: Any = None, columns: Sequence[str] | None = None) -> Any:

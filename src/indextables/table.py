@@ -182,11 +182,11 @@ class Table:
         reader, self._record = scan.scan(self._snapshot, where, columns)
         return reader
 
-    def count(self, where: Any = None, *, query: str | None = None) -> int:
+    def count(self, where: Any = None, *, query: str | None = None, operator: str | None = None) -> int:
         """How many rows there are, match a filter, or are found by a full-text query."""
         from indextables.ops.read import scan
 
-        total, self._record = scan.count(self._snapshot, where, query)
+        total, self._record = scan.count(self._snapshot, where, query, operator)
         return total
 
     def search(
@@ -196,15 +196,22 @@ class Table:
         columns: Sequence[str] | None = None,
         limit: int | None = None,
         score: bool = False,
+        *,
+        operator: str | None = None,
     ) -> pa.RecordBatchReader:
         """The rows a full-text query finds, in (path, row) order.
+
+        Words side by side are joined by the operator, `or` or `and`; `last_scan.notes` tells what
+        the author of the query should know.
 
         With `score` there is a `_score` column and the rows come best first;
         scores are BM25 within each split.
         """
         from indextables.ops.read import scan
 
-        reader, self._record = scan.search(self._snapshot, query, where, columns, limit, score=score)
+        reader, self._record = scan.search(
+            self._snapshot, query, where, columns, limit, score=score, operator=operator
+        )
         return reader
 
     def aggregate(
@@ -266,10 +273,19 @@ class Table:
         columns: Sequence[str] | None = None,
         limit: int | None = None,
         score: bool = False,
+        *,
+        operator: str | None = None,
     ) -> Any:
         """The rows a full-text query finds as a Spark DataFrame, for a table opened with `spark`."""
-        frames = self._frames("search_df")
-        return frames.search(self._snapshot, query, where=where, columns=columns, limit=limit, score=score)
+        return self._frames("search_df").search(
+            self._snapshot,
+            query,
+            where=where,
+            columns=columns,
+            limit=limit,
+            score=score,
+            operator=operator,
+        )
 
     # Writing
 

@@ -7,7 +7,21 @@ import itertools
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from support.search_oracle import Both, Column, Either, Neither, Phrase, Present, Span, Without
+from support.search_oracle import (
+    Boosted,
+    Both,
+    Column,
+    Either,
+    Expression,
+    Fuzzy,
+    Grouped,
+    Neither,
+    Phrase,
+    Present,
+    Span,
+    Wild,
+    Without,
+)
 
 TOKENIZERS = ("default", "raw", "en_stem", "whitespace", "compact_ids")
 WORDS = [
@@ -25,6 +39,39 @@ texts = st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from(SEPARATORS)),
 singles = st.one_of(st.none(), st.just(""), texts, texts, texts)
 several = st.one_of(st.none(), st.lists(st.one_of(st.none(), texts), max_size=3))
 simple_words = st.sampled_from(["error", "run", "日本語", "naïve", "x" * 45, "timeout", "zebra", "A", "e"])
+
+
+misspelled = st.sampled_from(
+    ["error", "errro", "eror", "timeuot", "runing", "naive", "rnu", "日本誤", "a", "zebra", "Error"]
+)
+EXPRESSIONS = [
+    "err.*",
+    "(run|error)s?",
+    "[a-z]{3}",
+    "日.*",
+    ".*o.*",
+    "x+y?",
+    "[0-9]+",
+    "e.?rr?or",
+    "E[a-z]+",
+    "",
+][:-1]
+
+
+@st.composite
+def shapes(draw):
+    """A word with some of its letters unknown."""
+    word = draw(
+        st.sampled_from(["error", "Errors", "running", "timeout", "日本語", "naïve", "x" * 45, "a", "ꙮ1a2b"])
+    )
+    at = draw(st.integers(0, len(word) - 1))
+    gap, width = draw(st.sampled_from(["?", "*", "**", "?*"])), draw(st.integers(0, 3))
+    more = draw(st.sampled_from(["", "*", "?"]))
+    found = word[:at] + gap + word[at + width :] + more
+    return found if "?" in found or found.rstrip("*").count("*") or found.startswith("*") else "?" + found
+
+
+shapes = shapes()
 
 
 def queries(columns):
@@ -48,14 +95,29 @@ def queries(columns):
             st.sampled_from(["[]", "[}", "{]", "{}"]),
         ),
         st.builds(Present, column),
+        st.builds(Wild, column, shapes),
+        st.builds(Fuzzy, column, misspelled, st.sampled_from([1, 2])),
+        st.builds(Expression, column, st.sampled_from(EXPRESSIONS)),
+        st.builds(
+            Grouped,
+            column,
+            st.tuples(simple_words, simple_words),
+            st.sampled_from([" ", " OR ", " AND ", " && "]),
+        ),
+        st.builds(Boosted, st.builds(Phrase, column, phrase)),
     )
     return st.recursive(
         leaf,
         lambda inner: st.one_of(
-            st.builds(Both, st.tuples(inner, inner)),
-            st.builds(Either, st.tuples(inner, inner, inner)),
-            st.builds(Without, inner, inner),
-            st.builds(Neither, inner),
+            st.builds(Both, st.tuples(inner, inner), st.sampled_from([" AND ", " && ", " and "])),
+            st.builds(Either, st.tuples(inner, inner, inner), st.sampled_from([" OR ", " || ", " ", " or "])),
+            st.builds(
+                Without,
+                inner,
+                inner,
+                st.sampled_from(["(+{} -{})", "({} -{})", "({} AND NOT {})", "({} !{})"]),
+            ),
+            st.builds(Neither, inner, st.sampled_from(["NOT ", "!", "-"])),
         ),
         max_leaves=5,
     )

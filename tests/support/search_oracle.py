@@ -168,6 +168,108 @@ class Span:
 
 
 @dataclass(frozen=True)
+class Wild:
+    """Any word of a shape: `?` is one character, `*` any number."""
+
+    column: Column
+    shape: str
+
+    def __str__(self) -> str:
+        return f"{self.column.name}:{self.shape}"
+
+    def finds(self, row: int) -> bool:
+        tokenizer = self.column.tokenizer
+        shape = self.shape if tokenizer in ("raw", "whitespace") else self.shape.lower()
+        return any(_fits(word, shape) for word in _plain_words(self.column, row))
+
+
+def _fits(word: str, shape: str) -> bool:
+    if not shape:
+        return not word
+    if shape[0] == "*":
+        return any(_fits(word[cut:], shape[1:]) for cut in range(len(word) + 1))
+    return bool(word) and shape[0] in ("?", word[0]) and _fits(word[1:], shape[1:])
+
+
+def _plain_words(column: Column, row: int) -> list[str]:
+    """The words that patterns are compared with: identifiers are none."""
+    ids = column.tokenizer == "compact_ids"
+    return [word for text in column.words(row) for word in text if not (ids and is_identifier(word))]
+
+
+@dataclass(frozen=True)
+class Fuzzy:
+    """Any word that is a few edits away."""
+
+    column: Column
+    word: str
+    edits: int
+
+    def __str__(self) -> str:
+        return f"{self.column.name}:{self.word}~{self.edits}"
+
+    def finds(self, row: int) -> bool:
+        (wanted,) = tokenise(self.word, self.column.tokenizer)
+        return any(_edits(word, wanted) <= self.edits for word in _plain_words(self.column, row))
+
+
+@lru_cache(maxsize=100_000)
+def _edits(one: str, other: str) -> int:
+    """The least edits between two words: a letter more, less or another, or two neighbours swapped."""
+    if not one or not other:
+        return len(one) + len(other)
+    if one[-1] == other[-1]:
+        return _edits(one[:-1], other[:-1])
+    fewest = 1 + min(_edits(one[:-1], other), _edits(one, other[:-1]), _edits(one[:-1], other[:-1]))
+    if len(one) > 1 and len(other) > 1 and one[-1] == other[-2] and one[-2] == other[-1]:
+        fewest = min(fewest, 1 + _edits(one[:-2], other[:-2]))
+    return fewest
+
+
+@dataclass(frozen=True)
+class Expression:
+    """Any word that a regular expression describes as a whole."""
+
+    column: Column
+    expression: str
+
+    def __str__(self) -> str:
+        return f"{self.column.name}:/{self.expression}/"
+
+    def finds(self, row: int) -> bool:
+        return any(re.fullmatch(self.expression, word, re.DOTALL) for word in _plain_words(self.column, row))
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Parts of one column in a bracket behind its name."""
+
+    column: Column
+    words: tuple[str, ...]
+    join: str
+
+    def __str__(self) -> str:
+        return f"{self.column.name}:({self.join.join(self.words)})"
+
+    def finds(self, row: int) -> bool:
+        parts = [Phrase(self.column, word).finds(row) for word in self.words]
+        return all(parts) if "AND" in self.join or "&&" in self.join else any(parts)
+
+
+@dataclass(frozen=True)
+class Boosted:
+    """A part that counts more; which rows match does not change."""
+
+    part: Any
+
+    def __str__(self) -> str:
+        return f"{self.part}^2.5"
+
+    def finds(self, row: int) -> bool:
+        return self.part.finds(row)
+
+
+@dataclass(frozen=True)
 class Present:
     column: Column
 
@@ -181,9 +283,10 @@ class Present:
 @dataclass(frozen=True)
 class Both:
     parts: tuple[Any, ...]
+    join: str = " AND "
 
     def __str__(self) -> str:
-        return "(" + " AND ".join(map(str, self.parts)) + ")"
+        return "(" + self.join.join(map(str, self.parts)) + ")"
 
     def finds(self, row: int) -> bool:
         return all(part.finds(row) for part in self.parts)
@@ -192,9 +295,10 @@ class Both:
 @dataclass(frozen=True)
 class Either:
     parts: tuple[Any, ...]
+    join: str = " OR "
 
     def __str__(self) -> str:
-        return "(" + " OR ".join(map(str, self.parts)) + ")"
+        return "(" + self.join.join(map(str, self.parts)) + ")"
 
     def finds(self, row: int) -> bool:
         return any(part.finds(row) for part in self.parts)
@@ -206,9 +310,10 @@ class Without:
 
     wanted: Any
     unwanted: Any
+    form: str = "(+{} -{})"
 
     def __str__(self) -> str:
-        return f"(+{self.wanted} -{self.unwanted})"
+        return self.form.format(self.wanted, self.unwanted)
 
     def finds(self, row: int) -> bool:
         return self.wanted.finds(row) and not self.unwanted.finds(row)
@@ -217,9 +322,10 @@ class Without:
 @dataclass(frozen=True)
 class Neither:
     unwanted: Any
+    sign: str = "NOT "
 
     def __str__(self) -> str:
-        return f"(NOT {self.unwanted})"
+        return f"({self.sign}{self.unwanted})"
 
     def finds(self, row: int) -> bool:
         return not self.unwanted.finds(row)

@@ -16,6 +16,7 @@ from indextables.cli.flags import (
     where_flag,
 )
 from indextables.cli.render import Form
+from indextables.index.query.grammar import OPERATORS
 from indextables.sql import commands
 from indextables.sql.commands import TableName
 
@@ -73,6 +74,9 @@ def files(table: str, where: str | None, version: int | None, limit: int, settin
 @where_flag
 @click.option("--columns", metavar="A,B", help="Columns to show, separated by commas.")
 @click.option("--score", is_flag=True, help="Best matches first, with their score.")
+@click.option(
+    "--operator", type=click.Choice(OPERATORS), help="What joins words side by side; or by default."
+)
 @version_flag
 @limit_flag
 @verb
@@ -83,6 +87,7 @@ def search(
     where: str | None,
     columns: str | None,
     score: bool,
+    operator: str | None,
     version: int | None,
     limit: int,
     settings: Flags,
@@ -96,13 +101,15 @@ def search(
 
     opened = open_table(table, settings, version)
     if isinstance(opened, Table):
-        found = opened.search(query, where=where, columns=names, limit=limit, score=score)
+        found = opened.search(query, where=where, columns=names, limit=limit, score=score, operator=operator)
     elif score:
         raise click.UsageError("a Delta table has no index, so its rows have no score; leave --score out")
     else:
-        found = opened.search(query, where=where, columns=names, limit=limit)
+        found = opened.search(query, where=where, columns=names, limit=limit, operator=operator)
     rows = found.read_all()
     render.show(rows, settings.form, empty="No row matches.")
+    if opened.last_scan is not None:
+        render.show_notes(opened.last_scan.notes)
 
 
 _SUBJECTS = {subject.value.lower().replace(" ", "-"): subject for subject in commands.Subject}

@@ -15,7 +15,7 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -92,6 +92,13 @@ def complain(message: str) -> None:
     """Print an error to standard error."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     console.print(Text.assemble(("Error: ", "bold red"), printable(message)))
+
+
+def show_notes(notes: Iterable[str]) -> None:
+    """Print hints to standard error, one line each."""
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    for note in notes:
+        console.print(Text.assemble(("Note: ", "bold"), printable(note)))
 
 
 def readable(name: str, value: Any) -> str:

@@ -34,6 +34,7 @@ PATH_MARK = "\x1e"
 LEAF_GAP = "\x1d"
 """Between two leaves of a JSON document."""
 _SPACES = re.compile("[ \t\n\r\x0c]")
+_SPELLED_SPACE = re.compile("\x1c([0-9a-f]+)\x1c")
 
 Tokenize = Callable[[str], list[str]]
 
@@ -171,3 +172,8 @@ def json_mark(path: str) -> str:
 
 def _no_spaces(text: str) -> str:
     return _SPACES.sub(lambda match: f"\x1c{ord(match[0]):x}\x1c", text)
+
+
+def with_spaces(word: str) -> str:
+    """A word of a JSON leaf as the leaf had it."""
+    return _SPELLED_SPACE.sub(lambda match: chr(int(match[1], 16)), word)

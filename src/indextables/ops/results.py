@@ -43,3 +43,5 @@ class ScanMetrics:
     search: SearchMetrics = field(default_factory=SearchMetrics)
     replay: ReplayMetrics = field(default_factory=lambda: ReplayMetrics("none"))
     """Which engine found the files, why that one, and how long its stages took."""
+    notes: tuple[str, ...] = ()
+    """What the author of a query should know: how it was read, and what it might have meant."""

@@ -1,11 +1,14 @@
-"""What every read asks of a version before it opens a split: its container, and the settings of its index."""
+"""What every read asks of a version before it opens a split: its container, its index, what a query means."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from indextables.errors import TableError
+from indextables.errors import OptionError, TableError
+from indextables.index.query.grammar import OPERATORS
+from indextables.index.query.syntax import parse_query
+from indextables.index.query.tree import Query
 from indextables.index.settings import IndexSpec, from_options
 from indextables.log.snapshot import Snapshot
 from indextables.options import Options
@@ -33,6 +36,34 @@ def settings_of(snapshot: Snapshot) -> IndexSpec:
         return from_options(table, snapshot.schema, reading=True)
 
     return snapshot.once("index settings", read)
+
+
+def query_of(
+    snapshot: Snapshot, query: str, columns: Sequence[str] | None = None, operator: str | None = None
+) -> Query:
+    """A query checked against the table's index settings, before any file is opened.
+
+    Words without a column are looked for in `columns`, by default in all indexed ones. Words side by side
+    are joined by the operator, by default what `search.defaultOperator` says.
+    """
+    require_parquet(snapshot)
+    return parse_query(
+        query,
+        settings_of(snapshot),
+        snapshot.schema,
+        columns,
+        snapshot.options.search.time_zone,
+        operator=operator_of(operator, snapshot.settings),
+    )
+
+
+def operator_of(given: str | None, options: Options) -> str:
+    """The operator between words side by side."""
+    if given is None:
+        return options.search.default_operator
+    if given.lower() not in OPERATORS:
+        raise OptionError(f"operator is {given!r}; expected one of {', '.join(OPERATORS)}")
+    return given.lower()
 
 
 def indexing_of(explicit: Mapping[str, Any]) -> dict[str, str]:

@@ -253,6 +253,12 @@ class SearchOptions:
     max_hits: int | None = option(
         "search.maxHits", None, POSITIVE, "Most rows a search may return per split."
     )
+    default_operator: str = option(
+        "search.defaultOperator",
+        "or",
+        one_of("or", "and"),
+        "What joins two words of a query that stand side by side: or, and.",
+    )
     cache_dir: str | None = option(
         "indexCache.dir",
         None,

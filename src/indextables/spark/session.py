@@ -134,10 +134,10 @@ class SparkFrames:
 
     def search(
         self, snapshot: Snapshot, query: str, *, where: Any = None, columns: Sequence[str] | None = None,
-        limit: int | None = None, score: bool = False,
+        limit: int | None = None, score: bool = False, operator: str | None = None,
     ) -> Any:  # fmt: skip
         """A DataFrame of the rows a full-text query finds, computed on the executors."""
         return search_frame(
             self._spark, snapshot, query, where=where, columns=columns, limit=limit, score=score,
-            options=dict(snapshot.options.explicit),
+            operator=operator, options=dict(snapshot.options.explicit),
         )  # fmt: skip

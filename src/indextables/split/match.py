@@ -13,7 +13,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.index.query.tree import Between, Boolean, Boosted, Everything, Exists, Node, Query, Words
+from indextables.index.query.tree import (
+    Between,
+    Boolean,
+    Boosted,
+    Everything,
+    Exists,
+    Matching,
+    Node,
+    Query,
+    Words,
+)
 from indextables.index.query.values import typed_between
 from indextables.index.settings import FAST, IP, JSON, STRING, IndexField
 from indextables.index.tokens import address, is_id, json_leaves, leaf_words, words_of
@@ -50,6 +60,8 @@ class _Matcher:
         assert item is not None
         if isinstance(node, Exists):
             return self.exists(node)
+        if isinstance(node, Matching):
+            return self.matching(node, item)
         if item.kind == JSON:
             return self.json(node, item)
         if isinstance(node, Words):
@@ -110,6 +122,21 @@ class _Matcher:
                 for value in self.column(column).to_pylist()
             ]
         return found
+
+    def matching(self, node: Matching, item: IndexField) -> pa.BooleanArray:
+        """Rows with a word that fits; every distinct word is looked at once."""
+        if item.kind == JSON:
+            rows: list[Texts] = [
+                [words for path, _, words in leaves if not node.path or path == node.path]
+                for leaves in self.leaves(node.column)
+            ]
+        else:
+            rows = self.words(item)
+        ids = item.tokenizer == "compact_ids"
+        known = {word for texts in rows for words in texts for word in words if not (ids and is_id(word))}
+        distinct = pa.array(sorted(known), pa.string())
+        fits = frozenset(distinct.filter(booleans(node.pattern.matches(distinct).tolist())).to_pylist())
+        return booleans(any(not fits.isdisjoint(words) for words in texts) for texts in rows)
 
     def json(self, node: Words | Between, item: IndexField) -> pa.BooleanArray:
         test = _leaf_test(node) if isinstance(node, Between) else _leaf_phrase(_phrase_test(node, item))

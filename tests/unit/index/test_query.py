@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import pyarrow as pa
 import pytest
 
 from indextables.errors import QueryError
-from indextables.index.query.syntax import parse_query
-from indextables.index.query.tree import NOTHING, Between, Boolean, Boosted, Everything, Exists, Words
+from indextables.index.query.patterns import Expression, Gap, Similar, Wildcard
+from indextables.index.query.syntax import parse_query, plain_query
+from indextables.index.query.tree import (
+    NOTHING,
+    Between,
+    Boolean,
+    Boosted,
+    Everything,
+    Exists,
+    Matching,
+    Words,
+)
 from indextables.index.settings import IndexSpec, from_options
 from indextables.options import Options
 
@@ -72,6 +83,34 @@ def word(text, column="message"):
         ("my\\ col:x", Words("my col", ("x",))),
         ("MESSAGE:x", word("x")),
         ('"!!!"', NOTHING),
+        ("it's", Words("message", ("it", "s"))),
+        ("error && timeout", Boolean(must=(word("error"), word("timeout")))),
+        ("error || timeout", Boolean(should=(word("error"), word("timeout")))),
+        ("error and timeout", Boolean(must=(word("error"), word("timeout")))),
+        ("!error", Boolean(must_not=(word("error"),))),
+        ("NOT NOT error", word("error")),
+        ("a b -c", Boolean(should=(word("a"), word("b")), must_not=(word("c"),))),
+        ("a OR NOT b", Boolean(should=(word("a"), Boolean(must_not=(word("b"),))))),
+        ("a OR b AND c", Boolean(should=(word("a"), Boolean(must=(word("b"), word("c")))))),
+        ("+a AND b c", Boolean(must=(Boolean(must=(word("a"), word("b"))),), should=(word("c"),))),
+        ("message:(a b)", Boolean(should=(word("a"), word("b")))),
+        ("level:(A OR message:b)", Boolean(should=(word("A", "level"), word("b")))),
+        ("t?me", Matching("message", Wildcard(("t", Gap.ONE, "me")))),
+        ("*Out", Matching("message", Wildcard((Gap.MANY, "out")))),
+        ("timeuot~", Matching("message", Similar("timeuot", 2))),
+        ("timeout~1^2", Boosted(Matching("message", Similar("timeout", 1)), 2.0)),
+        ("timeout~0", word("timeout")),
+        ("/t.m(e|o)/", Matching("message", Expression("t.m(e|o)"))),
+        ("level:a\\*b", word("a*b", "level")),
+        ("level:a\\ b", word("a b", "level")),
+        ("ts:>1970-01-01T00:00:01Z", Between("ts", 1_000_000, None, include_lower=False)),
+        ('ip:"::1"', Between("ip", f"{1:032x}", f"{1:032x}")),
+        ("ip:::1", Between("ip", f"{1:032x}", f"{1:032x}")),
+        ("ip:fe80::1", Between("ip", f"{0xFE80 << 112 | 1:032x}", f"{0xFE80 << 112 | 1:032x}")),
+        ("status:-5", Between("status", -5, -5)),
+        ("*:*", Everything()),
+        ("and", word("and")),
+        ("message:not", word("not")),
     ],
 )
 def test_a_query_becomes_a_tree(text, expected):
@@ -101,28 +140,76 @@ def test_timestamps_without_an_offset_are_read_in_the_given_zone():
         ("", "empty"),
         ("   ", "empty"),
         ("(a OR b", "expected ')'"),
-        ('"never closed', "double quotes"),
+        ('"never closed', 'the quote " is not closed at character 1'),
         ("a AND", "operand"),
         ("AND", "operand"),
         ("12:30:59", "double quotes"),
-        ("it's", "double quotes"),
         ("nope:x", "there is no column 'nope'; searchable are message, title"),
         ("plain:x", "column 'plain' is not indexed for search"),
         ("message.inner:x", "there is no column 'message.inner'"),
-        ("a*b", "only at the end of a word"),
-        ("*ab", "only at the end of a word"),
-        ("/x.*/", "regex queries are not supported"),
+        ("a & b", "a single '&' at character 3; write && or AND"),
+        ("a|b", "a single '|' at character 2; write || or OR"),
+        ("a && && b", "&& lacks its left operand at character 6"),
+        ("not found", "'not' in lower case at character 1; write NOT"),
+        ("file not found", "'not' in lower case at character 6"),
+        ("a and", "right operand"),
+        ("or a", "or lacks its left operand"),
+        ("+a OR b", "'+' beside OR at character 1"),
+        ("--verbose", "behind another sign at character 2"),
+        ("a - b", "a lone '-' at character 3"),
+        ("a !", "a lone '!'"),
+        ("a NOT", "NOT lacks its operand"),
+        ("()", "nothing stands between the brackets"),
+        ("a)", "')' closes nothing at character 2"),
+        ("a]", "']' right behind a word"),
+        ("f(x)", "'(' right behind a word at character 2"),
+        ('a"b"', "right behind a word"),
+        ("(a)b", "'b' right behind a bracket"),
+        ("\u201ca\u201d", "the quotation mark"),
+        ("a\\\\"[:-1], "a backslash at the end"),
+        ("/var/log", "'/' begins a regular expression, and more stands right behind it"),
+        ("/var", "which is not closed"),
+        ("//", "an empty regular expression"),
+        ("/a(/", "is no regular expression of RE2: .*missing"),
+        ("/(?=a)b/", "is no regular expression of RE2"),
+        ("/a)(b/", "is no regular expression of RE2"),
+        ("timeout~3", "more than 2 edits"),
+        ("timeout~0.8", "not a whole number"),
+        ("t?me~1", "'~' behind a word with wildcards"),
+        ("time-out~1", "is not one word"),
+        ("time-o?t", "a wildcard works inside a single word"),
+        ('"a b"~', "lacks its number"),
+        ("a^", "'\\^' without a number at character 2"),
+        ("a^2b", "right behind a boost"),
+        ("^2", "with nothing before it"),
+        ("mess*:a", "a wildcard in the name of a column"),
+        ("message:", "nothing stands behind message:"),
+        ("message:NOT a", "NOT behind message:"),
+        ("message:-a", "'-' behind message: at character 9; write -message:word"),
+        ("message:a:b", "':' right behind a word"),
+        ("status:[1 2]", "a range without TO"),
+        ("status:[1 TO 2", "a range that is not closed"),
+        ("status:[TO 2]", "a range without TO"),
+        ("status:>", "lacks one of its ends"),
+        ("level: IN []", "an empty list"),
+        ("level: IN [a", "a list that is not closed"),
+        ("level=error", "write level:error to look into column 'level'"),
+        ("_exists_:level", "write column:\\* for rows with a value"),
+        ("status:/5../", "holds values, not words"),
+        ("status:5??", "holds values, not words"),
+        ("ip:10~1", "holds values, not words"),
         ("status:five", "'five' is not a value for column 'status' of type int32"),
-        ("status:5*", "no prefix search"),
+        ("status:5*", "holds values, not words"),
         ("ip:300.1.1.1", "neither an IP address nor a network"),
         ("day:tomorrow", "not a value for column 'day'"),
         ("message:[a-b TO z]", "is not one word"),
-        ("(" * 300 + "a" + ")" * 300, "opening brackets"),
+        ("(" * 300 + "a" + ")" * 300, "more than 100 brackets inside each other"),
         ("a " * 100_000, "characters long"),
     ],
 )
 def test_a_bad_query_is_refused_with_advice(text, message):
-    with pytest.raises(QueryError, match=message.replace("(", r"\(").replace(")", r"\)")):
+    pattern = re.sub(r"[()+|\]\[]", r"\\\g<0>", message) if "RE2" not in message else message
+    with pytest.raises(QueryError, match=pattern):
         node(text)
 
 
@@ -138,3 +225,44 @@ def test_a_query_travels_to_executors():
 
 def test_the_columns_of_a_query_are_known_in_table_order():
     assert parse_query("level:A OR message:b", SPEC, SCHEMA).columns == ("message", "level")
+
+
+def test_words_side_by_side_are_joined_by_the_default_operator():
+    both = node("a b", operator="and")
+    assert both == Boolean(must=(word("a"), word("b")))
+    assert node("a OR b c", operator="and") == Boolean(
+        should=(word("a"), Boolean(must=(word("b"), word("c"))))
+    )
+    assert node("a -b", operator="and") == Boolean(must=(word("a"),), must_not=(word("b"),))
+
+
+def test_the_words_of_any_text_become_a_query_that_means_just_them():
+    text = 'C++ and "not found" (12:30) & path\\x OR -y'
+    asked = node(plain_query(text))
+    found = [one for part in asked.should if part != NOTHING for one in part.words]
+    assert found == ["c", "and", "not", "found", "12", "30", "path", "x", "or", "y"]
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("error and timeout", "'and' at character 7 is read as the operator AND"),
+        ("the error", "common words are searched like any other"),
+        ('"time*"', "inside quotes"),
+        ('"timeout"~1', "for similar words leave the quotes"),
+        ('"!!!"', "holds no word for column 'message'"),
+        ("title:runn?ng", "column 'title' keeps stems"),
+        ("/Err.*/", "are in lower case"),
+    ],
+)
+def test_what_the_author_of_a_query_should_know_is_noted(text, hint):
+    (note,) = parse_query(text, SPEC, SCHEMA, ("message",)).notes
+    assert hint in note
+
+
+def test_a_plain_query_has_no_notes():
+    assert parse_query('+error -"connection reset" message:t?me*', SPEC, SCHEMA, ("message",)).notes == ()
+
+
+def test_a_thousand_alternatives_are_read():
+    assert len(node(" ".join(f"w{number}" for number in range(10_000))).should) == 10_000

@@ -20,8 +20,18 @@ from indextables.index.codec.numbers import Array
 from indextables.index.codec.root import FieldRoot
 from indextables.index.query.combine import Boost, Combined
 from indextables.index.query.plan import AllRows, NotNull, OfValues, OneTerm, Plan, Session, Values
-from indextables.index.query.ranges import InOrder, WordRange
-from indextables.index.query.tree import Between, Boolean, Boosted, Everything, Exists, Node, Query, Words
+from indextables.index.query.ranges import FittingWords, InOrder, WordRange
+from indextables.index.query.tree import (
+    Between,
+    Boolean,
+    Boosted,
+    Everything,
+    Exists,
+    Matching,
+    Node,
+    Query,
+    Words,
+)
 from indextables.index.read.lookup import Index, Term
 from indextables.index.read.ranking import (
     Statistics,
@@ -222,6 +232,8 @@ class Compiler:
             return NotNull(at)
         if isinstance(node, Words):
             return self._words(node, at, item, known)
+        if isinstance(node, Matching):
+            return self._matching(node, at, item)
         return self._between(node, at, item, known)
 
     def _words(self, node: Words, at: int, item: IndexField, known: FieldRoot) -> Plan:
@@ -244,6 +256,11 @@ class Compiler:
                 (OneTerm(at, item.column, _bytes(bucket(word))), OneTerm(at, item.column, spelled))
             )
         return OneTerm(at, item.column, spelled, exact=not word.startswith(ID_MARK))
+
+    def _matching(self, node: Matching, at: int, item: IndexField) -> Plan:
+        before = _bytes(json_word(node.path or "", "")) if item.kind == JSON else b""
+        low = _bytes(_spelled(node.pattern.prefix, node, item))
+        return FittingWords(at, low, _after(low), node.pattern, before, ids=item.tokenizer == "compact_ids")
 
     def _prefix(self, node: Words, at: int, item: IndexField) -> WordRange:
         low = _bytes(_spelled(node.prefix or "", node, item))
@@ -288,7 +305,7 @@ def _bytes(word: str) -> bytes:
     return word.encode("utf-8", "surrogatepass")
 
 
-def _spelled(word: str, node: Words, item: IndexField) -> str:
+def _spelled(word: str, node: Words | Matching, item: IndexField) -> str:
     return json_word(node.path or "", word) if item.kind == JSON else word
 
 

@@ -1,4 +1,4 @@
-"""Ranges of words and words in order: prefixes, bounds, phrases, and phrases that end in a prefix."""
+"""Ranges of words, words that fit a pattern, and words in order: prefixes, bounds, wildcards, phrases."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from indextables.index.codec.blocks import Block
 from indextables.index.codec.numbers import Array, gather, starts_of, unframe, unplanes
+from indextables.index.query.patterns import Pattern
 from indextables.index.query.plan import Key, Plan, Scored, Session, Span, bm25, conjunction_lists
 from indextables.index.read.lookup import Term
 from indextables.index.read.phrases import Found, OneWord, Part, find_phrase, is_kept, placed
 from indextables.index.read.rowset import NO_ROWS, Rows, RowSet, found_in, union
 from indextables.index.read.words import Word, read_lists
 from indextables.index.tokenise import GAPS
+from indextables.index.tokens import ID_MARK, with_spaces
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,75 @@ class WordRange(Plan):
         if held:
             parts.append(_scattered(held, universe))
         return union(parts, universe)
+
+
+@dataclass(frozen=True)
+class FittingWords(Plan):
+    """Rows with a word that fits a pattern; every word of the range it can lie in is looked at."""
+
+    field: int
+    low: bytes
+    high: bytes | None
+    pattern: Pattern
+    before: bytes = b""
+    """What stands before the words themselves: the path of a JSON leaf."""
+    ids: bool = False
+    """Whether the buckets of identifiers are among the words."""
+
+    @property
+    def exact(self) -> bool:  # type: ignore[override]
+        """A bucket is spelled like a word that a text might hold."""
+        return not self.ids
+
+    @property
+    def span(self) -> Span:
+        """The range."""
+        return self.field, self.low, self.high
+
+    def spans(self) -> Sequence[Span]:
+        """See Plan."""
+        return (self.span,)
+
+    def upper(self, at: Session) -> Rows:
+        """See Plan."""
+        return self._rows(at, buckets=True)
+
+    def lower(self, at: Session) -> Rows:
+        """See Plan."""
+        return self._rows(at, buckets=False)
+
+    def _rows(self, at: Session, *, buckets: bool) -> Rows:
+        universe = at.index.rows
+        long: list[Word] = []
+        short: list[Array] = []
+        for block, begin, end in at.slices(self.span):
+            fits = self._fitting(block.words()[begin:end], buckets=buckets)
+            places = fits.nonzero()[0] + begin
+            if not len(places):
+                continue
+            is_long = np.isin(places, block.columns.long, assume_unique=True)
+            long += [Word(at.index, block.entry(int(place))) for place in places[is_long]]
+            if not is_long.all():
+                held, sizes = block.short_rows(begin, end)
+                inline = block.columns.inline_lengths[begin:end] > 0
+                short.append(held[np.repeat(fits[inline], sizes)])
+        read_lists(at.index, [(word, None) for word in long])
+        parts: list[Rows] = list(long)
+        if any(map(len, short)):
+            parts.append(_scattered(short, universe))
+        return union(parts, universe)
+
+    def _fitting(self, words: list[bytes], *, buckets: bool) -> Array:
+        plain = [word[len(self.before) :] for word in words]
+        if self.before:
+            plain = [with_spaces(word.decode()).encode() for word in plain]
+        fits = self.pattern.matches(pa.array(plain, pa.binary()).cast(pa.string()))
+        if self.ids and not buckets:
+            fits &= ~np.fromiter((word.startswith(_BUCKET) for word in words), bool, len(words))
+        return fits
+
+
+_BUCKET = ID_MARK.encode()
 
 
 def _scattered(parts: Sequence[Array], universe: int) -> RowSet:

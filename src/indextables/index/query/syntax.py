@@ -1,4 +1,4 @@
-"""A full-text query: tantivy's syntax, read into a small tree that does not depend on any file.
+"""What a query means for a table: the parts of its grammar with columns, words and values.
 
     error timeout          either word          "connection reset"     the words in a row
     error AND timeout      both                 "connection reset"~3   up to three words between them
@@ -6,6 +6,8 @@
     level:error            in one column        status:[500 TO 599]    a range; {} excludes, * is open
     level: IN [a b]        any of these         level:*                a value is there
     (a OR b)^2             counts double        *                      every row
+    t?me*out               wildcards            timeout~1              at most one letter differs
+    /err(or)?s?/           regular expression   level:(a OR b)         one column for a bracket
 
 The tree is checked against the table's index settings before any file is opened.
 It drives both the index and the scan of rows, with the same words.
@@ -13,12 +15,26 @@ It drives both the index and the scan of rows, with the same words.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from indextables.errors import QueryError
+from indextables.index.query.grammar import (
+    Anything,
+    Bounds,
+    Joined,
+    OneOf,
+    Part,
+    Regular,
+    Text,
+    Weighed,
+    Within,
+    read_query,
+)
+from indextables.index.query.patterns import MOST_EDITS, Expression, Gap, Similar, Wildcard
 from indextables.index.query.tree import (
     NOTHING,
     Between,
@@ -26,6 +42,7 @@ from indextables.index.query.tree import (
     Boosted,
     Everything,
     Exists,
+    Matching,
     Node,
     Query,
     Words,
@@ -34,8 +51,14 @@ from indextables.index.query.values import address_bounds, number_text, numeric,
 from indextables.index.settings import FAST, IP, JSON, STRING, IndexField, IndexSpec, is_list_of_text
 from indextables.index.tokens import is_id, words_of
 
-LONGEST_QUERY = 100_000
-DEEPEST_QUERY = 200
+Found = list[tuple[IndexField, str | None]]
+"""Columns to look into; for a JSON column also the path inside it."""
+
+_STOP_WORDS = frozenset(
+    ("a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no",
+     "not", "of", "on", "or", "such", "that", "the", "their", "then", "there", "these", "they", "this", "to",
+     "was", "will", "with")
+)  # fmt: skip
 
 
 def parse_query(
@@ -44,50 +67,37 @@ def parse_query(
     schema: pa.Schema,
     columns: Sequence[str] | None = None,
     time_zone: str = "UTC",
+    *,
+    operator: str = "or",
 ) -> Query:
-    """Read a query; words without a column are looked for in `columns`, by default in all indexed ones."""
+    """Read a query; words without a column are looked for in `columns`, by default in all indexed ones.
+
+    Parts side by side are joined by the operator, `or` or `and`.
+    """
     reader = _QueryParser(text, spec, schema, time_zone)
-    reader.defaults = (
-        [reader.field(name)[0] for name in columns] if columns is not None else list(spec.fields)
-    )
     if not spec.fields:
         raise QueryError(
             "the table has no column indexed for search; write with option "
             "indexing.typemap.<column> = text, or set it with update_properties and merge",
             query=text,
         )
+    named = spec.columns if columns is None else columns
+    defaults = [reader.field(name) for name in named]
+    read = read_query(text, operator)
     several = frozenset(name for name in spec.columns if is_list_of_text(schema.field(name).type))
-    return Query(text, reader.node(_syntax(text)), spec, several)
+    node = reader.node(read.part, defaults)
+    if operator == "or" and isinstance(read.part, Joined):
+        reader.stop_words(read.part)
+    notes = tuple(dict.fromkeys((*read.notes, *reader.notes)))
+    return Query(text, node, spec, several, notes)
 
 
-def _syntax(text: str) -> dict[str, Any]:
-    import tantivy
+def plain_query(text: str) -> str:
+    """The query that looks for the words of a text, whatever signs and operators it holds.
 
-    if len(text) > LONGEST_QUERY:
-        raise QueryError(f"the query is {len(text)} characters long; at most {LONGEST_QUERY} are read")
-    # The parser is recursive and runs on the native stack.
-    if text.count("(") > DEEPEST_QUERY:
-        raise QueryError(f"the query has more than {DEEPEST_QUERY} opening brackets", query=text)
-    try:
-        found: dict[str, Any] = tantivy.parse_query(text)
-    except ValueError:
-        raise QueryError(f"cannot read the query {text!r}: {_problem(text)}", query=text) from None
-    if found.get("type") == "bool" and not found["clauses"]:
-        raise QueryError("the query is empty; '*' finds every row", query=text)
-    return found
-
-
-def _problem(text: str) -> str:
-    import tantivy
-
-    problems = tantivy.parse_query_lenient(text)[1]
-    advice = 'put text with special characters in double quotes, for example "it\'s 12:30"'
-    if not problems:
-        return f"an operator lacks its operand, or a quote is not closed; {advice}"
-    first = problems[0]
-    if "possible invalid field" in first["message"]:
-        return f"a colon after {text[: first['pos']]!r} does not follow a column name; {advice}"
-    return f"{first['message']} at character {first['pos'] + 1}; {advice}"
+    Every piece between spaces is quoted, so that `C++ and "not found"` means its words and nothing else.
+    """
+    return " ".join(f'"{piece}"' for piece in re.sub(r'["\\]', " ", text).split())
 
 
 class _QueryParser:
@@ -96,14 +106,15 @@ class _QueryParser:
         self.spec = spec
         self.schema = schema
         self.time_zone = time_zone
-        self.defaults: list[IndexField] = []
+        self.notes: list[str] = []
 
-    def bad(self, message: str) -> QueryError:
-        return QueryError(f"{message} (query: {self.text!r})", query=self.text)
+    def bad(self, message: str, at: int | None = None) -> QueryError:
+        where = "" if at is None else f"character {at + 1} of "
+        position = None if at is None else at + 1
+        return QueryError(f"{message} ({where}the query {self.text!r})", query=self.text, position=position)
 
-    def field(self, name: str) -> tuple[IndexField, str | None]:
+    def field(self, name: str, at: int | None = None) -> tuple[IndexField, str | None]:
         """The settings of a named column; for a JSON column also the path inside it."""
-        name = name.replace("\\", "")
         for column, path in _readings(name):
             found = self.spec.get(column)
             if found is None:
@@ -111,85 +122,84 @@ class _QueryParser:
                 found = folded[0] if len(folded) == 1 else None
             if found is not None and (path is None or found.kind == JSON):
                 return found, (path or "") if found.kind == JSON else None
-        if name in self.schema.names:
+        if name.lower() in (column.lower() for column in self.schema.names):
             raise self.bad(
                 f"column {name!r} is not indexed for search; set indexing.typemap.{name} (or list it in "
-                "indexing.fastfields) with update_properties and merge, or filter it with where="
+                "indexing.fastfields) with update_properties and merge, or filter it with where=",
+                at,
             )
-        raise self.bad(f"there is no column {name!r}; searchable are {', '.join(self.spec.columns)}")
+        if name == "_exists_":
+            raise self.bad("there is no column '_exists_'; write column:* for rows with a value", at)
+        raise self.bad(
+            f"there is no column {name!r}; searchable are {', '.join(self.spec.columns)}. "
+            'For a text with a colon in it write it in double quotes, as "12:30"',
+            at,
+        )
 
-    def node(self, tree: dict[str, Any]) -> Node:
-        kind = tree["type"]
-        if kind == "bool":
-            return self.boolean(tree["clauses"])
-        if kind == "boost":
-            return Boosted(self.node(tree["underlying"]), float(tree["boost"]))
-        if kind == "literal":
-            return self.literal(tree)
-        if kind == "range":
-            return self.between(tree)
-        if kind == "set":
-            return _any(
-                self.words(item, value, quoted=True, path=path)
-                for item, path in self.named(tree["field"])
-                for value in tree["elements"]
+    def node(self, part: Part, columns: Found) -> Node:
+        if isinstance(part, Joined):
+            must, should, must_not = (
+                tuple(self.node(one, columns) for one in some)
+                for some in (part.must, part.should, part.must_not)
             )
-        if kind == "exists":
-            return _any(Exists(item.column, path) for item, path in self.named(tree["field"]))
-        if kind == "all":
+            return Boolean(must, should, must_not)
+        if isinstance(part, Weighed):
+            return Boosted(self.node(part.part, columns), part.factor)
+        if isinstance(part, Within):
+            return self.within(part)
+        if isinstance(part, Anything):
             return Everything()
-        raise self.bad(f"{kind} queries are not supported")
+        return self.in_columns(part, columns)
 
-    def boolean(self, clauses: Sequence[Sequence[Any]]) -> Node:
-        parts: dict[str, list[Node]] = {"must": [], "should": [], "must_not": []}
-        for occur, tree in clauses:
-            parts[occur or "should"].append(self.node(tree))
-        return Boolean(*(tuple(parts[name]) for name in ("must", "should", "must_not")))
+    def within(self, part: Within) -> Node:
+        found = self.field(part.column, part.at)
+        if isinstance(part.part, Anything):
+            return Exists(found[0].column, found[1])
+        return self.node(part.part, [found])
 
-    def named(self, name: str | None) -> list[tuple[IndexField, str | None]]:
-        if name is not None:
-            return [self.field(name)]
-        return [(item, "" if item.kind == JSON else None) for item in self.defaults]
-
-    def literal(self, tree: dict[str, Any]) -> Node:
-        text, quoted = tree["phrase"], tree["delimiter"] != "none"
-        prefix = bool(tree["prefix"])
-        if not quoted and "*" in text:
-            if text.index("*") != len(text) - 1:
-                raise self.bad(f"'*' may stand only at the end of a word, not as in {text!r}")
-            text, prefix = text[:-1], True
-        found = []
-        for item, path in self.named(tree["field_name"]):
+    def in_columns(self, part: Text | Regular | Bounds | OneOf, columns: Found) -> Node:
+        """Any of the columns; one of numbers or addresses that cannot hold such a thing simply does not."""
+        nodes, problems = [], []
+        for item, path in columns:
             try:
-                found.append(
-                    self.words(item, text, quoted=quoted, prefix=prefix, slop=tree["slop"], path=path)
-                )
-            except QueryError:
-                # A word meant for all columns simply does not occur in one of numbers or addresses.
-                if tree["field_name"] is not None or (self.defaults and len(self.defaults) == 1):
+                nodes.append(self.leaf(part, item, path))
+            except QueryError as problem:
+                if item.kind not in (FAST, IP):
                     raise
-        return _any(found)
+                problems.append(problem)
+        if problems and not nodes:
+            raise problems[0]
+        return _any(nodes)
 
-    def words(
-        self,
-        item: IndexField,
-        text: str,
-        *,
-        quoted: bool,
-        path: str | None,
-        prefix: bool = False,
-        slop: int = 0,
-    ) -> Node:
+    def leaf(self, part: Text | Regular | Bounds | OneOf, item: IndexField, path: str | None) -> Node:
+        if isinstance(part, Bounds):
+            return self.between(part, item, path)
+        if isinstance(part, OneOf):
+            return _any(self.words(Text(value, part.at, quoted=True), item, path) for value in part.values)
+        if isinstance(part, Regular):
+            return self.regular(part, item, path)
+        if part.shape:
+            return self.wildcard(part, item, path)
+        if part.distance is not None and not part.quoted:
+            return self.fuzzy(part, item, path)
+        return self.words(part, item, path)
+
+    # Words
+
+    def words(self, part: Text, item: IndexField, path: str | None) -> Node:
         if item.kind in (FAST, IP):
-            if prefix:
-                raise self.bad(f"column {item.column!r} holds values, not words: it has no prefix search")
-            lower, upper = self.value_bounds(item, text)
+            if part.prefix:
+                raise self.no_words(item, part.at)
+            lower, upper = self.value_bounds(item, part.text, part.at)
             return Between(item.column, lower, upper)
-        if prefix:
-            return self.prefixed(item, text, path)
-        words = tuple(words_of(item.tokenizer)(text))
-        found: Node = Words(item.column, words, slop, path=path) if words else NOTHING
-        if item.kind == JSON and not quoted and (number := number_text(text)) is not None:
+        self.hint(part, item)
+        if part.prefix:
+            return self.prefixed(item, part.text, path)
+        words = tuple(words_of(item.tokenizer)(part.text))
+        if not words:
+            self.note(part, f"{part.text!r} holds no word for column {item.column!r}: it finds nothing")
+        found: Node = Words(item.column, words, part.distance or 0, path=path) if words else NOTHING
+        if item.kind == JSON and not part.quoted and (number := number_text(part.text)) is not None:
             return _any([found, Words(item.column, (number,), path=path)])
         return found
 
@@ -202,63 +212,153 @@ class _QueryParser:
         stems, plain = words_of("en_stem")(text), words_of("default")(text)
         return Words(item.column, tuple(stems[:-1]), 0, plain[-1], stems[-1], path) if plain else NOTHING
 
-    def value_bounds(self, item: IndexField, text: str) -> tuple[Any, Any]:
+    def wildcard(self, part: Text, item: IndexField, path: str | None) -> Node:
+        """Words of the wildcard's shape."""
+        self.want_words(item, part.at)
+        shape = [one if isinstance(one, Gap) else self.fragment(one, part, item) for one in part.shape]
+        if item.tokenizer == "en_stem":
+            self.note(part, f"column {item.column!r} keeps stems: {part.text!r} is compared with them")
+        return Matching(item.column, Wildcard(tuple(shape)), path)
+
+    def fragment(self, text: str, part: Text, item: IndexField) -> str:
+        """A piece of a word as the index spells it."""
+        if item.tokenizer in ("raw", "whitespace"):
+            return text
+        words = words_of("default")(text)
+        if len(words) != 1 or any(not words_of("default")(char) for char in text):
+            raise self.bad(
+                f"{part.text!r} is not one word for column {item.column!r}, and a wildcard works inside a "
+                "single word; ask for the words one by one, joined by AND",
+                part.at,
+            )
+        return words[0]
+
+    def fuzzy(self, part: Text, item: IndexField, path: str | None) -> Node:
+        """Words that differ by a few letters."""
+        self.want_words(item, part.at)
+        edits = part.distance or 0
+        if edits > MOST_EDITS:
+            raise self.bad(
+                f"{part.text}~{edits} asks for more than {MOST_EDITS} edits; write ~1 or ~2, or a wildcard",
+                part.at,
+            )
+        words = words_of(item.tokenizer)(part.text)
+        if len(words) != 1:
+            raise self.bad(
+                f"{part.text!r} is not one word for column {item.column!r}, and '~' compares single words",
+                part.at,
+            )
+        if not edits or (item.tokenizer == "compact_ids" and is_id(words[0])):
+            return Words(item.column, (words[0],), path=path)
+        return Matching(item.column, Similar(words[0], edits), path)
+
+    def regular(self, part: Regular, item: IndexField, path: str | None) -> Node:
+        self.want_words(item, part.at)
+        pattern = Expression(part.text)
+        if (problem := pattern.problem()) is not None:
+            raise self.bad(f"/{part.text}/ is no regular expression of RE2: {problem}", part.at)
+        if item.tokenizer not in ("raw", "whitespace") and re.search(r"(?<!\\)[A-Z]", part.text):
+            self.notes.append(
+                f"words of column {item.column!r} are in lower case: /{part.text}/ has capitals"
+            )
+        return Matching(item.column, pattern, path)
+
+    def want_words(self, item: IndexField, at: int) -> None:
+        if item.kind in (FAST, IP):
+            raise self.no_words(item, at)
+
+    def no_words(self, item: IndexField, at: int) -> QueryError:
+        return self.bad(
+            f"column {item.column!r} holds values, not words: it has no wildcards, '~' or regular "
+            f"expressions; write {item.column}:value, or a range {item.column}:[a TO b]",
+            at,
+        )
+
+    # Values
+
+    def value_bounds(self, item: IndexField, text: str, at: int) -> tuple[Any, Any]:
         if item.kind == IP:
             found = address_bounds(text)
             if found is None:
-                raise self.bad(f"{text!r} is neither an IP address nor a network for column {item.column!r}")
+                raise self.bad(
+                    f"{text!r} is neither an IP address nor a network for column {item.column!r}", at
+                )
             return found
-        value = self.typed(item, text)
+        value = self.typed(item, text, at)
         return value, value
 
-    def typed(self, item: IndexField, text: str) -> Any:
+    def typed(self, item: IndexField, text: str, at: int) -> Any:
         kind = self.schema.field(item.column).type
         try:
             return typed_value(text, kind, self.time_zone)
         except ValueError as bad:
-            raise self.bad(f"{text!r} is not a value for column {item.column!r} of type {kind}") from bad
+            raise self.bad(f"{text!r} is not a value for column {item.column!r} of type {kind}", at) from bad
 
-    def between(self, tree: dict[str, Any]) -> Node:
-        found: list[Node] = []
-        for item, path in self.named(tree["field"]):
-            lower, upper = (tree[side].get("value") for side in ("lower", "upper"))
-            if lower is None and upper is None:
-                found.append(Exists(item.column, path))
-                continue
-            found.append(
-                Between(
-                    item.column,
-                    *self.bounds(item, lower, upper),
-                    tree["lower"]["type"] != "exclusive",
-                    tree["upper"]["type"] != "exclusive",
-                    path,
-                )
-            )
-        return _any(found)
+    def between(self, part: Bounds, item: IndexField, path: str | None) -> Node:
+        if part.lower is None and part.upper is None:
+            return Exists(item.column, path)
+        lower, upper = self.bounds(item, part)
+        return Between(item.column, lower, upper, part.include_lower, part.include_upper, path)
 
-    def bounds(self, item: IndexField, lower: str | None, upper: str | None) -> tuple[Any, Any]:
-        given = (lower, upper)
+    def bounds(self, item: IndexField, part: Bounds) -> tuple[Any, Any]:
+        given = (part.lower, part.upper)
         if item.kind == IP:
-            ends = [None if text is None else self.value_bounds(item, text) for text in given]
+            ends = [None if text is None else self.value_bounds(item, text, part.at) for text in given]
             return (ends[0] and ends[0][0], ends[1] and ends[1][1])
         if item.kind == FAST:
-            low, high = (None if text is None else self.typed(item, text) for text in given)
+            low, high = (None if text is None else self.typed(item, text, part.at) for text in given)
             return low, high
         if item.kind == JSON:
             numbers = [None if text is None else numeric(text) for text in given]
             if all(text is None or number is not None for text, number in zip(given, numbers, strict=True)):
                 return numbers[0], numbers[1]
-        low, high = (None if text is None else self.one_word(item, text) for text in given)
+        low, high = (None if text is None else self.one_word(item, text, part.at) for text in given)
         return low, high
 
-    def one_word(self, item: IndexField, text: str) -> str:
+    def one_word(self, item: IndexField, text: str, at: int) -> str:
         if item.kind == STRING:
             return text
         plain = "default" if item.tokenizer in ("en_stem", "compact_ids") else item.tokenizer
         words = words_of(plain)(text)
         if len(words) != 1:
-            raise self.bad(f"{text!r} is not one word; a range over column {item.column!r} goes by words")
+            raise self.bad(f"{text!r} is not one word; a range over column {item.column!r} goes by words", at)
         return words[0]
+
+    # Hints
+
+    def note(self, part: Text, message: str) -> None:
+        self.notes.append(f"{message} (character {part.at + 1})")
+
+    def hint(self, part: Text, item: IndexField) -> None:
+        """Say what a text might have been meant as."""
+        name, equals, value = part.text.partition("=")
+        if not part.quoted and equals and name.lower() in (one.lower() for one in self.schema.names):
+            raise self.bad(
+                f"{part.text!r} compares nothing; write {name}:{value.lstrip('=') or 'value'} to look into "
+                f"column {name!r}, or put the text in double quotes",
+                part.at,
+            )
+        if part.quoted and item.kind != STRING and re.search(r"\w[*?]|[*?]\w", part.text):
+            self.note(part, "inside quotes '*' and '?' are ordinary characters, not wildcards")
+        if part.quoted and part.distance and len(part.text.split()) == 1:
+            self.note(
+                part, "'~' behind quotes counts words between words; for similar words leave the quotes"
+            )
+
+    def stop_words(self, part: Joined) -> None:
+        """Say that common words count, where they stand beside others."""
+        common = [
+            one
+            for one in part.should
+            if isinstance(one, Text) and not one.quoted and one.text.lower() in _STOP_WORDS
+        ]
+        written = re.search(r"\bOR\b|\|\|", self.text)
+        if common and len(part.should) > len(common) and not written:
+            words = ", ".join(repr(one.text) for one in common)
+            self.notes.append(
+                f"{words}: common words are searched like any other, so rows that hold only them match too; "
+                "join words with AND, or set operator to and"
+            )
 
 
 def _readings(name: str) -> Iterable[tuple[str, str | None]]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from indextables.index.query.patterns import Pattern
 from indextables.index.settings import IndexSpec
 
 
@@ -24,6 +25,15 @@ class Words:
     slop: int = 0
     prefix: str | None = None
     whole: str | None = None
+    path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """A word that fits a pattern."""
+
+    column: str
+    pattern: Pattern
     path: str | None = None
 
 
@@ -69,7 +79,7 @@ class Boosted:
     factor: float
 
 
-Node: TypeAlias = Words | Between | Exists | Everything | Boolean | Boosted
+Node: TypeAlias = Words | Matching | Between | Exists | Everything | Boolean | Boosted
 NOTHING = Boolean()
 
 
@@ -82,6 +92,8 @@ class Query:
     spec: IndexSpec
     several: frozenset[str] = frozenset()
     """Columns that hold several texts per row."""
+    notes: tuple[str, ...] = field(default=(), compare=False)
+    """What its author should know about how it was read."""
     columns: tuple[str, ...] = field(init=False, repr=False, compare=False)
     """The columns the query looks into, in table order."""
 
@@ -93,7 +105,7 @@ class Query:
 
 def columns_of(node: Node) -> Iterable[str]:
     """Every column a tree names."""
-    if isinstance(node, (Words, Between, Exists)):
+    if isinstance(node, (Words, Matching, Between, Exists)):
         yield node.column
     elif isinstance(node, Boosted):
         yield from columns_of(node.node)

@@ -207,6 +207,8 @@ class Index:
 
     def classes(self, field: int, rows: Array) -> Array:
         """The length classes of some ascending rows; only the pages they lie in are read."""
+        if not len(rows):
+            return np.zeros(0, np.uint8)
         kept: Array | None = self.cache.get((self.identity, ("norms", field)))
         if kept is None:
             pages = pages_of(rows, self.rows)

@@ -34,9 +34,9 @@ from indextables.ops.counting.partial import (
 from indextables.ops.counting.question import Aggregate, Question, Wanted, column_of, key_of, question_of
 from indextables.ops.read.in_order import in_order
 from indextables.ops.read.matching import may_survive
-from indextables.ops.read.scan import Record, parse, row_filter, rows_found, rows_of
+from indextables.ops.read.scan import Record, row_filter, rows_found, rows_of
 from indextables.ops.read.word_filters import splits_to_search
-from indextables.ops.table_settings import require_parquet, settings_of
+from indextables.ops.table_settings import query_of, require_parquet, settings_of
 from indextables.predicate.prune.rule import prune_table
 from indextables.predicate.tree import Node
 from indextables.runtime import default_parallelism
@@ -94,7 +94,7 @@ def histogram(
 def _answer(snapshot: Snapshot, question: Question, query: str | None, where: Any) -> tuple[pa.Table, Record]:
     require_parquet(snapshot)
     node = row_filter(snapshot, where)
-    parsed = None if query is None else parse(snapshot, query)
+    parsed = None if query is None else query_of(snapshot, query)
     record = Record(snapshot)
     distinct = distinct_questions(question)
     parts = [(one, Layout.of(one)) for one in (question, *(other for _, other in distinct))]

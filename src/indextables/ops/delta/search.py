@@ -16,6 +16,7 @@ from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.ops.delta.data_file import NAMES
 from indextables.ops.delta.scan import Piece, files, pieces_of, require_schema, row_reader
 from indextables.ops.read.scan import Record, known_columns, reader_of, row_filter
+from indextables.ops.table_settings import operator_of
 from indextables.options import PREFIX, Options
 from indextables.split.match import match_rows
 
@@ -26,6 +27,8 @@ def search(
     where: Any = None,
     columns: Sequence[str] | None = None,
     limit: int | None = None,
+    *,
+    operator: str | None = None,
 ) -> tuple[pa.RecordBatchReader, Record]:
     """The rows a full-text query finds, by reading every row that the filter leaves.
 
@@ -36,11 +39,13 @@ def search(
         raise OptionError(f"limit is {limit}; give a number of rows, or leave it out")
     require_schema(snapshot)
     zone = snapshot.options.search.time_zone
-    parsed = parse_query(query, search_settings(snapshot), snapshot.schema, None, zone)
+    joined = operator_of(operator, snapshot.options)
+    parsed = parse_query(query, search_settings(snapshot), snapshot.schema, None, zone, operator=joined)
     node = row_filter(snapshot, where)
     wanted = known_columns(snapshot, columns)
     read = (*wanted, *(name for name in parsed.columns if name not in wanted))
     chosen, record = files(snapshot, node, columns=NAMES)
+    record.noted(parsed.notes)
     reader = row_reader(snapshot, read, node, chosen.num_rows)
     schema = pa.schema([reader.schema.field(name) for name in wanted])
     pieces = (partial(_found, piece, parsed, wanted) for piece in pieces_of(snapshot, reader, chosen, record))

@@ -18,18 +18,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import OptionError, SchemaError
-from indextables.index.query.syntax import parse_query
 from indextables.index.query.tree import Query
 from indextables.log import scans
 from indextables.log.replay.rule import ReplayMetrics
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
 from indextables.model.fields import find_field
+from indextables.ops.read.hints import spelling_notes
 from indextables.ops.read.in_order import in_order
 from indextables.ops.read.matching import plan_match
 from indextables.ops.read.word_filters import splits_to_search
 from indextables.ops.results import ScanMetrics
-from indextables.ops.table_settings import require_parquet, settings_of
+from indextables.ops.table_settings import query_of, require_parquet
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.evaluate.rows import mask, require_exact
 from indextables.predicate.prune.rule import PruneMetrics
@@ -73,6 +73,12 @@ class Record:
                 total=self.metrics.total if total is None else total,
             )
 
+    def noted(self, notes: Sequence[str]) -> None:
+        """Note what the author of a query should know."""
+        with self._lock:
+            known = dict.fromkeys((*self.metrics.notes, *notes))
+            self.metrics = replace(self.metrics, notes=tuple(known))
+
     def searched(self, search: SearchMetrics) -> None:
         """Note how the search of a split went."""
         with self._lock:
@@ -99,12 +105,14 @@ def scan(
     return reader_of(_schema(snapshot, wanted), pieces), record
 
 
-def count(snapshot: Snapshot, where: Any = None, query: str | None = None) -> tuple[int, Record]:
+def count(
+    snapshot: Snapshot, where: Any = None, query: str | None = None, operator: str | None = None
+) -> tuple[int, Record]:
     """How many rows there are; files whose statistics decide are not opened."""
     node = row_filter(snapshot, where)
     record = Record(snapshot)
     if query is not None:
-        return _count_found(snapshot, node, query, record), record
+        return _count_found(snapshot, node, query_of(snapshot, query, operator=operator), record), record
     if node is None and snapshot.num_records is not None:
         return snapshot.num_records, record
     require_parquet(snapshot)
@@ -126,11 +134,12 @@ def search(
     limit: int | None = None,
     *,
     score: bool = False,
+    operator: str | None = None,
 ) -> tuple[pa.RecordBatchReader, Record]:
     """The rows a full-text query finds, in (path, row) order; with `score` the best ones, best first."""
     if limit is not None and limit < 0:
         raise OptionError(f"limit is {limit}; give a number of rows, or leave it out")
-    parsed = parse(snapshot, query)
+    parsed = query_of(snapshot, query, operator=operator)
     node = row_filter(snapshot, where)
     wanted = known_columns(snapshot, columns)
     schema = _schema(snapshot, wanted)
@@ -139,6 +148,7 @@ def search(
             raise SchemaError(f"the table has a column {SCORE!r} of its own; leave it out of columns")
         schema = schema.append(pa.field(SCORE, pa.float32(), nullable=False))
     record = Record(snapshot)
+    record.noted(parsed.notes)
     adds = _to_search(snapshot, parsed, _planned(snapshot, node, record), record)
     pieces = [
         partial(
@@ -148,15 +158,14 @@ def search(
     ]
     if score:
         best = _best(list(in_order(pieces, default_parallelism())), schema, limit)
+        if not best.num_rows:
+            record.noted(spelling_notes(snapshot, parsed))
         return best.to_reader(), record
-    return reader_of(schema, pieces, limit), record
 
+    def when_empty() -> None:
+        record.noted(spelling_notes(snapshot, parsed))
 
-def parse(snapshot: Snapshot, query: str, columns: Sequence[str] | None = None) -> Query:
-    """A query checked against the table's index settings."""
-    require_parquet(snapshot)
-    zone = snapshot.options.search.time_zone
-    return parse_query(query, settings_of(snapshot), snapshot.schema, columns, zone)
+    return reader_of(schema, pieces, limit, when_empty), record
 
 
 def row_filter(snapshot: Snapshot, where: Any) -> Node | None:
@@ -264,8 +273,8 @@ def rows_found(
     record.read(rows)
 
 
-def _count_found(snapshot: Snapshot, node: Node | None, query: str, record: Record) -> int:
-    parsed = parse(snapshot, query)
+def _count_found(snapshot: Snapshot, node: Node | None, parsed: Query, record: Record) -> int:
+    record.noted(parsed.notes)
     adds = _to_search(snapshot, parsed, _planned(snapshot, node, record), record)
     known = snapshot.once("split refs", lambda: {add.path: SplitRef.of(add) for add in snapshot.adds()})
     refs = [known[add.path] for add in adds]
@@ -293,16 +302,22 @@ def _count_found(snapshot: Snapshot, node: Node | None, query: str, record: Reco
     width = default_parallelism() if local else REMOTE_SEARCHES_AT_ONCE
     step = max(1, -(-len(refs) // (4 * width)))
     pieces = [partial(counted, refs[at : at + step]) for at in range(0, len(refs), step)]
-    return total + sum(in_order(pieces, width))
+    total += sum(in_order(pieces, width))
+    if not total:
+        record.noted(spelling_notes(snapshot, parsed))
+    return total
 
 
 def reader_of(
-    schema: pa.Schema, pieces: Iterable[Callable[[], Iterator[pa.Table]]], limit: int | None = None
+    schema: pa.Schema,
+    pieces: Iterable[Callable[[], Iterator[pa.Table]]],
+    limit: int | None = None,
+    when_empty: Callable[[], None] = lambda: None,
 ) -> pa.RecordBatchReader:
     """The rows of all pieces in order, as a stream; no more than `limit` of them."""
 
     def batches() -> Iterator[pa.RecordBatch]:
-        left = limit
+        left, some = limit, False
         tables = in_order(pieces, default_parallelism())
         try:
             for table in tables:
@@ -311,9 +326,12 @@ def reader_of(
                     batch = found if left is None or found.num_rows <= left else found.slice(0, left)
                     left = None if left is None else left - batch.num_rows
                     if batch.num_rows:
+                        some = True
                         yield batch
                     if left == 0:
                         return
+            if not some:
+                when_empty()
         finally:
             tables.close()
 

@@ -8,16 +8,14 @@ may not. Both count first, so that splits without a match are not read.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from indextables.index.query.syntax import parse_query
 from indextables.index.query.tree import Query
-from indextables.index.settings import IndexSpec, from_options
 from indextables.ops.read.word_filters import splits_to_search
-from indextables.ops.table_settings import require_parquet
-from indextables.options import Options
+from indextables.ops.table_settings import query_of, require_parquet, settings_of
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.names import quoted_name
 from indextables.spark.options import CallSettings, session_zone
@@ -34,13 +32,16 @@ if TYPE_CHECKING:
     from indextables.predicate.tree import Node
     from indextables.sql.rewrite import Search
 
+_log = logging.getLogger(__name__)
+
 _BROADCAST_MOST = 1_000_000
 """Up to this many matching rows are sent to every executor; above it both sides are shuffled."""
 
 
 def search_frame(
     spark: Any, snapshot: Snapshot, query: str, *, where: Any = None, columns: Sequence[str] | None = None,
-    limit: int | None = None, score: bool = False, options: Mapping[str, str] | None = None,
+    limit: int | None = None, score: bool = False, operator: str | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> Any:  # fmt: skip
     """A DataFrame of the rows a query finds, computed where the splits are opened."""
     from pyspark.sql import functions
@@ -48,7 +49,14 @@ def search_frame(
     node = as_node(where, snapshot.schema, session_zone(spark))
     wanted = _checked(columns, snapshot.schema.names)
     frame = _found_rows(
-        spark, snapshot, parsed(snapshot, query), wanted, options or {}, where=node, limit=limit, score=score
+        spark,
+        snapshot,
+        parsed(snapshot, query, operator=operator),
+        wanted,
+        options or {},
+        where=node,
+        limit=limit,
+        score=score,
     )
     if score:
         frame = frame.orderBy(functions.col(SCORE).desc())
@@ -88,15 +96,12 @@ def _found_rows(
     return frame_of_tasks(spark, found_rows, _grouped(spark, whole), schema)
 
 
-def parsed(snapshot: Snapshot, query: str, column: str | None = None) -> Query:
-    """A query checked against the table's settings, before any file is opened."""
-    columns = None if column is None else (column,)
-    return parse_query(query, index_spec(snapshot), snapshot.schema, columns)
-
-
-def index_spec(snapshot: Snapshot) -> IndexSpec:
-    """How the table says its columns are indexed."""
-    return from_options(Options.of(None, table=snapshot.metadata.configuration), snapshot.schema)
+def parsed(snapshot: Snapshot, query: str, column: str | None = None, operator: str | None = None) -> Query:
+    """A query checked against the table's settings; what its author should know is a warning."""
+    found = query_of(snapshot, query, None if column is None else (column,), operator)
+    for note in found.notes:
+        _log.warning("indexquery %r: %s", query, note)
+    return found
 
 
 def hidden_frame(
@@ -176,7 +181,7 @@ class _Found:
     @classmethod
     def of(cls, spark: Any, snapshot: Snapshot, search: Search, options: Mapping[str, str]) -> _Found:
         query = parsed(snapshot, search.query, search.column)
-        columns = (search.column,) if search.column is not None else index_spec(snapshot).columns
+        columns = (search.column,) if search.column is not None else settings_of(snapshot).columns
         adds = snapshot.adds()
         refs = tuple(SplitRef.of(add) for add in adds)
         base = SearchTask(snapshot.store.spec(), refs, query, snapshot.schema, dict(options))

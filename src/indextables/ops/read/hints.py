@@ -1,0 +1,58 @@
+"""What a query that finds nothing might have meant."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from indextables.errors import SplitError, StorageError
+from indextables.index.query.tree import Boolean, Boosted, Node, Query, Words
+from indextables.index.settings import STRING
+from indextables.log.snapshot import Snapshot
+from indextables.split.layout import SplitRef
+from indextables.split.open_splits import known_index
+
+_LOOKED_FOR, _LOOKED_INTO = 1000, 8
+"""Splits among which open indexes are looked for, and of how many of these the dictionaries are asked."""
+
+
+def spelling_notes(snapshot: Snapshot, query: Query) -> list[str]:
+    """For whole values that the table has in another case, that it does; only open indexes are asked."""
+    asked = list(dict.fromkeys(_whole_values(query.node, query)))
+    if not asked:
+        return []
+    found: dict[tuple[str, str], str] = {}
+    held = (known_index(snapshot.store, SplitRef.of(add)) for add in snapshot.adds()[:_LOOKED_FOR])
+    for index in itertools.islice((one for one in held if one is not None), _LOOKED_INTO):
+        for column, value in asked:
+            others = _other_cases(value)
+            try:
+                counts = index.frequencies([(column, other.encode()) for other in others])
+            except (SplitError, StorageError):
+                # The search itself says what is wrong with it.
+                continue
+            known = [other for other, count in zip(others, counts, strict=True) if count]
+            if known:
+                found.setdefault((column, value), known[0])
+    return [
+        f"column {column!r} holds whole values and minds their case: {value!r} finds nothing, "
+        f"{other!r} is there"
+        for (column, value), other in found.items()
+    ]
+
+
+def _whole_values(node: Node, query: Query) -> Iterator[tuple[str, str]]:
+    if isinstance(node, Boolean):
+        for part in (*node.must, *node.should):
+            yield from _whole_values(part, query)
+    elif isinstance(node, Boosted):
+        yield from _whole_values(node.node, query)
+    elif isinstance(node, Words) and len(node.words) == 1 and node.prefix is None:
+        item = query.spec.get(node.column)
+        if item is not None and item.kind == STRING:
+            yield node.column, node.words[0]
+
+
+def _other_cases(value: str) -> list[str]:
+    others = (value.upper(), value.lower(), value.capitalize(), value.title(), value.swapcase())
+    return [other for other in dict.fromkeys(others) if other != value]

@@ -1,0 +1,102 @@
+"""What every kind of query finds, or why it is refused: in Python and on the command line, with and without an index."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+import indextables as it
+from indextables.cli.main import cli
+from indextables.errors import QueryError
+from support import query_table
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """Three splits; the index of the last one is damaged, so its rows are scanned."""
+    root = tmp_path_factory.mktemp("queries") / "t"
+    table = it.Table.create(root, query_table.SCHEMA, options=query_table.OPTIONS)
+    for first, last in ((0, 4), (4, 7), (7, 10)):
+        table.append(query_table.rows(first, last))
+    scanned = table.files(where="id = 10").to_pylist()[0]
+    split = root / scanned["path"]
+    data = bytearray(split.read_bytes())
+    first, length = scanned["index_offset"], scanned["index_length"]
+    data[first : first + length] = bytes(length)
+    split.write_bytes(data)
+    return root
+
+
+@pytest.fixture(scope="module")
+def table(path):
+    return it.Table.open(path)
+
+
+def test_the_list_is_long_enough_to_hold_every_operator():
+    assert len(query_table.FOUND) >= 200
+
+
+@pytest.mark.parametrize("query", query_table.FOUND)
+def test_a_query_finds_the_rows_it_means(table, query):
+    found = table.search(query, columns=["id"]).read_all()["id"].to_pylist()
+    assert sorted(found) == query_table.FOUND[query]
+    assert table.count(query=query) == len(found)
+    scored = table.search(query, columns=["id"], score=True).read_all()["id"].to_pylist()
+    assert sorted(scored) == sorted(found)
+
+
+@pytest.mark.parametrize("query", query_table.REFUSED)
+def test_a_query_that_could_mean_something_else_is_refused(table, query):
+    with pytest.raises(QueryError) as refused:
+        table.search(query)
+    assert query_table.REFUSED[query] in refused.value.message
+
+
+def test_the_command_line_finds_the_same_and_refuses_the_same(path):
+    """In one go: starting the program anew for each would only test that it starts."""
+    runner = CliRunner()
+    for query, wanted in query_table.FOUND.items():
+        result = runner.invoke(cli, ["search", str(path), "--json", "--columns", "id", "--", query])
+        assert result.exit_code == 0, result.output
+        assert sorted(row["id"] for row in json.loads(result.stdout)) == wanted, query
+    for query in query_table.REFUSED:
+        result = runner.invoke(cli, ["search", str(path), "--json", "--columns", "id", "--", query])
+        assert isinstance(result.exception, QueryError), query
+
+
+def test_scans_answered_for_the_damaged_split(table):
+    table.count(query="message:?eer")
+    assert table.last_scan.search.scanned == 1
+    assert table.last_scan.search.by_index == 2
+
+
+def test_a_whole_value_in_another_case_is_hinted_at_when_nothing_is_found(table):
+    assert table.count(query="level:Error") == 0
+    (note,) = table.last_scan.notes
+    assert "'Error' finds nothing, 'ERROR' is there" in note
+    assert table.search("level:Error").read_all().num_rows == 0
+    assert table.last_scan.notes == (note,)
+    assert table.count(query="level:ERROR") == 1
+    assert table.last_scan.notes == ()
+
+
+def test_notes_reach_the_command_line_on_standard_error(path):
+    result = CliRunner().invoke(cli, ["search", str(path), "--json", "--columns", "id", "peer and timeout"])
+    assert json.loads(result.stdout) == [{"id": 3}]
+    assert "is read as the operator AND" in result.stderr
+
+
+def test_the_default_operator_is_an_option_of_the_table_or_of_the_call(path, table):
+    def ids(opened, **more):
+        return sorted(opened.search("peer timeout", columns=["id"], **more).read_all()["id"].to_pylist())
+
+    strict = it.Table.open(path, options={"search.defaultOperator": "and"})
+    assert ids(table) == ids(strict, operator="or") == [1, 3, 8]
+    assert ids(strict) == ids(table, operator="AND") == [3]
+    assert table.count(query="peer timeout", operator="and") == 1
+    result = CliRunner().invoke(cli, ["search", str(path), "--json", "--operator", "and", "peer timeout"])
+    assert [row["id"] for row in json.loads(result.stdout)] == [3]
+    with pytest.raises(it.errors.OptionError, match="expected one of or, and"):
+        table.search("peer", operator="xor")
