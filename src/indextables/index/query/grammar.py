@@ -11,9 +11,21 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, replace
-from typing import NoReturn, TypeAlias
+from typing import NoReturn
 
 from indextables.errors import QueryError
+from indextables.index.query.parts import (
+    Anything,
+    Bounds,
+    Joined,
+    OneOf,
+    Part,
+    Read,
+    Regular,
+    Text,
+    Weighed,
+    Within,
+)
 from indextables.index.query.patterns import Gap
 
 LONGEST_QUERY = 100_000
@@ -24,91 +36,6 @@ _OTHER_QUOTES = "\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb"
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?|\.[0-9]+")
 _COLONS_INSIDE = re.compile(r"(?:(?=[^:]*[0-9]|:)[0-9A-Fa-f.:TZ+-]+)?")
 """What may stand before a colon inside a value: times and addresses hold colons, and digits."""
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A word or a quoted text; `~` and `*` behind it say how it is compared."""
-
-    text: str
-    at: int
-    quoted: bool = False
-    distance: int | None = None
-    """Words between the words of a quoted text, or edits of a word."""
-    prefix: bool = False
-    shape: tuple[str | Gap, ...] = ()
-    """The word with its wildcards, when it has any besides one `*` at its end."""
-
-
-@dataclass(frozen=True, slots=True)
-class Regular:
-    """A regular expression."""
-
-    text: str
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """A range; None is open."""
-
-    lower: str | None
-    upper: str | None
-    include_lower: bool
-    include_upper: bool
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
-class OneOf:
-    """Any of some values."""
-
-    values: tuple[str, ...]
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
-class Anything:
-    """A value, or without a column every row."""
-
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
-class Within:
-    """A part about one column."""
-
-    column: str
-    part: Part
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """Parts that must, may and must not match."""
-
-    must: tuple[Part, ...] = ()
-    should: tuple[Part, ...] = ()
-    must_not: tuple[Part, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Weighed:
-    """A part whose score counts more or less."""
-
-    part: Part
-    factor: float
-
-
-Part: TypeAlias = Text | Regular | Bounds | OneOf | Anything | Within | Joined | Weighed
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """A query as it was read, and what its reader should know about it."""
-
-    part: Part
-    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

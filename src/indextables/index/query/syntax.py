@@ -22,7 +22,8 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.errors import QueryError
-from indextables.index.query.grammar import (
+from indextables.index.query.grammar import read_query
+from indextables.index.query.parts import (
     Anything,
     Bounds,
     Joined,
@@ -32,7 +33,6 @@ from indextables.index.query.grammar import (
     Text,
     Weighed,
     Within,
-    read_query,
 )
 from indextables.index.query.patterns import MOST_EDITS, Expression, Gap, Similar, Wildcard
 from indextables.index.query.tree import (
