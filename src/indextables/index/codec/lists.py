@@ -32,6 +32,11 @@ _MASK = np.left_shift(1, np.arange(8)).astype(np.uint8)
 _CHUNK = 1 << 20
 _SPARSE = 4
 """Below one word of a bitmap in so many, the others are passed over."""
+_THICK = 8
+"""From one row in so many, a byte per row is the quickest way between rows and bitmaps."""
+_FLAGGED = 128
+"""From one row in so many, rows become a bitmap by a byte per row."""
+_FEW = 4
 
 
 def page_count(rows: int) -> int:
@@ -46,6 +51,9 @@ def is_cut(frequency: Any, rows: int) -> Any:
 
 def has(bits: Array, at: Array) -> Array:
     """Which of these numbers are set in a bitmap."""
+    if len(at) <= _FEW:
+        byte = bits.item
+        return np.array([byte(one >> 3) >> (one & 7) & 1 for one in at.tolist()], bool)
     found: Array = (bits.take(at >> 3) & _MASK.take(at & 7)) != 0  # take: half the time of an index
     return found
 
@@ -56,7 +64,11 @@ def empty_bits(rows: int) -> Array:
 
 
 def pack(ascending: Array, rows: int) -> Array:
-    """The bitmap of ascending numbers, with no byte per row in between."""
+    """The bitmap of ascending numbers."""
+    if len(ascending) * _FLAGGED > rows:
+        flags = np.zeros((rows + 63) // 64 * 64, bool)
+        flags[ascending] = True
+        return np.packbits(flags, bitorder="little")
     out = empty_bits(rows)
     if len(ascending):
         byte = ascending >> 3
@@ -72,8 +84,14 @@ def _numbers() -> pa.Array:
 
 
 def unpack(bits: Array) -> Array:
-    """The numbers set in a bitmap: by its words that are not zero if they are few, else by Arrow's filter."""
-    words = bits.view(np.uint64).nonzero()[0]
+    """The numbers set in a bitmap.
+
+    When they are many by a byte for each, when few by the words that are not zero, else by Arrow's filter.
+    """
+    whole = bits.view(np.uint64)
+    if int(np.bitwise_count(whole).sum(dtype=np.int64)) * _THICK > len(bits) * 8:
+        return np.unpackbits(bits, bitorder="little").view(bool).nonzero()[0].astype(np.uint32)
+    words = whole.nonzero()[0]
     if len(words) * _SPARSE < len(bits) // 8:
         inside = np.unpackbits(bits.reshape(-1, 8)[words].ravel(), bitorder="little").view(bool).nonzero()[0]
         numbers: Array = ((words[inside >> 6] << 6) + (inside & 63)).astype(np.uint32)
