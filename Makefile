@@ -14,7 +14,7 @@ KILLS  ?= 1000
 JOBS   ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install java demo test test-fast test-wheel check bench simulate harness docs clean
+.PHONY: help install java browser demo test test-fast test-wheel check bench simulate harness docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -25,16 +25,19 @@ $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is needed; this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable ".[connect]" --group dev
+	$(BIN)/python -m pip install --quiet --editable ".[connect,serve]" --group dev
 	@touch $@
 
 java: ## check for Java 17 or later, which Spark needs
 	@sh scripts/check-java.sh
 
+browser: ## look for Chromium, in which the page is tested
+	@sh scripts/check-browser.sh
+
 demo: $(STAMP) java ## build a table of log events and show what it can do
 	$(BIN)/indextables demo
 
-test: $(STAMP) java ## run every test, the long ones included
+test: $(STAMP) java browser ## run every test, the long ones included
 	$(BIN)/python -m pytest -m "not spark" -n $(JOBS) --dist loadfile
 	$(BIN)/python -m pytest -m spark
 

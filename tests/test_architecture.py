@@ -29,8 +29,10 @@ LAYERS = (
     ("ops",),
     ("connection",),
     ("table", "delta", "maintenance"),
+    ("any_table",),
     ("sql",),
     ("report",),
+    ("web",),
     ("spark",),
     ("cli",),
     ("__main__",),
@@ -51,6 +53,9 @@ HOMES = {
     "rich": ("cli/",),
     "isal": ("storage/",),
     "duckdb": ("storage/", "log/"),
+    "starlette": ("web/",),
+    "uvicorn": ("web/",),
+    "anyio": ("web/",),
 }
 # The modules that reach for a layer above them: the package root, and the one door from the facades to Spark.
 DOORS = {"__init__.py", "connection.py"}

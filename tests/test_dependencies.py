@@ -41,16 +41,21 @@ def asked_for(requirements: list[str]) -> set[str]:
 
 CORE = asked_for(PROJECT["project"]["dependencies"])
 SPARK = asked_for(PROJECT["project"]["optional-dependencies"]["spark"])
+SERVE = asked_for(PROJECT["project"]["optional-dependencies"]["serve"])
 DEVELOPMENT = asked_for(PROJECT["dependency-groups"]["dev"] + PROJECT["dependency-groups"]["bench"])
 
 
-def imported(below: str, *, outside: str | None = None) -> set[str]:
-    paths = [path for path in (ROOT / below).rglob("*.py") if outside is None or outside not in path.parts]
+def imported(below: str, *, outside: tuple[str, ...] = ()) -> set[str]:
+    paths = [path for path in (ROOT / below).rglob("*.py") if not {*outside} & {*path.parts}]
     return set().union(*map(imports_of, paths))
 
 
-def test_the_dependencies_are_what_the_code_outside_spark_imports():
-    assert imported("src/indextables", outside="spark") == CORE
+def test_the_dependencies_are_what_the_code_outside_spark_and_the_page_imports():
+    assert imported("src/indextables", outside=("spark", "web")) == CORE
+
+
+def test_the_serve_extra_is_what_the_page_imports_besides():
+    assert imported("src/indextables/web") - CORE == SERVE
 
 
 def test_the_spark_extra_is_what_the_spark_package_imports_besides():
@@ -61,7 +66,7 @@ def test_the_spark_extra_is_what_the_spark_package_imports_besides():
 
 def test_tests_and_benchmarks_import_only_what_the_project_or_its_development_groups_ask_for():
     for directory in ("tests", "benchmarks"):
-        assert imported(directory) <= CORE | SPARK | DEVELOPMENT
+        assert imported(directory) <= CORE | SPARK | SERVE | DEVELOPMENT
 
 
 def test_every_requirement_has_a_lower_bound():

@@ -25,6 +25,7 @@
     |   +-- NewerSplitError    a split of a later format version
     +-- QueryError             a full-text query that cannot be understood
     +-- TableError             a table verb that cannot be carried out as asked
+    +-- CancelledError         whoever asked has given up
 
 Every error takes a message and optional fields. The message stands alone: it
 says what happened, to which file or version, and what to do. The fields carry
@@ -155,3 +156,7 @@ class QueryError(Error, ValueError):
 
 class TableError(Error):
     """A table verb that cannot be carried out as asked."""
+
+
+class CancelledError(Error):
+    """Whoever asked has given up, so the work ended early."""

@@ -9,15 +9,22 @@ provides another. Everything below `spark/` takes a Runtime and never names Spar
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from indextables.errors import CancelledError
+
 T = TypeVar("T")
 R = TypeVar("R")
+
+_given_up: ContextVar[threading.Event | None] = ContextVar("given_up", default=None)
 
 
 @runtime_checkable
@@ -124,3 +131,20 @@ class Runtime:
 
 
 LOCAL = Runtime()
+
+
+@contextmanager
+def cancellable(stop: threading.Event) -> Iterator[None]:
+    """Let the reading inside end with CancelledError soon after the event is set by another thread."""
+    before = _given_up.set(stop)
+    try:
+        yield
+    finally:
+        _given_up.reset(before)
+
+
+def check_cancelled() -> None:
+    """Raise CancelledError when whoever asked has given up."""
+    stop = _given_up.get()
+    if stop is not None and stop.is_set():
+        raise CancelledError("nobody waits for the answer any more")

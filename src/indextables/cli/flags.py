@@ -74,18 +74,9 @@ def run_command(command: commands.Command, settings: Flags) -> pa.Table:
 
 def open_table(uri: str, settings: Flags, version: int | None = None) -> Table | DeltaTable:
     """Open a table, ours or Delta's as its log says, at a version where one is given."""
-    from indextables.errors import NotATableError
-    from indextables.log.table_kind import TableKind
-    from indextables.table import Table
+    from indextables.any_table import open_table as opened
 
-    try:
-        return Table.open(uri, version=version, options=settings.options)
-    except NotATableError as other:
-        if other.fields.get("kind") is not TableKind.DELTA:
-            raise
-    from indextables.delta import DeltaTable
-
-    return DeltaTable.open(uri, version=version, options=settings.options)
+    return opened(uri, version, settings.options)
 
 
 version_flag = click.option("--version", type=int, help="Look at this version instead of the newest.")

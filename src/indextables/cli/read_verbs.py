@@ -136,15 +136,9 @@ def report(table: str, output: str, settings: Flags) -> None:
     """Write one HTML page about a table."""
     from pathlib import Path
 
-    from indextables.log.transaction_log import TransactionLog
-    from indextables.report import gather_delta_facts, gather_facts, render_report
-    from indextables.table import Table
+    from indextables.report import facts_of, render_report
 
-    opened = open_table(table, settings)
-    if isinstance(opened, Table):
-        facts = gather_facts(TransactionLog.open(table, settings.options))
-    else:
-        facts = gather_delta_facts(opened)
+    facts = facts_of(open_table(table, settings))
     Path(output).write_text(render_report(facts), encoding="utf-8")
     click.echo(f"Wrote {output}")
 

@@ -8,7 +8,6 @@ colours or its title: control characters are shown, not sent.
 
 from __future__ import annotations
 
-import base64
 import csv
 import datetime as dt
 import json
@@ -26,13 +25,13 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 from rich.text import Text
 
+from indextables.model.plain import plain_value, size_text
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _FACTS_FROM = 4
 _READABLE_WIDTH = 16
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-_STEP = 1024
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Everything but tab and line end that a terminal obeys, and what turns the direction of writing around."""
 
@@ -108,7 +107,7 @@ def readable(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int) and (name == "size" or name.endswith("_bytes") or name.startswith("bytes_")):
-        return size(value)
+        return size_text(value)
     if isinstance(value, int) and name in ("modification_time", "skip_timestamp", "retry_after"):
         return str(dt.datetime.fromtimestamp(value / 1000, dt.UTC).isoformat(" ", "seconds"))[:19]
     if isinstance(value, float):
@@ -123,15 +122,6 @@ def readable(name: str, value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return ", ".join(readable(name, item) for item in value)
     return printable(str(value))
-
-
-def size(value: float) -> str:
-    """A number of bytes in the largest unit that keeps it above one."""
-    for unit in _UNITS:
-        if abs(value) < _STEP or unit == _UNITS[-1]:
-            return f"{value:,.0f} {unit}" if unit == "B" else f"{value:,.1f} {unit}"
-        value /= _STEP
-    raise AssertionError
 
 
 @contextmanager
@@ -151,21 +141,6 @@ def watching() -> Iterator[Callable[[str, int, int], None]]:
             bars.update(tasks[stage], completed=done, total=total)
 
         yield advance
-
-
-def plain_value(value: Any) -> Any:
-    """A value as JSON can carry it."""
-    if isinstance(value, (dt.datetime, dt.date)):
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    if isinstance(value, dict):
-        return {key: plain_value(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain_value(item) for item in value]
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    return str(value)
 
 
 def _rows(table: pa.Table) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from indextables.cli import render
 from indextables.maintenance import repair_log
+from indextables.model.plain import size_text
 from indextables.sql.runner import sql
 from indextables.table import Table
 
@@ -91,7 +92,7 @@ class Tour:
         state = table.describe()
         speed, size, index = table.count() / seconds, state.size_bytes, state.index_bytes
         self.say(
-            f"{state.num_files} splits, {render.size(size)}, {render.size(index)} of it the index; "
+            f"{state.num_files} splits, {size_text(size)}, {size_text(index)} of it the index; "
             f"{speed:,.0f} rows per second, two commits a day."
         )
         return table

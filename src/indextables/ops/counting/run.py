@@ -58,7 +58,7 @@ def aggregate(
     where: Any = None,
 ) -> tuple[pa.Table, Record]:
     """One row per group, in the order of the keys; without keys one row in all."""
-    return _answer(snapshot, question_of(snapshot.schema, group_by, aggregates), query, where)
+    return answer(snapshot, question_of(snapshot.schema, group_by, aggregates), query, where)
 
 
 def facets(
@@ -68,7 +68,7 @@ def facets(
     if top is not None and top < 1:
         raise OptionError(f"top is {top}; give a number of values, or None for all of them")
     question = Question((key_of(snapshot.schema, column, shown="value"),), (Aggregate("count", "count"),))
-    found, record = _answer(snapshot, question, query, where)
+    found, record = answer(snapshot, question, query, where)
     # The values are in order and the sort is stable.
     best = np.argsort(-found.column("count").to_numpy(), kind="stable")[:top]
     return found.take(pa.array(best)), record
@@ -88,10 +88,11 @@ def histogram(
     zone = time_zone or snapshot.options.search.time_zone
     bucket = bucket_of(column_of(snapshot.schema, column).type, interval, offset=offset, zone=zone)
     key = key_of(snapshot.schema, column, bucket, shown="bucket")
-    return _answer(snapshot, Question((key,), (Aggregate("count", "count"),)), query, where)
+    return answer(snapshot, Question((key,), (Aggregate("count", "count"),)), query, where)
 
 
-def _answer(snapshot: Snapshot, question: Question, query: str | None, where: Any) -> tuple[pa.Table, Record]:
+def answer(snapshot: Snapshot, question: Question, query: str | None, where: Any) -> tuple[pa.Table, Record]:
+    """Answer a question whose keys and aggregates are read already."""
     require_parquet(snapshot)
     node = row_filter(snapshot, where)
     parsed = None if query is None else query_of(snapshot, query)

@@ -16,6 +16,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain, islice
 from typing import Any, TypeVar
 
+from indextables.runtime import check_cancelled
+
 T = TypeVar("T")
 
 QUEUED = 2
@@ -37,7 +39,9 @@ def in_order(pieces: Iterable[Callable[[], Iterator[T]]], width: int) -> Generat
     first = list(islice(source, 2))
     if len(first) <= 1 or width <= 1:
         for piece in chain(first, source):
-            yield from piece()
+            for item in piece():
+                check_cancelled()
+                yield item
         return
     stop = threading.Event()
     pool = ThreadPoolExecutor(width, thread_name_prefix="indextables")
@@ -78,6 +82,16 @@ def _put(results: queue.Queue[Any], item: Any, stop: threading.Event) -> None:
 
 
 def _drained(results: queue.Queue[Any], future: Future[None]) -> Iterator[Any]:
-    while (item := results.get()) is not _END:
+    while (item := _taken(results)) is not _END:
         yield item
     future.result()
+
+
+def _taken(results: queue.Queue[Any]) -> Any:
+    """The next result; the wait for it ends early when whoever asked has given up."""
+    while True:
+        check_cancelled()
+        try:
+            return results.get(timeout=_POLL_S)
+        except queue.Empty:
+            continue

@@ -9,7 +9,7 @@ conflict, nothing changes and the new files are deleted again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -54,23 +54,41 @@ class MergeRequest:
     dry_run: bool = False
 
 
-def plan_for(snapshot: Snapshot, request: MergeRequest, now_ms: int) -> MergePlan:
-    """What a merge of this version would do."""
+def plan_by_log(snapshot: Snapshot, request: MergeRequest, now_ms: int) -> MergePlan:
+    """What a merge of this version would do, as far as the log tells: no split is opened."""
+    outdated = partial(is_outdated, settings_of(snapshot))
+    settings = _settings(snapshot, request)
+    return plan_merge(
+        snapshot.adds(_paths(snapshot, request)),
+        settings,
+        cooling=in_cooldown(snapshot.skips, now_ms),
+        outdated=outdated,
+    )
+
+
+def _paths(snapshot: Snapshot, request: MergeRequest) -> Collection[str] | None:
+    if request.where is None:
+        return None
+    return matching_paths(snapshot, require_partition_condition(request.where, snapshot))
+
+
+def _settings(snapshot: Snapshot, request: MergeRequest) -> MergeSettings:
     options = snapshot.settings.merge
-    spec = settings_of(snapshot)
-    paths = None
-    if request.where is not None:
-        paths = matching_paths(snapshot, require_partition_condition(request.where, snapshot))
-    settings = MergeSettings(
+    return MergeSettings(
         target_bytes=request.target_bytes or options.target_bytes,
         threshold=options.skip_split_threshold,
         max_sources=request.max_source_splits or options.max_source_splits,
         max_groups=request.max_dest_splits,
-        indexed=bool(spec.fields),
+        indexed=bool(settings_of(snapshot).fields),
     )
-    cooling = in_cooldown(snapshot.skips, now_ms)
-    adds = snapshot.adds(paths)
-    plan = plan_merge(adds, settings, cooling=cooling, outdated=partial(is_outdated, spec))
+
+
+def plan_for(snapshot: Snapshot, request: MergeRequest, now_ms: int) -> MergePlan:
+    """What a merge of this version would do; indexes that would stay are looked at for damage."""
+    spec = settings_of(snapshot)
+    plan = plan_by_log(snapshot, request, now_ms)
+    settings, cooling = _settings(snapshot, request), in_cooldown(snapshot.skips, now_ms)
+    adds = snapshot.adds(_paths(snapshot, request))
     alone = [add for add in adds if add.path not in plan.sources and add.path not in cooling]
     damaged = damaged_indexes(snapshot.store, alone, snapshot.runtime) if spec.fields else set()
     if not damaged:

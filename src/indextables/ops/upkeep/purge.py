@@ -84,6 +84,18 @@ class Kept:
     history_bytes: int = 0
     young: int = 0
     """Needed by none, and younger than the retention."""
+    young_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PurgePlan:
+    """What a purge would delete, what it would keep, and for whom."""
+
+    orphans: tuple[ObjectMeta, ...]
+    kept: Kept
+    needed: Needed
+    expired: CleanupPlan
+    hours: float
 
 
 def plan_purge(
@@ -102,10 +114,14 @@ def kept_files(files: Iterable[ObjectMeta], needed: Needed, now_ms: int, hours: 
     """What stays although the newest version does not have it, and for whom."""
     ours = [file for file in files if may_delete(file.path) and file.path not in needed.live]
     history = [file for file in ours if file.path in needed.paths]
-    young = sum(
-        file.path not in needed.paths and now_ms - file.modified_ms <= hours * _MS_PER_HOUR for file in ours
+    young = [
+        file
+        for file in ours
+        if file.path not in needed.paths and now_ms - file.modified_ms <= hours * _MS_PER_HOUR
+    ]
+    return Kept(
+        len(history), sum(file.size for file in history), len(young), sum(file.size for file in young)
     )
-    return Kept(len(history), sum(file.size for file in history), young)
 
 
 def own_files(files: Iterable[ObjectMeta]) -> list[ObjectMeta]:
@@ -142,6 +158,19 @@ def retention_hours(asked: float | None, options: PurgeOptions) -> float:
     return hours
 
 
+def plan_for(log: TransactionLog, request: PurgeRequest, progress: Progress = silent) -> PurgePlan:
+    """What a purge would do now; for a real one, a checkpoint that its log retention needs is written."""
+    snapshot = log.snapshot(max_staleness_s=0)
+    hours = retention_hours(request.older_than_hours, snapshot.settings.purge)
+    retention = _log_retention(snapshot, request.log_retention_hours)
+    expired = _NOTHING if retention is None else _expired(log, snapshot, retention, dry_run=request.dry_run)
+    needed = needed_paths(log, expired)
+    files = own_files(_listed(log.store, progress))
+    now_ms = log.runtime.clock.now_ms()
+    orphans = tuple(plan_purge(files, needed.paths, now_ms, hours))
+    return PurgePlan(orphans, kept_files(files, needed, now_ms, hours), needed, expired, hours)
+
+
 def run_purge(log: TransactionLog, request: PurgeRequest, progress: Progress = silent) -> PurgeResult:
     """Delete orphans, and log files past their retention when the request names one."""
     clock = log.runtime.clock
@@ -149,33 +178,28 @@ def run_purge(log: TransactionLog, request: PurgeRequest, progress: Progress = s
     snapshot = log.snapshot(max_staleness_s=0)
     if not request.dry_run:
         check_writable(snapshot.protocol, log.uri)
-    hours = retention_hours(request.older_than_hours, snapshot.settings.purge)
-    retention = _log_retention(snapshot, request.log_retention_hours)
-    expired = _NOTHING if retention is None else _expired(log, snapshot, retention, dry_run=request.dry_run)
-    needed = needed_paths(log, expired)
-    files = own_files(_listed(log.store, progress))
-    now_ms = clock.now_ms()
-    orphans = plan_purge(files, needed.paths, now_ms, hours)
+    plan = plan_for(log, request, progress)
     deleted: Sequence[ObjectMeta] = ()
     if request.dry_run:
-        message = _dry_message(orphans, len(expired.files))
+        message = _dry_message(plan.orphans, len(plan.expired.files))
     else:
+        retention = _log_retention(snapshot, request.log_retention_hours)
         if retention is not None:
-            run_cleanup(log.source, expired, retention, erase=True)
+            run_cleanup(log.source, plan.expired, retention, erase=True)
             log.invalidate_cache()
-        deleted = _delete(log, orphans, needed, progress)
-        message = _message(orphans, deleted, len(expired.files))
+        deleted = _delete(log, plan.orphans, plan.needed, progress)
+        message = _message(plan.orphans, deleted, len(plan.expired.files))
     return PurgeResult(
         table_path=log.uri,
         status=DRY_RUN if request.dry_run else SUCCESS,
-        orphaned_files_found=len(orphans),
+        orphaned_files_found=len(plan.orphans),
         orphaned_files_deleted=len(deleted),
         bytes_deleted=sum(file.size for file in deleted),
-        retention_hours=int(hours),
-        transaction_logs_deleted=len(expired.files),
+        retention_hours=int(plan.hours),
+        transaction_logs_deleted=len(plan.expired.files),
         dry_run=request.dry_run,
         duration_ms=round((clock.monotonic_s() - began_s) * 1000),
-        message=message + _kept_message(kept_files(files, needed, now_ms, hours), needed, hours),
+        message=message + _kept_message(plan.kept, plan.needed, plan.hours),
     )
 
 

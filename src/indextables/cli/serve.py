@@ -1,0 +1,53 @@
+"""The verb that serves tables as a web page."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+
+import click
+
+from indextables.cli.flags import Flags, verb
+from indextables.errors import MissingPackageError
+
+_NEEDED = ("anyio", "starlette", "uvicorn")
+
+
+@click.command()
+@click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--port", default=7878, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one."
+)
+@click.option("--open", "open_browser", is_flag=True, help="Open the page in a browser.")
+@verb
+def serve(*, tables: tuple[str, ...], host: str, port: int, open_browser: bool, settings: Flags) -> None:
+    """Search tables in a web page: read only, on this machine, with a token.
+
+    TABLE is a path or NAME=PATH. The address that is printed holds the token;
+    the environment variable INDEXTABLES_TOKEN sets one that stays the same.
+    The same tables answer Elasticsearch's _search, _msearch and _field_caps
+    below /elastic, for Grafana and scripts.
+
+    For example: indextables serve /data/logs orders=s3://lake/orders
+    """
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise MissingPackageError(
+            f"the page needs {', '.join(missing)}, not installed in this Python; "
+            'install with: pip install "indextables[serve]"',
+            packages=missing,
+        )
+    from indextables.web.server import prepare
+    from indextables.web.tables import Catalog
+
+    catalog = Catalog.of(tables, settings.options)
+    made = prepare(catalog, host, port, os.environ.get("INDEXTABLES_TOKEN") or None)
+    click.echo(f"Open {made.address}")
+    click.echo("Press Ctrl-C to stop.")
+    if open_browser:
+        click.launch(made.address)
+    made.run()
+
+
+VERBS = (serve,)

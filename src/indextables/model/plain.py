@@ -1,0 +1,40 @@
+"""Values for other eyes: as JSON can carry them, and numbers of bytes as people read them."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import math
+from typing import Any
+
+_STEP = 1024
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def size_text(value: float) -> str:
+    """A number of bytes in the largest unit that keeps it above one."""
+    for unit in _UNITS[:-1]:
+        if abs(value) < _STEP:
+            return f"{value:,.0f} {unit}" if unit == "B" else f"{value:,.1f} {unit}"
+        value /= _STEP
+    return f"{value:,.1f} {_UNITS[-1]}"
+
+
+def plain_value(value: Any) -> Any:
+    """A value as JSON can carry it, with what is inside lists and dicts.
+
+    Times become ISO text, bytes base64, and what JSON has no number for becomes text.
+    """
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, (dt.datetime, dt.date)):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, dict):
+        return {str(key): plain_value(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain_value(item) for item in value]
+    return str(value)

@@ -1,0 +1,93 @@
+"""Following a table: the rows that commits add after a version, as they come.
+
+Only appends are followed. A commit that also removes rows, as an overwrite or a
+delete does, is passed over and counted, because its rows are not new ones; a merge
+changes no row. A log that was repaired or made anew at the same place counts its
+versions from 0 again: whoever follows the old one gets an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from indextables.errors import TableError
+from indextables.log.snapshot import Snapshot
+from indextables.log.transaction_log import TransactionLog
+from indextables.model.actions import AddAction, RemoveAction
+from indextables.ops.read.in_order import in_order
+from indextables.ops.read.scan import Record, known_columns, row_filter, rows_found, rows_of
+from indextables.ops.table_settings import query_of
+from indextables.runtime import default_parallelism
+
+
+class Follower:
+    """Reads what is appended, with a query and a filter; each `poll` goes on where the last ended."""
+
+    def __init__(
+        self,
+        log: TransactionLog,
+        query: str | None = None,
+        where: Any = None,
+        columns: Sequence[str] | None = None,
+        *,
+        after: int | None = None,
+    ) -> None:
+        snapshot = log.snapshot(max_staleness_s=0)
+        self._log = log
+        self._query = query
+        self._where = where
+        self._columns = columns
+        self._table_id = snapshot.table_id
+        self.version = snapshot.version if after is None else after
+        self.passed_over = 0
+        """Commits that changed rows instead of only adding them."""
+        self._check(snapshot)
+
+    def poll(self) -> Iterator[pa.Table]:
+        """The matching rows of the commits since the last call; read it to its end, it is not given again."""
+        snapshot = self._log.snapshot(max_staleness_s=0)
+        if snapshot.table_id != self._table_id:
+            raise TableError(
+                f"{self._log.uri} was made anew or repaired since it is followed; begin again",
+                uri=self._log.uri,
+            )
+        if snapshot.version <= self.version:
+            return
+        adds = [
+            add for number in range(self.version + 1, snapshot.version + 1) for add in self._added(number)
+        ]
+        self.version = snapshot.version
+        yield from in_order(self._pieces(snapshot, adds), default_parallelism())
+
+    def _added(self, version: int) -> list[AddAction]:
+        actions = [
+            action
+            for action in self._log.read_version(version)
+            if isinstance(action, (AddAction, RemoveAction)) and action.data_change
+        ]
+        if any(isinstance(action, RemoveAction) for action in actions):
+            self.passed_over += 1
+            return []
+        return [action for action in actions if isinstance(action, AddAction)]
+
+    def _check(self, snapshot: Snapshot) -> None:
+        """What is wrong with the question is said before anything is waited for."""
+        row_filter(snapshot, self._where)
+        known_columns(snapshot, self._columns)
+        if self._query is not None:
+            query_of(snapshot, self._query)
+
+    def _pieces(self, snapshot: Snapshot, adds: Sequence[AddAction]) -> Iterator[Any]:
+        node = row_filter(snapshot, self._where)
+        columns = known_columns(snapshot, self._columns)
+        record = Record(snapshot)
+        query = None if self._query is None else query_of(snapshot, self._query)
+        for add in adds:
+            if query is None:
+                yield partial(rows_of, snapshot, add, node, columns, record)
+            else:
+                yield partial(rows_found, snapshot, add, query, record, node=node, columns=columns)

@@ -1,0 +1,167 @@
+"""What is worth doing for a table, by the plans of the verbs that would do it.
+
+Each piece of advice says what was found, what the verb would change, and the
+statement. A verb that would do nothing is not advised.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from indextables.errors import Error
+from indextables.log.segment import ranges
+from indextables.log.transaction_log import TransactionLog
+from indextables.model.plain import size_text
+from indextables.ops.describe.table import Description
+from indextables.ops.rewrite.merge import MergeRequest, plan_by_log
+from indextables.ops.upkeep.purge import PurgeRequest
+from indextables.ops.upkeep.purge import plan_for as plan_purge
+from indextables.options import Options
+from indextables.table import Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from indextables.delta import DeltaTable
+
+_HISTORY_SHARE = 2
+"""Files kept for older versions are worth a word when they take more than 1 / this of the live ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """Something worth doing: why, what it changes, and the statement that does it."""
+
+    text: str
+    statement: str | None = None
+    effect: str = ""
+
+
+def table_advice(table: Table, state: Description) -> list[Advice]:
+    """What to do for a table of ours."""
+    log, path = table.log, state.table_path.replace("'", "''")
+    found = [*_merge(table, path), *_purge(log, state, path), *_checkpoint(log, state, path)]
+    if state.files_in_cooldown:
+        text = f"{_several(state.files_in_cooldown, 'split')} could not be merged and wait for another try."
+        effect = "The list says why each of them failed, and until when it is left alone."
+        found.append(Advice(text, f"DESCRIBE INDEXTABLES SKIPPED FILES '{path}'", effect))
+    if state.num_rows is None:
+        found.append(_uncounted("splits"))
+    return found
+
+
+def _merge(table: Table, path: str) -> list[Advice]:
+    """What MERGE SPLITS would do now, with the settings of the table."""
+    log = table.log
+    snapshot = log.snapshot()
+    plan = plan_by_log(snapshot, MergeRequest(), log.runtime.clock.now_ms())
+    if not plan.groups:
+        return []
+    files, groups = len(plan.sources), len(plan.groups)
+    alone = sum(len(group.sources) == 1 for group in plan.groups)
+    if alone == groups:
+        text = f"{_several(files, 'split')} were indexed by other settings than the table has now."
+        effect = f"They are indexed again, so that searches need not scan their {size_text(plan.size_bytes)}."
+    else:
+        text = (
+            f"{files:,} of {plan.considered:,} splits are small: {size_text(plan.size_bytes)} together, "
+            f"{size_text(plan.size_bytes / files)} on average."
+        )
+        effect = (
+            f"{files:,} splits become {groups:,}, so that a query over all of them opens "
+            f"{plan.considered - files + groups:,} files instead of {plan.considered:,}."
+        )
+    return [Advice(text, f"MERGE SPLITS '{path}'", effect)]
+
+
+def _purge(log: TransactionLog, state: Description, path: str) -> list[Advice]:
+    """What PURGE INDEXTABLE would delete now, and what it would keep for whom."""
+    try:
+        plan = plan_purge(log, PurgeRequest(dry_run=True))
+    except Error as unknown:
+        return [Advice(f"Which files no version needs cannot be told: {unknown.message}")]
+    found, kept = [], plan.kept
+    if plan.orphans:
+        size = size_text(sum(file.size for file in plan.orphans))
+        text = f"{_several(len(plan.orphans), 'file')} of {size} belong to no version any more."
+        found.append(Advice(text, f"PURGE INDEXTABLE '{path}'", f"{size} are freed."))
+    if kept.young:
+        text = (
+            f"{_several(kept.young, 'file')} of {size_text(kept.young_bytes)} belong to no version, and are "
+            f"younger than {plan.hours:g} hours: a running write may still commit them."
+        )
+        effect = (
+            f"PURGE deletes them once they are older than {plan.hours:g} hours; nothing is to be done now."
+        )
+        found.append(Advice(text, None, effect))
+    if kept.history_bytes * _HISTORY_SHARE > max(1, state.size_bytes):
+        size = size_text(kept.history_bytes)
+        text = (
+            f"{_several(kept.history, 'file')} of {size} are kept only for the older versions "
+            f"{ranges(plan.needed.older)}."
+        )
+        effect = (
+            f"Up to {size} are freed by the next PURGE, and those versions can no longer be read. "
+            "Leave it if you want to go back to them."
+        )
+        found.append(Advice(text, f"TRUNCATE INDEXTABLES TIME TRAVEL '{path}'", effect))
+    return found
+
+
+def _checkpoint(log: TransactionLog, state: Description, path: str) -> list[Advice]:
+    behind = state.version - (state.checkpoint_version or 0)
+    if behind <= 2 * log.options.checkpoint.interval:
+        return []
+    text = f"The newest checkpoint is {behind:,} versions behind, and every reader reads them one by one."
+    effect = f"A reader begins at version {state.version:,} and reads no older commit."
+    return [Advice(text, f"CHECKPOINT INDEXTABLES '{path}'", effect)]
+
+
+def delta_advice(table: DeltaTable, state: Description, files: pa.Table) -> list[Advice]:
+    """What to do for a Delta table; the statements are for the system that writes it."""
+    found = []
+    small, left = _small_files(files, Options.of(None).merge.target_bytes)
+    if small - left > left:
+        text = (
+            f"{small:,} of {state.num_files:,} files are small: "
+            f"{size_text(state.size_bytes / state.num_files)} on average."
+        )
+        effect = f"About {small:,} files become {left:,}. Run it in the system that writes the table."
+        found.append(Advice(text, f"OPTIMIZE delta.`{table.uri}`", effect))
+    if state.num_rows is None:
+        found.append(_uncounted("files"))
+    return found
+
+
+def _small_files(files: pa.Table, target: int) -> tuple[int, int]:
+    """How many files are small, and how many would be left if those of each partition were put together."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    mask = pc.less(files.column("size"), target // 2)
+    values = files.column("partition_values").filter(mask)
+    keys = pc.cast(values, pa.string()) if not pa.types.is_struct(values.type) else _keys(values)
+    sizes = pa.table({"key": keys, "size": files.column("size").filter(mask)})
+    totals = sizes.group_by("key").aggregate([("size", "sum")])
+    bins = pc.ceil(pc.divide(totals.column("size_sum").cast(pa.float64()), float(target)))
+    return sizes.num_rows, int(pc.sum(bins).as_py() or 0)
+
+
+def _keys(values: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    names = [field.name for field in values.type]
+    if not names:
+        return pa.repeat(pa.scalar(""), len(values))
+    parts = [pc.fill_null(pc.struct_field(values, name).cast(pa.string()), "") for name in names]
+    return pc.binary_join_element_wise(*parts, "\x1f")
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _uncounted(what: str) -> Advice:
+    return Advice(f"Some {what} do not say how many rows they have, so counting has to open them.")

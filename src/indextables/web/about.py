@@ -1,0 +1,79 @@
+"""What the page shows of a table besides its rows: the report's facts, its files, its versions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from indextables.model.plain import plain_value
+from indextables.ops.describe.table import metrics_text
+from indextables.report import facts_of
+from indextables.web.answers import filter_of
+from indextables.web.questions import Question
+from indextables.web.tables import Served, summary
+
+_VERSIONS = 200
+
+
+def overview(served: Served, version: int | None) -> dict[str, Any]:
+    """The report's facts and advice."""
+    facts = facts_of(served.open(version))
+    state = facts.state
+    return {
+        **summary(served, version),
+        "index_bytes": state.index_bytes,
+        "log_files": state.log_files,
+        "log_bytes": state.log_bytes,
+        "checkpoint_version": state.checkpoint_version,
+        "versions_available": state.versions_available,
+        "protocol": state.protocol,
+        "table_id": state.table_id,
+        "partition_columns": list(state.partition_columns),
+        "properties": dict(state.properties),
+        "advice": [
+            {"text": item.text, "effect": item.effect, "statement": item.statement} for item in facts.advice
+        ],
+        "partitions": [[bar.label, bar.value, bar.text] for bar in facts.partitions],
+        "file_sizes": [[bar.label, bar.value, bar.text] for bar in facts.file_sizes],
+    }
+
+
+def files(served: Served, question: Question) -> dict[str, Any]:
+    """The live files that may hold a row of the filter, largest first."""
+    table = served.open(question.version)
+    found = table.files(filter_of(table, question))
+    order = (
+        pa.compute.sort_indices(found.column("size"), [("size", "descending")]) if found.num_rows else None
+    )
+    wanted = [
+        name for name in ("path", "size", "num_records", "partition_values") if name in found.column_names
+    ]
+    page = (found if order is None else found.take(order)).select(wanted)
+    page = page.slice(question.offset, question.limit)
+    return {
+        "version": table.version,
+        "total": found.num_rows,
+        "bytes": pa.compute.sum(found.column("size")).as_py() or 0,
+        "considered": table.last_scan.files.considered if table.last_scan else found.num_rows,
+        "offset": question.offset,
+        "files": [plain_value(row) for row in page.to_pylist()],
+    }
+
+
+def versions(served: Served) -> dict[str, Any]:
+    """The newest versions and what made them."""
+    table = served.open()
+    found = table.history(_VERSIONS).to_pylist()
+    return {
+        "version": table.version,
+        "versions": [
+            {
+                "version": row["version"],
+                "timestamp": plain_value(row["timestamp"]),
+                "operation": row["operation"],
+                "change": metrics_text(row["operation_metrics"] or ()),
+            }
+            for row in found
+        ],
+    }

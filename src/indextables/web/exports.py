@@ -1,0 +1,101 @@
+"""Downloads: all rows of an answer as CSV, JSON lines or an Arrow stream, made while they are sent."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from indextables.errors import OptionError
+from indextables.model.plain import plain_value
+from indextables.web import answers
+from indextables.web.questions import Question
+from indextables.web.tables import Served
+
+FORMATS = {
+    "csv": "text/csv; charset=utf-8",
+    "jsonl": "application/x-ndjson",
+    "arrow": "application/vnd.apache.arrow.stream",
+}
+_AT_ONCE = 10_000
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def export(served: Served, question: Question, form: str) -> Callable[[], Iterator[bytes]]:
+    """Open what is asked for, so that a mistake is reported; the rows are read by the returned function."""
+    if form not in FORMATS:
+        raise OptionError(f"there is no download as {form!r}; choose {', '.join(FORMATS)}")
+    reader = answers.stream(served.open(question.version), question)
+    return lambda: _WRITERS[form](reader)
+
+
+def _csv(reader: Any) -> Iterator[bytes]:
+    yield _csv_lines([reader.schema.names])
+    for rows in _pieces(reader):
+        yield _csv_lines([[_cell(value) for value in row.values()] for row in rows])
+
+
+def _csv_lines(lines: list[list[Any]]) -> bytes:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\r\n").writerows(lines)
+    return out.getvalue().encode()
+
+
+def _cell(value: Any) -> Any:
+    """A value for a spreadsheet, which must not take a text of the table for a formula."""
+    plain = plain_value(value)
+    if isinstance(plain, (dict, list)):
+        return json.dumps(plain, ensure_ascii=False)
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return f"'{value}"
+    return plain
+
+
+def _jsonl(reader: Any) -> Iterator[bytes]:
+    for rows in _pieces(reader):
+        text = "".join(json.dumps(plain_value(row), ensure_ascii=False) + "\n" for row in rows)
+        yield text.encode()
+
+
+def _arrow(reader: Any) -> Iterator[bytes]:
+    held = _Held()
+    with pa.ipc.new_stream(held, reader.schema) as writer:
+        for batch in reader:
+            writer.write_batch(batch)
+            yield held.taken()
+    yield held.taken()
+
+
+class _Held(io.RawIOBase):
+    """A file whose bytes can be taken away while it is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._parts: list[bytes] = []
+
+    def writable(self) -> bool:
+        """It is only written."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Keep the bytes until they are taken."""
+        self._parts.append(bytes(data))
+        return len(self._parts[-1])
+
+    def taken(self) -> bytes:
+        """What was written since the last time."""
+        found, self._parts = b"".join(self._parts), []
+        return found
+
+
+def _pieces(reader: Any) -> Iterator[list[dict[str, Any]]]:
+    for batch in reader:
+        for start in range(0, batch.num_rows, _AT_ONCE):
+            yield batch.slice(start, _AT_ONCE).to_pylist(maps_as_pydicts="lossy")
+
+
+_WRITERS = {"csv": _csv, "jsonl": _jsonl, "arrow": _arrow}

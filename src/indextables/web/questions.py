@@ -1,0 +1,173 @@
+"""What a request asks, as a value: which rows, which columns, in which order, how many.
+
+A filter comes as values of a column, a range of time, or SQL text; all of them
+become one tree, typed by the schema. Nothing of a request is pasted into SQL.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from indextables.errors import OptionError, PredicateError, SchemaError
+from indextables.predicate.build.from_sql import as_node
+from indextables.predicate.expr import Expr, col
+from indextables.predicate.tree import Node, all_of
+
+PAGE_ROWS = 50
+MOST_ROWS = 1000
+DEEPEST_ROW = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Values of one column that a row must have, or must not have. None stands for no value."""
+
+    column: str
+    values: tuple[Any, ...]
+    excluded: bool = False
+
+    def to_expr(self) -> Expr:
+        """The condition."""
+        column = quoted(self.column)
+        known = [value for value in self.values if value is not None]
+        parts = [column.isin(known)] if known else []
+        parts += [column.is_null()] if None in self.values else []
+        found = parts[0] if len(parts) == 1 else parts[0] | parts[1]
+        if not self.excluded:
+            return found
+        # A row without a value does not have the excluded ones.
+        return ~found if None in self.values else ~found | column.is_null()
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A range of a time column: from `start` on, before `end`."""
+
+    column: str
+    start: str | None = None
+    end: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Which rows are meant, and what is to be seen of them."""
+
+    query: str | None = None
+    text: str | None = None
+    choices: tuple[Choice, ...] = ()
+    span: Span | None = None
+    version: int | None = None
+    columns: tuple[str, ...] | None = None
+    sort: str | None = None
+    descending: bool = False
+    limit: int = PAGE_ROWS
+    offset: int = 0
+
+    def where(self, schema: pa.Schema, zone: str, *, without: str | None = None) -> Node | None:
+        """The filter as a tree; `without` leaves out the choices of one column."""
+        parts = [] if self.text is None else [as_node(self.text, schema, zone)]
+        parts += [
+            as_node(choice.to_expr(), schema, zone) for choice in self.choices if choice.column != without
+        ]
+        if self.span is not None:
+            column = quoted(self.span.column)
+            kind = _kind_of(schema, self.span.column)
+            if self.span.start is not None:
+                parts.append(as_node(column >= moment(self.span.start, kind), schema, zone))
+            if self.span.end is not None:
+                parts.append(as_node(column < moment(self.span.end, kind), schema, zone))
+        return all_of([part for part in parts if part is not None]) if parts else None
+
+
+def read_question(given: Mapping[str, str]) -> Question:
+    """Read the parameters of a request; OptionError names one that cannot be understood."""
+    time = given.get("time") or None
+    span = Span(time, given.get("from") or None, given.get("to") or None) if time else None
+    sort = given.get("sort") or None
+    limit = _whole(given, "limit", PAGE_ROWS)
+    offset = _whole(given, "offset", 0)
+    if not 0 < limit <= MOST_ROWS or offset > DEEPEST_ROW:
+        raise OptionError(f"a page has up to {MOST_ROWS} of the first {DEEPEST_ROW:,} rows; download has all")
+    version = given.get("version")
+    return Question(
+        query=(given.get("q") or "").strip() or None,
+        text=(given.get("where") or "").strip() or None,
+        choices=_choices(given.get("filters")),
+        span=span,
+        version=_whole(given, "version", 0) if version else None,
+        columns=_names(given.get("columns")),
+        sort=sort,
+        descending=given.get("order") == "desc",
+        limit=limit,
+        offset=offset,
+    )
+
+
+def moment(text: str, kind: pa.DataType) -> date | datetime:
+    """A time as a column of that type compares it; without an offset it is UTC."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise PredicateError(f"{text!r} is not a time such as 2024-05-03T10:00:00Z", part=text) from None
+    if pa.types.is_date(kind):
+        return found.date()
+    if not pa.types.is_timestamp(kind):
+        raise PredicateError("a range of time needs a column of dates or timestamps", part=text)
+    aware = found if found.tzinfo else found.replace(tzinfo=UTC)
+    return aware if kind.tz else aware.astimezone(UTC).replace(tzinfo=None)
+
+
+def quoted(name: str) -> Expr:
+    """A top-level column of exactly that name."""
+    return col("`" + name.replace("`", "``") + "`")
+
+
+def _kind_of(schema: pa.Schema, name: str) -> pa.DataType:
+    if name not in schema.names:
+        raise SchemaError(f"there is no column {name!r}", column=name)
+    return schema.field(name).type
+
+
+def _choices(text: str | None) -> tuple[Choice, ...]:
+    if not text:
+        return ()
+    try:
+        found = json.loads(text)
+        return tuple(
+            Choice(str(item["column"]), tuple(map(_plain, item["values"])), bool(item.get("not")))
+            for item in found
+            if item["values"]
+        )
+    except (ValueError, TypeError, KeyError):
+        raise OptionError(
+            'filters is not JSON such as [{"column": "level", "values": ["error"], "not": false}]'
+        ) from None
+
+
+def _plain(value: Any) -> Any:
+    if value is not None and not isinstance(value, (str, int, float, bool)):
+        raise TypeError(value)
+    return value
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    if not text:
+        return None
+    try:
+        found: Sequence[str] = json.loads(text)
+    except ValueError:
+        raise OptionError('columns is not JSON such as ["ts", "message"]') from None
+    return tuple(map(str, found)) or None
+
+
+def _whole(given: Mapping[str, str], name: str, default: int) -> int:
+    text = given.get(name) or str(default)
+    if not text.isdigit():
+        raise OptionError(f"{name} is {text!r}; give a whole number")
+    return int(text)
