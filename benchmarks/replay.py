@@ -46,6 +46,8 @@ def _load() -> None:
         importlib.import_module(name)
     import pyarrow as pa
 
+    # The first array made from Python values looks for pandas and loads it.
+    pa.array([None])
     from indextables.predicate.build.from_sql import as_node
 
     as_node("id = 1", pa.schema([("id", pa.int64())]), "UTC")

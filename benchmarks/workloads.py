@@ -179,7 +179,9 @@ def write_native(directory: Path, seed: Path, workload: ReplayWorkload, form: st
     options = {"checkpoint.enabled": "false", "checkpoint.format": form}
     log = it.TransactionLog.open(str(directory), options)
     log.initialize(SCHEMA_JSON, ["date"])
-    first, version = f"{0:020d}.json", CHECKPOINT_VERSION - 1
+    version = 0
+    while version < CHECKPOINT_VERSION - 1:
+        version = log.update_properties({"note": f"version {version + 1}"})
     part = {
         "path": f"{version:020d}.checkpoint.seed.00001of00001.json", "sha256": _sha256(seed),
         "actions": workload.files, "sizeInBytes": seed.stat().st_size,
@@ -189,11 +191,10 @@ def write_native(directory: Path, seed: Path, workload: ReplayWorkload, form: st
     manifest = log_dir / f"{version:020d}.checkpoint.json"
     shutil.copy(seed, log_dir / part["path"])
     manifest.write_bytes(encode_manifest(head))
-    (log_dir / first).rename(log_dir / f"{version:020d}.json")
     log = it.TransactionLog.open(str(directory), options)
     log.update_properties({"note": "checkpoint follows"})
     base = log.checkpoint()
-    for name in (manifest.name, part["path"], f"{version:020d}.json"):
+    for name in (manifest.name, part["path"], *(f"{number:020d}.json" for number in range(version + 1))):
         (log_dir / name).unlink()
     for number, (added, removed) in enumerate(commits(workload), start=base + 1):
         lines = [_line({"remove": _removal(file)}) for file in removed]

@@ -25,7 +25,8 @@ OPTIONS = {
 FORMS = {
     "document": {},
     "plain": {"transaction.compression.enabled": "false"},
-    "parts": {"checkpoint.actionsPerPart": 2},
+    "parts": {"checkpoint.actionsPerPart": 2, "checkpoint.format": "json"},
+    "auto": {"checkpoint.actionsPerPart": 2},
     "parquet": {"checkpoint.format": "parquet"},
 }
 

@@ -74,7 +74,7 @@ class Model:
 OPTIONS = {
     "json": {},
     "plain": {"transaction.compression.enabled": "false"},
-    "parts": {"checkpoint.actionsPerPart": 2},
+    "parts": {"checkpoint.actionsPerPart": 2, "checkpoint.format": "json"},
 }
 
 

@@ -142,7 +142,7 @@ def draw_options(chance: random.Random) -> dict[str, str]:
     return {
         "checkpoint.interval": str(chance.choice((1, 2, 3, 5, 10))),
         "checkpoint.actionsPerPart": str(chance.choice((2, 100_000, 100_000))),
-        "checkpoint.format": "parquet" if chance.random() < 0.1 else "json",
+        "checkpoint.format": "parquet" if chance.random() < 0.1 else chance.choice(("json", "auto")),
         "checkpoint.parallelism": "1",
         "logRetention.duration": str(hours * HOUR_MS),
         "checkpointRetention.duration": str(chance.choice((0, 0, 7_200_000))),

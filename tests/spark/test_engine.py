@@ -138,7 +138,7 @@ def _native_add(path, rng):
     "options",
     [
         {},
-        {"checkpoint.actionsPerPart": "5"},
+        {"checkpoint.actionsPerPart": "5", "checkpoint.format": "json"},
         {"transaction.compression.enabled": "false"},
         {"checkpoint.format": "parquet"},
     ],
@@ -349,7 +349,7 @@ spark.stop()
 def test_a_cluster_of_two_workers_replays_both_dialects(many, tmp_path):
     """K1: executors in processes of their own, with nothing but what was sent to them."""
     many.checkpoint("v2-parquet")
-    native_log(tmp_path / "native", 5, 10, **{"checkpoint.actionsPerPart": "5"})
+    native_log(tmp_path / "native", 5, 10, **{"checkpoint.actionsPerPart": "5", "checkpoint.format": "json"})
     local = it.TransactionLog.open(str(tmp_path / "native")).snapshot().plan("id > 50")
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     done = subprocess.run(

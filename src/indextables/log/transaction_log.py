@@ -11,8 +11,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from indextables.errors import OptionError
+from indextables.errors import CommitError, OptionError
 from indextables.log.caches import NEWS
+from indextables.log.checkpoint.writer import prefers_parquet
 from indextables.log.commit import changes
 from indextables.log.commit.attempt import CommitPlan, Committed, Rule, run_commit
 from indextables.log.commit.create import create_table
@@ -215,15 +216,24 @@ class TransactionLog(LogHandle):
         return eligible(adds, self.snapshot().skips, self.runtime.clock.now_ms())
 
     def _write_checkpoint(self, snapshot: Snapshot) -> int:
-        if snapshot.settings.checkpoint.format == "parquet":
-            plan = _upgrade(READER_VERSION, WRITER_VERSION, (PARQUET_CHECKPOINT,))
-            done, after = run_commit(plan, lambda: self._newest(0), self.runtime.clock)
-            if done.written:
-                NEWS.announce(self.uri)
-            snapshot = after or self._newest(0)
+        known = snapshot.protocol.reader_features or ()
+        if PARQUET_CHECKPOINT not in known and prefers_parquet(snapshot, snapshot.settings):
+            snapshot = self._allow_parquet() or snapshot
         write_native_checkpoint(snapshot)
         self._adopt(snapshot.with_checkpoint(snapshot.version))
         return snapshot.version
+
+    def _allow_parquet(self) -> Snapshot | None:
+        """Raise the protocol for Parquet checkpoints; None where that failed, and they stay JSON."""
+        plan = _upgrade(READER_VERSION, WRITER_VERSION, (PARQUET_CHECKPOINT,))
+        try:
+            done, after = run_commit(plan, lambda: self._newest(0), self.runtime.clock)
+        except CommitError as failed:
+            logger.warning("%s: checkpoints stay JSON for now: %s", self.uri, failed)
+            return None
+        if done.written:
+            NEWS.announce(self.uri)
+        return after or self._newest(0)
 
     def _tidy(self, snapshot: Snapshot) -> None:
         """Checkpoint and clean up when due; the commit stands, so no failure here is the caller's."""

@@ -18,7 +18,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.model.actions import AddAction
+from indextables.model.actions import LARGEST, AddAction
 from indextables.model.fields import leaf_fields, struct_leaf
 from indextables.model.truncation import (
     MARKER,
@@ -318,4 +318,6 @@ def _whole(value: Any) -> int | None:
         number = None if value is None or isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
         return None
-    return int(value) if number is not None and number.is_integer() else None
+    whole = int(value) if number is not None and number.is_integer() else None
+    # A count beyond 64 bits is none that a file can have.
+    return whole if whole is not None and abs(whole) <= LARGEST else None

@@ -40,12 +40,17 @@ class CheckpointOptions:
         "checkpoint.actionsPerPart",
         100_000,
         POSITIVE,
-        "Actions above which a checkpoint is written in parts.",
+        "Adds above which a checkpoint is written in parts, and as Parquet if its format is `auto`.",
     )
     format: str = option(
-        "checkpoint.format", "json", one_of("json", "parquet"),
-        "Form of checkpoints; `parquet` raises the table to protocol 3/3.",
+        "checkpoint.format", "auto", one_of("auto", "json", "parquet"),
+        "Form of checkpoints; `auto` is JSON up to `checkpoint.actionsPerPart` adds and Parquet above. The "
+        "first Parquet checkpoint raises the table to protocol 3/3.",
     )  # fmt: skip
+
+    def prefers_parquet(self, num_files: int) -> bool:
+        """Whether a checkpoint of so many adds is to be Parquet, where the table's protocol allows it."""
+        return self.format == "parquet" or (self.format == "auto" and num_files > self.actions_per_part)
 
 
 @dataclass(frozen=True, slots=True)

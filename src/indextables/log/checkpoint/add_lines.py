@@ -22,19 +22,18 @@ from indextables.model.actions import AddAction, action_from_wire, action_to_wir
 
 CHUNK_LINES = 4096
 LINE_END = b",\n"
-_COMMA, _NEWLINE, _SPACE, _QUOTE, _BACKSLASH = 44, 10, 32, 34, 92
-_PATH_FIRST = np.frombuffer(b'{"path":"', dtype=np.uint8)
-_PATH_WINDOWS = (96, 512)
+_COMMA, _NEWLINE = 44, 10
 _BLOCK = 1 << 18
 CAN_SEARCH = hasattr(pc, "search_sorted")
 _ENCODER = msgspec.json.Encoder()
 
 
-class _Keyed(msgspec.Struct):
+class _Keyed(msgspec.Struct, gc=False):
     path: str
 
 
 _KEYED = msgspec.json.Decoder(_Keyed)
+_MANY_KEYED = msgspec.json.Decoder(list[_Keyed])
 
 Bytes = npt.NDArray[np.uint8]
 Positions = npt.NDArray[np.int64]
@@ -126,15 +125,6 @@ def line_chunk(lines: pa.BinaryArray) -> bytes:
     return text[offsets[0] : offsets[-1]].tobytes()
 
 
-def bare_lines(lines: pa.BinaryArray) -> pa.StringArray:
-    """The lines as JSON texts: the comma before each line end becomes a space, which JSON passes over."""
-    text, offsets = text_and_offsets(lines)
-    copy = text[offsets[0] : offsets[-1]].copy()
-    moved = (offsets - offsets[0]).astype(np.int32)
-    copy[moved[1:] - len(LINE_END)] = _SPACE
-    return pa.StringArray.from_buffers(len(lines), pa.py_buffer(moved), pa.py_buffer(copy))
-
-
 def lines_adds(lines: pa.BinaryArray, name: str) -> Iterator[AddAction]:
     """The adds of lines as whole actions."""
     for line in lines.to_pylist():
@@ -142,47 +132,16 @@ def lines_adds(lines: pa.BinaryArray, name: str) -> Iterator[AddAction]:
 
 
 def line_paths(lines: pa.BinaryArray, name: str) -> pa.StringArray:
-    """The paths of lines.
-
-    The path is the first field of the adds we write, so it can be cut out for all lines at once; a line of
-    another kind makes the whole chunk be decoded.
-    """
-    found = _cut_paths(*text_and_offsets(lines))
-    if found is not None:
-        return found
-    paths = [decode_path(line[: -len(LINE_END)], name) for line in lines.to_pylist()]
-    return pa.array(paths, pa.string())
-
-
-def _cut_paths(
-    text: Bytes, offsets: Positions, windows: Sequence[int] = _PATH_WINDOWS
-) -> pa.StringArray | None:
-    """The text between the quotes after `{"path":`; None where that is not all there is to it."""
-    width = windows[0]
-    begins = offsets[:-1] + len(_PATH_FIRST)
-    padded = np.concatenate(
-        [text[offsets[0] : offsets[-1]], np.zeros(width + len(_PATH_FIRST), dtype=np.uint8)]
-    )
-    begins -= offsets[0]
-    firsts = np.lib.stride_tricks.sliding_window_view(padded, len(_PATH_FIRST))[begins - len(_PATH_FIRST)]
-    if not (firsts == _PATH_FIRST).all():
-        return None
-    seen = np.lib.stride_tricks.sliding_window_view(padded, width)[begins]
-    quotes = seen == _QUOTE
-    if not quotes.any(axis=1).all():
-        return _cut_paths(text, offsets, windows[1:]) if len(windows) > 1 else None
-    lengths = quotes.argmax(axis=1)
-    before = np.arange(width) < lengths[:, None]
-    if ((seen == _BACKSLASH) & before).any():
-        return None
-    ends = np.zeros(len(begins) + 1, dtype=np.int32)
-    np.cumsum(lengths, out=ends[1:])
-    found = pa.StringArray.from_buffers(len(begins), pa.py_buffer(ends), pa.py_buffer(seen[before]))
+    """The paths of lines."""
     try:
-        found.validate(full=True)
-    except pa.ArrowInvalid:
-        return None
-    return found
+        found = _MANY_KEYED.decode(b"[" + line_chunk(lines)[: -len(LINE_END)] + b"]")
+        paths = [item.path for item in found]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        paths = []
+    if len(paths) != len(lines):
+        # One by one: the first that cannot be read says why.
+        paths = [decode_path(line[: -len(LINE_END)], name) for line in lines.to_pylist()]
+    return pa.array(paths, pa.string())
 
 
 def text_and_offsets(lines: pa.BinaryArray) -> tuple[Bytes, Positions]:

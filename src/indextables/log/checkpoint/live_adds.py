@@ -1,4 +1,9 @@
-"""The live adds of a snapshot as lines in path order: the checkpoint's lines merged with the tail's adds."""
+"""The live adds of a snapshot in path order: those of the checkpoint merged with those of the tail.
+
+They come as batches with the line of each add and, where a Parquet checkpoint is
+to be written, its leaves beside it: copied from a Parquet checkpoint, decoded
+from the lines of any other.
+"""
 
 from __future__ import annotations
 
@@ -20,54 +25,68 @@ from indextables.log.checkpoint.add_lines import (
     search_paths,
 )
 from indextables.log.checkpoint.reader import open_checkpoint
-from indextables.log.replay.add_columns import check_increasing, disordered
+from indextables.log.replay.add_columns import Leaf, check_increasing, disordered
+from indextables.log.replay.add_decoder import decode_lines
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
 from indextables.model.lines import source_of
 from indextables.model.stats import truncate_add
 from indextables.options import Options
 
+_TAIL = "the log's tail"
+
 
 @dataclass(frozen=True, slots=True)
-class _Recent:
-    """The tail: lines of its adds in path order, and every path it touched."""
+class _Tail:
+    """The tail: its adds in path order, and every path it touched."""
 
     paths: list[bytes]
-    lines: pa.BinaryArray
+    batch: pa.RecordBatch
     touched: list[bytes]
     """In path order, too."""
 
 
-def live_lines(snapshot: Snapshot, options: Options) -> Iterator[pa.BinaryArray]:
-    """Chunks of lines, each path once, ascending."""
+def live_adds(
+    snapshot: Snapshot, options: Options, leaves: tuple[Leaf, ...] = ()
+) -> Iterator[pa.RecordBatch]:
+    """Batches of lines, and of the leaves asked for; each path once, ascending."""
     state = snapshot.state
-    recent = _recent(snapshot)
+    tail = _tail(snapshot, leaves)
     done = 0
     if state.segment.checkpoint is not None:
         name = state.segment.checkpoint.files[0].name
         previous: str | None = None
-        for lines in open_checkpoint(snapshot.store, state.segment.checkpoint).lines():
+        opened = open_checkpoint(snapshot.store, state.segment.checkpoint)
+        found = opened.lines_and_leaves(leaves) if leaves else ((lines, []) for lines in opened.lines())
+        for lines, columns in found:
             if not len(lines):
                 continue
-            paths = line_paths(lines, name)
+            # The path is the first of all leaves.
+            paths = columns[0] if columns else line_paths(lines, name)
             if not check_increasing(paths, previous):
                 raise disordered(name)
             previous = paths[-1].as_py()
-            upto = bisect_left(recent.paths, previous.encode(), lo=done)
-            yield _shortened(_merge(lines, paths, recent, done, upto), snapshot, options, name)
+            upto = bisect_left(tail.paths, previous.encode(), lo=done)
+            merged = _merge(_batch(lines, columns), paths, tail, done, upto)
+            yield _shortened(merged, snapshot, options, leaves)
             done = upto
-    for begin in range(done, len(recent.paths), CHUNK_LINES):
-        lines = recent.lines[begin : min(begin + CHUNK_LINES, len(recent.paths))]
-        yield _shortened(lines, snapshot, options, "the log's tail")
+    for begin in range(done, len(tail.paths), CHUNK_LINES):
+        rest = tail.batch[begin : min(begin + CHUNK_LINES, len(tail.paths))]
+        yield _shortened(rest, snapshot, options, leaves)
 
 
-def _recent(snapshot: Snapshot) -> _Recent:
+def _batch(lines: pa.BinaryArray, columns: list[pa.Array]) -> pa.RecordBatch:
+    arrays = [lines, *columns]
+    return pa.RecordBatch.from_arrays(arrays, names=[str(at) for at in range(len(arrays))])
+
+
+def _tail(snapshot: Snapshot, leaves: tuple[Leaf, ...]) -> _Tail:
     tail = snapshot.state.tail
     adds = sorted(tail.adds.values(), key=lambda add: add.path.encode())
-    touched = sorted([*(add.path.encode() for add in adds), *(str(key).encode() for key in tail.removed)])
-    chunk = join_lines([_line(add) for add in adds])
-    lines = line_array(chunk, "the log's tail") if adds else pa.array([], pa.binary())
-    return _Recent([add.path.encode() for add in adds], lines, touched)
+    paths = [add.path.encode() for add in adds]
+    touched = sorted([*paths, *(str(key).encode() for key in tail.removed)])
+    lines = line_array(join_lines([_line(add) for add in adds]), _TAIL) if adds else pa.array([], pa.binary())
+    return _Tail(paths, _batch(lines, decode_lines(lines, leaves, _TAIL)), touched)
 
 
 def _line(add: AddAction) -> bytes:
@@ -76,37 +95,40 @@ def _line(add: AddAction) -> bytes:
     return encode_add(add) if source is None else bytes(source[0])
 
 
-def _merge(
-    lines: pa.BinaryArray, paths: pa.StringArray, recent: _Recent, begin: int, end: int
-) -> pa.BinaryArray:
-    """A chunk without the lines the tail touched, with the tail's lines `begin` to `end` in their places."""
-    low = bisect_left(recent.touched, paths[0].as_py().encode())
-    high = bisect_right(recent.touched, paths[-1].as_py().encode(), lo=low)
-    rows, present = search_paths(paths, recent.touched[low:high])
+def _merge(batch: pa.RecordBatch, paths: pa.StringArray, tail: _Tail, begin: int, end: int) -> pa.RecordBatch:
+    """A batch without the adds the tail touched, with the tail's adds `begin` to `end` in their places."""
+    low = bisect_left(tail.touched, paths[0].as_py().encode())
+    high = bisect_right(tail.touched, paths[-1].as_py().encode(), lo=low)
+    rows, present = search_paths(paths, tail.touched[low:high])
     if begin == end and not present.any():
-        return lines
-    kept = np.delete(np.arange(len(lines)), rows[present])
+        return batch
+    kept = np.delete(np.arange(len(batch)), rows[present])
     if begin == end:
-        return lines.take(pa.array(kept))
-    places, _ = search_paths(paths, recent.paths[begin:end])
-    order = np.insert(kept, np.searchsorted(kept, places), len(lines) + np.arange(end - begin))
-    return pa.concat_arrays([lines, recent.lines[begin:end]]).take(pa.array(order))
+        return batch.take(pa.array(kept))
+    places, _ = search_paths(paths, tail.paths[begin:end])
+    order = np.insert(kept, np.searchsorted(kept, places), len(batch) + np.arange(end - begin))
+    return pa.concat_batches([batch, tail.batch[begin:end]]).take(pa.array(order))
 
 
-def _shortened(lines: pa.BinaryArray, snapshot: Snapshot, options: Options, name: str) -> pa.BinaryArray:
-    """The lines with statistics over the limit cut; only lines long enough to hold one are decoded."""
+def _shortened(
+    batch: pa.RecordBatch, snapshot: Snapshot, options: Options, leaves: tuple[Leaf, ...]
+) -> pa.RecordBatch:
+    """The adds with statistics over the limit cut; only lines long enough to hold one are decoded."""
     if not options.stats.truncation_enabled:
-        return lines
+        return batch
+    lines = batch.column(0)
     suspects = np.flatnonzero(
         pc.greater(pc.binary_length(lines), options.stats.max_length).to_numpy(zero_copy_only=False)
     )
     places = np.arange(len(lines))
     changed: list[bytes] = []
+    name = snapshot.store.uri
     for at, add in zip(suspects, lines_adds(lines.take(pa.array(suspects)), name), strict=True):
         short, done = truncate_add(add, snapshot.schema, snapshot.partition_columns, options.stats)
         if done.columns:
             places[at] = len(lines) + len(changed)
             changed.append(encode_add(short))
     if not changed:
-        return lines
-    return pa.concat_arrays([lines, line_array(join_lines(changed), name)]).take(pa.array(places))
+        return batch
+    cut = line_array(join_lines(changed), name)
+    return pa.concat_batches([batch, _batch(cut, decode_lines(cut, leaves, name))]).take(pa.array(places))

@@ -19,8 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError
-from indextables.log.checkpoint.add_lines import bare_lines
-from indextables.log.replay.add_columns import Leaf, plausible
+from indextables.log.checkpoint.add_lines import LINE_END
+from indextables.log.replay.add_columns import Leaf, is_plausible, one_array
+from indextables.log.replay.add_decoder import decode_lines
 
 _HEAD_KEY = b"indextables.checkpoint"
 _SUM_KEY = b"indextables.checkpoint.crc32"
@@ -54,36 +55,54 @@ def count_rows(data: bytes, name: str) -> int:
 
 
 def read_leaves(
-    data: bytes, name: str, leaves: Sequence[Leaf], actions: int | None
-) -> Iterator[list[pa.Array]]:
-    """One array per leaf, row group by row group; null where the file has no such column."""
+    data: bytes, name: str, leaves: tuple[Leaf, ...], actions: int | None, *, text: bool = False
+) -> Iterator[tuple[list[pa.Array], pa.BinaryArray | None]]:
+    """One array per leaf, row group by row group; null where the file has no such column.
+
+    With `text`, the lines of the adds come along. A row group with a count or a time that no file can have
+    is read from its text, whose reader says what is wrong with it.
+    """
     file = _open(data, name)
     if actions is not None and file.metadata.num_rows != actions:
         raise CorruptLogError(
             f"{name} holds {file.metadata.num_rows} adds, {actions} were written. It is damaged.",
             file=name,
         )
-    present = set(file.schema_arrow.names)
-    names = [leaf_name(leaf) for leaf in leaves]
     unasked: dict[pa.DataType, pa.Array] = {}
     for group in range(file.metadata.num_row_groups):
-        first = [item for leaf, item in zip(leaves, names, strict=True) if item in present and not leaf.spare]
-        table = _group(file, group, first, name)
-        rows = file.metadata.row_group(group).num_rows
-        arrays = []
-        for leaf, item in zip(leaves, names, strict=True):
-            if leaf.spare and _is_bounded(table, leaf):
-                # Nobody looks at these, so all row groups share them.
-                nothing = unasked.get(leaf.type)
-                if nothing is None or len(nothing) < rows:
-                    nothing = unasked[leaf.type] = pa.nulls(rows, leaf.type)
-                arrays.append(nothing[:rows])
-            elif item not in present:
-                arrays.append(pa.nulls(rows, leaf.type))
-            else:
-                column = table.column(item) if item in first else _group(file, group, [item], name).column(0)
-                arrays.append(plausible(leaf, _one(column).cast(leaf.type)))
-        yield arrays
+        arrays = _group_leaves(file, group, leaves, name, unasked)
+        lines = _group_lines(file, group, name) if text or arrays is None else None
+        if arrays is None:
+            assert lines is not None
+            arrays = decode_lines(lines, leaves, name)
+        yield arrays, lines
+
+
+def _group_leaves(
+    file: Any, group: int, leaves: tuple[Leaf, ...], name: str, unasked: dict[pa.DataType, pa.Array]
+) -> list[pa.Array] | None:
+    """The leaves of one row group; None where a value is not plausible."""
+    present = set(file.schema_arrow.names)
+    first = [leaf_name(leaf) for leaf in leaves if not leaf.only_if_unbounded and leaf_name(leaf) in present]
+    table = _group(file, group, first, name)
+    rows = file.metadata.row_group(group).num_rows
+    arrays = []
+    for leaf in leaves:
+        item = leaf_name(leaf)
+        if leaf.only_if_unbounded and _is_bounded(table, leaf):
+            # Nobody looks at these, so all row groups share them.
+            nothing = unasked.get(leaf.type)
+            if nothing is None or len(nothing) < rows:
+                nothing = unasked[leaf.type] = pa.nulls(rows, leaf.type)
+            arrays.append(nothing[:rows])
+        elif item not in present:
+            arrays.append(pa.nulls(rows, leaf.type))
+        else:
+            column = table.column(item) if item in first else _group(file, group, [item], name).column(0)
+            arrays.append(one_array(column).cast(leaf.type))
+            if not is_plausible(leaf, arrays[-1]):
+                return None
+    return arrays
 
 
 def _is_bounded(table: pa.Table, leaf: Leaf) -> bool:
@@ -96,8 +115,12 @@ def read_lines(data: bytes, name: str) -> Iterator[pa.BinaryArray]:
     """The text of the adds as lines with their ends."""
     file = _open(data, name)
     for group in range(file.metadata.num_row_groups):
-        table = _group(file, group, [_TEXT], name)
-        yield pc.binary_join_element_wise(_one(table.column(_TEXT)).cast(pa.binary()), b"", b",\n")
+        yield _group_lines(file, group, name)
+
+
+def _group_lines(file: Any, group: int, name: str) -> pa.BinaryArray:
+    text = one_array(_group(file, group, [_TEXT], name).column(_TEXT))
+    return pc.binary_join_element_wise(text.cast(pa.binary()), b"", LINE_END)
 
 
 class AddsWriter:
@@ -116,9 +139,9 @@ class AddsWriter:
             write_page_checksum=True, use_dictionary=repeated, write_statistics=["path"],
         )  # fmt: skip
 
-    def write(self, columns: Sequence[pa.Array], lines: pa.BinaryArray) -> None:
-        """Add the rows of one batch: an array per leaf, and the lines themselves."""
-        text = pc.utf8_rtrim_whitespace(bare_lines(lines))
+    def write(self, lines: pa.BinaryArray, columns: Sequence[pa.Array]) -> None:
+        """Add the rows of one batch: the lines, and an array per leaf."""
+        text = pc.binary_slice(lines, 0, -len(LINE_END)).cast(pa.string())
         self._writer.write_batch(
             pa.record_batch([*columns, text], schema=self._schema), row_group_size=_BATCH_ROWS
         )
@@ -151,7 +174,3 @@ def _damage(name: str) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError, ValueError, KeyError) as bad:
         raise CorruptLogError(f"{name} cannot be read as Parquet: {bad}. It is damaged.", file=name) from bad
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -22,14 +22,15 @@ from indextables.log.checkpoint.add_lines import CHUNK_LINES, LINE_END, line_chu
 from indextables.log.checkpoint.json_document import CLOSING, PART_OPENING, encode_head, encode_manifest
 from indextables.log.checkpoint.parquet import AddsWriter
 from indextables.log.format.checksum import sealed_document
-from indextables.log.lines.leaf_reading import read_leaves
-from indextables.log.replay.add_columns import TableForm, Unusual, read_leaves_as_actions
+from indextables.log.replay.add_columns import Leaf
 from indextables.options import CompressionOptions
 from indextables.runtime import default_parallelism
 from indextables.storage.envelope import pack
 
 GROUP_LINES = 16 * CHUNK_LINES
-"""Rows of a Parquet row group, typed together."""
+"""Rows of a Parquet row group."""
+LINE = 0
+"""The column of a batch that holds the lines; the others are the leaves, where they are wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +44,23 @@ class PartFile:
 
 
 class Parts(ABC):
-    """Takes lines in order and makes parts of at most `limit` adds of them."""
+    """Takes batches of lines in order and makes parts of at most `limit` adds of them."""
+
+    chunk_rows = CHUNK_LINES
+    """How many adds are handed on at a time."""
 
     def __init__(self, directory: Path, limit: int) -> None:
         self.files: list[PartFile] = []
         self.actions = 0
         self._directory = directory
         self._limit = limit
-        self._cutter = _Cutter(limit)
+        self._cutter = _Cutter(limit, self.chunk_rows)
 
-    def write_all(self, batches: Iterable[pa.BinaryArray]) -> None:
-        """Take all the lines there are; afterwards there is at least one part."""
+    def write_all(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Take all the batches there are; afterwards there is at least one part."""
         try:
-            for lines in batches:
-                for chunk in self._cutter.take(lines):
+            for batch in batches:
+                for chunk in self._cutter.take(batch):
                     self._add(chunk)
             for chunk in self._cutter.rest():
                 self._add(chunk)
@@ -73,7 +77,7 @@ class Parts(ABC):
         """The main file of a checkpoint with several parts."""
 
     @abstractmethod
-    def _add(self, lines: pa.BinaryArray) -> None:
+    def _add(self, batch: pa.RecordBatch) -> None:
         """Take one chunk, which does not reach beyond the end of a part."""
 
     @abstractmethod
@@ -86,33 +90,34 @@ class Parts(ABC):
 
 
 class _Cutter:
-    """Cuts lines that arrive in pieces of any size into chunks of even size that end where parts end."""
+    """Cuts batches of any size into chunks of even size that end where parts end."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, chunk_rows: int) -> None:
         self._limit = limit
-        self._held: list[pa.BinaryArray] = []
+        self._chunk_rows = chunk_rows
+        self._held: list[pa.RecordBatch] = []
         self._count = 0
         self._room = limit
 
-    def take(self, lines: pa.BinaryArray) -> list[pa.BinaryArray]:
+    def take(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
         """The chunks that are complete now."""
-        self._held.append(lines)
-        self._count += len(lines)
+        self._held.append(batch)
+        self._count += len(batch)
         ready = []
-        while self._count >= min(CHUNK_LINES, self._room):
-            ready.append(self._cut(min(CHUNK_LINES, self._room)))
+        while self._count >= min(self._chunk_rows, self._room):
+            ready.append(self._cut(min(self._chunk_rows, self._room)))
         return ready
 
-    def rest(self) -> list[pa.BinaryArray]:
+    def rest(self) -> list[pa.RecordBatch]:
         """What is left at the end."""
         return [self._cut(self._count)] if self._count else []
 
-    def _cut(self, size: int) -> pa.BinaryArray:
-        lines = self._held[0] if len(self._held) == 1 else pa.concat_arrays(self._held)
-        self._held = [lines[size:]]
+    def _cut(self, size: int) -> pa.RecordBatch:
+        whole = self._held[0] if len(self._held) == 1 else pa.concat_batches(self._held)
+        self._held = [whole[size:]]
         self._count -= size
         self._room = self._room - size or self._limit
-        return lines[:size]
+        return whole[:size]
 
 
 class JsonParts(Parts):
@@ -156,7 +161,8 @@ class JsonParts(Parts):
         stored = self._stored(text)
         return stored[2:] if self._compression.enabled else stored
 
-    def _add(self, lines: pa.BinaryArray) -> None:
+    def _add(self, batch: pa.RecordBatch) -> None:
+        lines = batch.column(LINE)
         self.actions += len(lines)
         part = self._part()
         part.actions += len(lines)
@@ -190,20 +196,16 @@ class JsonParts(Parts):
 
 
 class ParquetParts(Parts):
-    """Parts as Parquet files with typed columns beside the text of each add."""
+    """Parts as Parquet files with typed columns, the leaves, beside the text of each add."""
+
+    chunk_rows = GROUP_LINES
 
     def __init__(
-        self,
-        directory: Path,
-        limit: int,
-        head: Mapping[str, Any],
-        form: TableForm,
+        self, directory: Path, limit: int, head: Mapping[str, Any], leaves: tuple[Leaf, ...]
     ) -> None:
         super().__init__(directory, limit)
         self._head = head
-        self._form = form
-        self._leaves = form.leaves()
-        self._group: list[pa.BinaryArray] = []
+        self._leaves = leaves
         self._open: tuple[_LocalFile, AddsWriter] | None = None
 
     def _end(self) -> None:
@@ -225,13 +227,12 @@ class ParquetParts(Parts):
         AddsWriter(sink, self._leaves, head).close()
         return sink.getvalue()
 
-    def _add(self, lines: pa.BinaryArray) -> None:
-        self.actions += len(lines)
+    def _add(self, batch: pa.RecordBatch) -> None:
+        self.actions += len(batch)
         file, writer = self._part()
-        file.actions += len(lines)
-        self._group.append(lines)
-        if sum(map(len, self._group)) >= GROUP_LINES or file.actions == self._limit:
-            self._flush(writer)
+        file.actions += len(batch)
+        lines, *columns = batch.columns
+        writer.write(lines, columns)
         if file.actions == self._limit:
             self._finish()
 
@@ -241,27 +242,11 @@ class ParquetParts(Parts):
             self._open = file, AddsWriter(file.file, self._leaves, self._head)
         return self._open
 
-    def _flush(self, writer: AddsWriter) -> None:
-        if not self._group:
-            return
-        lines = pa.concat_arrays(self._group)
-        self._group = []
-        try:
-            columns = _joined(read_leaves([lines], self._leaves, many=len(lines) == GROUP_LINES))
-        except Unusual:
-            columns = _joined(read_leaves_as_actions([lines], self._leaves, self._form, "the new checkpoint"))
-        writer.write(columns, lines)
-
     def _finish(self) -> None:
         file, writer = self._part()
-        self._flush(writer)
         writer.close()
         self.files.append(file.finish())
         self._open = None
-
-
-def _joined(pieces: Iterable[list[pa.Array]]) -> list[pa.Array]:
-    return [pa.concat_arrays(arrays) for arrays in zip(*pieces, strict=True)]
 
 
 class _LocalFile:

@@ -12,12 +12,12 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -32,8 +32,8 @@ from indextables.log.checkpoint.json_document import COUNT, Document, read_docum
 from indextables.log.format.binding import check_head
 from indextables.log.format.checksum import check_document
 from indextables.log.format.dialect import NATIVE, Checkpoint
-from indextables.log.lines.leaf_reading import read_leaves
-from indextables.log.replay.add_columns import PATH, Leaf, TableForm, read_leaves_as_actions
+from indextables.log.replay.add_columns import Leaf
+from indextables.log.replay.add_decoder import decode_lines
 from indextables.log.replay.rule import CheckpointHead
 from indextables.log.segment import HINT_NAME
 from indextables.model.actions import (
@@ -54,15 +54,9 @@ T = TypeVar("T")
 
 _HEAD_BYTES = 64 << 10
 _READ_WHOLE = 256 << 10
-_MANY_BYTES = 4 << 20
-"""Stored size from which DuckDB, which takes a tenth of a second to load, reads faster than Arrow."""
-
-
-_MANY_ROWS = 50_000
 _PARTS_AHEAD = 2
 
 Rows = npt.NDArray[np.int64]
-Note: TypeAlias = Callable[[pa.Array], None]
 
 
 class Part(msgspec.Struct, rename="camel", frozen=True):
@@ -87,11 +81,6 @@ class OpenCheckpoint:
     size_bytes: int
     parts: tuple[Part, ...] | None
     """None where the main file holds the adds itself."""
-
-    @property
-    def is_large(self) -> bool:
-        """Whether the adds are so many that setting up a parallel parser pays."""
-        return self.size_bytes + sum(part.size_in_bytes for part in self.parts or ()) > _MANY_BYTES
 
     @property
     def num_files(self) -> int | None:
@@ -125,21 +114,12 @@ class OpenCheckpoint:
                 # The next file is waited for without this one.
                 del data, content
 
-    def lines(
-        self, rows: Rows | None = None, paths: Note | None = None, *, workers: int | None = None
-    ) -> Iterator[pa.BinaryArray]:
-        """The adds as arrays of JSON lines with their ends, chunk by chunk; all, or those of some rows.
-
-        Their paths are told to `paths` along the way: they are cut out of the lines much faster than a
-        parser finds them.
-        """
-        found = self._lines(workers or default_parallelism())
+    def lines(self, rows: Rows | None = None) -> Iterator[pa.BinaryArray]:
+        """The adds as arrays of JSON lines with their ends, chunk by chunk; all, or those of some rows."""
+        found = self._lines(default_parallelism())
         if rows is not None:
-            found = (lines for (lines,) in choose_rows(([lines] for lines in found), rows))
-        for lines in found:
-            if paths is not None:
-                paths(line_paths(lines, self.name))
-            yield lines
+            return (lines for (lines,) in choose_rows(([lines] for lines in found), rows))
+        return found
 
     def _lines(self, workers: int) -> Iterator[pa.BinaryArray]:
         for name, content, actions in self.files(workers):
@@ -158,49 +138,30 @@ class OpenCheckpoint:
                 )
             del content, found
 
-    def leaves(
-        self, leaves: Sequence[Leaf], paths: Note | None = None, *, rows: Rows | None = None
-    ) -> Iterator[list[pa.Array]]:
-        """One array per leaf, chunk by chunk: the columns asked for, of all rows or of some, ascending.
-
-        Paths are told to `paths`. Raises `Unusual` when the quick way turns out not to be trusted; then
-        `leaves_as_actions` of a checkpoint opened again has the answer.
-        """
+    def leaves(self, leaves: tuple[Leaf, ...], rows: Rows | None = None) -> Iterator[list[pa.Array]]:
+        """One array per leaf, chunk by chunk: the columns asked for, of all rows or of some, ascending."""
         if self.format == "parquet":
-            found = self._parquet_leaves(leaves, paths)
-            yield from found if rows is None else choose_rows(found, rows)
-            return
-        if not leaves:
-            deque(self.lines(rows, paths), maxlen=0)
-            return
-        many = self.is_large and (rows is None or len(rows) > _MANY_ROWS)
-        wanted = leaves if paths is None else (PATH, *leaves)
-        # The cores are busy with what was inflated; inflating on several would only take memory.
-        for arrays in read_leaves(self.lines(rows, workers=1), wanted, many=many):
-            if paths is not None:
-                paths(arrays.pop(0))
-            yield arrays
+            found = (arrays for arrays, _ in self._groups(leaves, text=False))
+            return found if rows is None else choose_rows(found, rows)
+        return (decode_lines(lines, leaves, self.name) for lines in self.lines(rows))
 
-    def _parquet_leaves(self, leaves: Sequence[Leaf], paths: Note | None) -> Iterator[list[pa.Array]]:
-        wanted = leaves if paths is None else (PATH, *leaves)
+    def lines_and_leaves(self, leaves: tuple[Leaf, ...]) -> Iterator[tuple[pa.BinaryArray, list[pa.Array]]]:
+        """Lines with their leaves beside them, chunk by chunk."""
+        if self.format == "parquet":
+            for arrays, lines in self._groups(leaves, text=True):
+                assert lines is not None
+                yield lines, arrays
+            return
+        for lines in self.lines():
+            yield lines, decode_lines(lines, leaves, self.name)
+
+    def _groups(
+        self, leaves: tuple[Leaf, ...], *, text: bool
+    ) -> Iterator[tuple[list[pa.Array], pa.BinaryArray | None]]:
         for name, content, actions in self.files(1):
             assert isinstance(content, bytes)
-            for arrays in parquet.read_leaves(content, name, wanted, actions):
-                if paths is not None:
-                    paths(arrays.pop(0))
-                yield arrays
+            yield from parquet.read_leaves(content, name, leaves, actions, text=text)
             del content
-
-    def leaves_as_actions(
-        self,
-        leaves: Sequence[Leaf],
-        table: TableForm,
-        paths: Note | None = None,
-        *,
-        rows: Rows | None = None,
-    ) -> Iterator[list[pa.Array]]:
-        """The same by way of whole actions."""
-        return read_leaves_as_actions(self.lines(rows, paths), leaves, table, self.name)
 
 
 def open_checkpoint(store: Store, checkpoint: Checkpoint) -> OpenCheckpoint:

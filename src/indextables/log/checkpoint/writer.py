@@ -16,7 +16,6 @@ import math
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -24,12 +23,12 @@ import msgspec
 from indextables.errors import CorruptLogError, NotFoundError
 from indextables.log.checkpoint.add_lines import line_paths
 from indextables.log.checkpoint.json_document import COUNT, ORDER
-from indextables.log.checkpoint.live_adds import live_lines
+from indextables.log.checkpoint.live_adds import live_adds
 from indextables.log.checkpoint.parts import JsonParts, ParquetParts, Parts
 from indextables.log.checkpoint.reader import NativeCheckpointReader, Part, open_checkpoint
 from indextables.log.format.dialect import NATIVE, Checkpoint, Hint, LogFile
 from indextables.log.format.protocol import PARQUET_CHECKPOINT
-from indextables.log.replay.add_columns import TableForm
+from indextables.log.replay.add_columns import Leaf, leaves_of
 from indextables.log.segment import HINT_NAME, read_hint
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import Action, SkipAction, action_to_wire
@@ -63,7 +62,24 @@ def write_checkpoint(snapshot: Snapshot, options: Options, clock: Clock) -> Chec
 def checkpoint_format(snapshot: Snapshot, options: Options) -> str:
     """`parquet` only where the options ask for it and the table's protocol tells every reader."""
     features = snapshot.protocol.reader_features or ()
-    return "parquet" if options.checkpoint.format == "parquet" and PARQUET_CHECKPOINT in features else "json"
+    if PARQUET_CHECKPOINT not in features:
+        return "json"
+    return "parquet" if prefers_parquet(snapshot, options) else "json"
+
+
+def prefers_parquet(snapshot: Snapshot, options: Options) -> bool:
+    """Whether the options ask for a Parquet checkpoint of this version, whatever its protocol is.
+
+    The checkpoint's count and the size of the tail bound the number of live files. The files are counted
+    only where these bounds leave the answer open.
+    """
+    wanted = options.checkpoint.prefers_parquet
+    most = snapshot.num_files_hint
+    if most is None:
+        return wanted(len(snapshot.live_paths()))
+    adds, removes = snapshot.state.tail.size()
+    least = max(most - 2 * adds - removes, 0) + adds
+    return wanted(least) or (wanted(most) and wanted(len(snapshot.live_paths())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +124,16 @@ def _wire(action: Action) -> dict[str, Any]:
 def _create(snapshot: Snapshot, options: Options, clock: Clock, form: str) -> Written:
     head = _head(snapshot, options, clock.now_ms())
     with scratch_directory("checkpoint") as directory:
-        parts = _new_parts(snapshot, options, form, head, directory)
-        parts.write_all(live_lines(snapshot, options))
+        leaves: tuple[Leaf, ...] = ()
+        limit = options.checkpoint.actions_per_part
+        parts: Parts
+        if form == "parquet":
+            leaves = leaves_of(snapshot.schema, snapshot.partition_columns)
+            parts = ParquetParts(directory, limit, head, leaves)
+        else:
+            parts = JsonParts(directory, limit, options.compression)
+        parts.write_all(live_adds(snapshot, options, leaves))
         return _publish(snapshot, form, head, parts)
-
-
-def _new_parts(
-    snapshot: Snapshot, options: Options, form: str, head: Mapping[str, Any], directory: Path
-) -> Parts:
-    limit = options.checkpoint.actions_per_part
-    if form == "parquet":
-        table = TableForm(snapshot.schema, snapshot.partition_columns, snapshot.store)
-        return ParquetParts(directory, limit, head, table)
-    return JsonParts(directory, limit, options.compression)
 
 
 def _publish(snapshot: Snapshot, form: str, head: Mapping[str, Any], parts: Parts) -> Written:

@@ -66,8 +66,8 @@ def _sealed_format() -> Mapping[str, Any]:
 
 
 def first_protocol(options: Options) -> ProtocolAction:
-    """The protocol of a new table; Parquet checkpoints need a newer one from the start."""
-    return WITH_PARQUET if options.checkpoint.format == "parquet" else CURRENT
+    """The protocol of a new table; one that has Parquet checkpoints from the start needs a newer one."""
+    return WITH_PARQUET if options.checkpoint.prefers_parquet(0) else CURRENT
 
 
 def _put_first(source: LogSource, actions: Sequence[Action], table_id: str) -> bool:

@@ -1,12 +1,13 @@
 """Adds as columns: a leaf is one column of the files() form, or one child of its structs.
 
-Which leaves there are, what they are called in the log, and how they are read
-action by action: slow, and always right.
+Which leaves there are, what they are called in the log, how their values become
+Arrow arrays, and how they are taken from whole actions: slow, and always right.
+`add_decoder` takes them from the JSON instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError
-from indextables.log.checkpoint.add_lines import lines_adds
-from indextables.log.replay.file_table import files_schema, tabulate
+from indextables.log.replay.file_table import files_schema
 from indextables.model.actions import FIRST_MS, LARGEST, LAST_MS, AddAction
-from indextables.storage.store import Store
+from indextables.model.fields import decode_partition_array, decode_stat_array
+from indextables.model.stats import of_add
 
 STRUCTS = ("partition_values", "min", "max", "null_count")
 WIRE = {
@@ -39,32 +40,11 @@ class Leaf:
     column: str
     child: str | None
     type: pa.DataType
-    spare: bool = False
-    """Of null counts: wanted only where the column has neither a minimum nor a maximum in the add."""
+    only_if_unbounded: bool = False
+    """Skip null counts for adds that have a bound: a bound already proves a value."""
 
 
 PATH = Leaf("path", None, pa.string())
-
-
-@dataclass(frozen=True, slots=True)
-class TableForm:
-    """What it takes to lay adds out in the files() form."""
-
-    schema: pa.Schema
-    partition_columns: Sequence[str]
-    store: Store
-
-    def tabulate(self, adds: Sequence[AddAction], columns: Iterable[str] | None = None) -> pa.Table:
-        """The adds, in the order given."""
-        return tabulate(adds, self.schema, self.partition_columns, self.store, columns)
-
-    def leaves(self, columns: Iterable[str] | None = None) -> tuple[Leaf, ...]:
-        """The leaves of the form, or of some of its columns."""
-        return leaves_of(self.schema, self.partition_columns, columns)
-
-
-class Unusual(Exception):  # noqa: N818 - not an error, a reason to read the slow way
-    """The lines hold something that only reading them as actions gets right."""
 
 
 def leaves_of(
@@ -83,39 +63,72 @@ def leaves_of(
     return tuple(found)
 
 
-def read_leaves_as_actions(
-    batches: Iterable[pa.BinaryArray],
-    leaves: Sequence[Leaf],
-    table: TableForm,
-    name: str,
-) -> Iterator[list[pa.Array]]:
-    """The same arrays by way of whole actions."""
-    columns = {leaf.column for leaf in leaves}
-    for lines in batches:
-        adds = list(lines_adds(lines, name))
-        yield table_leaves(table.tabulate(adds, columns), leaves)
-
-
-def table_leaves(table: pa.Table, leaves: Sequence[Leaf]) -> list[pa.Array]:
-    """The leaves of a table in the files() form."""
-    flat = table.combine_chunks()
+def adds_columns(adds: Sequence[AddAction], leaves: Sequence[Leaf]) -> list[pa.Array]:
+    """One array per leaf from whole actions, in the order given."""
+    maps: dict[str, list[Mapping[str, Any]]] = {}
     arrays = []
     for leaf in leaves:
-        column = flat.column(leaf.column)
-        if leaf.child is not None:
-            column = pc.struct_field(column, column.type.get_field_index(leaf.child))
-        arrays.append(one_array(column))
+        if leaf.child is None:
+            arrays.append(to_array(leaf, [_PLAIN[leaf.column](add) for add in adds]))
+            continue
+        if leaf.column not in maps:
+            maps[leaf.column] = [_MAPS[leaf.column](add) for add in adds]
+        arrays.append(to_array(leaf, [item.get(leaf.child) for item in maps[leaf.column]]))
     return arrays
 
 
-def plausible(leaf: Leaf, array: pa.Array) -> pa.Array:
-    """The column; `Unusual` when a count in it is negative, or a time is none that a calendar has."""
+def to_array(leaf: Leaf, values: list[Any]) -> pa.Array:
+    """The values of a leaf as the log has them, in the leaf's type."""
+    if leaf.column == "partition_values":
+        return decode_partition_array(pa.array(values, pa.string()), leaf.type)
+    if leaf.column in {"min", "max"}:
+        return decode_stat_array(pa.array(values, pa.string()), leaf.type)
+    if leaf.column == "tags":
+        return pa.array([None if tags is None else list(tags.items()) for tags in values], leaf.type)
+    return pa.array(values, leaf.type)
+
+
+def _null_count(add: AddAction) -> Mapping[str, Any]:
+    return of_add(add).null_count if add.stats else {}
+
+
+def _num_records(add: AddAction) -> int | None:
+    return add.num_records if add.num_records is not None or not add.stats else of_add(add).num_records
+
+
+def _min_values(add: AddAction) -> Mapping[str, Any]:
+    return add.min_values if add.min_values is not None else of_add(add).min_values
+
+
+def _max_values(add: AddAction) -> Mapping[str, Any]:
+    return add.max_values if add.max_values is not None else of_add(add).max_values
+
+
+_MAPS: Mapping[str, Callable[[AddAction], Mapping[str, Any]]] = {
+    "partition_values": lambda add: add.partition_values,
+    "min": _min_values,
+    "max": _max_values,
+    "null_count": _null_count,
+}
+_PLAIN: Mapping[str, Callable[[AddAction], Any]] = {
+    "path": lambda add: add.path,
+    "size": lambda add: add.size,
+    "modification_time": lambda add: add.modification_time,
+    "num_records": _num_records,
+    "data_change": lambda add: add.data_change,
+    "index_offset": lambda add: add.hotcache_start_offset,
+    "index_length": lambda add: add.hotcache_length,
+    "tags": lambda add: add.tags,
+}
+
+
+def is_plausible(leaf: Leaf, array: pa.Array) -> bool:
+    """Whether no count in a column is negative, and every time is one that a calendar has."""
     low, high = _BOUNDS.get(leaf.column, (None, None))
-    if low is not None and array.null_count < len(array):
-        found = pc.min_max(array.cast(pa.int64()))
-        if found["min"].as_py() < low or found["max"].as_py() > high:
-            raise Unusual(f"{leaf.column} out of bounds")
-    return array
+    if low is None or array.null_count == len(array):
+        return True
+    found = pc.min_max(array.cast(pa.int64()))
+    return bool(found["min"].as_py() >= low and found["max"].as_py() <= high)
 
 
 def one_array(column: Any) -> pa.Array:

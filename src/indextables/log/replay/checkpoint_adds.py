@@ -22,8 +22,8 @@ from indextables.errors import CorruptLogError
 from indextables.log.checkpoint.add_lines import CAN_SEARCH, PathSequence, search_paths
 from indextables.log.checkpoint.reader import OpenCheckpoint, open_checkpoint
 from indextables.log.format.dialect import Checkpoint
-from indextables.log.lines.line_layout import POOL
-from indextables.log.replay.add_columns import PATH, Leaf, TableForm, Unusual, check_increasing, disordered
+from indextables.log.replay.add_columns import PATH, Leaf, check_increasing, disordered
+from indextables.storage.store import Store
 
 Columns = Mapping[Leaf, list[pa.Array]]
 Rows = npt.NDArray[np.int64]
@@ -31,6 +31,9 @@ _PIECE_ROWS = 1 << 16
 _BISECTED = 100
 """So many paths are looked for one by one, and more where Arrow cannot search while they are fewer than one
 for so many rows: comparing by the piece then costs a look at every row."""
+POOL = pa.system_memory_pool()
+"""Where columns are put together: Arrow's own pool gives memory back to the system at once, so that every
+chunk of lines would pay for fresh pages."""
 KEPT_BYTES = 256 << 20
 """Columns beyond this are read again rather than kept."""
 
@@ -58,7 +61,7 @@ class BaseFiles:
         """How many pieces every column has."""
         return len(self.starts) - 1
 
-    def load(self, checkpoint: Checkpoint | None, leaves: Iterable[Leaf], form: TableForm) -> Columns:
+    def load(self, store: Store, checkpoint: Checkpoint | None, leaves: Iterable[Leaf]) -> Columns:
         """The pieces of columns, path included; those that are not there yet are read."""
         wanted = dict.fromkeys((PATH, *leaves))
         if checkpoint is None:
@@ -66,22 +69,16 @@ class BaseFiles:
         with self._lock:
             missing = [leaf for leaf in wanted if leaf not in self._pieces]
             if missing:
-                try:
-                    self._load(open_checkpoint(form.store, checkpoint), missing, form, quick=True)
-                except Unusual:
-                    self._load(open_checkpoint(form.store, checkpoint), missing, form, quick=False)
+                self._load(open_checkpoint(store, checkpoint), tuple(missing))
             found = {leaf: self._pieces[leaf] for leaf in wanted}
             self._shed()
         return found
 
     def fetch(
-        self, checkpoint: Checkpoint, leaves: Sequence[Leaf], rows: Rows, form: TableForm
+        self, store: Store, checkpoint: Checkpoint, leaves: tuple[Leaf, ...], rows: Rows
     ) -> dict[Leaf, pa.Array]:
         """Columns of some rows only, in ascending order, read from the checkpoint and not kept."""
-        try:
-            pieces = list(open_checkpoint(form.store, checkpoint).leaves(leaves, rows=rows))
-        except Unusual:
-            pieces = list(open_checkpoint(form.store, checkpoint).leaves_as_actions(leaves, form, rows=rows))
+        pieces = list(open_checkpoint(store, checkpoint).leaves(leaves, rows))
         if not pieces:
             return {leaf: pa.nulls(0, leaf.type) for leaf in leaves}
         return {
@@ -111,22 +108,18 @@ class BaseFiles:
         ]
         return pa.concat_arrays(found) if found else pa.nulls(0, leaf.type)
 
-    def _load(self, opened: OpenCheckpoint, leaves: Sequence[Leaf], form: TableForm, *, quick: bool) -> None:
+    def _load(self, opened: OpenCheckpoint, leaves: tuple[Leaf, ...]) -> None:
         # Row groups are pieces already, and whole arrays of their own.
         rows = 0 if opened.format == "parquet" else _PIECE_ROWS
-        paths = _Pieces(rows)
-        others = [leaf for leaf in leaves if leaf != PATH]
-        note = paths.append if PATH in leaves else None
-        source = opened.leaves(others, note) if quick else opened.leaves_as_actions(others, form, note)
-        columns = [_Pieces(rows) for _ in others]
-        for arrays in source:
-            for column, array in zip(columns, arrays, strict=True):
+        columns = {leaf: _Pieces(rows) for leaf in leaves}
+        for arrays in opened.leaves(leaves):
+            for column, array in zip(columns.values(), arrays, strict=True):
                 column.append(array)
-        if note is not None:
-            self._set_paths(paths.all(), opened.name)
+        found = {leaf: column.all() for leaf, column in columns.items()}
+        if PATH in found:
+            self._set_paths(found.pop(PATH), opened.name)
         self.bytes_read += opened.size_bytes + sum(part.size_in_bytes for part in opened.parts or ())
-        for leaf, column in zip(others, columns, strict=True):
-            pieces = column.all()
+        for leaf, pieces in found.items():
             if sum(map(len, pieces)) != len(self):
                 raise CorruptLogError(
                     f"{opened.name} is damaged: not every add has a {leaf.column}", file=opened.name

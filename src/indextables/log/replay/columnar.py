@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from indextables.log.replay.add_columns import Leaf, TableForm
+from indextables.log.replay.add_columns import Leaf, leaves_of
 from indextables.log.replay.checkpoint_adds import BaseFiles, Columns, Rows, build
 from indextables.log.replay.file_table import file_uris, files_schema
 from indextables.log.replay.rule import LiveFiles, ReplayMetrics, ReplayRequest
@@ -27,7 +27,7 @@ from indextables.predicate.prune.rule import Pruned, PruneMetrics, columns_neede
 from indextables.predicate.tree import Compare, IsNull, IsTrue, IsUndecided, Node, Unknown, walk
 
 _FEW = 8
-"""Columns are read of some rows only while those are fewer than one in so many."""
+"""If fewer than 1/8 of the rows survive pruning, missing columns are fetched for those rows only."""
 
 Mask = npt.NDArray[np.bool_]
 
@@ -46,7 +46,6 @@ class _Question:
     """A request with what follows from it."""
 
     request: ReplayRequest
-    form: TableForm
     target: pa.Schema
     wanted: tuple[Leaf, ...]
     """The leaves of the answer."""
@@ -91,7 +90,7 @@ class ColumnarEngine:
         question = _question(request)
         kept = self._kept(request)
         base, checkpoint = kept.base, request.segment.checkpoint
-        columns = base.load(checkpoint, question.first, question.form)
+        columns = base.load(request.store, checkpoint, question.first)
         loaded = time.perf_counter()
         adds = sorted(request.tail.adds.values(), key=attrgetter("path"))
         live, gone = _live(base, request)
@@ -126,22 +125,22 @@ class ColumnarEngine:
 
 
 def _question(request: ReplayRequest) -> _Question:
-    form = TableForm(request.schema, request.partition_columns, request.store)
     columns = request.columns
     target = files_schema(request.schema, request.partition_columns, columns)
-    everything = form.leaves()
+    everything = leaves_of(request.schema, request.partition_columns)
     wanted = tuple(leaf for leaf in everything if leaf.column in target.names)
     needs = columns_needed(request.where, request.partition_columns)
     bounded = {leaf.child for leaf in everything if leaf.column == "min"}
     if request.where is not None and asks_for_nulls(request.where):
         bounded = set()
     pruning = tuple(
-        replace(leaf, spare=leaf.column == "null_count" and leaf.child in bounded) for leaf in everything
+        replace(leaf, only_if_unbounded=leaf.column == "null_count" and leaf.child in bounded)
+        for leaf in everything
         if leaf.column == "num_records"
         or (leaf.column == "partition_values" and leaf.child in needs.partitions)
         or (leaf.column in {"min", "max", "null_count"} and leaf.child in needs.statistics)
     )  # fmt: skip
-    return _Question(request, form, target, wanted, pruning)
+    return _Question(request, target, wanted, pruning)
 
 
 def asks_for_nulls(node: Node) -> bool:
@@ -204,11 +203,12 @@ def _chosen(
     """The rows that a predicate left, in path order; what was not read of every file is read of these."""
     checkpoint = question.request.segment.checkpoint
     assert checkpoint is not None
-    missing = [leaf for leaf in question.wanted if leaf not in columns]
+    store = question.request.store
+    missing = tuple(leaf for leaf in question.wanted if leaf not in columns)
     if missing and len(rows) * _FEW > len(base):
-        columns = {**columns, **base.load(checkpoint, missing, question.form)}
-        missing = []
-    fetched = base.fetch(checkpoint, missing, rows, question.form) if missing and len(rows) else {}
+        columns = {**columns, **base.load(store, checkpoint, missing)}
+        missing = ()
+    fetched = base.fetch(store, checkpoint, missing, rows) if missing and len(rows) else {}
     slots = np.searchsorted(rows, tail.places, side="left")
     order = pa.array(np.insert(np.arange(len(rows)), slots, len(rows) + np.arange(len(tail.places))))
     arrays = []

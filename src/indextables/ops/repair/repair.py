@@ -116,7 +116,7 @@ def plan_repair(
         version=_STATE_VERSION,
     )
     # A Parquet checkpoint needs its protocol from the beginning, or it would take a version of its own.
-    parquet = options.checkpoint.format == "parquet"
+    parquet = options.checkpoint.prefers_parquet(len(adds))
     protocol = merged(found.protocol, WITH_PARQUET) if parquet else found.protocol
     state: tuple[Action, ...] = (*adds, *skips, *found.txns, info)
     return RepairPlan(protocol, metadata, state, len(adds), missing)

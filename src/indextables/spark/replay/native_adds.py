@@ -8,7 +8,7 @@ the task and with it the query.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,11 +18,11 @@ from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from indextables.log.checkpoint.reader import OpenCheckpoint, Part, open_checkpoint
 from indextables.log.format.dialect import Checkpoint
-from indextables.log.replay.add_columns import Leaf, TableForm, Unusual, leaves_of
+from indextables.log.replay.add_columns import Leaf, leaves_of
 from indextables.log.replay.checkpoint_adds import build
 from indextables.log.replay.file_table import files_schema
 from indextables.log.replay.rule import ReplayRequest
-from indextables.model.fields import schema_from_json, schema_to_json
+from indextables.model.fields import schema_to_json
 from indextables.spark.workers import frame_of_tasks
 from indextables.storage.store import StoreSpec, open_store
 
@@ -45,8 +45,6 @@ def checkpoint_frame(
         spec=request.store.spec(),
         checkpoint=checkpoint,
         size_bytes=opened.size_bytes,
-        schema_json=schema_to_json(request.schema),
-        partition_columns=request.partition_columns,
         leaves=leaves,
     )
     return frame_of_tasks(spark, run, work, spark_schema(form))
@@ -74,23 +72,12 @@ class _Decoder:
     spec: StoreSpec
     checkpoint: Checkpoint
     size_bytes: int
-    schema_json: str
-    partition_columns: tuple[str, ...]
     leaves: tuple[Leaf, ...]
 
     def __call__(self, parts: tuple[Part, ...] | None) -> Iterator[pa.RecordBatch]:
         for group in [None] if parts is None else [(part,) for part in parts]:
-            for arrays in self._pieces(group):
+            for arrays in self._open(group).leaves(self.leaves):
                 yield _micros(build(self.leaves, arrays))
-
-    def _pieces(self, parts: tuple[Part, ...] | None) -> Iterable[list[pa.Array]]:
-        try:
-            # All of a part before any of it: what turns out to be unusual is read again from its start.
-            return list(self._open(parts).leaves(self.leaves))
-        except Unusual:
-            schema = schema_from_json(self.schema_json)
-            table = TableForm(schema, self.partition_columns, open_store(self.spec))
-            return self._open(parts).leaves_as_actions(self.leaves, table)
 
     def _open(self, parts: tuple[Part, ...] | None) -> OpenCheckpoint:
         store = open_store(self.spec)

@@ -23,7 +23,7 @@ LONG = "x" * 2000
 FORMS = [
     {},
     {"transaction.compression.enabled": "false"},
-    {"checkpoint.actionsPerPart": "3"},
+    {"checkpoint.actionsPerPart": "3", "checkpoint.format": "json"},
     {"checkpoint.format": "parquet"},
     {"checkpoint.format": "parquet", "checkpoint.actionsPerPart": "3"},
 ]
@@ -83,7 +83,8 @@ def test_the_hint_describes_the_checkpoint(built):
 
 def test_many_actions_make_a_manifest_and_parts():
     """C7: names and fields as the format says; parts are documents themselves."""
-    builder = LogBuilder(options={"checkpoint.enabled": "false", "checkpoint.actionsPerPart": "3"})
+    options = {"checkpoint.enabled": "false", "checkpoint.actionsPerPart": "3", "checkpoint.format": "json"}
+    builder = LogBuilder(options=options)
     builder.create().append(*(f"f{n}" for n in range(8))).checkpoint()
     manifest = document_of(builder, 1)
     assert (manifest["manifest"], manifest["version"]) == (1, 1)

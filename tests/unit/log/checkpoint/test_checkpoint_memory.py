@@ -47,7 +47,8 @@ def write_base(directory: Path) -> TransactionLog:
     head |= {"protocol": action_to_wire(log.protocol())[1], "metaData": action_to_wire(log.metadata())[1]}
     (where / f"{0:020d}.checkpoint.json").write_bytes(encode_manifest(head))
     return TransactionLog.open(
-        str(directory), {"checkpoint.enabled": "false", "checkpoint.actionsPerPart": "50000"}
+        str(directory),
+        {"checkpoint.enabled": "false", "checkpoint.format": "json", "checkpoint.actionsPerPart": "50000"},
     )
 
 

@@ -17,7 +17,7 @@ KEEP_ALL = {"checkpointRetention.duration": 10**12}
 FORMS = {
     "document": {},
     "plain": {"transaction.compression.enabled": "false"},
-    "parts": {"checkpoint.actionsPerPart": 3},
+    "parts": {"checkpoint.actionsPerPart": 3, "checkpoint.format": "json"},
     "parquet": {"checkpoint.format": "parquet"},
     "parquet parts": {"checkpoint.format": "parquet", "checkpoint.actionsPerPart": 3},
 }
@@ -237,6 +237,69 @@ def test_new_tables_with_parquet_checkpoints_begin_at_three():
     assert builder.log().latest_version() == 10
     assert builder.log().protocol().reader_features == (PARQUET_CHECKPOINT,)
     assert "00000000000000000010.checkpoint.parquet" in builder.names()
+
+
+def test_checkpoints_are_parquet_above_the_size_of_a_part_and_json_up_to_it():
+    """DESIGN 5: by default; the protocol is raised once, by the first that is large."""
+    few = {"checkpoint__actionsPerPart": 3, "checkpoint__enabled": "false"}
+    builder = LogBuilder().create().append("a", "b", "c")
+    assert builder.log(**few).checkpoint() == 1
+    assert builder.log().protocol().reader_features is None
+    builder.append("d")
+    assert builder.log(**few).checkpoint() == 3
+    assert builder.log().protocol().reader_features == (PARQUET_CHECKPOINT,)
+    builder.remove("a").append("b")
+    assert builder.log(**few).checkpoint() == 5
+    builder.append("e", "f")
+    assert builder.log(**few).checkpoint() == 6
+    forms = [name.rpartition(".")[2] for name in builder.names() if len(name.split(".")) == 3]
+    assert forms == ["json", "parquet", "json", "parquet"]
+    assert live(builder) == ["b", "c", "d", "e", "f"]
+
+
+def test_json_keeps_checkpoints_json_whatever_their_size():
+    """C7: the parts of the specification, for readers that know no other."""
+    builder = LogBuilder(options={"checkpoint.format": "json", "checkpoint.actionsPerPart": 1})
+    builder.create().append("a", "b", "c").checkpoint()
+    assert builder.log().protocol().reader_features is None
+    assert not any(name.endswith(".parquet") for name in builder.names())
+    assert live(builder) == ["a", "b", "c"]
+
+
+class NoRaise(CountingStore):
+    """Fails every put of one version file."""
+
+    def put_if_absent(self, path, data):
+        if path == commit_path(2):
+            raise StorageError("refused", final=True)
+        return super().put_if_absent(path, data)
+
+
+def test_a_checkpoint_is_json_while_the_protocol_cannot_be_raised(caplog):
+    """DESIGN 4: a failed raise costs the Parquet form, not the checkpoint."""
+    builder = LogBuilder(options={"checkpoint.actionsPerPart": 1}).create().append("a", "b")
+    log = LogBuilder(NoRaise(builder.store), builder.options, builder.clock).log()
+    with caplog.at_level(logging.WARNING):
+        assert log.checkpoint() == 1
+    assert "checkpoints stay JSON" in caplog.text
+    assert "00000000000000000001.checkpoint.json" in builder.names()
+    assert live(builder) == ["a", "b"]
+
+
+def test_a_parquet_checkpoint_copies_the_columns_of_the_one_before(monkeypatch):
+    """C11: lines are decoded once; a table of many files is not parsed for every checkpoint."""
+    from indextables.log.replay import add_decoder
+
+    builder = LogBuilder(options={"checkpoint.format": "parquet"}).create()
+    builder.append(*(f"f{at}" for at in range(9))).checkpoint()
+    decoded = []
+    careful = add_decoder._Decoder.rows
+    monkeypatch.setattr(
+        add_decoder._Decoder, "rows", lambda self, lines: decoded.append(len(lines)) or careful(self, lines)
+    )
+    builder.append("f3", "new").remove("f5").log().checkpoint()
+    assert decoded == [2]
+    assert live(builder) == ["f0", "f1", "f2", "f3", "f4", "f6", "f7", "f8", "new"]
 
 
 def test_an_incremental_reader_keeps_its_base_when_a_checkpoint_vanishes(builder, form):

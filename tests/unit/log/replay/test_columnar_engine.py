@@ -7,7 +7,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from indextables.log.checkpoint import reader
 from indextables.log.replay import checkpoint_adds
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
@@ -93,30 +92,25 @@ def check_same(log: TransactionLog, filters: list[str] = FILTERS) -> None:
         assert found.metrics == wanted.metrics, where
 
 
-@pytest.fixture(params=["arrow", "duckdb"])
-def parser(request, monkeypatch):
-    """Both ways of parsing lines: which is taken depends on the size of the checkpoint alone."""
-    monkeypatch.setattr(reader, "_MANY_BYTES", -1 if request.param == "duckdb" else 1 << 40)
-
-
 @pytest.mark.parametrize(
     "options",
     [
         {},
         {"transaction.compression.enabled": "false"},
         {"checkpoint.actionsPerPart": "7"},
+        {"checkpoint.actionsPerPart": "7", "checkpoint.format": "json"},
         {"checkpoint.format": "parquet"},
         {"checkpoint.format": "parquet", "checkpoint.actionsPerPart": "7"},
     ],
 )
-def test_every_form_of_checkpoint_gives_the_files_the_reference_gives(options, parser):
+def test_every_form_of_checkpoint_gives_the_files_the_reference_gives(options):
     """K1: columnar == reference, listing and pruning, with and without a tail after the reader."""
     check_same(log_with([file(number) for number in range(25)], **options))
     check_same(log_with([file(number) for number in range(25)], tail=False, **options), FILTERS[:2])
 
 
 @pytest.mark.parametrize("options", [{}, {"checkpoint.format": "parquet"}])
-def test_adds_in_unusual_forms_are_read_like_any_other(options, parser):
+def test_adds_in_unusual_forms_are_read_like_any_other(options):
     """A12, K3: missing, misplaced or unreadable statistics, tags and unknown fields change no answer."""
     for odd in ODD:
         check_same(log_with([file(1), file(2), file(3), odd], **options), FILTERS[:1])
@@ -130,7 +124,7 @@ def test_a_log_without_a_checkpoint_is_answered_from_its_commits():
     check_same(LogBuilder().create(SCHEMA).append(*(file(n) for n in range(5))).log())
 
 
-def test_an_empty_checkpoint_with_a_tail(parser):
+def test_an_empty_checkpoint_with_a_tail():
     """K1: everything removed, then files again."""
     builder = LogBuilder().create(SCHEMA, ["day"]).append(file(1)).remove(file(1).path).checkpoint()
     check_same(builder.log())

@@ -1,1 +1,0 @@
-"""Lines of adds read by their layout, without decoding their JSON."""

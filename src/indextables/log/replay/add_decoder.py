@@ -1,0 +1,222 @@
+"""Adds as columns, decoded from their JSON by a type that has just the fields a question needs.
+
+In comes the text of adds: the lines of a checkpoint, or adds of commits nobody
+has looked into yet. Out comes one Arrow array per leaf. msgspec passes over all
+other fields without building them.
+
+An add of another form than the plain one (a number as text, a count that is
+negative, an object where text belongs) makes the adds around it be read as whole
+actions, whose reader accepts it or says what is wrong with it. A `stats` document
+of another form is read by `of_add`: what it cannot read is unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from operator import attrgetter
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
+import pyarrow as pa
+
+from indextables.log.checkpoint.add_lines import LINE_END, line_chunk, lines_adds
+from indextables.log.replay.add_columns import IN_STATS, WIRE, Leaf, adds_columns, to_array
+from indextables.model.actions import FIRST_MS, LARGEST, LAST_MS, AddAction
+from indextables.model.lines import source_of
+from indextables.model.stats import of_add
+
+_UNNAMEABLE = re.compile(r'["\\\x00-\x1f]')
+"""What msgspec does not take in the name of a field."""
+_COUNT = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
+_MOMENT = Annotated[int, msgspec.Meta(ge=FIRST_MS, le=LAST_MS)]
+_BOUND = str | Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)] | float | bool | None
+"""A minimum or maximum; numbers and truths become the text they are written as."""
+_PLAIN: dict[str, tuple[Any, Any]] = {
+    "path": (str, msgspec.NODEFAULT),
+    "size": (_COUNT, 0),
+    "modification_time": (_MOMENT, 0),
+    "num_records": (_COUNT | None, None),
+    "data_change": (bool, True),
+    "index_offset": (_COUNT | None, None),
+    "index_length": (_COUNT | None, None),
+    "tags": (dict[str, str | None] | None, None),
+}
+_CHILDREN: dict[str, Any] = {
+    "partition_values": _BOUND, "min": _BOUND, "max": _BOUND, "null_count": _COUNT | None,
+}  # fmt: skip
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_TEXTS = {str, type(None)}
+
+Row: TypeAlias = Any
+"""An add, or a `stats` document, as the type made for the question has it."""
+
+
+def decode_lines(lines: pa.BinaryArray, leaves: tuple[Leaf, ...], name: str) -> list[pa.Array]:
+    """One array per leaf for the lines of a checkpoint, which `name` names in errors."""
+    decoder = _decoder(leaves)
+    rows = None if decoder is None else decoder.rows(lines)
+    if decoder is None or rows is None:
+        return adds_columns(list(lines_adds(lines, name)), leaves)
+    return decoder.columns(rows)
+
+
+def decode_adds(adds: Sequence[AddAction], leaves: tuple[Leaf, ...]) -> list[pa.Array]:
+    """One array per leaf for adds of commits; those nobody has looked into are decoded from their text."""
+    if [leaf.column for leaf in leaves] == ["path"]:
+        return [pa.array([add.path for add in adds], pa.string())]
+    decoder = _decoder(leaves)
+    sources = [] if decoder is None else [source_of(add) for add in adds]
+    if decoder is None or None in sources:
+        return adds_columns(adds, leaves)
+    decode = decoder.row.decode
+    try:
+        rows = [decode(source[0]) for source in sources if source is not None]
+    except _UNREADABLE:
+        return adds_columns(adds, leaves)
+    return decoder.columns(rows)
+
+
+class _Decoder:
+    """A type with the fields of some leaves, and how each leaf is taken from it."""
+
+    def __init__(self, leaves: tuple[Leaf, ...]) -> None:
+        self._leaves = leaves
+        self._names: dict[str, dict[str, str]] = {}
+        """The attribute of every child, by column."""
+        for leaf in leaves:
+            if leaf.child is not None:
+                self._name(leaf.column, leaf.child)
+            if leaf.only_if_unbounded and leaf.child is not None:
+                self._name("min", leaf.child)
+                self._name("max", leaf.child)
+        self._kinds = {column: _struct(column, names) for column, names in self._names.items()}
+        plain = dict.fromkeys(leaf.column for leaf in leaves if leaf.child is None)
+        self._in_add = [*plain, *(column for column in self._names if column in WIRE)]
+        self._in_stats = [column for column in (*plain, *self._names) if column in IN_STATS]
+        fields = [self._field(column, WIRE) for column in self._in_add]
+        fields.append(("stats", str | None, msgspec.field(default=None)))
+        kind = msgspec.defstruct("Add", fields, gc=False, kw_only=True)
+        self.row: msgspec.json.Decoder[Row] = msgspec.json.Decoder(kind)
+        self._rows: msgspec.json.Decoder[list[Row]] = msgspec.json.Decoder(list[kind])  # type: ignore[valid-type]
+        inner = [self._field(column, IN_STATS) for column in self._in_stats]
+        self._document: Any = msgspec.defstruct("Statistics", inner, gc=False, kw_only=True)
+        self._documents: msgspec.json.Decoder[Row] = msgspec.json.Decoder(self._document)
+
+    def _name(self, column: str, child: str) -> None:
+        names = self._names.setdefault(column, {})
+        names.setdefault(child, f"c{len(names)}")
+
+    def _field(self, column: str, wire: dict[str, str]) -> tuple[str, Any, Any]:
+        kind, default = _PLAIN[column] if column in _PLAIN else (self._kinds[column] | None, None)
+        return column, kind, msgspec.field(name=wire[column], default=default)
+
+    def rows(self, lines: pa.BinaryArray) -> list[Row] | None:
+        """The adds of lines; None when they are not one plain add per line."""
+        if not len(lines):
+            return []
+        try:
+            rows = self._rows.decode(b"[" + line_chunk(lines)[: -len(LINE_END)] + b"]")
+        except _UNREADABLE:
+            return None
+        return rows if len(rows) == len(lines) else None
+
+    def columns(self, rows: Sequence[Row]) -> list[pa.Array]:
+        """One array per leaf."""
+        own = {column: list(map(attrgetter(column), rows)) for column in self._in_add}
+        documents = self._read_documents(rows, own)
+        for column in self._in_stats if documents else ():
+            own[column] = _completed(own.get(column), column, documents)
+        nothing = [None] * len(rows)
+        return [to_array(leaf, self._values(leaf, own.get(leaf.column, nothing))) for leaf in self._leaves]
+
+    def _values(self, leaf: Leaf, own: list[Any]) -> list[Any]:
+        return own if leaf.child is None else self._children(leaf.column, leaf.child, own)
+
+    def _children(self, column: str, child: str, parents: list[Row | None]) -> list[Any]:
+        get = attrgetter(self._names[column][child])
+        if None in parents:
+            values = [None if parent is None else get(parent) for parent in parents]
+        else:
+            values = list(map(get, parents))
+        if column == "null_count" or set(map(type, values)) <= _TEXTS:
+            return values
+        return [
+            value if value is None or isinstance(value, str) else msgspec.json.encode(value).decode()
+            for value in values
+        ]
+
+    def _read_documents(self, rows: Sequence[Row], own: dict[str, list[Any]]) -> list[Row | None]:
+        """The `stats` documents of adds that lack something themselves; nothing where no add does."""
+        if not self._in_stats:
+            return []
+        if any(leaf.column == "null_count" and not leaf.only_if_unbounded for leaf in self._leaves):
+            return [self._read_document(row.stats) for row in rows]
+        lacking: set[int] = set()
+        for column in self._in_stats:
+            if column in own and None in own[column]:
+                lacking.update(at for at, value in enumerate(own[column]) if value is None)
+        for leaf in self._leaves:
+            if leaf.only_if_unbounded and leaf.child is not None:
+                least, most = (self._children(column, leaf.child, own[column]) for column in ("min", "max"))
+                if None in least and None in most:
+                    pairs = zip(least, most, strict=True)
+                    lacking.update(at for at, pair in enumerate(pairs) if pair == (None, None))
+        if not lacking:
+            return []
+        return [self._read_document(row.stats) if at in lacking else None for at, row in enumerate(rows)]
+
+    def _read_document(self, text: str | None) -> Row | None:
+        if not text:
+            return None
+        try:
+            return self._documents.decode(text)
+        except _UNREADABLE:
+            known = of_add(AddAction(path="", stats=text))
+        found: dict[str, Any] = {}
+        for column in self._in_stats:
+            if column == "num_records":
+                found[column] = known.num_records
+                continue
+            values = {"min": known.min_values, "max": known.max_values, "null_count": known.null_count}[
+                column
+            ]
+            names = self._names[column]
+            found[column] = self._kinds[column](**{names[child]: values.get(child) for child in names})
+        return self._document(**found)
+
+
+def _completed(own: list[Any] | None, column: str, documents: list[Row | None]) -> list[Any]:
+    """The values of a column: what an add has itself goes before what its document says."""
+    if own is None:
+        return [None if document is None else getattr(document, column) for document in documents]
+    if None not in own:
+        return own
+    return [
+        getattr(document, column) if value is None and document is not None else value
+        for value, document in zip(own, documents, strict=True)
+    ]
+
+
+def _struct(column: str, names: dict[str, str]) -> Any:
+    """The type of a map of which some children are wanted.
+
+    A leaf of a struct may stand in a map of its own (`{"a": {"b": 1}}` for `a.b`): the places where it would
+    are part of the type as well, and take nothing, so that the careful reader finds it there.
+    """
+    kind = _CHILDREN[column]
+    fields = [(name, kind, msgspec.field(name=child, default=None)) for child, name in names.items()]
+    around = {child[:at] for child in names for at, letter in enumerate(child) if letter == "."} - set(names)
+    fields += [
+        (f"a{at}", None, msgspec.field(name=outer, default=None)) for at, outer in enumerate(sorted(around))
+    ]
+    return msgspec.defstruct("Children", fields, gc=False)
+
+
+@lru_cache(maxsize=16)
+def _decoder(leaves: tuple[Leaf, ...]) -> _Decoder | None:
+    """The decoder for some leaves; None where a column has a name that msgspec does not take."""
+    if any(leaf.child is not None and _UNNAMEABLE.search(leaf.child) for leaf in leaves):
+        return None
+    return _Decoder(leaves)
