@@ -67,8 +67,9 @@ harness: $(STAMP) ## run HISTORIES, TABLES, CORRUPTIONS and KILLS, going on wher
 	cd tests && $(abspath $(BIN))/python -m harness.kills --until $(KILLS)
 	cd tests && $(abspath $(BIN))/python -m harness.page
 
-docs: $(STAMP) ## write the generated pages and run the examples in the documentation
-	$(BIN)/python -m indextables.options.page > docs/options.md
+docs: $(STAMP) ## write the generated pages, build the site into build/site, run the examples
+	$(BIN)/python scripts/write_pages.py
+	$(BIN)/python -m mkdocs build --strict
 	$(BIN)/python -m pytest tests/docs
 
 clean: ## remove the virtual environment and what was generated

@@ -1,0 +1,46 @@
+"""The reference page of the command line, made from the commands themselves.
+
+`python -m indextables.cli.page` prints what `docs/reference/cli.md` holds; a test compares the two.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from indextables.cli.main import cli
+
+_HEAD = """# Command line
+
+`indextables VERB ...`, or `python -m indextables VERB ...`. `indextables VERB --help` shows the same in a
+terminal. A mistake in what was typed ends with exit code 2, anything else that goes wrong with 1; both print
+one message.
+"""
+
+
+def markdown() -> str:
+    """Render the whole page."""
+    context = click.Context(cli, info_name="indextables")
+    verbs = [(name, cli.get_command(context, name)) for name in cli.list_commands(context)]
+    sections = [_section(name, verb, context) for name, verb in verbs if verb is not None and not verb.hidden]
+    return "\n".join([_HEAD, *sections])
+
+
+def _section(name: str, verb: click.Command, parent: click.Context) -> str:
+    context = click.Context(verb, info_name=name, parent=parent)
+    usage = " ".join([context.command_path, *verb.collect_usage_pieces(context)])
+    about = "\n\n".join(" ".join(part.split()) for part in (verb.help or "").split("\n\n"))
+    records = [item.get_help_record(context) for item in verb.get_params(context)]
+    shown = [(flag, text) for flag, text in filter(None, records) if text and "--help" not in flag]
+    rows = [f"| `{flag}` | {_cell(text)} |" for flag, text in shown]
+    table = ["| flag | meaning |", "| --- | --- |", *rows, ""] if rows else []
+    return "\n".join([f"## {name}", "", "```text", usage, "```", "", about.replace("\b", ""), "", *table])
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(markdown())

@@ -1,0 +1,39 @@
+"""The documentation builds as a site, without a warning, and loads nothing from elsewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def _generated():
+    spec = spec_from_file_location("write_pages", ROOT / "scripts" / "write_pages.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["options.md", "reference/cli.md", "decisions/index.md"])
+def test_a_page_made_from_the_source_is_up_to_date(name):
+    module = _generated()
+    assert set(module.PAGES) == {"options.md", "reference/cli.md", "decisions/index.md"}
+    assert (module.DOCS / name).read_text() == module.PAGES[name](), "run `make docs`"
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_warning_and_needs_no_network(tmp_path):
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "CI": "1"})
+    assert done.returncode == 0, done.stderr
+    loaded = re.compile(r"<(?:script|img|iframe|link)[^>]*(?:src|href)=\"?(https?://[^\s\">]+)")
+    pages = sorted((tmp_path / "site").rglob("*.html"))
+    assert len(pages) > 30
+    assert {url for page in pages for url in loaded.findall(page.read_text())} <= set()
