@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from indextables.log.history import Moment
     from indextables.log.snapshot import Snapshot
     from indextables.log.transaction_log import TransactionLog
-    from indextables.model.actions import MetadataAction, ProtocolAction, SkipAction
+    from indextables.model.actions import MetadataAction, ProtocolAction, SkipAction, TxnAction
     from indextables.ops.describe.table import Description
     from indextables.ops.outcomes import (
         CheckpointResult,
@@ -299,17 +299,20 @@ class Table:
         data: Any,
         *,
         merge_schema: bool = False,
+        txn: TxnAction | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> WriteResult:
         """Add rows: a pyarrow Table, batches, or anything with the Arrow C stream interface.
 
-        `merge_schema` lets the schema grow by new columns and wider types.
+        `merge_schema` lets the schema grow by new columns and wider types. A batch that may be sent
+        again carries a `txn`, the name of the sender and its number of the batch: what the table has
+        already is not written twice.
         """
         from indextables.ops.write.after_write import after_write
         from indextables.ops.write.rows import append
 
         log, chosen = self._writable(), self._options(options)
-        done = append(log, data, options=chosen, merge_schema=merge_schema)
+        done = append(log, data, options=chosen, merge_schema=merge_schema, txn=txn)
         after_write(log, chosen)
         return self._moved(done)
 
@@ -320,11 +323,13 @@ class Table:
         *,
         expected_version: int | None = None,
         merge_schema: bool = False,
+        txn: TxnAction | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> WriteResult:
         """Replace all rows, or those for which the filter is true.
 
-        With `expected_version` any change of data by others since then is an error.
+        With `expected_version` any change of data by others since then is an error. A `txn` makes it
+        safe to send again, as for `append`.
         """
         from indextables.ops.write.after_write import after_write
 
@@ -333,7 +338,12 @@ class Table:
             from indextables.ops.write.rows import overwrite
 
             done = overwrite(
-                log, data, options=chosen, merge_schema=merge_schema, expected_version=expected_version
+                log,
+                data,
+                options=chosen,
+                merge_schema=merge_schema,
+                expected_version=expected_version,
+                txn=txn,
             )
         else:
             from indextables.ops.write.replace_where import overwrite_where
@@ -345,6 +355,7 @@ class Table:
                 options=chosen,
                 merge_schema=merge_schema,
                 expected_version=expected_version,
+                txn=txn,
             )
         after_write(log, chosen)
         return self._moved(done)
@@ -409,6 +420,16 @@ class Table:
         from indextables.ops.upkeep.truncate_history import run_truncate
 
         return run_truncate(self._writable(), dry_run=dry_run)
+
+    def update_properties(self, properties: Mapping[str, str | None]) -> int:
+        """Set properties of the table, or remove those given as None; returns the version that has them.
+
+        Options of writing, indexing and keeping may stand there, and names of your own. After a change
+        of index settings `merge_splits` indexes the rows again.
+        """
+        from indextables.ops.write.properties import run_update_properties
+
+        return self._moved(run_update_properties(self._writable(), properties))
 
     def describe(self) -> Description:
         """What the log says about the version this handle reads."""

@@ -293,6 +293,11 @@ def _check_end(truth: Truth, world: World, stage: Stage, end: int) -> None:
             truth.broken(
                 "history is kept as long as promised", f"versions {lost} are gone, there are {offered}"
             )
+    for _, form, path in _checkpoints(world):
+        try:
+            checkpoint_of(world.objects[path].data, form, lambda name: world.objects[name].data)
+        except KeyError as part:
+            truth.broken("a checkpoint has its parts", f"{path} names {part}, which is gone")
     raw = _raw_live(world, truth.newest)
     if raw != truth.versions[truth.newest].live:
         truth.broken("the bytes hold the newest version", f"version {truth.newest} replays differently")
@@ -319,15 +324,19 @@ def _check_version(truth: Truth, log: TransactionLog, number: int, present: set[
         truth.broken("no live split is deleted", f"version {number} needs {lost[:3]}")
 
 
+def _checkpoints(world: World) -> list[tuple[int, str, str]]:
+    """Version, form and path of every checkpoint that is in the store now."""
+    return [
+        (int(found[1]), found[2], path) for path in world.objects if (found := _CHECKPOINT.fullmatch(path))
+    ]
+
+
 def _raw_live(world: World, newest: int) -> frozenset[str] | None:
     """The live files of the newest version, from the bytes that are in the store now."""
     commits = {int(found[1]): path for path in world.objects if (found := _COMMIT.fullmatch(path))}
-    checkpoints = [
-        (int(found[1]), found[2], path) for path in world.objects if (found := _CHECKPOINT.fullmatch(path))
-    ]
     live: set[str] = set()
     start = -1
-    for number, form, path in sorted(checkpoints, reverse=True):
+    for number, form, path in sorted(_checkpoints(world), reverse=True):
         if number > newest:
             continue
         with contextlib.suppress(KeyError):

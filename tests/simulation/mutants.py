@@ -514,6 +514,12 @@ def cleanup_takes_parts(bench: Bench) -> None:
     bench.change("log.retention", "_old_checkpoints", make)
 
 
+@mutant(400)
+def checkpoint_met_itself(bench: Bench) -> None:
+    """A checkpoint's put that was sent twice is taken for another writer's, and its own parts are deleted."""
+    bench.change("log.checkpoint.writer", "_is_of", always(False))
+
+
 @mutant(200)
 def truncate_without_checkpoint(bench: Bench) -> None:
     """TRUNCATE deletes older versions before the newest one stands alone."""

@@ -294,9 +294,11 @@ def _missing(
 ) -> VersionNotFoundError | CorruptLogError:
     available = reconstructible(listing, dialect)
     oldest = min(listing.commits, default=wanted)
-    if explicit and not rejected and (wanted < oldest or missing[-1][-1] < oldest):
+    # One that is no longer listed was cleaned away while it was read, which is no damage.
+    damaged = any(item.identity in rejected for item in dialect.checkpoints(listing.files))
+    if explicit and not damaged and (wanted < oldest or missing[-1][-1] < oldest):
         return _no_such_version(wanted, listing, dialect, uri)
-    lost = " Its newer checkpoints are damaged." if rejected else ""
+    lost = " Its newer checkpoints are damaged." if damaged else ""
     return MissingVersionError(
         f"{uri}: version {spans(missing)} is missing from {dialect.log_dir}, so version {wanted} cannot be "
         f"rebuilt.{lost} {dialect.advice} "

@@ -24,10 +24,9 @@ from indextables.index.query.tree import NOTHING, Boolean, Boosted, Everything, 
 from indextables.index.read.lookup import BytesRanges, Index
 from indextables.index.settings import IndexSpec
 from indextables.options import Options
-from indextables.predicate.evaluate.rows import mask
 from indextables.predicate.tree import Node as Predicate
-from indextables.predicate.tree import columns_of as predicate_columns
 from indextables.split.arrays import integers, numbers, row_numbers
+from indextables.split.filtered import Filtered
 from indextables.split.layout import SplitRef
 from indextables.split.match import match_rows
 from indextables.split.open_splits import known_index, open_index, open_split
@@ -38,6 +37,8 @@ T = TypeVar("T")
 
 SCORE = "_score"
 _VERIFY_AT_ONCE = 32_768
+_TRIED = 32
+"""So many times the wanted rows are tried against a filter before every hit is."""
 
 _log = logging.getLogger(__name__)
 
@@ -65,8 +66,6 @@ class SearchMetrics:
 
 
 Note = Callable[[SearchMetrics], None]
-Fetch = Callable[[Sequence[str]], Iterator[tuple[np.ndarray, pa.Table]]]
-"""Reads stored columns of rows that are settled already."""
 
 
 def _ignore(_: SearchMetrics) -> None:
@@ -93,11 +92,9 @@ def count_split(
         rows = search.rows()
         note(replace(search.metrics, hits=len(rows)))
         return len(rows)
-    total = 0
-    for piece in search.tables((), where, None):
-        total += piece.num_rows
+    found = len(search.kept(where))
     note(search.metrics)
-    return total
+    return found
 
 
 def count_known(
@@ -282,15 +279,15 @@ class _Search:
             self._refuse_too_many(self.count())
         rows = self._noted(self.rows(limit if where is None else None))
         self._refuse_too_many(len(rows) if limit is None else 0)
-        left = limit if limit is not None else len(rows)
-        for _, table in self._filtered(partial(self.reader.fetch, rows), columns, where):
-            # A table without columns takes the length of a slice for its own.
-            piece = table if table.num_rows <= left else table.slice(0, left)
-            left -= piece.num_rows
-            if piece.num_rows:
-                yield piece
-            if left <= 0:
-                return
+        for _, table in self._filtered(where).tables(rows, columns, limit):
+            yield table
+
+    def kept(self, where: Predicate) -> np.ndarray:
+        """The rows that the query finds and the filter keeps."""
+        return self._filtered(where).rows(self._noted(self.rows()))
+
+    def _filtered(self, where: Predicate | None) -> Filtered:
+        return Filtered(self.reader, self.ref, self.schema, where, self.options.search.time_zone)
 
     def _noted(self, rows: np.ndarray) -> np.ndarray:
         """The rows to fetch, and a note of how."""
@@ -307,38 +304,32 @@ class _Search:
                 hits=hits,
             )
 
-    def _filtered(
-        self, fetch: Fetch, columns: Sequence[str], where: Predicate | None
-    ) -> Iterator[tuple[np.ndarray, pa.Table]]:
-        """Fetched rows as rows of the table, those that the filter keeps."""
-        needed = list(columns)
-        if where is not None:
-            needed += sorted({column.path[0] for column in predicate_columns(where)} - set(needed))
-        for found, raw in fetch([name for name in needed if name in self.reader.columns]):
-            table = _shaped(raw, len(found), self.schema, needed, self.ref)
-            kept = found
-            if where is not None:
-                wanted = mask(where, table, self.schema, self.options.search.time_zone)
-                table = table.filter(wanted)
-                kept = row_numbers(integers(kept).filter(wanted))
-            yield kept, table.select(list(columns))
-
     def best(self, columns: Sequence[str], where: Predicate | None, limit: int | None) -> pa.Table:
         """The best rows by BM25 with their scores, best first."""
-        scores, rows = self._scored(limit if where is None else None)
+        scores, rows = self._best_kept(where, limit)
         order = np.argsort(rows)
-        scores, rows = scores[order], self._noted(rows[order])
-        kept = [np.zeros(0, np.int64)]
-        parts: list[pa.Table] = []
-        for some, table in self._filtered(partial(self.reader.fetch, rows), columns, where):
-            kept.append(some)
-            parts.append(table)
+        parts = [table for _, table in self._filtered(None).tables(self._noted(rows[order]), columns)]
         empty = pa.schema([self.schema.field(name) for name in columns]).empty_table()
         found = pa.concat_tables(parts) if parts else empty
-        scores = scores[np.searchsorted(rows, np.concatenate(kept))]
-        # Rows are in order and the sort is stable, so equal scores keep the order of rows.
-        best = np.argsort(-scores, kind="stable")[:limit]
-        return found.append_column(SCORE, numbers(scores, pa.float32())).take(integers(best))
+        # They were fetched in the order of rows, and go back to that of their scores.
+        best = np.empty(len(order), np.int64)
+        best[order] = np.arange(len(order))
+        return found.take(integers(best)).append_column(SCORE, numbers(scores, pa.float32()))
+
+    def _best_kept(self, where: Predicate | None, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
+        """Scores and rows of the best that the filter keeps, best first."""
+        if where is None:
+            return self._scored(limit)
+        kept = self._filtered(where)
+        if limit is not None:
+            # What the filter leaves of the best so many are the best of what it leaves of all.
+            scores, rows = self._scored(limit * _TRIED)
+            left = np.isin(rows, kept.rows(np.sort(rows)))
+            if left.sum() >= limit or len(rows) < limit * _TRIED:
+                return scores[left][:limit], rows[left][:limit]
+        scores, rows = self._scored(None)
+        left = np.isin(rows, kept.rows(np.sort(rows)))
+        return scores[left][:limit], rows[left][:limit]
 
     def _scored(self, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
         if self.exact and self._asked is not None:
@@ -368,12 +359,6 @@ class _Search:
         built = builder.finish()
         index = Index.open(BytesRanges(built.to_bytes()), built.length, built.root_length)
         return Search(index, self.query, values=self._values).scores(rows)
-
-
-def _shaped(raw: pa.Table, rows: int, schema: pa.Schema, columns: Sequence[str], ref: SplitRef) -> pa.Table:
-    if not raw.column_names:
-        raw = pa.table({"": pa.nulls(rows)})
-    return to_table_schema(raw, schema, columns, ref.partition_values)
 
 
 def _answers(spec: IndexSpec, query: Query) -> bool:

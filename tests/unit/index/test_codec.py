@@ -18,11 +18,13 @@ from indextables.index.codec.lists import (
     has,
     pack,
     page_bits,
-    page_counts,
+    page_repeats,
     page_rows,
+    ranks,
     unpack,
 )
 from indextables.index.codec.numbers import (
+    few_varints,
     frame,
     gather,
     planes,
@@ -95,8 +97,27 @@ def test_a_page_gives_back_its_rows_bits_and_occurrences(case, data):
     raw = encode_page(rows, counts, span)
     assert page_rows(raw, len(rows), span).tolist() == rows.tolist()
     assert unpack(page_bits(raw, len(rows), span)).tolist() == rows.tolist()
-    found = page_counts(raw, len(rows))
-    assert (np.ones(len(rows)) if found is None else found).tolist() == counts.tolist()
+    places, often = page_repeats(raw, len(rows))
+    found = np.ones(len(rows), np.uint32)
+    found[places] = often
+    assert found.tolist() == counts.tolist()
+    assert (often > 1).all()
+
+
+@given(row_sets, st.data())
+def test_a_rank_is_the_number_of_rows_below(case, data):
+    span, chosen = case
+    rows = sorted(chosen)
+    asked = np.array(data.draw(st.lists(st.integers(0, span - 1), max_size=9)), np.uint32)
+    bits = pack(np.array(rows, np.uint32), span)
+    assert ranks(bits, asked).tolist() == [sum(row < one for row in rows) for one in asked.tolist()]
+    assert has(bits, asked).tolist() == [one in chosen for one in asked.tolist()]
+
+
+@given(st.lists(st.integers(0, (1 << 32) - 1), max_size=12))
+def test_few_numbers_are_read_as_many_are(numbers):
+    raw = varints(np.array(numbers, np.uint32))[0].tobytes()
+    assert few_varints(raw) == unvarints(raw).tolist() == numbers
 
 
 @given(st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=6), min_size=1, max_size=6))

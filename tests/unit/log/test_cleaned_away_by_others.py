@@ -3,6 +3,11 @@
 import subprocess
 import sys
 
+import pytest
+
+from indextables.errors import VersionNotFoundError
+from support.builder import LogBuilder, checkpoint_path, commit_path
+from support.faults import Around
 from support.upkeep import StandIn
 
 _OTHER_PROCESS = """
@@ -25,3 +30,22 @@ def test_files_are_listed_after_another_process_truncated_history(tmp_path):
     assert reader.latest_version() == 1
     subprocess.run([sys.executable, "-c", _OTHER_PROCESS, str(table.root)], check=True)
     assert len(reader.list_files()) == 31
+
+
+class CleanedWhileRead(Around):
+    """Another writer's cleanup deletes an old checkpoint after it was listed and before it is read."""
+
+    def _do(self, operation, path, call):
+        if operation == "get" and path == checkpoint_path(3):
+            self.inner.delete(path)
+        return call()
+
+
+def test_a_version_that_is_cleaned_away_while_it_is_opened_is_gone_and_not_damaged():
+    keep = {"checkpointRetention.duration": 10**12, "checkpoint.interval": 1000}
+    builder = LogBuilder(options=keep).create().appends(3).checkpoint().appends(2).checkpoint()
+    for version in range(4):
+        builder.store.delete(commit_path(version))
+    reader = LogBuilder(CleanedWhileRead(builder.store), keep, builder.clock).log()
+    with pytest.raises(VersionNotFoundError, match="has no version 3; available: 5"):
+        reader.snapshot(3)

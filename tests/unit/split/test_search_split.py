@@ -270,7 +270,7 @@ def test_a_damaged_index_gives_the_same_scores(tmp_path, query):
 
 
 def test_damage_is_warned_of_once_and_counted(lines, tmp_path, caplog):
-    search_module._warn_once.cache_clear()
+    search_module.warn_once.cache_clear()
     broken = damaged(lines, tmp_path)
     note = []
     with caplog.at_level(logging.WARNING, "indextables"):

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from indextables.index.build.runs import Postings, joined
 from indextables.index.codec.blocks import BLOCK_BYTES, RESTART, BlockColumns
-from indextables.index.codec.lengths import length_classes
+from indextables.index.codec.lengths import NORM_PAGE, length_classes
 from indextables.index.codec.lists import (
     INLINE,
     PAGE,
@@ -102,8 +102,8 @@ class IndexWriter:
         writer.add(None, last=True)
         classes = length_classes(lengths)
         pages = [
-            self.norms.add(classes[start : start + PAGE].tobytes())[1]
-            for start in range(0, len(classes), PAGE)
+            self.norms.add(classes[start : start + NORM_PAGE].tobytes())[1]
+            for start in range(0, len(classes), NORM_PAGE)
         ]
         self.fields.append(
             FieldRoot(

@@ -8,6 +8,7 @@ begins. No object is made for a word before somebody asks for it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,9 @@ from indextables.index.codec.lists import counts_of, is_cut, page_count
 from indextables.index.codec.numbers import (
     Array,
     believing,
+    column_places,
     damaged,
+    read_column,
     read_columns,
     starts_of,
     unvarints,
@@ -28,6 +31,11 @@ BLOCK_BYTES = 12 << 10
 RESTART = 16
 """Every so many words one stands whole."""
 _COLUMNS = 19
+_SHARED, _SUFFIX_LENGTHS, _SUFFIXES, _FREQUENCIES, _INLINE_LENGTHS, _INLINE, _TAIL_LENGTHS, _TAILS, _EXTRA = (
+    range(9)
+)
+_SHORT_POSITIONS = 17
+"""Columns that a search for one word looks at, by their number in BlockColumns."""
 _REMEMBERED = 64
 
 
@@ -100,33 +108,52 @@ class Entry:
 
 
 class Block:
-    """A decoded block."""
+    """A block whose columns are decoded when they are asked for."""
 
+    @believing("a block of words")
     def __init__(self, raw: bytes, rows: int) -> None:
-        self.columns = c = BlockColumns.decode(raw)
         self.rows = rows
-        self.count = len(c.shared)
-        self.suffix_at = starts_of(c.suffix_lengths)
-        if self.suffix_at[-1] != len(c.suffixes) or not self.count:
+        self._raw = raw
+        self._places = column_places(raw)
+        if len(self._places) != _COLUMNS:
+            raise damaged("a block of words has other columns than were written")
+        lengths = self._column(_SUFFIX_LENGTHS)
+        self.count = len(lengths)
+        self.suffix_at = starts_of(lengths)
+        _, self._suffixes, end = self._places[_SUFFIXES]
+        if self.suffix_at[-1] != end - self._suffixes or not self.count:
             raise damaged("a block of words has other words than were written")
+        self._suffix = self.suffix_at.data
         self.size = len(raw) + 8 * len(self.suffix_at) + 500
-        self._inline_at: Array | None = None
-        self._tail_at: Array | None = None
-        self._position_at: Array | None = None
-        self._cut: Array | None = None
         self._known: dict[bytes, Entry | None] = {}
 
+    @cached_property
+    def columns(self) -> BlockColumns:
+        """All columns."""
+        return BlockColumns.decode(self._raw)
+
+    def _column(self, number: int) -> Any:
+        return read_column(self._raw, *self._places[number])
+
+    def _number(self, column: int, at: int) -> int:
+        width, begin, _ = self._places[column]
+        begin += at * width
+        return int.from_bytes(self._raw[begin : begin + width], "little")
+
     def _step(self, at: int, before: bytes) -> bytes:
-        begin = int(self.suffix_at[at])
-        suffix = self.columns.suffixes[begin : begin + int(self.columns.suffix_lengths[at])]
-        return before[: int(self.columns.shared[at])] + suffix
+        begin = self._suffixes
+        suffix = self._raw[begin + self._suffix[at] : begin + self._suffix[at + 1]]
+        shared = self._number(_SHARED, at)
+        return before[:shared] + suffix if shared else suffix
 
     def lower(self, word: bytes) -> tuple[int, bytes | None]:
         """The place of the first word that is not below this one, and that word; None behind the last."""
         low, high = 0, (self.count - 1) // RESTART + 1
+        raw, begin, ends = self._raw, self._suffixes, self._suffix
         while high - low > 1:
             middle = (low + high) // 2
-            if self._step(middle * RESTART, b"") <= word:
+            at = middle * RESTART
+            if raw[begin + ends[at] : begin + ends[at + 1]] <= word:
                 low = middle
             else:
                 high = middle
@@ -139,6 +166,7 @@ class Block:
             current = self._step(at, current)
         return at, current
 
+    @believing("a block of words")
     def known(self, word: bytes) -> Entry | None:
         """The entry of a word; it is remembered for as long as the block is."""
         try:
@@ -160,54 +188,61 @@ class Block:
             found.append(current)
         return found
 
-    @property
+    @cached_property
     def inline_at(self) -> Array:
         """Where the short lists begin."""
-        if self._inline_at is None:
-            self._tail_at = starts_of(self.columns.tail_lengths)
-            self._inline_at = starts_of(self.columns.inline_lengths)
-        return self._inline_at
+        return starts_of(self._column(_INLINE_LENGTHS))
 
-    @property
+    @cached_property
     def tail_at(self) -> Array:
         """Where the occurrences of short lists begin."""
-        assert self.inline_at is not None
-        assert self._tail_at is not None
-        return self._tail_at
+        return starts_of(self._column(_TAIL_LENGTHS))
 
-    @property
+    @cached_property
     def position_at(self) -> Array:
         """Where the positions of short words begin."""
-        if self._position_at is None:
-            c = self.columns
-            per = np.where(c.inline_lengths > 0, c.frequencies.astype(np.int64) + c.extra, 0)
-            self._position_at = starts_of(per)
-        return self._position_at
+        c = self.columns
+        return starts_of(np.where(c.inline_lengths > 0, c.frequencies.astype(np.int64) + c.extra, 0))
 
-    @property
+    @cached_property
     def cut(self) -> Array:
         """Of the words with long lists, how many before each are cut into pages."""
-        if self._cut is None:
-            self._cut = starts_of(self.columns.separate)
-        return self._cut
+        return starts_of(self.columns.separate)
+
+    def _before(self, column: int, at: int) -> int:
+        """The sum of the numbers of a column before a place."""
+        width, begin, _ = self._places[column]
+        if not at:
+            return 0
+        if width == 1:
+            return sum(self._raw[begin : begin + at])
+        return int(self._column(column)[:at].sum(dtype=np.int64))
+
+    def _short(self, at: int, frequency: int, length: int) -> Entry:
+        """The entry of a word whose list stands here."""
+        begin = self._places[_INLINE][1] + self._before(_INLINE_LENGTHS, at)
+        inline = self._raw[begin : begin + length]
+        tail = b""
+        size = self._number(_TAIL_LENGTHS, at)
+        if size:
+            begin = self._places[_TAILS][1] + self._before(_TAIL_LENGTHS, at)
+            tail = self._raw[begin : begin + size]
+        place = self._column(_SHORT_POSITIONS)
+        if not len(place):
+            return Entry(frequency, inline, tail)
+        earlier = self._column(_INLINE_LENGTHS)[:at] > 0
+        first = int(self._column(_FREQUENCIES)[:at].sum(where=earlier, dtype=np.int64))
+        first += int(self._column(_EXTRA)[:at].sum(where=earlier, dtype=np.int64))
+        occurrences = frequency + self._number(_EXTRA, at)
+        return Entry(frequency, inline, tail, 0, 0, int(place[0]), int(place[1]), first, occurrences)
 
     def entry(self, at: int) -> Entry:
         """The entry of the word at a place."""
+        frequency = self._number(_FREQUENCIES, at)
+        length = self._number(_INLINE_LENGTHS, at)
+        if length:
+            return self._short(at, frequency, length)
         c = self.columns
-        frequency = int(c.frequencies[at])
-        if c.inline_lengths[at]:
-            a, b = int(self.inline_at[at]), int(self.inline_at[at + 1])
-            x, y = int(self.tail_at[at]), int(self.tail_at[at + 1])
-            entry: dict[str, Any] = {"inline": c.inline[a:b], "tail": c.tails[x:y]}
-            if len(c.short_positions):
-                first = int(self.position_at[at])
-                entry |= {
-                    "position_offset": int(c.short_positions[0]),
-                    "position_length": int(c.short_positions[1]),
-                    "first_position": first,
-                    "occurrences": int(self.position_at[at + 1]) - first,
-                }
-            return Entry(frequency, **entry)
         k = int(np.searchsorted(c.long, at))
         where: dict[str, Any] = {"offset": int(c.list_offsets[k]), "length": int(c.list_lengths[k])}
         if len(c.position_offsets):

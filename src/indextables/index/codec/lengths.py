@@ -10,6 +10,8 @@ import numpy as np
 from indextables.index.codec.numbers import Array
 
 K1, B = 1.2, 0.75
+NORM_PAGE = 1 << 15
+"""Rows of one page of norms: the rows of a rare word touch few of them."""
 _EXACT = 40
 _PER_STEP = 8
 

@@ -28,10 +28,18 @@ _DIFFERENCES, _BITMAP = 0, 1
 _HEAD = struct.Struct("<BI")
 _DENSE = 32
 """A bitmap is written from one row in so many: compressed it is no larger, and quicker to read."""
+_NO_PLACES = np.zeros(0, np.int64)
+_NO_COUNTS = np.zeros(0, np.uint32)
 _MASK = np.left_shift(1, np.arange(8)).astype(np.uint8)
 _CHUNK = 1 << 20
 _SPARSE = 4
 """Below one word of a bitmap in so many, the others are passed over."""
+_THICK = 8
+"""From one row in so many, a byte per row is the quickest way between rows and bitmaps."""
+_FLAGGED = 128
+"""From one row in so many, rows become a bitmap by a byte per row."""
+FEW = 4
+"""Numbers up to which a loop is quicker than the fixed cost of array operations."""
 
 
 def page_count(rows: int) -> int:
@@ -44,8 +52,25 @@ def is_cut(frequency: Any, rows: int) -> Any:
     return (frequency >= CUT) & (rows > PAGE)
 
 
+_BELOW = (np.uint64(1) << np.arange(64, dtype=np.uint64)) - np.uint64(1)
+
+
+def ranks(bits: Array, at: Array) -> Array:
+    """How many numbers below each of these are set in a bitmap."""
+    words = bits.view(np.uint64)
+    before = np.zeros(len(words), np.int64)
+    np.cumsum(np.bitwise_count(words[:-1]), out=before[1:])
+    word = at >> 6
+    found: Array = before.take(word)
+    found += np.bitwise_count(words.take(word) & _BELOW.take(at & 63))
+    return found
+
+
 def has(bits: Array, at: Array) -> Array:
     """Which of these numbers are set in a bitmap."""
+    if len(at) <= FEW:
+        byte = bits.item
+        return np.array([byte(one >> 3) >> (one & 7) & 1 for one in at.tolist()], bool)
     found: Array = (bits.take(at >> 3) & _MASK.take(at & 7)) != 0  # take: half the time of an index
     return found
 
@@ -56,7 +81,11 @@ def empty_bits(rows: int) -> Array:
 
 
 def pack(ascending: Array, rows: int) -> Array:
-    """The bitmap of ascending numbers, with no byte per row in between."""
+    """The bitmap of ascending numbers."""
+    if len(ascending) * _FLAGGED > rows:
+        flags = np.zeros((rows + 63) // 64 * 64, bool)
+        flags[ascending] = True
+        return np.packbits(flags, bitorder="little")
     out = empty_bits(rows)
     if len(ascending):
         byte = ascending >> 3
@@ -72,8 +101,14 @@ def _numbers() -> pa.Array:
 
 
 def unpack(bits: Array) -> Array:
-    """The numbers set in a bitmap: by its words that are not zero if they are few, else by Arrow's filter."""
-    words = bits.view(np.uint64).nonzero()[0]
+    """The numbers set in a bitmap.
+
+    When they are many by a byte for each, when few by the words that are not zero, else by Arrow's filter.
+    """
+    whole = bits.view(np.uint64)
+    if int(np.bitwise_count(whole).sum(dtype=np.int64)) * _THICK > len(bits) * 8:
+        return np.unpackbits(bits, bitorder="little").view(bool).nonzero()[0].astype(np.uint32)
+    words = whole.nonzero()[0]
     if len(words) * _SPARSE < len(bits) // 8:
         inside = np.unpackbits(bits.reshape(-1, 8)[words].ravel(), bitorder="little").view(bool).nonzero()[0]
         numbers: Array = ((words[inside >> 6] << 6) + (inside & 63)).astype(np.uint32)
@@ -169,23 +204,36 @@ def _padded(body: memoryview, span: int) -> Array:
     bits = np.frombuffer(body, np.uint8)
     if len(bits) != (span + 7) // 8:
         raise damaged("a bitmap has another length than was written")
+    if not len(bits) % 8:
+        return bits
     out = empty_bits(span)
     out[: len(bits)] = bits
     return out
 
 
 @believing("a list")
-def page_counts(raw: bytes, count: int) -> Array | None:
-    """How often the word occurs in each row of a page; None when once in all."""
+def page_repeats(raw: bytes, count: int) -> tuple[Array, Array]:
+    """Which rows of a page, by their place in it, hold the word more than once, and how often."""
     _, _, tail = _parts(raw)
-    return counts_of(tail, count)
+    return repeats_of(tail, count)
+
+
+def repeats_of(tail: Bytes, count: int) -> tuple[Array, Array]:
+    """What `exceptions` wrote for one list of so many rows: places, and occurrences above 1."""
+    if not len(tail):
+        return _NO_PLACES, _NO_COUNTS
+    pairs = unvarints(tail)
+    places = np.cumsum(pairs[0::2], dtype=np.int64)
+    if len(pairs) % 2 or places[-1] >= count:
+        raise damaged("a list has other occurrences than were written")
+    return places, pairs[1::2] + np.uint32(2)
 
 
 def counts_of(tail: Bytes, count: int) -> Array | None:
-    """Occurrences from what `exceptions` wrote for one list."""
+    """Occurrences in every row from what `exceptions` wrote for one list; None when all are 1."""
     if not len(tail):
         return None
-    pairs = unvarints(tail)
+    places, often = repeats_of(tail, count)
     found = np.ones(count, np.uint32)
-    found[np.cumsum(pairs[0::2])] = pairs[1::2] + np.uint32(2)
+    found[places] = often
     return found

@@ -171,6 +171,21 @@ def unvarints(data: Bytes | Array) -> Array:
     return out
 
 
+def few_varints(data: Bytes) -> list[int]:
+    """The numbers of a short string of varints."""
+    found, number, shift = [], 0, 0
+    for byte in data:
+        number |= (byte & 127) << shift
+        if byte & 128:
+            shift += 7
+        else:
+            found.append(number)
+            number = shift = 0
+    if shift:
+        raise damaged("a number is cut off")
+    return found
+
+
 def width_of(values: Array) -> int:
     """Bytes that hold every one of some numbers: 1, 2, 4 or 8."""
     most = int(values.max()) if len(values) else 0
@@ -216,17 +231,23 @@ def write_columns(columns: Sequence[Array | bytes]) -> bytes:
     return bytes((len(columns),)) + b"".join(heads) + b"".join(bodies)
 
 
+def column_places(raw: bytes) -> list[tuple[int, int, int]]:
+    """The width, the first byte and the end of every column that `write_columns` wrote."""
+    place = 1 + raw[0] * _COLUMN.size
+    found = []
+    for width, length in _COLUMN.iter_unpack(raw[1:place]):
+        found.append((width, place, place + length))
+        place += length
+    if place > len(raw):
+        raise damaged("a column is cut off")
+    return found
+
+
+def read_column(raw: bytes, width: int, begin: int, end: int) -> Any:
+    """One column: numbers, or bytes where the width is 0."""
+    return np.frombuffer(raw, f"<u{width}", (end - begin) // width, begin) if width else raw[begin:end]
+
+
 def read_columns(raw: bytes) -> list[Any]:
     """The columns that `write_columns` wrote."""
-    count = raw[0]
-    place = 1 + count * _COLUMN.size
-    found: list[Any] = []
-    for width, length in _COLUMN.iter_unpack(raw[1:place]):
-        if place + length > len(raw):
-            raise damaged("a column is cut off")
-        if width:
-            found.append(np.frombuffer(raw, f"<u{width}", length // width, place))
-        else:
-            found.append(raw[place : place + length])
-        place += length
-    return found
+    return [read_column(raw, *place) for place in column_places(raw)]

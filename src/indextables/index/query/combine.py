@@ -76,16 +76,16 @@ class Combined(Plan):
 
     def _rows(self, at: Session, wanted: Callable[[Plan], Rows], unwanted: Callable[[Plan], Rows]) -> Rows:
         universe = at.index.rows
-        if not self.parts:
-            return nothing(universe)
-        if any(isinstance(part, OneTerm) and not part.count(at) for part in self.must):
-            return nothing(universe)
         if self.must:
+            if any(isinstance(part, OneTerm) and not part.count(at) for part in self.must):
+                return nothing(universe)
             found = intersection([wanted(part) for part in self.must], universe)
         elif self.should:
             found = union([wanted(part) for part in self.should], universe)
-        else:
+        elif self.must_not:
             found = everything(universe)
+        else:
+            return nothing(universe)
         for part in self.must_not:
             found = difference(found, unwanted(part), universe)
         return found

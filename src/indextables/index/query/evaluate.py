@@ -11,7 +11,6 @@ checked against their text, and `scores` gives the scores of those that passed.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -32,20 +31,16 @@ from indextables.index.query.tree import (
     Query,
     Words,
 )
+from indextables.index.read.best import best_rows
 from indextables.index.read.lookup import Index, Term
-from indextables.index.read.ranking import (
-    Statistics,
-    Weighted,
-    best_of,
-    best_rows,
-    statistics_of_terms,
-    weight_of,
-)
+from indextables.index.read.ranking import Statistics, Weighted, best_of, statistics_of_terms, weight_of
 from indextables.index.read.rowset import NO_ROWS
 from indextables.index.read.words import read_lists
 from indextables.index.settings import FAST, JSON, IndexField, IndexSpec
 from indextables.index.tokens import ID_MARK, bucket, is_id, json_mark, json_word
 
+_PLANS = 16
+"""Plans that an index remembers."""
 _ID_FIRST, _ID_END = ID_MARK.encode(), ID_MARK.encode() + b"\xff"
 
 
@@ -66,10 +61,10 @@ class Search:
     ) -> None:
         node = query.node if isinstance(query, Query) else query
         self.index = index
-        fields = index.fields if not unknown else {k: v for k, v in index.fields.items() if k not in unknown}
-        self._plan = Compiler(fields, has_values=values is not None).plan(node)
+        self._plan = _plan_of(index, node, unknown, has_values=values is not None)
         self._at = Session(index, values)
         self._ready = False
+        self._found: Array | None = None
 
     @property
     def exact(self) -> bool:
@@ -98,12 +93,13 @@ class Search:
         self._at.settle()
         return found
 
-    @cached_property
+    @property
     def _upper(self) -> Array:
-        self._prepare()
-        found = self._plan.upper(self._at).array()
-        self._at.settle()
-        return found
+        if self._found is None:
+            self._prepare()
+            self._found = self._plan.upper(self._at).array()
+            self._at.settle()
+        return self._found
 
     def rows(self, limit: int | None = None) -> Array:
         """The rows that match, ascending; they must not be written to."""
@@ -162,6 +158,21 @@ class Search:
         if not weighted:
             return np.zeros(0, np.float32), NO_ROWS
         return best_rows(self.index, field, weighted, limit, statistics.mean_length(column))
+
+
+def _plan_of(index: Index, node: Node, unknown: frozenset[str], *, has_values: bool) -> Plan:
+    """The plan of a tree; an index remembers those of its last queries."""
+    key = node, unknown, has_values
+    found: Plan | None = index.plans.get(key)
+    if found is None:
+        fields = index.fields if not unknown else {k: v for k, v in index.fields.items() if k not in unknown}
+        found = Compiler(fields, has_values=has_values).plan(node)
+        if index.cache.max_bytes:
+            if len(index.plans) >= _PLANS:
+                # A new one: other threads may be reading the old.
+                index.plans = {}
+            index.plans[key] = found
+    return found
 
 
 def scored_terms(node: Node | Query, spec: IndexSpec) -> tuple[Term, ...]:

@@ -10,15 +10,17 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from indextables.index.codec.blocks import Block, Entry
+from indextables.index.codec.lengths import NORM_PAGE
 from indextables.index.codec.numbers import Array, Bytes, damaged, starts_of, unframe
 from indextables.index.codec.root import PIECES, FieldRoot, Root, decode_root
 from indextables.index.read.cache import MEMORY, BlockCache, Ranges
-from indextables.index.read.words import Word, pages_of, read_lists
+from indextables.index.read.words import Word, read_lists
 from indextables.index.settings import IndexField, IndexSpec
 
 _BLOCKS_AT_ONCE = 64
@@ -55,6 +57,8 @@ class Index:
         self.cache = MEMORY if cache is None else cache
         self._ranges = ranges
         self._remembered: dict[tuple[int, bytes], Entry | None] = {}
+        self.plans: dict[Any, Any] = {}
+        """Plans of the last queries, which `query` keeps here."""
 
     @classmethod
     def open(
@@ -188,22 +192,21 @@ class Index:
         """The length class of every row of a field."""
         kept: Array | None = self.cache.get((self.identity, ("norms", field)))
         if kept is None:
-            pages = self._norm_pages(field, range(len(self.root.fields[field].norms)))
-            kept = np.concatenate(pages) if pages else np.zeros(0, np.uint8)
+            at = self._norms_at(field)
+            first, end = int(at[0]), int(at[-1])
+            held = memoryview(self.read_piece("norms", [(first, end - first)])[0])
+            places = at.tolist()
+            pages = [unframe(held[a - first : b - first], a, "lengths") for a, b in pairwise(places)]
+            kept = np.frombuffer(b"".join(pages), np.uint8)
             if len(kept) != self.rows:
                 raise damaged("there are other lengths than rows")
             self.cache.put((self.identity, ("norms", field)), kept, kept.nbytes)
         return kept
 
-    def _norm_pages(self, field: int, pages: Sequence[int]) -> list[Array]:
+    def _norms_at(self, field: int) -> Array:
+        """Where the pages of lengths of a field begin."""
         before = sum(sum(known.norms) for known in self.root.fields[:field])
-        lengths = self.root.fields[field].norms
-        at = before + starts_of(np.array(lengths, np.int64))
-        ranges = [(int(at[page]), lengths[page]) for page in pages]
-        return [
-            np.frombuffer(unframe(data, offset, "lengths"), np.uint8)
-            for (offset, _), data in zip(ranges, self.read_piece("norms", ranges), strict=True)
-        ]
+        return before + starts_of(np.array(self.root.fields[field].norms, np.int64))
 
     def classes(self, field: int, rows: Array) -> Array:
         """The length classes of some ascending rows; only the pages they lie in are read."""
@@ -211,18 +214,21 @@ class Index:
             return np.zeros(0, np.uint8)
         kept: Array | None = self.cache.get((self.identity, ("norms", field)))
         if kept is None:
-            pages = pages_of(rows, self.rows)
+            number = rows // np.uint32(NORM_PAGE)
+            pages = np.unique(number)
             if len(pages) * 2 > len(self.root.fields[field].norms):
-                kept = self.norms(field)
-            else:
-                found = np.zeros(len(rows), np.uint8)
-                ends = np.append(rows.searchsorted((pages[1:] << 16).astype(np.uint32)), len(rows))
-                begin = np.append(0, ends[:-1])
-                for page, held, a, b in zip(
-                    pages.tolist(), self._norm_pages(field, pages.tolist()), begin, ends, strict=True
-                ):
-                    found[a:b] = held.take(rows[a:b] - np.uint32(page << 16))
-                return found
+                return self.norms(field).take(rows)
+            at = self._norms_at(field)
+            ranges = [(int(at[page]), int(at[page + 1] - at[page])) for page in pages.tolist()]
+            data = self.read_piece("norms", ranges)
+            held = [unframe(one, offset, "lengths") for one, (offset, _) in zip(data, ranges, strict=True)]
+            if any(
+                len(one) != min(NORM_PAGE, self.rows - page * NORM_PAGE)
+                for one, page in zip(held, pages.tolist(), strict=True)
+            ):
+                raise damaged("there are other lengths than rows")
+            kept = np.frombuffer(b"".join(held), np.uint8)
+            rows = pages.searchsorted(number) * NORM_PAGE + rows % np.uint32(NORM_PAGE)
         return kept.take(rows)
 
     def every_block(self) -> Iterator[tuple[int, Block]]:

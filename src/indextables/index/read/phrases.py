@@ -116,6 +116,9 @@ def find_phrase(
     if not len(rows):
         return Found(NO_ROWS, NO_ROWS)
     pages = pages_of(rows, index.rows)
+    if not slop and len(words) == len(parts):
+        read_positions(index, [(word, pages) for word in words])
+        return _in_order(rows, [word.located(rows, pages) for word in words])
     more = [gaps] if gaps is not None and slop else []
     read_positions(
         index, [(word, pages) for part in parts for word in part.words()] + [(w, pages) for w in more]
@@ -138,6 +141,45 @@ def find_phrase(
     else:
         first = _consecutive(places, numbering.total)
     return _by_row(rows, numbering.numbers(first))
+
+
+def _in_order(rows: Array, words: Sequence[tuple[Array, Array | None, Array]]) -> Found:
+    """The rows in which words follow each other, given where in its positions those of each row stand.
+
+    Most rows hold every word once: then the positions are compared one by one.
+    """
+    several = np.zeros(len(rows), bool)
+    for _, sizes, _ in words:
+        if sizes is not None:
+            several |= sizes > 1
+    counts = np.zeros(len(rows), np.int64)
+    often = several.nonzero()[0]
+    once = (~several).nonzero()[0] if len(often) else np.arange(len(rows))
+    start, _, held = words[0]
+    first = held.take(start.take(once)).astype(np.int64)
+    for place, (start, _, held) in enumerate(words[1:], 1):
+        follows = held.take(start.take(once)) == first + place
+        once, first = once.compress(follows), first.compress(follows)
+    counts[once] = 1
+    if len(often):
+        counts[often] = _among_several(often, words)
+    found = counts.nonzero()[0]
+    return Found(rows.take(found), counts.take(found))
+
+
+def _among_several(often: Array, words: Sequence[tuple[Array, Array | None, Array]]) -> Array:
+    """How often words follow each other in rows that hold some of them more than once."""
+    every, numbered = np.arange(len(often)), []
+    for start, sizes, held in words:
+        if sizes is None:
+            numbered.append((every, held.take(start.take(often))))
+        else:
+            size = sizes.take(often)
+            numbered.append((every.repeat(size), held.take(gather(start.take(often), size))))
+    most = max(int(at.max(initial=0)) for _, at in numbered)
+    numbering = _Numbering(len(often), most + len(words), len(words))
+    first = _consecutive([numbering.places(*one) for one in numbered], numbering.total)
+    return np.bincount(numbering.numbers(first), minlength=len(often))
 
 
 class _Numbering:

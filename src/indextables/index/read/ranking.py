@@ -1,40 +1,21 @@
-"""BM25: what a word is worth in a row, and the best rows of several words.
+"""BM25: what a word is worth in a row.
 
 The statistics may be those of this index or of a whole table; scores are tantivy's.
-Words that come again keep, for every row, their impact, and the few best rows:
-these give a threshold, and then only rows that can still reach it are scored
-(MaxScore), a sample of them first. Bounds are summed in the order of the scores, so
-that rounding never loses a tie; equal scores come in the order of rows.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from indextables.index.codec.lengths import K1, saturation
-from indextables.index.codec.lists import PAGE, has
+from indextables.index.codec.lengths import K1
 from indextables.index.codec.numbers import Array
 from indextables.index.read.lookup import Index, Term
-from indextables.index.read.rowset import NO_ROWS, TESTED, found_in
 from indextables.index.read.words import Word
-
-KEPT_AFTER = 2
-"""Rankings with a word after which its impacts are kept."""
-CHAMPIONS = 64
-"""Best rows that are remembered of a word."""
-_SMALL = 512
-"""Words of so few rows are scored at once."""
-_SAMPLE = 16
-_MANY = 8192
-_ACCUMULATED = 20_000
-_SOME = 256
-_SLACK = np.float32(1 - 2e-6)
-"""The first filter divides: it must not lose a tie to rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,50 +67,6 @@ def impacts_at(counts: Array | None, classes: Array, table: Array) -> Array:
     return times / (times + table.take(classes))
 
 
-@dataclass(frozen=True, slots=True)
-class _Impacts:
-    """What every row of a word counts, for one mean length."""
-
-    mean: float
-    impact: Array
-    champions: Array
-    """The best rows, by their place in the list."""
-    by_class: Array
-    """The largest impact in rows of every length class."""
-    most: np.float32
-
-    @classmethod
-    def of(cls, word: Word, norms: Array, mean: float) -> _Impacts:
-        classes = norms.take(word.array())
-        impact = impacts_at(word.counts(), classes, saturation(mean))
-        by_class = np.zeros(256, np.float32)
-        np.maximum.at(by_class, classes, impact)
-        champions = best_of(impact, CHAMPIONS)
-        return cls(mean, impact, champions, by_class, impact[champions[0]])
-
-
-class _Kept:
-    """What is kept of a word for ranking."""
-
-    __slots__ = ("made", "uses")
-
-    def __init__(self) -> None:
-        self.uses = 0
-        self.made: _Impacts | None = None
-
-    @property
-    def size(self) -> int:
-        return 2000 + (0 if self.made is None else int(self.made.impact.nbytes))
-
-    def impacts(self, word: Word, norms: Array, mean: float) -> _Impacts:
-        """The impacts for a mean length; other threads may want another one at the same time."""
-        made = self.made
-        if made is None or made.mean != mean:
-            made = self.made = _Impacts.of(word, norms, mean)
-            word.grown = True
-        return made
-
-
 def best_of(scores: Array, limit: int) -> Array:
     """The places of the largest numbers, largest first, equal ones in order."""
     at = np.arange(len(scores))
@@ -148,181 +85,3 @@ class Weighted:
 
     word: Word
     weight: np.float32
-
-
-def best_rows(
-    index: Index, field_number: int, words: Sequence[Weighted], limit: int, mean: float
-) -> tuple[Array, Array]:
-    """The best rows with any of some words of a field: scores and rows, best first."""
-    for one in words:
-        if one.word.ranked is None:
-            one.word.ranked = _Kept()
-        one.word.ranked.uses += 1
-    kept = all(one.word.ranked.uses >= KEPT_AFTER for one in words)
-    if kept and sum(one.word.count for one in words) * 12 <= index.cache.max_bytes:
-        norms = index.norms(field_number)
-        runners = [
-            _Runner(one.word, one.weight, one.word.ranked.impacts(one.word, norms, mean)) for one in words
-        ]
-        return _Race(runners, norms, limit).run()
-    return _accumulated(index, field_number, words, limit, mean)
-
-
-def _accumulated(
-    index: Index, field_number: int, words: Sequence[Weighted], limit: int, mean: float
-) -> tuple[Array, Array]:
-    """Every row is scored: a page of rows at a time when they are many."""
-    table = saturation(mean)
-    total = sum(one.word.count for one in words)
-    if len(words) == 1 or total < _ACCUMULATED:
-        return _few(words, lambda rows: index.classes(field_number, rows), table, limit)
-    norms = index.norms(field_number)
-    top_scores, top_rows = np.zeros(0, np.float32), NO_ROWS
-    edges = np.arange(0, index.rows + PAGE, PAGE)
-    held = [(one.word.array(), one.word.counts(), one.weight) for one in words]
-    cuts = [rows.searchsorted(edges) for rows, _, _ in held]
-    scores = np.empty(PAGE, np.float32)
-    for page, start in enumerate(edges[:-1].tolist()):
-        scores[:] = 0
-        for (rows, counts, weight), at in zip(held, cuts, strict=True):
-            a, b = int(at[page]), int(at[page + 1])
-            if a < b:
-                some = rows[a:b]
-                counted = None if counts is None else counts[a:b]
-                scores[some - np.uint32(start)] += weight * impacts_at(counted, norms.take(some), table)
-        low = top_scores[-1] if len(top_scores) == limit else np.float32(0)
-        at = (scores > low).nonzero()[0]
-        if len(at):
-            at = np.sort(at[best_of(scores[at], limit)])
-            top_scores = np.concatenate([top_scores, scores[at]])
-            top_rows = np.concatenate([top_rows, (at + start).astype(np.uint32)])
-            order = best_of(top_scores, limit)
-            top_scores, top_rows = top_scores[order], top_rows[order]
-    return top_scores, top_rows
-
-
-def _few(
-    words: Sequence[Weighted], classes: Callable[[Array], Array], table: Array, limit: int
-) -> tuple[Array, Array]:
-    held = [one.word.array() for one in words]
-    if len(held) == 1:
-        rows = held[0]
-        scores = words[0].weight * impacts_at(words[0].word.counts(), classes(rows), table)
-    else:
-        rows, owner = np.unique(np.concatenate(held), return_inverse=True)
-        lengths = classes(rows)
-        scores = np.zeros(len(rows), np.float32)
-        start = 0
-        for one, some in zip(words, held, strict=True):
-            mine = owner[start : start + len(some)]
-            scores[mine] += one.weight * impacts_at(one.word.counts(), lengths.take(mine), table)
-            start += len(some)
-    at = best_of(scores, limit)
-    return scores[at], rows[at]
-
-
-@dataclass(frozen=True, slots=True)
-class _Runner:
-    word: Word
-    weight: np.float32
-    kept: _Impacts
-
-
-class _Race:
-    """The best rows of words whose impacts are kept."""
-
-    def __init__(self, words: Sequence[_Runner], norms: Array, limit: int) -> None:
-        self.words = sorted(words, key=lambda one: one.word.count)
-        self.norms = norms
-        self.limit = limit
-        self.scores, self.rows = np.zeros(0, np.float32), NO_ROWS
-        self.low, self.last = np.float32(-1), 0
-        """The score and the row of the last of the best."""
-
-    def run(self) -> tuple[Array, Array]:
-        words = self.words
-        if len(words) == 1 and (self.limit <= CHAMPIONS or words[0].word.count <= CHAMPIONS):
-            word = words[0].word
-            at = words[0].kept.champions[: self.limit]
-            return words[0].weight * words[0].kept.impact[at], word.array()[at]
-        first = [
-            one.word.array() if one.word.count <= _SMALL else one.word.array().take(one.kept.champions)
-            for one in words
-        ]
-        rows = np.unique(np.concatenate(first))
-        scores = np.zeros(len(rows), np.float32)
-        for one in words:
-            _add(scores, one, rows)
-        self.take(rows, scores)
-        tops = [float(one.weight * one.kept.most) for one in words]
-        for number, one in enumerate(words):
-            if one.word.count > _SMALL:
-                self.follow(number, sum(tops[number + 1 :]))
-        return self.scores, self.rows
-
-    def follow(self, at: int, others: float) -> None:
-        """Score the rows of one word that can still be among the best; a sample raises the threshold."""
-        one = self.words[at]
-        kept = one.kept
-        for step in (_SAMPLE, 1) if one.word.count > _MANY else (1,):
-            need = (self.low - others) / one.weight * _SLACK
-            if need > kept.most:
-                return
-            some = (kept.impact >= need).nonzero()[0] if need > 0 else np.arange(one.word.count)
-            if step == 1 or len(some) >= _MANY:
-                self.judge(at, some[::step])
-
-    def judge(self, at: int, some: Array) -> None:
-        """Score some rows of a word that have no earlier word.
-
-        Bounds are summed like scores, from left to right: rounding is monotonic, so no bound is below its
-        score, and a tie with a later row can be dropped unseen.
-        """
-        words, one = self.words, self.words[at]
-        rows = one.word.array().take(some)
-        scores = one.weight * one.kept.impact.take(some)
-        classes = self.norms.take(rows)
-        for following in range(at + 1, len(words) + 1):
-            if self.low > 0:
-                bound = scores
-                for other in words[following:]:
-                    bound = bound + (other.weight * other.kept.by_class).take(classes)
-                live = (bound >= self.low).nonzero()[0]
-                if len(live) > _SOME:
-                    tied = bound.take(live)
-                    live = live.compress((tied > self.low) | (rows.take(live) < self.last))
-                if len(live) < len(rows):
-                    rows, scores, classes = rows.take(live), scores.take(live), classes.take(live)
-            if not len(rows):
-                return
-            if following < len(words):
-                _add(scores, words[following], rows)
-        for other in words[:at]:
-            new = ~other.word.test(rows)
-            rows, scores = rows.compress(new), scores.compress(new)
-        if len(rows):
-            self.take(rows, scores)
-
-    def take(self, rows: Array, scores: Array) -> None:
-        """Rows with their whole scores; the best stay."""
-        if len(rows) > 8 * self.limit:
-            cut = np.partition(scores, len(scores) - self.limit)[len(scores) - self.limit]
-            some = (scores >= cut).nonzero()[0]
-            rows, scores = rows[some], scores[some]
-        rows, first = np.unique(np.concatenate([self.rows, rows]), return_index=True)
-        scores = np.concatenate([self.scores, scores])[first]
-        order = np.lexsort((rows, -scores))[: self.limit]
-        self.scores, self.rows = scores[order], rows[order]
-        if len(order) == self.limit:
-            self.low, self.last = self.scores[-1], int(self.rows[-1])
-
-
-def _add(scores: Array, one: _Runner, rows: Array) -> None:
-    """Add what a word is worth in some rows."""
-    word, impact = one.word, one.kept.impact
-    if len(rows) > _SOME and word.count * TESTED > len(word.bits()) * 8:
-        some = has(word.bits(), rows).nonzero()[0]
-        scores[some] += one.weight * impact.take(word.array().searchsorted(rows.take(some)))
-    else:
-        at, inside = found_in(word.array(), rows)
-        scores += one.weight * impact.take(at) * inside

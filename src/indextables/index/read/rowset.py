@@ -95,7 +95,8 @@ def found_in(ascending: Array, wanted: Array) -> tuple[Array, Array]:
     at = ascending.searchsorted(wanted)
     if not len(ascending):
         return at, np.zeros(len(wanted), bool)
-    at[at == len(ascending)] = 0
+    # A number above the last is compared with the last, which it is not.
+    np.minimum(at, len(ascending) - 1, out=at)
     return at, ascending.take(at) == wanted
 
 

@@ -8,22 +8,25 @@ decoded stays.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any, Protocol
 
 import numpy as np
 
 from indextables.index.codec.blocks import Entry
 from indextables.index.codec.lists import (
+    FEW,
     PAGE,
-    counts_of,
     empty_bits,
     has,
     pack,
     page_bits,
     page_count,
-    page_counts,
+    page_repeats,
     page_rows,
+    ranks,
+    repeats_of,
     unpack,
 )
 from indextables.index.codec.numbers import (
@@ -31,10 +34,10 @@ from indextables.index.codec.numbers import (
     Bytes,
     believing,
     damaged,
+    few_varints,
     starts_of,
     unframe,
     unplanes,
-    unvarints,
 )
 from indextables.index.read.rowset import NO_ROWS, TESTED, found_in
 
@@ -57,8 +60,8 @@ class Word:
     """A word of a field; the row sets of `rowset` are made of these."""
 
     __slots__ = (
-        "_array", "_bits", "_counts", "_counts_known", "_done", "_filled", "_index", "_pages", "_parts",
-        "_positions", "_whole",
+        "_array", "_bits", "_counts", "_done", "_filled", "_index", "_pages", "_parts", "_positions",
+        "_repeats", "_whole",
         "count", "entry", "grown", "phrases", "ranked",
     )  # fmt: skip
 
@@ -77,7 +80,7 @@ class Word:
         self._bits: Array | None = None
         self._done: Array | None = None
         self._counts: Array | None = None
-        self._counts_known = False
+        self._repeats: tuple[Array, Array] | None = None
         self.phrases: Any = None
         """What `phrases` keeps of the word."""
         self.ranked: Any = None
@@ -86,7 +89,7 @@ class Word:
     @property
     def size(self) -> int:
         """Bytes in memory, about."""
-        held = [self._array, self._bits, self._counts, *self._positions.values()]
+        held = [self._array, self._bits, self._counts, *(self._repeats or ()), *self._positions.values()]
         total = sum(one.nbytes for one in held if one is not None) + sum(map(len, self._pages.values()))
         kept = (one.size for one in (self.phrases, self.ranked) if one is not None)
         return int(total + 600 + sum(kept))
@@ -179,7 +182,7 @@ class Word:
     def test(self, rows: Array) -> Array:
         """Which of some ascending rows are in the list."""
         if self.cut:
-            if not self._filled:
+            if not self._filled and not self._has_pages_of(rows):
                 self._fill(pages_of(rows, self._index.rows))
             assert self._bits is not None
             return has(self._bits, rows)
@@ -187,22 +190,47 @@ class Word:
             return has(self.bits(), rows)
         return found_in(self.array(), rows)[1]
 
+    def _has_pages_of(self, rows: Array) -> bool:
+        """Whether the pages of a few rows are known to be here, at less cost than looking for all."""
+        if self._done is None or len(rows) > FEW:
+            return False
+        done = self._done.item
+        return all(done(row >> _PAGE_BITS) for row in rows.tolist())
+
+    def repeats(self) -> tuple[Array, Array]:
+        """The rows with more than one occurrence, by their place in the list, and how many they have."""
+        if self._repeats is None:
+            entry = self.entry
+            if entry.inline is not None:
+                self._repeats = _inline_repeats(entry)
+            else:
+                read_lists(self._index, [(self, None)])
+                self._repeats = self._repeats_of(sorted(self._pages))
+            self.grown = True
+        return self._repeats
+
+    def _repeats_of(self, pages: Sequence[int]) -> tuple[Array, Array]:
+        """The same for some pages of the list, places counted from the first row of these."""
+        places, often, before = [], [], 0
+        for page in pages:
+            count = self._frequency(page)
+            some, times = page_repeats(self._pages[page], count)
+            places.append(some + before if before else some)
+            often.append(times)
+            before += count
+        return _joined(places), _joined(often)
+
     def counts(self) -> Array | None:
         """Occurrences in every row; None when they are all 1."""
-        if not self._counts_known:
-            self._counts = self._decoded_counts()
-            self._counts_known = self.grown = True
+        if self._counts is None:
+            places, often = self.repeats()
+            if not len(places):
+                return None
+            found = np.ones(self.count, np.uint32)
+            found[places] = often
+            self._counts = found
+            self.grown = True
         return self._counts
-
-    def _decoded_counts(self) -> Array | None:
-        entry = self.entry
-        if entry.inline is not None:
-            return _inline_counts(entry)
-        read_lists(self._index, [(self, None)])
-        if not self.cut:
-            return page_counts(self._pages[0], self.count)
-        parts = [(page_counts(raw, self._frequency(page)), page) for page, raw in sorted(self._pages.items())]
-        return _joined_counts(parts, self._frequency)
 
     # Positions
 
@@ -235,14 +263,55 @@ class Word:
             rows, counts, positions = self.array(), self.counts(), self._positions[0]
         else:
             some = [page for page in pages.tolist() if page in self._positions]
-            rows = self._rows_of(some)
-            counted = [(page_counts(self._pages[page], self._frequency(page)), page) for page in some]
-            counts = _joined_counts(counted, self._frequency)
-            held = [self._positions[page] for page in some]
-            positions = held[0] if len(held) == 1 else np.concatenate(held) if held else NO_ROWS
+            rows, counts = self._rows_of(some), None
+            places, often = self._repeats_of(some)
+            if len(places):
+                counts = np.ones(len(rows), np.uint32)
+                counts[places] = often
+            positions = _joined([self._positions[page] for page in some])
         if len(positions) != (len(rows) if counts is None else int(counts.sum(dtype=np.int64))):
             raise damaged("a word has other positions than occurrences")
         return rows, counts, positions
+
+    def located(self, rows: Array, pages: Array) -> tuple[Array, Array | None, Array]:
+        """For ascending rows of the list: where each one's positions begin, how many, and all positions.
+
+        `pages` are those that the rows lie in, and their positions are here. None: one position each.
+        """
+        if not self.cut:
+            total, (places, often), positions = self.count, self.repeats(), self._positions[0]
+            at = np.arange(total) if len(rows) == total else self.array().searchsorted(rows)
+        else:
+            some = pages.tolist()
+            total = sum(map(self._frequency, some))
+            places, often = self._repeats_of(some)
+            positions = _joined([self._positions[page] for page in some])
+            at = np.arange(total) if len(rows) == total else self._ranks(rows, pages)
+        if len(positions) != total + int(often.sum(dtype=np.int64)) - len(often):
+            raise damaged("a word has other positions than occurrences")
+        if not len(places):
+            return at, None, positions
+        k = places.searchsorted(at)
+        more = starts_of(often - np.uint32(1))
+        size = np.ones(len(rows), np.int64)
+        hit = (places.take(k, mode="clip") == at).nonzero()[0]
+        size[hit] = often.take(k.take(hit))
+        return at + more.take(k), size, positions
+
+    def _ranks(self, rows: Array, pages: Array) -> Array:
+        """The places of rows among those of their pages."""
+        self._fill(pages)
+        assert self._bits is not None
+        first, last = int(pages[0]), int(pages[-1]) + 1
+        bits = self._bits[first * PAGE // 8 : last * PAGE // 8]
+        if last - first == len(pages):
+            return ranks(bits, rows - np.uint32(first * PAGE))
+        step = PAGE // 8
+        held = [bits[(page - first) * step : (page - first + 1) * step] for page in pages.tolist()]
+        number = np.zeros(last, np.int64)
+        number[pages] = np.arange(len(pages))
+        moved = (number << _PAGE_BITS).take(rows >> np.uint32(_PAGE_BITS)) + (rows & np.uint32(PAGE - 1))
+        return ranks(np.concatenate(held), moved)
 
     def _rows_of(self, pages: Sequence[int]) -> Array:
         if self._array is not None:
@@ -268,27 +337,22 @@ def pages_of(rows: Array, universe: int) -> Array:
     return touched.nonzero()[0]
 
 
-def _joined_counts(parts: Iterable[tuple[Array | None, int]], frequency: Any) -> Array | None:
-    held = list(parts)
-    if all(counts is None for counts, _ in held):
-        return None
-    return np.concatenate(
-        [np.ones(frequency(page), np.uint32) if counts is None else counts for counts, page in held]
-    )
+def _joined(parts: Sequence[Array]) -> Array:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else NO_ROWS
 
 
 @believing("a short list")
 def _inline_rows(entry: Entry, rows: int) -> Array:
     assert entry.inline is not None
-    found = np.cumsum(unvarints(entry.inline), dtype=np.uint32)
+    found = list(accumulate(few_varints(entry.inline)))
     if len(found) != entry.frequency or found[-1] >= rows:
         raise damaged("a list has other rows than were written")
-    return found
+    return np.array(found, np.uint32)
 
 
 @believing("a short list")
-def _inline_counts(entry: Entry) -> Array | None:
-    return counts_of(entry.tail, entry.frequency)
+def _inline_repeats(entry: Entry) -> tuple[Array, Array]:
+    return repeats_of(entry.tail, entry.frequency)
 
 
 @believing("positions")

@@ -152,10 +152,11 @@ def _publish(snapshot: Snapshot, form: str, head: Mapping[str, Any], parts: Part
         data = parts.single({**head, COUNT: parts.actions})
     name = NATIVE.checkpoint_name(version, form)
     if not store.put_if_absent(_path(name), data):
-        # Another writer was first: his is as good as ours, unless it is damaged.
+        # Another writer was first: his is as good as ours, unless it is damaged. Or the put was sent twice
+        # and met itself: then the file names our parts.
         present = _present(store, version, form)
         if present is not None:
-            for entry in entries:
+            for entry in () if _is_of(data, present) else entries:
                 store.delete(_path(entry.path))
             return present
         store.put(_path(name), data)
@@ -163,6 +164,11 @@ def _publish(snapshot: Snapshot, form: str, head: Mapping[str, Any], parts: Part
     size_bytes = len(data) + sum(entry.size_in_bytes for entry in entries)
     checkpoint = _reference(name, version, form, data, parts.actions)
     return Written(checkpoint, parts.actions + others, size_bytes, len(entries) or None)
+
+
+def _is_of(data: bytes, written: Written) -> bool:
+    """Whether the checkpoint that is in place was made of these bytes."""
+    return written.checkpoint.checksum == hashlib.sha256(data).hexdigest()
 
 
 def _reference(name: str, version: int, form: str, data: bytes, num_files: int | None) -> Checkpoint:

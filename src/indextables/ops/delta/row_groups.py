@@ -1,9 +1,7 @@
 """Which row groups of a Parquet file can hold a matching row, by the statistics of its footer.
 
 The statistics are laid out as those of files are, one row per row group, and
-asked of the same pruner. Only bounds that every writer of Parquet gives rightly
-are used: none of floats above (NaN is left out of them and sorts above all),
-none of legacy timestamps, none of byte strings.
+asked of the same pruner. Which bounds are trusted, `split.read.group_bounds` says.
 """
 
 from __future__ import annotations
@@ -18,8 +16,7 @@ from indextables.log.delta.columns import DeltaColumns, Leaf
 from indextables.ops.delta.conform import find, widened
 from indextables.predicate.prune.rule import prune_table
 from indextables.predicate.tree import Node, columns_of
-
-_PLAIN = ("INT32", "INT64", "BOOLEAN")
+from indextables.split.read.group_bounds import statistics_of
 
 
 def groups_left(
@@ -65,39 +62,16 @@ def _statistics(
     if place is None:
         return None
     at, kind = place
-    if pa.types.is_unsigned_integer(kind):
+    found = statistics_of([opened.metadata.row_group(group).column(at) for group in groups], kind)
+    if found is None:
         return None
-    found = [opened.metadata.row_group(group).column(at) for group in groups]
-    counts = [_null_count(chunk) for chunk in found]
-    bounds = [_bounds(chunk, leaf) for chunk in found]
+    lower, upper, counts = found
+    if not leaf.comparable:
+        lower = upper = pa.nulls(len(groups), kind)
     try:
-        lower = widened(pa.array([low for low, _ in bounds], kind), leaf.type)
-        upper = widened(pa.array([high for _, high in bounds], kind), leaf.type)
+        return widened(lower, leaf.type), widened(upper, leaf.type), counts
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        lower = upper = pa.nulls(len(groups), leaf.type)
-    return lower, upper, pa.array(counts, pa.int64())
-
-
-def _null_count(chunk: Any) -> int | None:
-    statistics = chunk.statistics
-    return statistics.null_count if statistics is not None and statistics.has_null_count else None
-
-
-def _bounds(chunk: Any, leaf: Leaf) -> tuple[Any, Any]:
-    statistics = chunk.statistics
-    if statistics is None or not statistics.has_min_max or not leaf.comparable:
-        return None, None
-    floating, text = chunk.physical_type in {"FLOAT", "DOUBLE"}, pa.types.is_string(leaf.type)
-    if chunk.physical_type not in _PLAIN and not floating and not text:
-        return None, None
-    try:
-        low, high = statistics.min, statistics.max
-    except (ValueError, OverflowError):
-        # A moment that Python has no value for.
-        return None, None
-    if floating:
-        return (None if low != low else low), None  # noqa: PLR0124 - NaN is not itself
-    return low, high
+        return pa.nulls(len(groups), leaf.type), pa.nulls(len(groups), leaf.type), counts
 
 
 def _place(opened: Any, leaf: Leaf, columns: DeltaColumns) -> tuple[int, pa.DataType] | None:

@@ -31,10 +31,11 @@ from indextables.ops.read.word_filters import splits_to_search
 from indextables.ops.results import ScanMetrics
 from indextables.ops.table_settings import query_of, require_parquet
 from indextables.predicate.build.from_sql import as_node
-from indextables.predicate.evaluate.rows import mask, require_exact
+from indextables.predicate.evaluate.rows import require_exact
 from indextables.predicate.prune.rule import PruneMetrics
-from indextables.predicate.tree import Node, columns_of
+from indextables.predicate.tree import Node
 from indextables.runtime import default_parallelism
+from indextables.split.filtered import Filtered
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_split
 from indextables.split.read.rows import to_table_schema
@@ -228,17 +229,19 @@ def rows_of(
     snapshot: Snapshot, add: AddAction, node: Node | None, columns: Sequence[str], record: Record
 ) -> Iterator[pa.Table]:
     """The rows of one split, or those for which a filter is true."""
-    needed = list(columns)
-    if node is not None:
-        needed += sorted({column.path[0] for column in columns_of(node)} - set(needed))
-    reader = open_split(snapshot.store, SplitRef.of(add))
+    ref = SplitRef.of(add)
+    reader = open_split(snapshot.store, ref)
+    zone = snapshot.options.search.time_zone
     rows = 0
-    for _, raw in reader.scan([name for name in needed if name in reader.columns]):
-        table = to_table_schema(raw, snapshot.schema, needed, add.partition_values)
-        if node is not None:
-            table = table.filter(mask(node, table, snapshot.schema, snapshot.options.search.time_zone))
-        rows += table.num_rows
-        yield table.select(list(columns))
+    if node is None:
+        for _, raw in reader.scan([name for name in columns if name in reader.columns]):
+            table = to_table_schema(raw, snapshot.schema, columns, add.partition_values)
+            rows += table.num_rows
+            yield table.select(list(columns))
+    else:
+        for _, table in Filtered(reader, ref, snapshot.schema, node, zone).tables(None, columns):
+            rows += table.num_rows
+            yield table
     record.read(rows)
 
 

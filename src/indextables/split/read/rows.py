@@ -16,11 +16,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from indextables.errors import DamagedSplitError, SchemaError
+from indextables.errors import DamagedSplitError, SchemaError, SplitError
 from indextables.model.fields import decode_partition_array
+from indextables.predicate.tree import Node
 from indextables.split.arrays import integers
-from indextables.split.layout import SplitManifest, SplitRef, read_footer
+from indextables.split.layout import MAGIC, SplitManifest, SplitRef, read_footer
 from indextables.split.parquet.page_map import ROWS_PER_PAGE
+from indextables.split.read.group_bounds import groups_left
 from indextables.split.read.page_reader import check_pages, decoded, read_pages, schema_of
 from indextables.split.read.read_ahead import Ahead
 from indextables.split.read.row_map import RowMap, RowMapError
@@ -175,6 +177,26 @@ class SplitReader:
         if len(rows) < table.num_rows:
             table = table.take(integers(rows - self.group_starts[group]))
         return decoded(table)
+
+    def groups_left(self, where: Node, partition_values: Mapping[str, str | None]) -> list[bool]:
+        """For every row group whether the statistics of the footer leave room for a match in it."""
+        if self._metadata is None:
+            return [True] * len(self.group_rows)
+        metadata, stored = self._metadata
+        return groups_left(metadata, stored, where, partition_values)
+
+    @cached_property
+    def _metadata(self) -> tuple[Any, pa.Schema] | None:
+        import pyarrow.parquet as pq
+
+        try:
+            body = read_footer(self.source, self.ref).body
+            found = pq.read_metadata(pa.BufferReader(MAGIC + body + len(body).to_bytes(4, "little") + MAGIC))
+        except (SplitError, pa.ArrowException):
+            # Rows are read without the footer: what it cannot say, it does not rule out.
+            return None
+        same = found.num_row_groups == len(self.group_rows)
+        return (found, found.schema.to_arrow_schema()) if same else None
 
     def scan(self, columns: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
         """All rows, in pieces; each with the number of its first row."""

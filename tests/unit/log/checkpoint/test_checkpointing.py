@@ -11,7 +11,7 @@ from indextables.errors import CorruptLogError, OptionError, StorageError
 from indextables.log.format.protocol import PARQUET_CHECKPOINT
 from indextables.log.transaction_log import is_due
 from support.builder import HINT, LOG_DIR, LogBuilder, add, checkpoint_path, commit_path, paths_of
-from support.faults import CountingStore
+from support.faults import Around, CountingStore
 
 KEEP_ALL = {"checkpointRetention.duration": 10**12}
 FORMS = {
@@ -343,3 +343,21 @@ def test_what_was_removed_since_a_checkpoint_is_not_in_the_next_one(form):
     assert live(builder) == expected
     hint = msgspec.json.decode(builder.store.get(HINT))
     assert hint["numFiles"] == len(expected)
+
+
+class Echoing(Around):
+    """Sends every put-if-absent twice, as a client does that lost the first reply: the second finds a file."""
+
+    def _do(self, operation, path, call):
+        done = call()
+        return False if operation == "put_if_absent" else done
+
+
+@pytest.mark.parametrize("form", ["document", "parts", "parquet", "parquet parts"])
+def test_a_checkpoint_whose_put_was_sent_twice_keeps_its_parts(form):
+    builder = LogBuilder(options={**KEEP_ALL, **FORMS[form]}).create().appends(8)
+    echoing = LogBuilder(Echoing(builder.store), builder.options, builder.clock).log()
+    echoing.checkpoint()
+    for version in range(9):
+        builder.store.delete(commit_path(version))
+    assert len(paths_of(builder.log())) == 8

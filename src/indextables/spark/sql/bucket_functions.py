@@ -1,0 +1,118 @@
+"""The SQL functions that cut columns into buckets: indextables_histogram, _date_histogram and _range.
+
+They are temporary SQL functions of the session, made when a statement first names
+one; Spark puts their text in the place of the call, so they cost what the text costs.
+They cut as `ops.counting.buckets` does, dates and timestamps in the session's zone.
+"""
+
+from __future__ import annotations
+
+import re
+import weakref
+from collections.abc import Callable, Mapping
+from typing import Any
+
+MOST_RANGES = 32
+_NAMED = re.compile(r"\bindextables_(?:date_)?(?:histogram|range)\s*\(", re.IGNORECASE)
+_DAY = 86_400_000_000
+_UNITS: Mapping[int, tuple[str, ...]] = {
+    1_000: ("ms", "millisecond"),
+    1_000_000: ("s", "sec", "second"),
+    60_000_000: ("m", "min", "minute"),
+    3_600_000_000: ("h", "hour"),
+}
+_DAYS: Mapping[int, tuple[str, ...]] = {1: ("d", "day"), 7: ("w", "week")}
+_MONTHS: Mapping[int, tuple[str, ...]] = {1: ("mon", "month"), 3: ("q", "quarter"), 12: ("y", "year")}
+
+_made: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def make_functions(spark: Any, sql: Callable[[str], Any], text: str) -> None:
+    """Make the functions known to a session whose statement names one of them."""
+    if spark not in _made and _NAMED.search(text):
+        for statement in (_histogram(), _date_histogram(), _range()):
+            sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {statement}")
+        _made.add(spark)
+
+
+def _histogram() -> str:
+    return (
+        "indextables_histogram(value DOUBLE, width DOUBLE, shift DOUBLE DEFAULT 0D) RETURNS DOUBLE "
+        "RETURN CASE "
+        "WHEN NOT width > 0 THEN double(raise_error('indextables_histogram: the interval must be above 0')) "
+        # The floor of what does not fit a long is not to be had, and such a value is its own bucket.
+        "WHEN isnan(value) OR abs((value - shift) / width) >= 9.2e18D THEN value "
+        "ELSE floor((value - shift) / width) * width + shift END"
+    )
+
+
+def _range() -> str:
+    numbers = range(1, MOST_RANGES + 1)
+    names = ", ".join(
+        f"name{at} STRING{' DEFAULT NULL' if at > 1 else ''}, "
+        f"from{at} DOUBLE DEFAULT NULL, to{at} DOUBLE DEFAULT NULL"
+        for at in numbers
+    )
+    cases = " ".join(
+        f"WHEN name{at} IS NOT NULL AND (from{at} IS NULL OR value >= from{at}) "
+        f"AND (to{at} IS NULL OR value < to{at}) THEN name{at}"
+        for at in numbers
+    )
+    return (
+        f"indextables_range(value DOUBLE, {names}) RETURNS STRING "
+        f"RETURN CASE WHEN value IS NULL THEN NULL {cases} END"
+    )
+
+
+def _date_histogram() -> str:
+    local = _local("moment")
+    since = f"({local} - {_shift()})"
+    clock, days, months = _length("cut", _UNITS), _length("cut", _DAYS), _length("cut", _MONTHS)
+    by_clock = f"({since} - pmod({since}, {clock}) + {_shift()})"
+    near = f"timestamp_micros(unix_micros(moment) - ({local} - {by_clock}))"
+    week = f"if({days} % 7 = 0, {3 * _DAY}L, 0L)"
+    by_days = f"({since} - pmod({since} + {week}, {days} * {_DAY}L))"
+    date = f"date_from_unix_date(CAST(({since} - pmod({since}, {_DAY}L)) DIV {_DAY}L AS INT))"
+    month = f"((year({date}) - 1970) * 12L + month({date}) - 1)"
+    by_months = f"add_months(DATE'1970-01-01', CAST({month} - pmod({month}, {months}) AS INT))"
+    day = f"date_from_unix_date(CAST({by_days} DIV {_DAY}L AS INT))"
+    return (
+        "indextables_date_histogram(moment TIMESTAMP, cut STRING, shift STRING DEFAULT NULL) "
+        "RETURNS TIMESTAMP RETURN CASE "
+        # The same offset as the value has, so that an hour that happens twice is two buckets.
+        f"WHEN {clock} > 0 THEN if({_local(near)} = {by_clock}, {near}, {_instant(by_clock)}) "
+        f"WHEN {days} > 0 THEN {_begins(day)} WHEN {months} > 0 THEN {_begins(by_months)} "
+        "ELSE to_timestamp(raise_error(concat('indextables_date_histogram: ', cut, ' is not an interval; "
+        "use a number and ms, s, m, h, d, w, mon, q or y'))) END"
+    )
+
+
+def _local(moment: str) -> str:
+    return f"unix_micros(from_utc_timestamp({moment}, current_timezone()))"
+
+
+def _instant(local: str) -> str:
+    return f"to_utc_timestamp(timestamp_micros({local}), current_timezone())"
+
+
+def _begins(date: str) -> str:
+    """The local midnight of a date, or so long after it as the offset says.
+
+    A cast of the date would take the zone that the session had when the function was made.
+    """
+    return _instant(f"unix_date({date}) * {_DAY}L + {_shift()}")
+
+
+def _shift() -> str:
+    days = _length("shift", _DAYS)
+    return f"if(shift IS NULL, 0L, {_length('shift', _UNITS)} + {days} * {_DAY}L)"
+
+
+def _length(text: str, units: Mapping[int, tuple[str, ...]]) -> str:
+    """So many of these units as a text such as `15 minutes` says; 0 when it names another unit."""
+    found = f"regexp_extract(lower(trim({text})), '^([0-9]*) *([a-z]+)$', %d)"
+    spelled = {name: size for size, names in units.items() for name in names}
+    spelled |= {f"{name}s": size for name, size in spelled.items() if len(name) > 2}  # noqa: PLR2004 - a word
+    cases = " ".join(f"WHEN '{name}' THEN {size}L" for name, size in spelled.items())
+    count = f"coalesce(CAST(nullif({found % 1}, '') AS BIGINT), 1L)"
+    return f"({count} * CASE {found % 2} {cases} ELSE 0L END)"

@@ -1,0 +1,139 @@
+"""Rows of a split that a filter keeps, reading as little as decides it.
+
+Row groups that the footer's statistics rule out are left aside. Of the others the
+filter's columns are read for the rows in question only, and the other columns for
+the rows that are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from indextables.predicate.evaluate.rows import mask
+from indextables.predicate.tree import Node, columns_of
+from indextables.split.arrays import integers, row_numbers
+from indextables.split.layout import SplitRef
+from indextables.split.read.rows import SplitReader, to_table_schema
+
+KEPT_AT_ONCE = 32_768
+"""Rows whose other columns are fetched together."""
+WORTH_A_FOOTER = 4096
+"""From so many rows on, the footer is read for the statistics of the row groups."""
+
+
+class Filtered:
+    """A filter over the rows of one split; without one, every row is kept."""
+
+    def __init__(
+        self, reader: SplitReader, ref: SplitRef, schema: pa.Schema, where: Node | None, zone: str | None
+    ) -> None:
+        self._reader = reader
+        self._ref = ref
+        self._schema = schema
+        self._where = where
+        self._zone = zone
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that decide."""
+        named = () if self._where is None else {column.path[0] for column in columns_of(self._where)}
+        return tuple(sorted(named))
+
+    def in_question(self, rows: np.ndarray | None = None) -> np.ndarray:
+        """Some rows, or all, without those in row groups that the statistics rule out."""
+        reader = self._reader
+        total = reader.rows if rows is None else len(rows)
+        if self._where is None or len(reader.group_rows) < 2 or total < WORTH_A_FOOTER:  # noqa: PLR2004 - one is whole
+            return np.arange(reader.rows) if rows is None else rows
+        left = reader.groups_left(self._where, self._ref.partition_values)
+        starts = reader.group_starts
+        if rows is None:
+            spans = [np.arange(starts[at], starts[at + 1]) for at, kept in enumerate(left) if kept]
+            return np.concatenate(spans) if spans else np.zeros(0, np.int64)
+        if all(left):
+            return rows
+        cuts = np.searchsorted(rows, starts)
+        kept = [rows[cuts[at] : cuts[at + 1]] for at, keep in enumerate(left) if keep]
+        return np.concatenate(kept) if kept else rows[:0]
+
+    def rows(self, rows: np.ndarray) -> np.ndarray:
+        """Those of some ascending rows that the filter keeps."""
+        if self._where is None:
+            return rows
+        kept = [some for some, _ in self._decided(self.in_question(rows))]
+        return np.concatenate(kept) if kept else np.zeros(0, np.int64)
+
+    def tables(
+        self, rows: np.ndarray | None, columns: Sequence[str], limit: int | None = None
+    ) -> Iterator[tuple[np.ndarray, pa.Table]]:
+        """Some rows, or all, that the filter keeps, with their numbers and these columns; at most `limit`."""
+        asked = self.in_question(rows)
+        if self._where is None:
+            pieces = self._fetched(asked if limit is None else asked[:limit], columns)
+        else:
+            pieces = self._completed(self._decided(asked), columns, limit)
+        left = limit
+        for found, table in pieces:
+            # A table without columns takes the length of a slice for its own.
+            piece = table if left is None or table.num_rows <= left else table.slice(0, left)
+            if piece.num_rows:
+                yield found[: piece.num_rows], piece
+            left = None if left is None else left - piece.num_rows
+            if left == 0:
+                return
+
+    def _decided(self, rows: np.ndarray) -> Iterator[tuple[np.ndarray, pa.Table]]:
+        """The rows that are kept, with the filter's columns."""
+        for found, table in self._fetched(rows, self.columns):
+            wanted = mask(self._where, table, self._schema, self._zone)
+            if wanted.true_count == len(found):
+                yield found, table
+            elif wanted.true_count:
+                yield row_numbers(integers(found).filter(wanted)), table.filter(wanted)
+
+    def _completed(
+        self, decided: Iterator[tuple[np.ndarray, pa.Table]], columns: Sequence[str], limit: int | None
+    ) -> Iterator[tuple[np.ndarray, pa.Table]]:
+        """The same rows with the columns that are wanted; few rows wait for more of them."""
+        missing = [name for name in columns if name not in self.columns]
+        enough = KEPT_AT_ONCE if limit is None else min(limit, KEPT_AT_ONCE)
+        waiting: list[tuple[np.ndarray, pa.Table]] = []
+        for found, table in decided:
+            waiting.append((found, table))
+            if not missing or sum(len(some) for some, _ in waiting) >= enough:
+                yield from self._with_others(waiting, columns, missing)
+                waiting = []
+        if waiting:
+            yield from self._with_others(waiting, columns, missing)
+
+    def _with_others(
+        self, waiting: Sequence[tuple[np.ndarray, pa.Table]], columns: Sequence[str], missing: Sequence[str]
+    ) -> Iterator[tuple[np.ndarray, pa.Table]]:
+        rows = np.concatenate([found for found, _ in waiting])
+        table = pa.concat_tables([some for _, some in waiting])
+        if not missing:
+            yield rows, table.select(list(columns))
+            return
+        at = 0
+        for found, others in self._fetched(rows, missing):
+            known = table.slice(at, len(found))
+            at += len(found)
+            both = [others.column(name) if name in missing else known.column(name) for name in columns]
+            schema = pa.schema([self._schema.field(name) for name in columns])
+            yield found, pa.Table.from_arrays(both, schema=schema)
+
+    def _fetched(self, rows: np.ndarray, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, pa.Table]]:
+        """Rows as rows of the table: its types, its partition values, nulls for younger columns."""
+        present = [name for name in columns if name in self._reader.columns]
+        for found, raw in self._reader.fetch(rows, present):
+            held = raw if raw.column_names else pa.table({"": pa.nulls(len(found))})
+            yield (
+                found,
+                to_table_schema(held, self._schema, columns, self._ref.partition_values).select(
+                    list(columns)
+                ),
+            )

@@ -1,0 +1,96 @@
+"""The best rows by sets of words, and phrases over lists that are cut, beside counting everything."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from indextables.index.codec.lengths import saturation
+from indextables.index.query.evaluate import Search
+from indextables.index.query.tree import Boolean, Words
+from indextables.index.read.cache import BlockCache
+from indextables.index.read.ranking import Weighted, best_of, impacts_at
+from indextables.index.read.sets import best_by_sets
+from indextables.index.settings import IndexField, IndexSpec
+from support.indexes import build, opened
+
+SPEC = IndexSpec((IndexField("c", "text", "default", "position"),))
+WORDS = ("alpha", "beta", "gamma", "delta", "rare")
+
+
+def texts(count, seed):
+    """Short rows of a few words, in which one comes twice now and then."""
+    dice = random.Random(seed)
+    for _ in range(count):
+        some = dice.sample(WORDS[:4], dice.randrange(5)) + ["filler"] * dice.randrange(5)
+        again = some[:1] if dice.random() < 0.03 else []
+        yield " ".join(some + again + ["rare"] * (dice.random() < 0.02))
+
+
+@pytest.fixture(scope="module")
+def index():
+    return opened(build(pa.table({"c": list(texts(4000, 1))}), SPEC))
+
+
+def by_scoring_all(index, words, table, limit):
+    scores = np.zeros(index.rows, np.float32)
+    for one in sorted(words, key=lambda one: one.word.count):
+        rows = one.word.array()
+        scores[rows] += one.weight * impacts_at(one.word.counts(), index.norms(0).take(rows), table)
+    rows = (scores > 0).nonzero()[0]
+    at = best_of(scores[rows], limit)
+    return scores[rows][at], rows[at]
+
+
+@pytest.mark.parametrize("limit", [1, 10, 300, 5000])
+@pytest.mark.parametrize("mean", [0.5, 6.0, 1e9])
+def test_sets_of_words_give_the_rows_that_scoring_all_gives(index, limit, mean):
+    """A mean length of 1e9 makes all classes count the same: then rows decide."""
+    dice, table = random.Random(limit), saturation(mean)
+    for size in (1, 2, 3, 5):
+        for _ in range(4):
+            chosen, weights = dice.sample(WORDS, size), dice.choice([[1.0], [0.3, 1.0, 2.5]])
+            words = [
+                Weighted(index.word(0, word.encode(), entry), np.float32(dice.choice(weights)))
+                for word in chosen
+                if (entry := index.entries([(0, word.encode())])[0]) is not None
+            ]
+            scores, rows = best_by_sets(words, index.norms(0), table, limit)
+            wanted_scores, wanted_rows = by_scoring_all(index, words, table, limit)
+            assert rows.tolist() == wanted_rows.tolist()
+            assert scores.tolist() == wanted_scores.tolist()
+
+
+@pytest.fixture(scope="module")
+def spread():
+    """Three pages of rows: `common` is everywhere, `pair` follows it in a few rows of the outer pages."""
+    rows = ["common filler common"] * 140_000
+    for at in (3, 70_001, 139_999):
+        rows[at] = "filler common pair common pair"
+    rows[5] = "pair common"
+    rows[65_540] = "common filler pair"
+    return rows, build(pa.table({"c": rows}), SPEC)
+
+
+@pytest.mark.parametrize("kept", [0, 64 << 20])
+def test_phrases_over_pages_are_counted_where_they_stand(spread, kept):
+    rows, built = spread
+    index = opened(built, cache=BlockCache(kept))
+    for phrase in ("common pair", "pair common", "common pair common", "filler common", "common filler pair"):
+        wanted = [number for number, row in enumerate(rows) if f" {phrase} " in f" {row} "]
+        for _ in range(3):
+            assert Search(index, Words("c", tuple(phrase.split()))).rows().tolist() == wanted
+
+
+def test_nothing_kept_ranks_as_kept_lists_do(spread):
+    _, built = spread
+    query = Boolean(should=tuple(Words("c", (word,)) for word in ("common", "pair", "filler")))
+    cold, warm = (opened(built, cache=BlockCache(size)) for size in (0, 64 << 20))
+    wanted = Search(cold, query).best(20)
+    for _ in range(3):
+        scores, rows = Search(warm, query).best(20)
+        assert rows.tolist() == wanted[1].tolist()
+        assert np.allclose(scores, wanted[0], rtol=1e-6)
