@@ -17,16 +17,24 @@ from indextables.errors import OptionError
 from indextables.options import PREFIX, IndexingOptions, Options
 
 TEXT, STRING, JSON, IP, FAST = "text", "string", "json", "ip", "fast"
-KINDS = (TEXT, STRING, JSON, IP)
+SUBSTRING = "substring"
+KINDS = (TEXT, STRING, JSON, IP, SUBSTRING)
 TOKENIZERS = ("default", "raw", "en_stem", "whitespace", "compact_ids")
 RECORDS = ("basic", "freq", "position")
-_DEFAULT_RECORD = {TEXT: "position", STRING: "basic", JSON: "position", IP: "basic", FAST: "basic"}
+_DEFAULT_RECORD = {
+    TEXT: "position",
+    STRING: "basic",
+    JSON: "position",
+    IP: "basic",
+    FAST: "basic",
+    SUBSTRING: "basic",
+}
 _DEFAULT_TOKENIZER = {TEXT: "default", JSON: "default"}
 
 
 @dataclass(frozen=True, slots=True)
 class IndexField:
-    """The settings of one column. `kind` is text, string, json, ip, or fast for typed values."""
+    """The settings of one column. `kind` is text, string, json, ip, substring, or fast for typed values."""
 
     column: str
     kind: str
@@ -51,6 +59,12 @@ class IndexSpec:
     def get(self, column: str) -> IndexField | None:
         """The settings of a column; None when it is not indexed."""
         return self._by_column.get(column)
+
+    def searchable(self) -> IndexSpec:
+        """The columns that queries look into: substring fields only help LIKE and its like."""
+        if all(item.kind != SUBSTRING for item in self.fields):
+            return self
+        return IndexSpec(tuple(item for item in self.fields if item.kind != SUBSTRING))
 
     def to_wire(self) -> tuple[dict[str, Any], ...]:
         """The form written into a split."""
@@ -114,7 +128,7 @@ def from_options(
         kind = typemap.get(item.name)
         if kind is None and item.name in fast:
             kind = STRING if _is_text(item.type) else FAST
-        if item.name in fast and kind in (TEXT, JSON) and not reading:
+        if item.name in fast and kind in (TEXT, JSON, SUBSTRING) and not reading:
             raise OptionError(
                 f"indexing.fastfields names column {item.name!r}, which is indexed as {kind}: words have no "
                 "value to compare. Leave it out of fastfields, or index the column as string, which finds "
@@ -206,6 +220,7 @@ def _check_type(column: pa.Field, kind: str) -> None:
         TEXT: _is_text(of) or is_list_of_text(of),
         STRING: _is_text(of) or is_list_of_text(of),
         IP: _is_text(of) or is_list_of_text(of),
+        SUBSTRING: _is_text(of),
         JSON: _is_text(of) or pa.types.is_nested(of),
         FAST: pa.types.is_integer(of)
         or pa.types.is_floating(of)
@@ -217,6 +232,7 @@ def _check_type(column: pa.Field, kind: str) -> None:
         wants = {
             JSON: "text that holds JSON, or a nested type",
             FAST: "a number, boolean, date or timestamp",
+            SUBSTRING: "text",
         }.get(kind, "text or an array of text")
         asked = "fastfields" if kind == FAST else f"typemap.{column.name} = {kind}"
         raise OptionError(

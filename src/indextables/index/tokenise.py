@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.index.codec.numbers import Array, gather, starts_of
-from indextables.index.settings import FAST, IP, JSON, STRING, IndexField
+from indextables.index.settings import FAST, IP, JSON, STRING, SUBSTRING, IndexField
 from indextables.index.tokens import ID_MARK, LEAF_GAP, address, analyzer, json_text, words_of
 
 NULLS = b"\xffn"
@@ -32,6 +32,9 @@ BEYOND = b"\xff"
 """Sorts behind every word."""
 
 _HEX_ID, _LONG_ID = 16, 20
+_UNICODE = 0x110000
+_TABLE = 1 << 26
+"""Up to here values are numbered through a table instead of by sorting."""
 _UUID = (8, 4, 4, 4, 12)
 
 
@@ -57,6 +60,8 @@ def tokens_of(item: IndexField, column: pa.Array) -> Tokens:
     if item.kind == FAST:
         none = np.zeros(0, np.int64)
         found = Tokens(_no_words(), none, none, none, np.zeros(len(column), np.int64))
+    elif item.kind == SUBSTRING:
+        return _trigrams(column, nulls)
     elif pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
         found = _json(item, column) if item.kind == JSON else _lists(item, column)
     elif item.kind == JSON:
@@ -98,6 +103,46 @@ def _each_distinct(column: pa.Array, change: Callable[[str], str | None]) -> pa.
     coded = column.dictionary_encode()
     changed = pa.array([change(text) for text in coded.dictionary.to_pylist()], pa.string())
     return changed.take(coded.indices)
+
+
+def _trigrams(column: pa.Array, nulls: Array) -> Tokens:
+    """Every three characters that follow each other in a value; nothing asks for their order.
+
+    Shorter values have none: no pattern with three characters in a row can match them.
+    """
+    texts = pa.concat_arrays([pc.fill_null(column, "")])
+    sizes = pc.utf8_length(texts).to_numpy().astype(np.int64)
+    joined = b"".join(texts.cast(pa.binary()).to_pylist())
+    chars = np.frombuffer(joined.decode().encode("utf-32-le"), np.uint32)
+    owner = np.repeat(np.arange(len(texts), dtype=np.int32), sizes)
+    first = (owner[:-2] == owner[2:]).nonzero()[0]
+    # Characters are numbered among those that occur, so that three of them fit one number.
+    alphabet, coded = _numbered(chars, _UNICODE)
+    size = max(1, len(alphabet))
+    coded = coded.astype(np.int64)
+    distinct, codes = _numbered((coded[first] * size + coded[first + 1]) * size + coded[first + 2], size**3)
+    spelled = np.stack([distinct // size**2, distinct // size % size, distinct % size], axis=1)
+    text = alphabet[spelled].astype(np.uint32).tobytes().decode("utf-32-le") if len(distinct) else ""
+    words = [text[at : at + 3].encode() for at in range(0, len(text), 3)]
+    if len(nulls):
+        codes = np.concatenate([codes, np.full(len(nulls), len(words), codes.dtype)])
+        words.append(NULLS)
+    rows = np.concatenate([owner[first], nulls.astype(np.int32)])
+    none = np.zeros(len(column), np.int64)
+    return Tokens(pa.array(words, pa.binary()), codes, rows, np.zeros(len(rows), np.int32), none)
+
+
+def _numbered(values: Array, end: int) -> tuple[Array, Array]:
+    """The distinct values in order, and the place of every value among them; all are below `end`."""
+    if end > _TABLE:
+        distinct, places = np.unique(values, return_inverse=True)
+        return distinct, places
+    seen = np.zeros(end, bool)
+    seen[values] = True
+    distinct = seen.nonzero()[0]
+    place = np.zeros(end, np.int32)
+    place[distinct] = np.arange(len(distinct), dtype=np.int32)
+    return distinct, place[values]
 
 
 def _lists(item: IndexField, column: pa.Array) -> Tokens:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from indextables.errors import OptionError, TableError
@@ -47,14 +48,16 @@ def query_of(
     are joined by the operator, by default what `search.defaultOperator` says.
     """
     require_parquet(snapshot)
-    return parse_query(
+    spec = settings_of(snapshot)
+    found = parse_query(
         query,
-        settings_of(snapshot),
+        spec.searchable(),
         snapshot.schema,
         columns,
         snapshot.options.search.time_zone,
         operator=operator_of(operator, snapshot.settings),
     )
+    return found if found.spec is spec else replace(found, spec=spec)
 
 
 def operator_of(given: str | None, options: Options) -> str:

@@ -296,7 +296,7 @@ COLUMN_KEYS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "indexing.typemap.": (
             "typemap",
-            "Index type of a column: text, string, json, ip; `indexing.typemap.<type>` takes a column list.",
+            "Index type of a column: text, string, json, ip, substring; `indexing.typemap.<type>`: a list.",
         ),
         "indexing.tokenizer.": (
             "tokenizer",

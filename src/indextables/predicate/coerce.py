@@ -18,6 +18,7 @@ from indextables.errors import PredicateError
 from indextables.model.calendar import US_PER_DAY
 from indextables.model.types import TIMESTAMP, TIMESTAMP_NTZ, decimal_type, type_to_sql
 from indextables.predicate.literals import cast_value
+from indextables.predicate.regex import NotUnderstoodError, translated
 from indextables.predicate.tree import (
     FALSE,
     FLIPPED,
@@ -33,6 +34,7 @@ from indextables.predicate.tree import (
     Node,
     Not,
     Operand,
+    RLike,
     all_of,
     any_of,
 )
@@ -339,6 +341,18 @@ def like(operand: Operand, pattern: Literal, escape: str = "\\") -> Node:
         if plain is not None:
             return Match(plain, column, text)
     return Like(column, pattern.value, escape)
+
+
+def rlike(operand: Operand, pattern: Literal) -> Node:
+    """Return `operand RLIKE pattern`; not supported where Java's expression may mean something else here."""
+    column = _text_column(operand, pattern)
+    if pattern.value is None:
+        return NULL
+    try:
+        translated(pattern.value)
+    except NotUnderstoodError as bad:
+        raise Unsupported from bad
+    return RLike(column, pattern.value)
 
 
 def like_pieces(pattern: str, escape: str) -> list[str]:

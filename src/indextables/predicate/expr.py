@@ -101,6 +101,10 @@ class Expr:
         """Match a pattern where `%` is any text and `_` any one character."""
         return Expr("like", self, pattern, escape)
 
+    def rlike(self, pattern: str) -> Expr:
+        """Hold a match of a regular expression anywhere."""
+        return Expr("rlike", self, pattern)
+
     def cast(self, kind: str) -> Expr:
         """Be seen as another SQL type, e.g. `col("ts").cast("date")`."""
         return Expr("cast", self, kind)

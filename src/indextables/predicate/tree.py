@@ -43,6 +43,7 @@ __all__ = [
     "Not",
     "Operand",
     "Or",
+    "RLike",
     "Unknown",
     "all_of",
     "any_of",
@@ -154,6 +155,16 @@ class Like(Struct, frozen=True):
         return f"{self.column} LIKE {_quote(self.pattern)}{suffix}"
 
 
+class RLike(Struct, frozen=True):
+    """`column RLIKE pattern`: the pattern, a regular expression of Java's, is found somewhere."""
+
+    column: Column
+    pattern: str
+
+    def __str__(self) -> str:
+        return f"{self.column} RLIKE {_quote(self.pattern)}"
+
+
 class And(Struct, frozen=True):
     """All children."""
 
@@ -217,7 +228,9 @@ class Unknown(Struct, frozen=True):
         return self.text
 
 
-Node = Compare | In | IsNull | Match | Like | And | Or | Not | IsTrue | IsUndecided | Constant | Unknown
+Node = (
+    Compare | In | IsNull | Match | Like | RLike | And | Or | Not | IsTrue | IsUndecided | Constant | Unknown
+)
 
 TRUE, FALSE, NULL = Constant(value=True), Constant(value=False), Constant(value=None)
 
@@ -250,7 +263,7 @@ def columns_of(node: Node) -> frozenset[Column]:
     """Return every column the tree speaks of."""
     found = set()
     for item in walk(node):
-        if isinstance(item, (Compare, In, IsNull, Match, Like)):
+        if isinstance(item, (Compare, In, IsNull, Match, Like, RLike)):
             operand = item.column
             found.add(operand.column if isinstance(operand, Cast) else operand)
     return frozenset(found)

@@ -13,11 +13,15 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from indextables.errors import DamagedIndexError
+from indextables.index.read.lookup import Index
 from indextables.predicate.evaluate.rows import mask
 from indextables.predicate.tree import Node, columns_of
 from indextables.split.arrays import integers, row_numbers
 from indextables.split.layout import SplitRef
+from indextables.split.open_splits import warn_once
 from indextables.split.read.rows import SplitReader, to_table_schema
+from indextables.split.substring import rows_left
 
 KEPT_AT_ONCE = 32_768
 """Rows whose other columns are fetched together."""
@@ -26,16 +30,24 @@ WORTH_A_FOOTER = 4096
 
 
 class Filtered:
-    """A filter over the rows of one split; without one, every row is kept."""
+    """A filter over the rows of one split; without one, every row is kept. `index` may rule rows out."""
 
     def __init__(
-        self, reader: SplitReader, ref: SplitRef, schema: pa.Schema, where: Node | None, zone: str | None
+        self,
+        reader: SplitReader,
+        ref: SplitRef,
+        schema: pa.Schema,
+        where: Node | None,
+        *,
+        zone: str | None,
+        index: Index | None = None,
     ) -> None:
         self._reader = reader
         self._ref = ref
         self._schema = schema
         self._where = where
         self._zone = zone
+        self._index = index
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -44,8 +56,11 @@ class Filtered:
         return tuple(sorted(named))
 
     def in_question(self, rows: np.ndarray | None = None) -> np.ndarray:
-        """Some rows, or all, without those in row groups that the statistics rule out."""
+        """Some rows, or all, without those that trigrams or the statistics of row groups rule out."""
         reader = self._reader
+        narrowed = self._by_trigrams()
+        if narrowed is not None:
+            rows = narrowed if rows is None else np.intersect1d(rows, narrowed, assume_unique=True)
         total = reader.rows if rows is None else len(rows)
         if self._where is None or len(reader.group_rows) < 2 or total < WORTH_A_FOOTER:  # noqa: PLR2004 - one is whole
             return np.arange(reader.rows) if rows is None else rows
@@ -59,6 +74,15 @@ class Filtered:
         cuts = np.searchsorted(rows, starts)
         kept = [rows[cuts[at] : cuts[at + 1]] for at, keep in enumerate(left) if keep]
         return np.concatenate(kept) if kept else rows[:0]
+
+    def _by_trigrams(self) -> np.ndarray | None:
+        if self._where is None or self._index is None:
+            return None
+        try:
+            return rows_left(self._index, self._where)
+        except DamagedIndexError as damage:
+            warn_once(f"{self._ref.path}: {damage}")
+            return None
 
     def rows(self, rows: np.ndarray) -> np.ndarray:
         """Those of some ascending rows that the filter keeps."""

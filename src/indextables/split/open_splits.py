@@ -9,10 +9,12 @@ the file decides, and a piece that is damaged is reported, never believed.
 from __future__ import annotations
 
 import hashlib
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from indextables.errors import DamagedIndexError
 from indextables.index.codec.numbers import Bytes
@@ -28,6 +30,8 @@ from indextables.storage.store import Store
 KEPT_SPLITS = 8192
 KEPT_BYTES = 64 << 20
 """How much is kept of roots and small indexes; blocks and lists are kept elsewhere."""
+
+_log = logging.getLogger(__name__)
 
 Key = tuple[str, str, int | None, int | None, int | None]
 
@@ -227,3 +231,13 @@ def _key(source: Source, ref: SplitRef) -> Key:
 
 def _identity(source: Source, ref: SplitRef) -> bytes:
     return hashlib.sha256(repr((_key(source, ref), ref.root)).encode("utf-8", "surrogateescape")).digest()
+
+
+@lru_cache(maxsize=4096)
+def warn_once(message: str) -> None:
+    """Say that an index is damaged, once for each."""
+    _log.warning(
+        "%s; its rows are scanned instead, which gives the same answer more slowly. "
+        "MERGE SPLITS writes the file anew with a sound index",
+        message,
+    )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -29,7 +29,7 @@ from indextables.split.arrays import integers, numbers, row_numbers
 from indextables.split.filtered import Filtered
 from indextables.split.layout import SplitRef
 from indextables.split.match import match_rows
-from indextables.split.open_splits import known_index, open_index, open_split
+from indextables.split.open_splits import known_index, open_index, open_split, warn_once
 from indextables.split.read.rows import SplitReader, to_table_schema
 from indextables.storage.store import Store
 
@@ -179,12 +179,12 @@ class _Search:
         self.most = options.search.max_hits
         self._reader: SplitReader | None = None
         self._asked: Search | None = None
-        index: Index | None = None
+        self._index: Index | None = None
         try:
-            index = open_index(store, ref, options.search, with_rows=with_rows)
+            self._index = open_index(store, ref, options.search, with_rows=with_rows)
         except DamagedIndexError as damaged:
             self._damaged(damaged)
-        self._ask(index, query)
+        self._ask(self._index, query)
 
     def _ask(self, index: Index | None, query: Query) -> None:
         """Prepare the query for what this split has: an index made as the table says, another, or none."""
@@ -261,6 +261,7 @@ class _Search:
             return ask()
         except DamagedIndexError as damage:
             self._damaged(damage)
+            self._index = None
             self._ask(None, self.query)
             return scan()
 
@@ -287,7 +288,8 @@ class _Search:
         return self._filtered(where).rows(self._noted(self.rows()))
 
     def _filtered(self, where: Predicate | None) -> Filtered:
-        return Filtered(self.reader, self.ref, self.schema, where, self.options.search.time_zone)
+        zone = self.options.search.time_zone
+        return Filtered(self.reader, self.ref, self.schema, where, zone=zone, index=self._index)
 
     def _noted(self, rows: np.ndarray) -> np.ndarray:
         """The rows to fetch, and a note of how."""
@@ -392,16 +394,6 @@ def _without(node: Node, present: frozenset[str]) -> Node:
     if isinstance(node, Everything) or node.column in present:
         return node
     return NOTHING
-
-
-@lru_cache(maxsize=4096)
-def warn_once(message: str) -> None:
-    """Say that an index is damaged, once for each."""
-    _log.warning(
-        "%s; its rows are scanned instead, which gives the same answer more slowly. "
-        "MERGE SPLITS writes the file anew with a sound index",
-        message,
-    )
 
 
 __all__ = ["SCORE", "Note", "SearchMetrics", "count_split", "hits_split", "search_split", "warn_once"]

@@ -137,12 +137,12 @@ def test_other_columns_are_read_for_the_rows_that_are_left(cold):
 def test_a_scan_reads_the_other_columns_for_the_rows_it_keeps(cold):
     node = as_node("price < 0.0001", SCHEMA, "UTC")
     store, ref = cold
-    kept = Filtered(open_split(store, ref), ref, SCHEMA, node, "UTC").tables(None, SCHEMA.names)
+    kept = Filtered(open_split(store, ref), ref, SCHEMA, node, zone="UTC").tables(None, SCHEMA.names)
     found = pa.concat_tables([table for _, table in kept])
     assert found.column("id").to_pylist() == sorted(_kept(cold, node))
     forget_splits()
     store.clear()
-    list(Filtered(open_split(store, ref), ref, SCHEMA, node, "UTC").tables(None, SCHEMA.names))
+    list(Filtered(open_split(store, ref), ref, SCHEMA, node, zone="UTC").tables(None, SCHEMA.names))
     assert store.bytes_read < 3 << 20
 
 

@@ -19,7 +19,7 @@ from indextables.index.build.writer import BuiltIndex, IndexWriter
 from indextables.index.codec.numbers import Array, narrow
 from indextables.index.codec.root import FieldRoot
 from indextables.index.query.values import typed_numbers
-from indextables.index.settings import FAST, IndexField, IndexSpec, is_list_of_text
+from indextables.index.settings import FAST, SUBSTRING, IndexField, IndexSpec, is_list_of_text
 from indextables.index.tokenise import tokens_of
 
 RUN_BYTES = 8 << 20
@@ -43,7 +43,7 @@ class _FieldBuild:
         counted = self.item.record != "basic"
         run = make_run(tokens, first_row, counted=counted, positions=self.item.record == "position")
         self.runs.append(run)
-        if self.item.kind != FAST:
+        if self.item.kind not in (FAST, SUBSTRING):
             self.lengths.append(narrow(tokens.lengths))
 
     def _bounds(self, numbers: pa.Array) -> None:

@@ -29,7 +29,7 @@ from indextables.ops.read.in_order import in_order
 from indextables.ops.read.matching import plan_match
 from indextables.ops.read.word_filters import splits_to_search
 from indextables.ops.results import ScanMetrics
-from indextables.ops.table_settings import query_of, require_parquet
+from indextables.ops.table_settings import query_of, require_parquet, settings_of
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.evaluate.rows import require_exact
 from indextables.predicate.prune.rule import PruneMetrics
@@ -40,6 +40,7 @@ from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_split
 from indextables.split.read.rows import to_table_schema
 from indextables.split.search import SCORE, SearchMetrics, count_known, count_split, search_split
+from indextables.split.substring import fields_of, index_for, needed_trigrams
 
 REMOTE_SEARCHES_AT_ONCE = 16
 
@@ -205,7 +206,10 @@ def _planned(snapshot: Snapshot, node: Node | None, record: Record) -> list[AddA
         return adds
     plan = snapshot.plan(node, columns={"path"})
     record.planned(plan.metrics, plan.replay)
-    return snapshot.adds(plan.files.column("path").to_pylist())
+    adds = snapshot.adds(plan.files.column("path").to_pylist())
+    spec = settings_of(snapshot)
+    needed = needed_trigrams(node, fields_of(spec))
+    return adds if needed is None else _to_search(snapshot, Query(str(node), needed, spec), adds, record)
 
 
 def _to_search(snapshot: Snapshot, query: Query, adds: list[AddAction], record: Record) -> list[AddAction]:
@@ -239,7 +243,9 @@ def rows_of(
             rows += table.num_rows
             yield table.select(list(columns))
     else:
-        for _, table in Filtered(reader, ref, snapshot.schema, node, zone).tables(None, columns):
+        index = index_for(snapshot.store, ref, node, settings_of(snapshot), snapshot.options)
+        kept = Filtered(reader, ref, snapshot.schema, node, zone=zone, index=index)
+        for _, table in kept.tables(None, columns):
             rows += table.num_rows
             yield table
     record.read(rows)

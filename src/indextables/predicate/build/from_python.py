@@ -120,6 +120,8 @@ class Builder:
             return coerce.in_list(operand, [literal_of(value) for value in args[1]], self._zone)
         if op == "like":
             return coerce.like(operand, literal_of(args[1]), args[2])
+        if op == "rlike":
+            return coerce.rlike(operand, literal_of(args[1]))
         return coerce.match(op, operand, literal_of(args[1]))
 
     def _comparison(self, op: str, left: Expr, right: Any) -> Node:

@@ -45,7 +45,7 @@ _COMPARISONS = {
     "GreaterThanOrEqual": ">=",
 }
 _CONDITIONS = frozenset(
-    {*_COMPARISONS, "And", "Or", "Not", "In", "InSet", "Like", "IsNull", "IsNotNull",
+    {*_COMPARISONS, "And", "Or", "Not", "In", "InSet", "Like", "RLike", "IsNull", "IsNotNull",
      "StartsWith", "EndsWith", "Contains"}
 )  # fmt: skip
 # Null exactly where one of their operands is, as long as those are no decimals, whose sums may overflow.
@@ -125,6 +125,8 @@ class _Filter:
             return coerce.match(_MATCHES[node], self._operand(children[0]), self._literal(children[1]))
         if node == "Like":
             return coerce.like(self._operand(children[0]), self._literal(children[1]), str(tree["escape"]))
+        if node == "RLike":
+            return coerce.rlike(self._operand(children[0]), self._literal(children[1]))
         raise Unsupported
 
     def _comparison(self, op: str, left: Tree, right: Tree) -> Node:

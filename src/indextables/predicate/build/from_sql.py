@@ -52,6 +52,7 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_ARITHMETIC, _BINARY),
     **dict.fromkeys(_TEXT_FUNCTIONS, ("this",)),
     "Like": ("this", "expression", "negate"),
+    "RegexpLike": ("this", "expression"),
     "Between": ("this", "low", "high"),
     "In": ("this", "expressions"),
     "Null": (),
@@ -187,6 +188,8 @@ class _TreeBuilder:
             return coerce.match(_MATCHES[name], self._operand(item.this), self._literal(item.expression))
         if name == "Like":
             return self._like(item, "\\")
+        if name == "RegexpLike":
+            return coerce.rlike(self._operand(item.this), self._literal(item.expression))
         if name == "Escape" and _kind(item.this) == "Like":
             escape = self._literal(item.expression).value
             if not isinstance(escape, str) or len(escape) != 1:
@@ -239,7 +242,7 @@ class _TreeBuilder:
             return self._is_condition(item.this)
         return (
             name
-            in {"And", "Or", "Not", "Between", "In", "Is", "Like"}
+            in {"And", "Or", "Not", "Between", "In", "Is", "Like", "RegexpLike"}
             | _COMPARISONS.keys()
             | _NEGATED.keys()
             | _MATCHES.keys()

@@ -22,6 +22,7 @@ from indextables.model.fields import find_field, struct_leaf
 from indextables.predicate.coerce import like_pieces
 from indextables.predicate.evaluate.casts import cast_values
 from indextables.predicate.evaluate.ordering import compare_array
+from indextables.predicate.regex import translated
 from indextables.predicate.tree import (
     And,
     Cast,
@@ -38,6 +39,7 @@ from indextables.predicate.tree import (
     Not,
     Operand,
     Or,
+    RLike,
     Unknown,
     walk,
 )
@@ -115,7 +117,7 @@ class _Rows:
             return _Answer(pc.is_null(self._column(node.column)))
         if isinstance(node, Unknown):
             raise PredicateError(f"{node.text} cannot be decided row by row", part=node.text)
-        if isinstance(node, (Match, Like)):
+        if isinstance(node, (Match, Like, RLike)):
             return _Answer(self._text(node))
         values, failed = self._values(node.column, _width(node))
         truth = self._compare(node, values) if isinstance(node, Compare) else self._in(node, values)
@@ -180,10 +182,12 @@ class _Rows:
             return pc.if_else(found, True, _NULL)
         return pc.if_else(pc.is_valid(values), found, _NULL)
 
-    def _text(self, node: Match | Like) -> Any:
+    def _text(self, node: Match | Like | RLike) -> Any:
         values = self._padded(node.column)
         if isinstance(node, Match):
             return _MATCHES[node.kind](values, node.text)
+        if isinstance(node, RLike):
+            return pc.match_substring_regex(values, translated(node.pattern))
         return pc.match_substring_regex(values, _regex(node))
 
 

@@ -38,6 +38,7 @@ from indextables.predicate.tree import (
     Not,
     Operand,
     Or,
+    RLike,
     columns_of,
 )
 
@@ -206,7 +207,7 @@ def possible(node: Node, wanted: bool, facts: Facts[T]) -> T:
         return _comparison(node, wanted, facts)
     if isinstance(node, In):
         return _in(node, wanted, facts)
-    if isinstance(node, (Match, Like)):
+    if isinstance(node, (Match, Like, RLike)):
         return _text(node, wanted, facts)
     if isinstance(node, IsTrue):
         if wanted:
@@ -231,7 +232,7 @@ def may_be_null(node: Node, facts: Facts[T]) -> T:
         return may_be_null(node.child, facts)
     if isinstance(node, In) and node.has_null:
         return facts.either(_null_operand(node.column, facts), _unlisted(node, facts))
-    if isinstance(node, (Compare, In, Match, Like)):
+    if isinstance(node, (Compare, In, Match, Like, RLike)):
         is_null_safe = isinstance(node, Compare) and node.op == "<=>"
         return facts.constant(False) if is_null_safe else _null_operand(node.column, facts)
     if isinstance(node, (IsNull, IsTrue, IsUndecided)):
@@ -284,7 +285,7 @@ def _in(node: In, wanted: bool, facts: Facts[T]) -> T:
     return facts.both(answer, column.may_have_value())
 
 
-def _text(node: Match | Like, wanted: bool, facts: Facts[T]) -> T:
+def _text(node: Match | Like | RLike, wanted: bool, facts: Facts[T]) -> T:
     column = facts.column(node.column)
     answer = facts.constant(None)
     if isinstance(node, Match) and node.kind == "startswith":

@@ -61,6 +61,8 @@ def condition(node: tree.Node) -> Column:
             return test(_operand(column), F.lit(text))
         case tree.Like():
             return _like(node)
+        case tree.RLike(column, pattern):
+            return F.rlike(_operand(column), F.lit(pattern))
     raise PredicateError(f"this part of the filter is not understood: {node}", part=str(node))
 
 

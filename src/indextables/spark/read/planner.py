@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from indextables.errors import TableError
+from indextables.ops.read.trigrams import ruled_out
 from indextables.predicate.build.from_spark import from_typed
 from indextables.predicate.tree import all_of
 from indextables.spark.open_logs import open_log
@@ -53,13 +54,18 @@ class TablePlanner:
     def plan(self, filters: Sequence[Mapping[str, Any]]) -> Answer:
         """The files that may hold rows for all these typed filters."""
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         snapshot = self.snapshot()
-        planned = snapshot.plan(conjunction(filters, snapshot), columns=_COLUMNS, engine=self.engine)
+        node = conjunction(filters, snapshot)
+        planned = snapshot.plan(node, columns=_COLUMNS, engine=self.engine)
         scan = scans.record(self.uri, snapshot.version, planned.metrics, planned.replay)
         files = planned.files
         if self.only is not None:
             files = files.filter(_among(files.column("path"), self.only))
+        gone = ruled_out(snapshot, node, lambda: files.column("path").to_pylist())
+        if gone:
+            files = files.filter(pc.invert(_among(files.column("path"), gone)))
         values = files.column("partition_values").combine_chunks()
         return Answer(
             considered=planned.metrics.considered,
@@ -67,7 +73,7 @@ class TablePlanner:
             sizes=files.column("size"),
             modified_ms=files.column("modification_time").cast(pa.timestamp("ms", tz="UTC")).cast(pa.int64()),
             partitions=tuple(_child(values, name) for name in snapshot.partition_columns),
-            shown=scan.aside(),
+            shown=scan.aside() + (f", {len(gone)} by trigrams" if gone else ""),
         )
 
     def size_bytes(self) -> int:

@@ -1,0 +1,165 @@
+"""Rows that a LIKE, RLIKE, contains, startswith, endswith or = can be true for, by the trigrams of the index.
+
+A column indexed as `substring` has an entry for every three characters that follow
+each other in a value. A text of three characters or more can only be in a value that
+has all of its trigrams, so their lists rule rows out, and whole splits. What is left
+is checked against the filter: the index never decides that a row matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from functools import reduce
+
+import numpy as np
+
+from indextables.errors import DamagedIndexError
+from indextables.index.codec.numbers import Array
+from indextables.index.query.tree import Boolean, Words
+from indextables.index.query.tree import Node as Query
+from indextables.index.read.lookup import Index
+from indextables.index.read.words import Word, read_lists
+from indextables.index.settings import SUBSTRING, IndexSpec
+from indextables.options import Options
+from indextables.predicate.coerce import like_pieces
+from indextables.predicate.regex import required_texts
+from indextables.predicate.tree import And, Column, Compare, In, IsTrue, Like, Match, Node, Or, RLike
+from indextables.split.layout import SplitRef
+from indextables.split.open_splits import open_index, warn_once
+from indextables.storage.store import Store
+
+SIZE = 3
+DENSE = 8
+"""When even the rarest trigram is in one row of so many, reading all rows is quicker."""
+ENOUGH = 1024
+"""Once so few rows are left, more lists are not read."""
+
+
+def fields_of(spec: IndexSpec) -> frozenset[str]:
+    """The columns with trigrams."""
+    return frozenset(item.column for item in spec.fields if item.kind == SUBSTRING)
+
+
+def needed_trigrams(node: Node, columns: Collection[str]) -> Query | None:
+    """What has to be in a row for a filter to be true; None when nothing has to."""
+    if isinstance(node, And):
+        parts = [part for child in node.children if (part := needed_trigrams(child, columns)) is not None]
+        return Boolean(must=tuple(parts)) if parts else None
+    if isinstance(node, Or):
+        either = [needed_trigrams(child, columns) for child in node.children]
+        found = tuple(part for part in either if part is not None)
+        return Boolean(should=found) if len(found) == len(either) else None
+    if isinstance(node, IsTrue):
+        return needed_trigrams(node.child, columns)
+    if isinstance(node, (Match, Like, RLike, Compare, In)) and _has_trigrams(node.column, columns):
+        return _of_texts(node)
+    return None
+
+
+def _has_trigrams(operand: object, columns: Collection[str]) -> bool:
+    # The values of char(n) are compared as if padded, and other collations see other texts.
+    return isinstance(operand, Column) and operand.is_one_of(columns) and operand.order == "binary"
+
+
+def _of_texts(node: Match | Like | RLike | Compare | In) -> Query | None:
+    assert isinstance(node.column, Column)
+    name = node.column.name
+    if isinstance(node, Match):
+        return _all_of(name, [node.text])
+    if isinstance(node, Like):
+        pieces = like_pieces(node.pattern, node.escape)
+        return _all_of(name, [piece[1:] for piece in pieces if piece.startswith("=")])
+    if isinstance(node, RLike):
+        return _any_of(name, required_texts(node.pattern))
+    if isinstance(node, Compare):
+        return _all_of(name, [node.literal.value]) if node.op in {"=", "<=>"} else None
+    return _any_of(name, [[literal.value] for literal in node.values]) if node.values else None
+
+
+def _any_of(column: str, choices: Iterable[Iterable[str]]) -> Query | None:
+    found = [_all_of(column, texts) for texts in choices]
+    known = tuple(part for part in found if part is not None)
+    if not found or len(known) < len(found):
+        return None
+    return known[0] if len(known) == 1 else Boolean(should=known)
+
+
+def _all_of(column: str, texts: Iterable[str]) -> Query | None:
+    threes = {text[at : at + SIZE] for text in texts for at in range(len(text) - SIZE + 1)}
+    return Boolean(must=tuple(Words(column, (three,)) for three in sorted(threes))) if threes else None
+
+
+def rows_left(index: Index, node: Node) -> Array | None:
+    """The rows, ascending, that the trigrams of an index leave; None when reading all of them is quicker."""
+    needed = needed_trigrams(node, fields_of(index.spec))
+    return None if needed is None else _rows(index, needed)
+
+
+def may_hold(index: Index, node: Node) -> bool:
+    """Whether the dictionary of an index has what a filter needs; no list is read."""
+    needed = needed_trigrams(node, fields_of(index.spec))
+    return needed is None or _is_known(index, needed)
+
+
+def index_for(store: Store, ref: SplitRef, node: Node, spec: IndexSpec, options: Options) -> Index | None:
+    """The index of a split, if the table has trigrams that a filter needs and they can be read."""
+    if needed_trigrams(node, fields_of(spec)) is None:
+        return None
+    try:
+        return open_index(store, ref, options.search, with_rows=True)
+    except DamagedIndexError as damage:
+        warn_once(f"{ref.path}: {damage}")
+        return None
+
+
+def _is_known(index: Index, needed: Query) -> bool:
+    if isinstance(needed, Words):
+        return index.entries([_key(index, needed)])[0] is not None
+    assert isinstance(needed, Boolean)
+    plain = [part for part in needed.must if isinstance(part, Words)]
+    if None in index.entries([_key(index, part) for part in plain]):
+        return False
+    if not all(_is_known(index, part) for part in needed.must if not isinstance(part, Words)):
+        return False
+    return not needed.should or any(_is_known(index, part) for part in needed.should)
+
+
+def _key(index: Index, words: Words) -> tuple[int, bytes]:
+    return index.fields[words.column][0], words.words[0].encode("utf-8", "surrogatepass")
+
+
+def _rows(index: Index, needed: Query) -> Array | None:
+    assert isinstance(needed, Boolean)
+    if needed.should:
+        either = [_rows(index, part) for part in needed.should]
+        known = [rows for rows in either if rows is not None]
+        return reduce(np.union1d, known) if len(known) == len(either) else None
+    plain = [part for part in needed.must if isinstance(part, Words)]
+    found = _in_all(index, plain) if plain else None
+    for part in needed.must:
+        if found is not None and len(found) <= ENOUGH:
+            break
+        rows = None if isinstance(part, Words) else _rows(index, part)
+        if rows is not None:
+            found = rows if found is None else np.intersect1d(found, rows, assume_unique=True)
+    return found
+
+
+def _in_all(index: Index, needed: list[Words]) -> Array | None:
+    """The rows with all of some trigrams, as far as the rarest ones tell."""
+    keys = [_key(index, part) for part in needed]
+    words: list[Word] = []
+    for key, entry in zip(keys, index.entries(keys), strict=True):
+        if entry is None:
+            return np.zeros(0, np.uint32)
+        words.append(index.word(*key, entry))
+    words.sort(key=lambda word: word.count)
+    if words[0].count * DENSE > index.rows:
+        return None
+    read_lists(index, [(words[0], None)])
+    rows = words[0].array()
+    for word in words[1:]:
+        if len(rows) <= ENOUGH or word.count * DENSE > index.rows:
+            break
+        rows = rows[word.test(rows)]
+    return rows

@@ -1,0 +1,125 @@
+"""LIKE and RLIKE over a column with trigrams equal Spark's own, and skip splits in Spark."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+import pytest
+
+import indextables as it
+from indextables.predicate.build.from_python import Builder
+from indextables.predicate.evaluate.rows import mask
+from indextables.split.layout import SplitRef
+from indextables.split.open_splits import open_index
+from indextables.split.substring import rows_left
+
+PATTERNS = 10_000
+SCHEMA = pa.schema([("id", pa.int64()), ("path", pa.string())])
+LETTERS = "abcA%_é日𝒳\n\r.1 "
+REGEXES = [
+    "ab",
+    "a.c",
+    "^a.*b$",
+    "[abc]{2}1?",
+    "(ab|ca)+A",
+    "\\s1",
+    "[a-c]$",
+    "é|日.",
+    "a{2,3}",
+    "\\d+\\.",
+    "^$",
+    ".b*$",
+    "(b|1)$",
+]
+
+
+@pytest.fixture(scope="module")
+def values():
+    chance = random.Random(3)
+    return [
+        None if chance.random() < 0.04 else "".join(chance.choices(LETTERS, k=chance.randrange(10)))
+        for _ in range(400)
+    ]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory, values):
+    options = {"indexing.typemap.path": "substring"}
+    made = it.Table.create(tmp_path_factory.mktemp("like") / "t", SCHEMA, (), options)
+    made.append(pa.table({"id": range(len(values)), "path": values}, SCHEMA))
+    return made
+
+
+@pytest.fixture(scope="module")
+def spark_answers(spark, values):
+    """For every pattern the ids that Spark finds, all of them in one job."""
+    chance = random.Random(4)
+    patterns = set()
+    while len(patterns) < PATTERNS:
+        patterns.add(
+            "".join(
+                chance.choices(
+                    ["%", "%", "_", *LETTERS.replace("%", "").replace("_", "")], k=chance.randrange(1, 8)
+                )
+            )
+        )
+    patterns = sorted(patterns)
+    spark.createDataFrame(pa.table({"id": range(len(values)), "v": values})).createOrReplaceTempView(
+        "like_values"
+    )
+    spark.createDataFrame(pa.table({"at": range(PATTERNS), "p": patterns})).createOrReplaceTempView(
+        "like_patterns"
+    )
+    found = spark.sql(
+        "SELECT at, sort_array(collect_list(id)) ids FROM like_patterns CROSS JOIN like_values WHERE v LIKE p GROUP BY at"
+    ).toArrow()
+    answers = dict(zip(found["at"].to_pylist(), found["ids"].to_pylist(), strict=True))
+    cases = ", ".join(
+        f"sort_array(collect_list(CASE WHEN v RLIKE r'{regex}' THEN id END))" for regex in REGEXES
+    )
+    rlike = [list(row) for row in spark.sql(f"SELECT {cases} FROM like_values").collect()[0]]
+    return [(pattern, answers.get(at, [])) for at, pattern in enumerate(patterns)], list(
+        zip(REGEXES, rlike, strict=True)
+    )
+
+
+def test_ten_thousand_patterns_equal_sparks_like(table, values, spark_answers):
+    snapshot = table._snapshot
+    (add,) = snapshot.adds()
+    index = open_index(snapshot.store, SplitRef.of(add), snapshot.options.search, with_rows=False)
+    batch = pa.table({"id": range(len(values)), "path": values}, SCHEMA)
+    builder = Builder(SCHEMA, "UTC")
+    narrowed = 0
+    for pattern, wanted in spark_answers[0]:
+        node = builder.predicate(it.col("path").like(pattern))
+        rows = rows_left(index, node)
+        narrowed += rows is not None
+        asked = batch if rows is None else batch.take(pa.array(rows))
+        assert asked.filter(mask(node, asked, SCHEMA))["id"].to_pylist() == wanted, pattern
+    assert narrowed > 100
+    for pattern, wanted in spark_answers[0][:: PATTERNS // 50]:
+        assert table.scan(it.col("path").like(pattern), ["id"]).read_all()["id"].to_pylist() == wanted, (
+            pattern
+        )
+
+
+def test_regular_expressions_equal_sparks_rlike(table, spark_answers):
+    for regex, wanted in spark_answers[1]:
+        assert table.scan(it.col("path").rlike(regex), ["id"]).read_all()["id"].to_pylist() == wanted, regex
+
+
+def test_spark_skips_the_splits_without_the_trigrams(spark, tmp_path, capsys):
+    made = it.Table.create(tmp_path / "t", SCHEMA, (), {"indexing.typemap.path": "substring"})
+    for part in range(4):
+        made.append(pa.table({"id": range(5), "path": [f"/srv/part{part}/x"] * 5}, SCHEMA))
+    frame = spark.read.format("indextables").load(made.uri)
+    for condition in ("path LIKE '%part2%'", "path RLIKE 'part[2]/|part2'", "contains(path, 'art2')"):
+        kept = frame.filter(condition)
+        assert kept.count() == 5
+        if "RLIKE" not in condition:
+            capsys.readouterr()
+            kept.explain()
+            assert "3 by trigrams" in capsys.readouterr().out, condition
+    assert frame.filter("path LIKE '%part9%'").count() == 0
+    assert frame.filter("NOT path LIKE '%part2%'").count() == 15
