@@ -13,7 +13,7 @@ import sys
 import click
 
 from indextables import __version__
-from indextables.cli import maintain_verbs, read_verbs, render, serve
+from indextables.cli import load_verbs, maintain_verbs, read_verbs, render, serve
 from indextables.errors import CommandError, Error, OptionError, PredicateError, QueryError, SchemaError
 
 _TYPED_WRONG = (CommandError, OptionError, PredicateError, QueryError, SchemaError)
@@ -82,5 +82,5 @@ def demo(rows: int, directory: str | None, spark: bool | None) -> None:
     run_demo(rows, directory, spark)
 
 
-for _verb in (*read_verbs.VERBS, *serve.VERBS, *maintain_verbs.VERBS):
+for _verb in (*read_verbs.VERBS, *load_verbs.VERBS, *serve.VERBS, *maintain_verbs.VERBS):
     cli.add_command(_verb)

@@ -15,14 +15,50 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+def _named(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    pairs = [value.partition("=") for value in values]
+    if not all(name and uri for name, _, uri in pairs):
+        raise click.BadParameter("give a name and a path, such as logs=/data/logs")
+    return {name: uri for name, _, uri in pairs}
+
+
 @click.command()
 @click.argument("statement")
+@click.option(
+    "-t",
+    "--table",
+    "tables",
+    multiple=True,
+    metavar="NAME=PATH",
+    callback=_named,
+    help="Name a table; may be repeated.",
+)
 @verb
-def sql(statement: str, settings: Flags) -> None:
-    """Run one maintenance command ("-": from standard input)."""
+def sql(statement: str, tables: dict[str, str], settings: Flags) -> None:
+    r"""Run a SELECT or one maintenance command ("-": from standard input).
+
+    A SELECT is run by DuckDB, without Spark and Java. Tables are named by path,
+    or by a name that --table gives them; indexquery searches inside.
+
+    \b
+    indextables sql -t logs=/data/logs "SELECT level, count(*) AS n FROM logs
+        WHERE message indexquery 'timeout' GROUP BY level ORDER BY n DESC"
+    indextables sql "SELECT * FROM indextables.`/data/logs` LIMIT 10"
+    indextables sql "MERGE SPLITS '/data/logs'"
+    """
+    text = sys.stdin.read() if statement == "-" else statement
+    from indextables.sql.select import is_select
+
+    if is_select(text):
+        from indextables.cli import render
+        from indextables.sql.select import run_select
+
+        render.show(run_select(text, tables, settings.options), settings.form)
+        return
+    if tables:
+        raise click.UsageError("--table names tables for a SELECT; a maintenance command has the path in it")
     from indextables.sql.grammar import parse_command
 
-    text = sys.stdin.read() if statement == "-" else statement
     table = run_command(parse_command(text), settings)
     _fail_on_error_row(table)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from indextables.cli import render
@@ -19,6 +21,9 @@ from indextables.cli.render import Form
 from indextables.index.query.grammar import OPERATORS
 from indextables.sql import commands
 from indextables.sql.commands import TableName
+
+if TYPE_CHECKING:
+    from indextables.table import Table
 
 
 @click.command()
@@ -77,6 +82,7 @@ def files(table: str, where: str | None, version: int | None, limit: int, settin
 @click.option(
     "--operator", type=click.Choice(OPERATORS), help="What joins words side by side; or by default."
 )
+@click.option("-f", "--follow", is_flag=True, help="Show rows as they are appended, until Ctrl-C.")
 @version_flag
 @limit_flag
 @verb
@@ -88,11 +94,15 @@ def search(
     columns: str | None,
     score: bool,
     operator: str | None,
+    follow: bool,
     version: int | None,
     limit: int,
     settings: Flags,
 ) -> None:
     """Find rows by a full-text query; those of a Delta table are read one and all.
+
+    With --follow the rows that match are printed as they are appended, one JSON
+    object a line with --json.
 
     For example: indextables search /data/logs "message:timeout AND level:error"
     """
@@ -100,6 +110,11 @@ def search(
     from indextables.table import Table
 
     opened = open_table(table, settings, version)
+    if follow:
+        if version is not None or score or not isinstance(opened, Table):
+            raise click.UsageError("--follow shows what is appended to a table of ours, as it comes")
+        _follow(opened, query, where, names, settings)
+        return
     if isinstance(opened, Table):
         found = opened.search(query, where=where, columns=names, limit=limit, score=score, operator=operator)
     elif score:
@@ -110,6 +125,23 @@ def search(
     render.show(rows, settings.form, empty="No row matches.")
     if opened.last_scan is not None:
         render.show_notes(opened.last_scan.notes)
+
+
+_LOOK_EVERY_S = 1.0
+
+
+def _follow(table: Table, query: str, where: str | None, columns: list[str] | None, settings: Flags) -> None:
+    import time
+
+    from indextables.ops.read.follow import Follower
+
+    follower = Follower(table.log, query, where, columns)
+    click.echo(f"Following {table.uri} from version {follower.version}; Ctrl-C ends it.", err=True)
+    while True:
+        for found in follower.poll():
+            for row in found.to_pylist(maps_as_pydicts="lossy"):
+                render.show_line(settings.form, row)
+        time.sleep(_LOOK_EVERY_S)
 
 
 _SUBJECTS = {subject.value.lower().replace(" ", "-"): subject for subject in commands.Subject}

@@ -74,6 +74,16 @@ def show(table: pa.Table, form: Form, *, title: str | None = None, empty: str = 
     sys.stdout.flush()
 
 
+def show_line(form: Form, facts: Mapping[str, Any]) -> None:
+    """Print what just happened: a JSON object on a line for programs, words for people."""
+    if form is Form.TEXT:
+        text = ", ".join(f"{name} {readable(name, value)}" for name, value in facts.items())
+    else:
+        text = json.dumps(plain_value(dict(facts)), ensure_ascii=False)
+    sys.stdout.write(printable(text) + "\n")
+    sys.stdout.flush()
+
+
 def show_facts(facts: Mapping[str, Any], *, title: str | None = None) -> None:
     """Print named values, one per line."""
     grid = Table.grid(padding=(0, 2))

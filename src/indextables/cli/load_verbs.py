@@ -1,0 +1,216 @@
+"""Verbs that bring rows in: load files, follow a file."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from indextables.cli import render
+from indextables.cli.flags import Flags, dry_run_flag, verb
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+
+    from indextables.ingest.files import Source
+    from indextables.table import Table
+
+_FORMATS = ("csv", "jsonl", "parquet", "log")
+
+to_flag = click.option(
+    "--to", "target", required=True, metavar="TABLE", help="The table; created where there is none."
+)
+pattern_flag = click.option(
+    "--pattern", metavar="REGEX", help="How lines of a log are taken apart, by (?P<name>...) groups."
+)
+text_flag = click.option(
+    "--text",
+    "texts",
+    multiple=True,
+    metavar="COLUMN",
+    help="Search this column by its words; may be repeated.",
+)
+
+
+def _types(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
+    found = {}
+    for value in values:
+        from indextables.model.types import type_from_sql
+
+        name, equals, kind = value.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"{value!r} is not COLUMN=TYPE")
+        try:
+            found[name] = type_from_sql(kind)
+        except Exception as bad:
+            raise click.BadParameter(
+                f"{kind!r} is not a SQL type such as string, bigint or timestamp"
+            ) from bad
+    return found
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
+@to_flag
+@click.option(
+    "--format", "form", type=click.Choice(_FORMATS), help="By default what the name ends with; else a log."
+)
+@pattern_flag
+@click.option(
+    "--type",
+    "types",
+    multiple=True,
+    metavar="COLUMN=TYPE",
+    callback=_types,
+    help="A type instead of the guess.",
+)
+@text_flag
+@click.option(
+    "--partition-by", multiple=True, metavar="COLUMN", help="Partition a new table; may be repeated."
+)
+@dry_run_flag
+@verb
+def load(
+    *,
+    files: tuple[str, ...],
+    target: str,
+    form: str | None,
+    pattern: str | None,
+    types: dict[str, Any],
+    texts: tuple[str, ...],
+    partition_by: tuple[str, ...],
+    dry_run: bool,
+    settings: Flags,
+) -> None:
+    r"""Load CSV, JSON lines, Parquet or log files into a table, in one commit.
+
+    Columns and types are guessed from the first file and shown; --dry-run only
+    shows them. Of a log, the time and what stands around it are recognised.
+
+    \b
+    indextables load access.log --to /data/access
+    indextables load orders-*.csv --to /data/orders --type code=string --text note
+    """
+    from indextables.ingest.files import open_source
+
+    source = open_source(files, form, datetime.now(UTC).year, pattern, types)
+    chosen = texts or source.text_columns
+    said = render.Form.TEXT is settings.form
+    if said:
+        _show_guess(source, chosen, partition_by)
+    if dry_run:
+        if not said:
+            render.show(_guess(source, chosen, partition_by), settings.form)
+        return
+    table = _table(target, source.schema, chosen, partition_by, settings)
+    began = time.perf_counter()
+    done = table.append(_watched(source))
+    if not said:
+        render.show(done.to_arrow(), settings.form)
+        return
+    seconds = time.perf_counter() - began
+    click.echo(
+        f"Loaded {done.rows:,} rows in {seconds:.1f} s into version {done.version} of {table.uri}.\n"
+        f"Next: indextables serve {target}"
+    )
+
+
+def _table(
+    target: str, schema: pa.Schema, texts: tuple[str, ...], partition_by: Any, settings: Flags
+) -> Table:
+    from indextables.table import Table
+
+    if Table.exists(target, settings.options):
+        return Table.open(target, options=settings.options)
+    indexed = {f"indexing.typemap.{name}": "text" for name in texts}
+    return Table.create(target, schema, partition_by, options={**indexed, **settings.options})
+
+
+def _watched(source: Source) -> pa.RecordBatchReader:
+    import pyarrow as pa
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        rows = 0
+        with render.watching() as progress:
+            for batch in source.batches():
+                rows += batch.num_rows
+                progress("Loading rows", rows, rows)
+                yield batch.cast(source.schema)
+
+    return pa.RecordBatchReader.from_batches(source.schema, batches())
+
+
+def _guess(source: Source, texts: tuple[str, ...], partition_by: tuple[str, ...]) -> pa.Table:
+    import pyarrow as pa
+
+    from indextables.model.types import type_to_sql
+
+    uses = [
+        ", ".join(["searched by words"] * (name in texts) + ["partition"] * (name in partition_by))
+        for name in source.schema.names
+    ]
+    kinds = [type_to_sql(item.type) for item in source.schema]
+    return pa.table({"column": source.schema.names, "type": kinds, "use": uses})
+
+
+def _show_guess(source: Source, texts: tuple[str, ...], partition_by: tuple[str, ...]) -> None:
+    what = (
+        f"a log of {source.log.name}"
+        if source.log
+        else {"csv": "CSV", "jsonl": "JSON lines"}.get(source.form, "Parquet")
+    )
+    count = f"{len(source.paths)} files" if len(source.paths) > 1 else source.paths[0]
+    click.echo(render.printable(f"{count}, read as {what}:"))
+    render.show(_guess(source, texts, partition_by), render.Form.TEXT)
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@to_flag
+@click.option("-f", "--follow", is_flag=True, help="Go on as the file grows, until Ctrl-C.")
+@click.option(
+    "--every", default=5.0, show_default=True, type=click.FloatRange(min=0.1), help="Seconds between commits."
+)
+@pattern_flag
+@text_flag
+@verb
+def tail(
+    *,
+    file: str,
+    target: str,
+    follow: bool,
+    every: float,
+    pattern: str | None,
+    texts: tuple[str, ...],
+    settings: Flags,
+) -> None:
+    """Bring the new lines of a log into a table, each exactly once.
+
+    How far the file was read is part of each commit, so that a restart goes on
+    where the last run ended, and a file that was rotated is read to its end.
+    Small splits are merged along the way.
+
+    For example: indextables tail -f /var/log/app.log --to /data/app
+    """
+    from indextables.ingest.files import open_source
+    from indextables.ingest.tail import Tailer
+
+    source = open_source([file], "log", datetime.now(UTC).year, pattern)
+    assert source.log is not None
+    table = _table(target, source.schema, texts or source.text_columns or ("message",), (), settings)
+    tailer = Tailer(file, table, source.log)
+    while True:
+        rows = tailer.poll()
+        if rows:
+            render.show_line(settings.form, {"rows": rows, "version": table.version, "offset": tailer.offset})
+        elif not follow:
+            return
+        else:
+            time.sleep(every)
+
+
+VERBS = (load, tail)

@@ -1,0 +1,146 @@
+"""Files as streams of rows, with the columns that the first of them shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.errors import OptionError, StorageError
+from indextables.ingest.log_lines import LogForm, log_form, split_lines
+
+FORMATS = ("csv", "jsonl", "parquet", "log")
+_BY_NAME = {
+    ".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl",
+    ".parquet": "parquet", ".pq": "parquet",
+}  # fmt: skip
+_BLOCK = 4 << 20
+_SAMPLE_LINES = 1000
+_WORDS = 3
+"""A column of texts that have so many words on average is searched by its words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Files of one format, and the columns they have."""
+
+    paths: tuple[str, ...]
+    form: str
+    schema: pa.Schema
+    text_columns: tuple[str, ...]
+    log: LogForm | None = None
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows of all files, one after the other."""
+        for path in self.paths:
+            try:
+                yield from _rows(path, self.form, self.schema, self.log)
+            except (pa.ArrowInvalid, pa.ArrowKeyError) as wrong:
+                raise OptionError(
+                    f"{path} does not fit the columns that were guessed from {self.paths[0]}: {wrong}. "
+                    "Give the right type with --type COLUMN=TYPE, such as --type code=string."
+                ) from wrong
+
+
+def open_source(
+    paths: Sequence[str],
+    form: str | None,
+    year: int,
+    pattern: str | None = None,
+    types: Mapping[str, pa.DataType] | None = None,
+) -> Source:
+    """Look at the first file and guess what is not given."""
+    for path in paths:
+        if not Path(path).is_file():
+            raise StorageError(f"there is no file {path}")
+    chosen = form or ("log" if pattern else guess_format(paths[0]))
+    log = log_form(_first_lines(paths[0]), year, pattern) if chosen == "log" else None
+    sample = log.rows(_first_lines(paths[0])) if log else _sample(paths[0], chosen)
+    known = types or {}
+    missing = [name for name in known if name not in sample.schema.names]
+    if missing:
+        raise OptionError(f"{paths[0]} has no column {missing[0]!r}; it has {', '.join(sample.schema.names)}")
+    fields = [pa.field(item.name, known.get(item.name, _plain(item.type))) for item in sample.schema]
+    return Source(tuple(paths), chosen, pa.schema(fields), _text_columns(sample), log)
+
+
+def guess_format(path: str) -> str:
+    """The format by the end of a file's name; what has no known one is a log."""
+    name = Path(path.removesuffix(".gz").removesuffix(".zst").removesuffix(".bz2"))
+    return _BY_NAME.get(name.suffix.lower(), "log")
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """The type that a table gives to a guessed one."""
+    if pa.types.is_null(kind):
+        return pa.string()
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz or "UTC")
+    return kind
+
+
+def _text_columns(sample: pa.RecordBatch) -> tuple[str, ...]:
+    found = []
+    for name, values in zip(sample.schema.names, sample.columns, strict=True):
+        if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+            words = pc.mean(pc.count_substring_regex(values, r"\S+")).as_py()
+            if words is not None and words >= _WORDS:
+                found.append(name)
+    return tuple(found)
+
+
+def _sample(path: str, form: str) -> pa.RecordBatch:
+    try:
+        first = next(_rows(path, form, None, None), None)
+    except pa.ArrowInvalid as wrong:
+        raise OptionError(f"{path} cannot be read as {form}: {wrong}. --format says what it is.") from wrong
+    if first is None:
+        raise OptionError(f"{path} has no rows, so its columns cannot be guessed")
+    return first.slice(0, _SAMPLE_LINES)
+
+
+def _rows(path: str, form: str, schema: pa.Schema | None, log: LogForm | None) -> Iterator[pa.RecordBatch]:
+    if log is not None:
+        for block in _blocks(path):
+            yield log.rows(split_lines(block))
+    elif form == "parquet":
+        import pyarrow.parquet as pq
+
+        yield from pq.ParquetFile(path).iter_batches()
+    elif form == "jsonl":
+        import pyarrow.json as pj
+
+        options = pj.ParseOptions(explicit_schema=schema) if schema is not None else None
+        yield from pj.open_json(pa.input_stream(path), pj.ReadOptions(block_size=_BLOCK), options)
+    else:
+        import pyarrow.csv as pv
+
+        tabs = Path(path.removesuffix(".gz")).suffix.lower() == ".tsv"
+        yield from pv.open_csv(
+            pa.input_stream(path),
+            pv.ReadOptions(block_size=_BLOCK),
+            pv.ParseOptions(delimiter="\t" if tabs else ",", newlines_in_values=True),
+            pv.ConvertOptions(column_types=schema, strings_can_be_null=True),
+        )
+
+
+def _blocks(path: str) -> Iterator[str]:
+    """The text of a file in pieces that end with a line."""
+    with pa.input_stream(path) as stream:
+        left = b""
+        while data := stream.read(_BLOCK):
+            whole, end, rest = (left + data).rpartition(b"\n")
+            left = rest
+            if end:
+                yield whole.decode("utf-8", "replace")
+        if left:
+            yield left.decode("utf-8", "replace")
+
+
+def _first_lines(path: str) -> pa.Array:
+    for block in _blocks(path):
+        return split_lines(block).slice(0, _SAMPLE_LINES)
+    raise OptionError(f"{path} is empty")

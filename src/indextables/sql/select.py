@@ -1,0 +1,178 @@
+"""SELECT without Spark: DuckDB runs the statement, our tables are views of it.
+
+A table is named in the statement by its path, ``indextables.`path` ``, or by a
+name that the caller gives. `column indexquery 'words'` may stand in any boolean
+position, as in Spark: the statement is rewritten by the same rules, and each
+table it reads becomes a stream of Arrow batches that is read anew for each scan.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.any_table import open_table
+from indextables.errors import CommandError
+from indextables.log.snapshot import Snapshot
+from indextables.model.actions import AddAction
+from indextables.ops.read.in_order import in_order
+from indextables.ops.read.scan import Record, rows_found, rows_of
+from indextables.ops.table_settings import query_of
+from indextables.runtime import default_parallelism
+from indextables.split.layout import SplitRef
+from indextables.split.search import hits_split
+from indextables.sql.rewrite import Reference, Rewritten, Search, hidden_view, rewrite
+from indextables.table import Table
+
+_READS = re.compile(
+    r"\s*(?:--[^\n]*\n\s*|/\*.*?\*/\s*)*(select|with|from|describe\s+select|explain)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def is_select(text: str) -> bool:
+    """Whether a statement reads rows, so that it is none of the maintenance commands."""
+    return _READS.match(text) is not None
+
+
+def run_select(
+    text: str, tables: Mapping[str, str] | None = None, options: Mapping[str, str] | None = None
+) -> pa.Table:
+    """The rows of a SELECT over tables by path, and over those that `tables` gives names to."""
+    import duckdb
+
+    named = {name.lower(): open_table(uri, None, options) for name, uri in (tables or {}).items()}
+    opened: dict[Reference, Any] = {}
+
+    def table_of(reference: Reference) -> Any:
+        if not reference.by_path:
+            return named.get(reference.name[-1].lower()) if len(reference.name) == 1 else None
+        if reference.timestamp is not None:
+            raise CommandError("TIMESTAMP AS OF is for Spark; use VERSION AS OF here")
+        if reference not in opened:
+            opened[reference] = open_table(reference.name[0], reference.version, options)
+        return opened[reference]
+
+    def columns_of(reference: Reference) -> Sequence[str] | None:
+        table = table_of(reference)
+        return None if table is None else table.schema.names
+
+    rewritten = rewrite(text, columns_of)
+    connection = duckdb.connect(config={"enable_external_access": "false"})
+    try:
+        for name, table in named.items():
+            connection.register(name, _Stream(table.scan))
+        for number, reference in enumerate(rewritten.references if rewritten else ()):
+            stream = _stream_of(table_of(reference), rewritten, number)
+            connection.register(hidden_view(number), stream)
+        found = connection.sql(rewritten.text if rewritten else text)
+        if found is None:
+            raise CommandError("the statement gives no rows; only SELECT is run here")
+        return found.to_arrow_table()
+    except duckdb.Error as wrong:
+        raise CommandError(f"DuckDB cannot run the statement: {_first_lines(wrong)}") from wrong
+    finally:
+        connection.close()
+
+
+class _Stream:
+    """What DuckDB scans: each scan asks for the rows again."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._make().__arrow_c_stream__(requested_schema)
+
+
+def _stream_of(table: Any, rewritten: Rewritten | None, number: int) -> _Stream:
+    assert rewritten is not None
+    searches = [item for item in rewritten.searches if item.reference == number]
+    columns = None
+    if rewritten.columns is not None:
+        # A statement that counts rows mentions no column; one is enough to count by.
+        columns = [name for name in table.schema.names if name.lower() in rewritten.columns]
+        columns = columns or [table.schema.names[0]]
+    if not searches:
+        return _Stream(partial(table.scan, None, columns))
+    if not isinstance(table, Table):
+        raise CommandError("a Delta table has no index; search it with indextables search")
+    return _Stream(partial(_searched, table, columns or list(table.schema.names), searches))
+
+
+def _searched(table: Table, columns: list[str], searches: Sequence[Search]) -> pa.RecordBatchReader:
+    """The rows of a table with a boolean column per search, or those that the required searches find."""
+    snapshot = table.log.snapshot(table.version)
+    queries = [
+        query_of(snapshot, item.query, None if item.column is None else [item.column]) for item in searches
+    ]
+    record = Record(snapshot)
+    hidden = [item for item in searches if not item.required]
+    schema = pa.schema(
+        [
+            *(snapshot.schema.field(name) for name in columns),
+            *(pa.field(item.hidden, pa.bool_()) for item in hidden),
+        ]
+    )
+    pairs = list(zip(searches, queries, strict=True))
+    make: Callable[[AddAction], Iterator[pa.Table]]
+    if len(searches) == 1 and not hidden:
+
+        def make(add: AddAction) -> Iterator[pa.Table]:
+            return rows_found(snapshot, add, queries[0], record, node=None, columns=columns)
+    else:
+
+        def make(add: AddAction) -> Iterator[pa.Table]:
+            return _marked(snapshot, add, pairs, columns, record)
+
+    pieces = (partial(make, add) for add in snapshot.adds())
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for part in in_order(pieces, default_parallelism()):
+            yield from part.cast(schema).to_batches()
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _marked(
+    snapshot: Snapshot,
+    add: AddAction,
+    pairs: Sequence[tuple[Search, Any]],
+    columns: list[str],
+    record: Record,
+) -> Iterator[pa.Table]:
+    hits = [
+        np.asarray(
+            hits_split(snapshot.store, SplitRef.of(add), query, snapshot.schema, options=snapshot.options)
+        )
+        for _, query in pairs
+    ]
+    wanted = list(dict.fromkeys([*columns, *(item.column for item, _ in pairs if item.column)]))
+    start = 0
+    for rows in rows_of(snapshot, add, None, wanted, record):
+        keep: Any = pa.repeat(pa.scalar(True), rows.num_rows)
+        shown = rows.select(columns)
+        for (item, _), found in zip(pairs, hits, strict=True):
+            at = found[(found >= start) & (found < start + rows.num_rows)] - start
+            mask = np.zeros(rows.num_rows, bool)
+            mask[at] = True
+            if item.required:
+                keep = pc.and_(keep, pa.array(mask))
+                continue
+            truth = pa.array(mask)
+            if item.column is not None:
+                absent = pc.is_null(rows.column(item.column)).combine_chunks()
+                truth = pc.if_else(absent, pa.scalar(None, pa.bool_()), truth)
+            shown = shown.append_column(item.hidden, truth)
+        start += rows.num_rows
+        yield shown.filter(keep)
+
+
+def _first_lines(wrong: Exception) -> str:
+    return str(wrong).strip().split("\n\n")[0]
