@@ -17,7 +17,7 @@ NAMES = {
 }  # fmt: skip
 
 TABLE = {
-    "append", "as_of", "checkpoint", "count", "create", "delete", "describe", "drop_partitions", "exists", "files",
+    "append", "as_of", "checkpoint", "count", "create", "delete", "describe", "drop_partitions", "exists", "explain_score", "files",
     "history", "last_scan", "merge_splits", "metadata", "open", "overwrite", "partition_columns", "protocol", "purge",
     "refresh", "restore", "scan", "schema", "search", "search_df", "skipped_files", "spark_schema", "to_df",
     "truncate_history", "uri", "version",

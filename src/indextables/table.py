@@ -209,8 +209,8 @@ class Table:
         Words side by side are joined by the operator, `or` or `and`; `last_scan.notes` tells what
         the author of the query should know.
 
-        With `score` there is a `_score` column and the rows come best first;
-        scores are BM25 within each split.
+        With `score` there is a `_score` column and the rows come best first; scores are BM25
+        over the whole version, whatever its splits and the filter are.
         """
         from indextables.ops.read import scan
 
@@ -266,6 +266,19 @@ class Table:
             self._snapshot, column, interval, query=query, where=where, offset=offset, time_zone=time_zone
         )
         return found
+
+    def explain_score(
+        self, query: str, path: str, row: int, *, operator: str | None = None
+    ) -> pa.Table | None:
+        """Why a row of a split has its score: one line for every part of the query that counts there.
+
+        The scores of the lines add up to `_score`; None when the row does not match.
+        """
+        from indextables.ops.read import ranking
+        from indextables.ops.table_settings import query_of
+
+        asked = query_of(self._snapshot, query, operator=operator)
+        return ranking.explain_score(self._snapshot, asked, path, row)
 
     def to_df(self, where: Any = None, columns: Sequence[str] | None = None) -> Any:
         """The rows as a Spark DataFrame, for a table opened with `spark`."""
@@ -362,11 +375,14 @@ class Table:
 
     # Keeping
 
-    def delete(self, where: Any) -> DeleteResult:
-        """Remove the rows for which the filter is true."""
+    def delete(
+        self, where: Any = None, *, query: str | None = None, operator: str | None = None
+    ) -> DeleteResult:
+        """Remove the rows for which the filter is true and which the full-text query finds."""
         from indextables.ops.rewrite.delete import run_delete
 
-        return self._moved(run_delete(self._writable(), where))
+        searches = () if query is None else ((None, query),)
+        return self._moved(run_delete(self._writable(), where, searches=searches, operator=operator))
 
     def restore(self, version: int) -> RestoreResult:
         """Make an older version the newest again, by a commit on top."""

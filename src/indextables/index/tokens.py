@@ -74,6 +74,11 @@ def _words_and_ids(text: str, analyze: Tokenize) -> Iterator[str]:
     yield from analyze(text[at:])
 
 
+def id_places(text: str) -> list[tuple[int, int]]:
+    """Where `compact_ids` reads an identifier."""
+    return [match.span() for match in _ID.finditer(text)]
+
+
 def is_id(word: str) -> bool:
     """Whether `compact_ids` reads this word as an identifier."""
     return _ID.fullmatch(word) is not None

@@ -9,7 +9,7 @@ from typing import Any
 from indextables.errors import OptionError, TableError
 from indextables.index.query.grammar import OPERATORS
 from indextables.index.query.syntax import parse_query
-from indextables.index.query.tree import Query
+from indextables.index.query.tree import Query, with_any_text
 from indextables.index.settings import IndexSpec, from_options
 from indextables.log.snapshot import Snapshot
 from indextables.options import Options
@@ -40,12 +40,18 @@ def settings_of(snapshot: Snapshot) -> IndexSpec:
 
 
 def query_of(
-    snapshot: Snapshot, query: str, columns: Sequence[str] | None = None, operator: str | None = None
+    snapshot: Snapshot,
+    query: str,
+    columns: Sequence[str] | None = None,
+    operator: str | None = None,
+    *,
+    with_text: bool = False,
 ) -> Query:
     """A query checked against the table's index settings, before any file is opened.
 
     Words without a column are looked for in `columns`, by default in all indexed ones. Words side by side
-    are joined by the operator, by default what `search.defaultOperator` says.
+    are joined by the operator, by default what `search.defaultOperator` says. `with_text` leaves out rows
+    in which all of `columns` are null: there SQL takes the search for null.
     """
     require_parquet(snapshot)
     spec = settings_of(snapshot)
@@ -57,6 +63,8 @@ def query_of(
         snapshot.options.search.time_zone,
         operator=operator_of(operator, snapshot.settings),
     )
+    if with_text:
+        found = with_any_text(found, columns)
     return found if found.spec is spec else replace(found, spec=spec)
 
 

@@ -20,8 +20,10 @@ import pyarrow as pa
 from indextables.errors import DamagedIndexError, TableError
 from indextables.index.build.builder import IndexBuilder
 from indextables.index.query.evaluate import Search
+from indextables.index.query.explain import ScorePart, explained
 from indextables.index.query.tree import NOTHING, Boolean, Boosted, Everything, Node, Query
-from indextables.index.read.lookup import BytesRanges, Index
+from indextables.index.read.lookup import BytesRanges, Index, Term
+from indextables.index.read.ranking import Statistics, statistics_of_terms
 from indextables.index.settings import IndexSpec
 from indextables.options import Options
 from indextables.predicate.tree import Node as Predicate
@@ -148,16 +150,79 @@ def search_split(
     where: Predicate | None = None,
     limit: int | None = None,
     score: bool = False,
+    statistics: Statistics | None = None,
     options: Options | None = None,
     note: Note = _ignore,
 ) -> Iterator[pa.Table]:
-    """The rows a query finds, in row order; with `score` the best `limit` ones, best first, with `_score`."""
+    """The rows a query finds, in row order; with `score` the best `limit` ones, best first, with `_score`.
+
+    Scores go by the statistics, which are those of all rows that are ranked together.
+    """
     search = _Search(store, ref, query, schema, options or Options(), with_rows=True)
     if score:
+        search.statistics = statistics
         yield search.best(columns, where, limit)
     else:
         yield from search.tables(columns, where, limit)
     note(search.metrics)
+
+
+def statistics_split(
+    store: Store,
+    ref: SplitRef,
+    query: Query,
+    schema: pa.Schema,
+    terms: Sequence[Term],
+    *,
+    options: Options | None = None,
+) -> Statistics:
+    """What a split contributes to the scores of words: no list is read, and no row where the index tells."""
+    search = _Search(store, ref, query, schema, options or Options(), with_rows=False)
+    return search.statistics_of(terms)
+
+
+def rank_split(
+    store: Store,
+    ref: SplitRef,
+    query: Query,
+    schema: pa.Schema,
+    statistics: Statistics,
+    *,
+    where: Predicate | None = None,
+    limit: int | None = None,
+    options: Options | None = None,
+    note: Note = _ignore,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The best rows of a split by the statistics of a whole table: scores and row numbers, best first."""
+    search = _Search(store, ref, query, schema, options or Options(), with_rows=True)
+    search.statistics = statistics
+    scores, rows = search.best_kept(where, limit)
+    note(replace(search.metrics, hits=len(rows)))
+    return scores, rows
+
+
+def fetch_rows(
+    store: Store, ref: SplitRef, schema: pa.Schema, columns: Sequence[str], rows: np.ndarray
+) -> pa.Table:
+    """Some ascending rows of a split, in the columns and types of the table."""
+    kept = Filtered(open_split(store, ref), ref, schema, None, zone=None)
+    parts = [table for _, table in kept.tables(rows, columns)]
+    return pa.concat_tables(parts)
+
+
+def explain_row(
+    store: Store,
+    ref: SplitRef,
+    query: Query,
+    schema: pa.Schema,
+    *,
+    row: int,
+    statistics: Statistics,
+    options: Options | None = None,
+) -> list[ScorePart] | None:
+    """The parts of a row's score by the statistics of a whole table; None when the row does not match."""
+    search = _Search(store, ref, query, schema, options or Options(), with_rows=True)
+    return search.explained(row, statistics)
 
 
 class _Search:
@@ -180,6 +245,7 @@ class _Search:
         self._reader: SplitReader | None = None
         self._asked: Search | None = None
         self._index: Index | None = None
+        self.statistics: Statistics | None = None
         try:
             self._index = open_index(store, ref, options.search, with_rows=with_rows)
         except DamagedIndexError as damaged:
@@ -308,7 +374,7 @@ class _Search:
 
     def best(self, columns: Sequence[str], where: Predicate | None, limit: int | None) -> pa.Table:
         """The best rows by BM25 with their scores, best first."""
-        scores, rows = self._best_kept(where, limit)
+        scores, rows = self.best_kept(where, limit)
         order = np.argsort(rows)
         parts = [table for _, table in self._filtered(None).tables(self._noted(rows[order]), columns)]
         empty = pa.schema([self.schema.field(name) for name in columns]).empty_table()
@@ -318,7 +384,7 @@ class _Search:
         best[order] = np.arange(len(order))
         return found.take(integers(best)).append_column(SCORE, numbers(scores, pa.float32()))
 
-    def _best_kept(self, where: Predicate | None, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
+    def best_kept(self, where: Predicate | None, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
         """Scores and rows of the best that the filter keeps, best first."""
         if where is None:
             return self._scored(limit)
@@ -336,7 +402,7 @@ class _Search:
     def _scored(self, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
         if self.exact and self._asked is not None:
             asked, most = self._asked, self.reader.rows if limit is None else limit
-            return self._by_index(lambda: asked.best(most), partial(self._rescored, limit))
+            return self._by_index(lambda: asked.best(most, self.statistics), partial(self._rescored, limit))
         return self._rescored(limit)
 
     def _rescored(self, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
@@ -344,23 +410,54 @@ class _Search:
         rows = self.rows()
         if self.answered and self._asked is not None:
             asked = self._asked
-            scores = self._by_index(lambda: asked.scores(rows), lambda: self._fresh_scores(rows))
+            scores = self._by_index(
+                lambda: asked.scores(rows, self.statistics), lambda: self._fresh_scores(rows)
+            )
         else:
             scores = self._fresh_scores(rows)
         order = np.argsort(-scores, kind="stable")[:limit]
         return scores[order], rows[order]
 
     def _fresh_scores(self, rows: np.ndarray) -> np.ndarray:
+        index = self._fresh_index() if len(rows) else None
+        if index is None:
+            return np.ones(len(rows), np.float32)
+        return Search(index, self.query, values=self._values).scores(rows, self.statistics)
+
+    def statistics_of(self, terms: Sequence[Term]) -> Statistics:
+        """What the rows of this split contribute to scores."""
+        if self.answered and self._asked is not None:
+            index = self._asked.index
+            return self._by_index(
+                lambda: statistics_of_terms(index, terms), lambda: self._fresh_statistics(terms)
+            )
+        return self._fresh_statistics(terms)
+
+    def _fresh_statistics(self, terms: Sequence[Term]) -> Statistics:
+        index = self._fresh_index()
+        return Statistics(self.reader.rows) if index is None else statistics_of_terms(index, terms)
+
+    def explained(self, row: int, statistics: Statistics) -> list[ScorePart] | None:
+        """Why a row has its score."""
+        if row not in self.rows():
+            return None
+        asked = self._asked if self.answered else None
+        index = self._fresh_index() if asked is None else asked.index
+        if index is None:
+            return []
+        return explained(Search(index, self.query, values=self._values), row, statistics)
+
+    def _fresh_index(self) -> Index | None:
+        """An index of the query's columns, made now; None when it names no column that is here."""
         named = set(self.query.columns)
         spec = IndexSpec(tuple(item for item in self.query.spec.fields if item.column in named))
-        if not spec.fields or not len(rows):
-            return np.ones(len(rows), np.float32)
+        if not spec.fields:
+            return None
         builder = IndexBuilder(spec, self.schema)
         for _, table in self.reader.scan(spec.columns):
             builder.add(to_table_schema(table, self.schema, spec.columns, {}))
         built = builder.finish()
-        index = Index.open(BytesRanges(built.to_bytes()), built.length, built.root_length)
-        return Search(index, self.query, values=self._values).scores(rows)
+        return Index.open(BytesRanges(built.to_bytes()), built.length, built.root_length)
 
 
 def _answers(spec: IndexSpec, query: Query) -> bool:

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from indextables.errors import CommandError
 from indextables.sql.joins import is_nullable, is_required
 from indextables.sql.mentions import NO_QUERY, Marked, PathMention, SearchMention, mark
+from indextables.sql.scores import NO_SEARCH, SCORE, best_wanted, mentions_score
 
 ColumnsOf = Callable[["Reference"], Collection[str] | None]
 """The columns of a reference when it is a whole table of ours, else None."""
@@ -55,6 +56,10 @@ class Search:
     """Whether rows without a match can be left out of the view."""
     hidden: str
     """The boolean column of the hidden view; empty where the search is required."""
+    score: bool = False
+    """Whether the view has a `_score` column, which no `*` shows."""
+    best: int | None = None
+    """How many of the best rows are enough; None: all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +98,12 @@ def rewrite(
         if not references:
             return None
         edits = [(item.start, item.end, hidden_view(at)) for at, item in enumerate(marked.paths)]
-        return Rewritten(_edited(marked.text, edits), tuple(references), (), frozenset())
+        return Rewritten(edited(marked.text, edits), tuple(references), (), frozenset())
     return _Analysis(marked, references, columns_of, args).run()
 
 
-def _edited(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
+def edited(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
+    """A text with some spans replaced."""
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
     return text
@@ -129,21 +135,23 @@ class _Analysis:
         found = 0
         for scope in scopes:
             for call in scope.find_all(exp.Anonymous):
-                number = _call_number(call)
+                number = call_number(call)
                 if number is not None:
                     search, home = self._search(call, scope, self._mentions[number])
+                    search = self._scored(search, call, home)
                     found += 1
                     homes[search.reference] = home
                     if search not in searches:
                         searches.append(search)
         if found != len(self._mentions):
             raise CommandError("indexquery stands where no row of a table is in reach; use it inside a query")
+        self._refuse_scores(searches, scopes)
         self._hide_columns(searches, homes)
         for at, mention in enumerate(self._paths):
             if at not in self._aliases:
                 self._edits.append((mention.start, mention.end, hidden_view(at)))
         return Rewritten(
-            _edited(self._text, self._edits),
+            edited(self._text, self._edits),
             tuple(self._references),
             tuple(searches),
             frozenset(self._used),
@@ -185,6 +193,24 @@ class _Analysis:
         hidden = self._hidden.setdefault((number, wanted, query), f"__indextables_hit_{len(self._hidden)}")
         self._edits.append((mention.start, mention.end, "true" if required else f"`{alias}`.{hidden}"))
         return Search(number, wanted, query, required, "" if required else hidden), home
+
+    def _scored(self, search: Search, call: Any, home: Any) -> Search:
+        """The search with what the statement wants of its scores."""
+        names = self._columns_of(self._references[search.reference]) or ()
+        own = any(name.lower() == SCORE for name in names)
+        if own or not search.required or not mentions_score(home.expression):
+            return search
+        return replace(search, score=True, best=best_wanted(call, home))
+
+    def _refuse_scores(self, searches: Sequence[Search], scopes: Sequence[Any]) -> None:
+        """A score that belongs to no search, or to several, is an error here and not Spark's."""
+        scored = [search for search in searches if search.score]
+        for search in scored:
+            if sum(other.reference == search.reference for other in searches) > 1:
+                raise CommandError(f"{NO_SEARCH}; this statement searches the same table more than once")
+        own = any(name.lower() == SCORE for one in self._references for name in self._columns_of(one) or ())
+        if not scored and not own and any(mentions_score(scope.expression) for scope in scopes):
+            raise CommandError(NO_SEARCH)
 
     def _owner(self, column: Any, scope: Any) -> tuple[Any, Any]:
         """The table node a column belongs to, and the scope that reads it."""
@@ -300,15 +326,16 @@ class _Analysis:
         return value
 
     def _hide_columns(self, searches: Sequence[Search], homes: Mapping[int, Any]) -> None:
-        """Keep the boolean columns out of every `*` that would show them."""
+        """Keep the boolean columns, and scores, out of every `*` that would show them."""
         from sqlglot import exp
 
         by_scope: dict[int, tuple[Any, dict[str, list[str]]]] = {}
         for search in searches:
-            if not search.required:
+            if not search.required or search.score:
                 scope = homes[search.reference]
                 shown = by_scope.setdefault(id(scope), (scope, {}))[1]
-                shown.setdefault(self._aliases[search.reference].lower(), []).append(search.hidden)
+                hidden_column = SCORE if search.score else search.hidden
+                shown.setdefault(self._aliases[search.reference].lower(), []).append(hidden_column)
         for scope, hidden in by_scope.values():
             for star in scope.find_all(exp.Star):
                 owner = star.parent.table.lower() if isinstance(star.parent, exp.Column) else None
@@ -344,7 +371,8 @@ def _columns_mentioned(scopes: Sequence[Any]) -> frozenset[str] | None:
     return frozenset(names)
 
 
-def _call_number(call: Any) -> int | None:
+def call_number(call: Any) -> int | None:
+    """Which search a call stands for; None when it is another function."""
     found = re.fullmatch(r"__indexquery_(\d+)_*", call.name)
     return int(found.group(1)) if found else None
 

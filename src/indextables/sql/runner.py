@@ -156,6 +156,9 @@ def _change(command: Command, log: TransactionLog, progress: Progress) -> pa.Tab
             return run_restore(log, command.version, progress).to_arrow()
         case DeleteRows():
             from indextables.ops.rewrite.delete import run_delete
+            from indextables.sql.conditions import searched_condition
 
-            return run_delete(log, command.where, progress).to_arrow()
+            condition = searched_condition(command.where)
+            found = run_delete(log, condition.where, progress, searches=condition.searches, with_text=True)
+            return found.to_arrow()
     raise AssertionError(command)

@@ -237,10 +237,22 @@ def test_words_side_by_side_are_joined_by_the_default_operator():
 
 
 def test_the_words_of_any_text_become_a_query_that_means_just_them():
-    text = 'C++ and "not found" (12:30) & path\\x OR -y'
+    text = 'C++ and "not found" (12:30) & path\\x OR -y 550e8400-e29b-41d4-a716-446655440000'
     asked = node(plain_query(text))
     found = [one for part in asked.should if part != NOTHING for one in part.words]
-    assert found == ["c", "and", "not", "found", "12", "30", "path", "x", "or", "y"]
+    assert found == [
+        "c",
+        "and",
+        "not",
+        "found",
+        "12",
+        "30",
+        "path",
+        "x",
+        "or",
+        "y",
+        *"550e8400 e29b 41d4 a716 446655440000".split(),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -143,6 +143,11 @@ class Search:
         self._at.settle()
         return found
 
+    def prepared(self, statistics: Statistics) -> tuple[Session, Plan]:
+        """The plan and what was read for it, for who explains a score."""
+        self._rank_by(statistics)
+        return self._at, self._plan
+
     def _rank_by(self, statistics: Statistics | None) -> None:
         self._prepare()
         self._at.statistics = statistics or self._at.own_statistics(self._plan.terms())

@@ -49,7 +49,7 @@ from indextables.index.query.tree import (
 )
 from indextables.index.query.values import address_bounds, number_text, numeric, typed_value
 from indextables.index.settings import FAST, IP, JSON, STRING, IndexField, IndexSpec, is_list_of_text
-from indextables.index.tokens import is_id, words_of
+from indextables.index.tokens import id_places, is_id, words_of
 
 Found = list[tuple[IndexField, str | None]]
 """Columns to look into; for a JSON column also the path inside it."""
@@ -95,9 +95,16 @@ def parse_query(
 def plain_query(text: str) -> str:
     """The query that looks for the words of a text, whatever signs and operators it holds.
 
-    Every piece between spaces is quoted, so that `C++ and "not found"` means its words and nothing else.
+    Every run of letters and digits is quoted by itself, so that `well-known and "not found"` means four
+    words and nothing else; a word that comes again counts once. Identifiers that `compact_ids` reads as one
+    word stay whole.
     """
-    return " ".join(f'"{piece}"' for piece in re.sub(r'["\\]', " ", text).split())
+    found, at = [], 0
+    for start, end in (*id_places(text), (len(text), len(text))):
+        found += re.findall(r"[^\W_]+", text[at:start])
+        found += [text[start:end]] if end > start else []
+        at = end
+    return " ".join(f'"{word}"' for word in dict.fromkeys(map(str.lower, found)))
 
 
 class _QueryParser:

@@ -5,8 +5,8 @@ It drives both the index and the scan of rows, with the same words.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from indextables.index.query.patterns import Pattern
@@ -101,6 +101,29 @@ class Query:
         named = set(columns_of(self.node))
         found = tuple(column for column in self.spec.columns if column in named)
         object.__setattr__(self, "columns", found)
+
+
+def with_any_text(query: Query, columns: Sequence[str] | None) -> Query:
+    """The query without the rows in which all of some columns, by default all indexed ones, are null.
+
+    Only a query that excludes something, or takes every row, can find such rows; no score changes.
+    """
+    if not _finds_without_words(query.node):
+        return query
+    named = query.spec.columns if columns is None else columns
+    found = {column.lower(): column for column in query.spec.columns}
+    empty = Boolean(must_not=tuple(Exists(found[name.lower()]) for name in named if name.lower() in found))
+    return replace(query, node=Boolean(must=(query.node,), must_not=(empty,)))
+
+
+def _finds_without_words(node: Node) -> bool:
+    if isinstance(node, Boosted):
+        return _finds_without_words(node.node)
+    if isinstance(node, Boolean):
+        if node.must:
+            return all(map(_finds_without_words, node.must))
+        return any(map(_finds_without_words, node.should)) if node.should else bool(node.must_not)
+    return isinstance(node, Everything)
 
 
 def columns_of(node: Node) -> Iterable[str]:

@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.errors import OptionError, SchemaError
 from indextables.index.query.tree import Query
@@ -27,6 +26,7 @@ from indextables.model.fields import find_field
 from indextables.ops.read.hints import spelling_notes
 from indextables.ops.read.in_order import in_order
 from indextables.ops.read.matching import plan_match
+from indextables.ops.read.ranking import best_rows_of_table, width_of
 from indextables.ops.read.word_filters import splits_to_search
 from indextables.ops.results import ScanMetrics
 from indextables.ops.table_settings import query_of, require_parquet, settings_of
@@ -41,8 +41,6 @@ from indextables.split.open_splits import open_split
 from indextables.split.read.rows import to_table_schema
 from indextables.split.search import SCORE, SearchMetrics, count_known, count_split, search_split
 from indextables.split.substring import fields_of, index_for, needed_trigrams
-
-REMOTE_SEARCHES_AT_ONCE = 16
 
 
 class Record:
@@ -152,17 +150,16 @@ def search(
     record = Record(snapshot)
     record.noted(parsed.notes)
     adds = _to_search(snapshot, parsed, _planned(snapshot, node, record), record)
-    pieces = [
-        partial(
-            rows_found, snapshot, add, parsed, record, node=node, columns=wanted, limit=limit, score=score
-        )
-        for add in (adds if limit != 0 else ())
-    ]
+    if limit == 0:
+        adds = []
+    pieces: list[Callable[[], Iterator[pa.Table]]]
     if score:
-        best = _best(list(in_order(pieces, default_parallelism())), schema, limit)
-        if not best.num_rows:
-            record.noted(spelling_notes(snapshot, parsed))
-        return best.to_reader(), record
+        pieces = [partial(_best, snapshot, adds, parsed, record, node=node, columns=wanted, limit=limit)]
+    else:
+        pieces = [
+            partial(rows_found, snapshot, add, parsed, record, node=node, columns=wanted, limit=limit)
+            for add in adds
+        ]
 
     def when_empty() -> None:
         record.noted(spelling_notes(snapshot, parsed))
@@ -260,7 +257,6 @@ def rows_found(
     node: Node | None,
     columns: Sequence[str],
     limit: int | None = None,
-    score: bool = False,
 ) -> Iterator[pa.Table]:
     """The rows of one split that a query and a filter find."""
     found = search_split(
@@ -271,7 +267,6 @@ def rows_found(
         columns,
         where=node,
         limit=limit,
-        score=score,
         options=snapshot.options,
         note=record.searched,
     )
@@ -306,9 +301,7 @@ def _count_found(snapshot: Snapshot, node: Node | None, parsed: Query, record: R
             record.read(found)
             yield found
 
-    # On an object store a search waits more than it works.
-    local = snapshot.store.local_path("") is not None
-    width = default_parallelism() if local else REMOTE_SEARCHES_AT_ONCE
+    width = width_of(snapshot)
     step = max(1, -(-len(refs) // (4 * width)))
     pieces = [partial(counted, refs[at : at + step]) for at in range(0, len(refs), step)]
     total += sum(in_order(pieces, width))
@@ -347,10 +340,20 @@ def reader_of(
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
-def _best(parts: Sequence[pa.Table], schema: pa.Schema, limit: int | None) -> pa.Table:
-    if not parts:
-        return schema.empty_table()
-    found = pa.concat_tables([part.cast(schema) for part in parts])
-    # The parts come in path order and the sort is stable, so equal scores keep (path, row) order.
-    order = pc.sort_indices(found, [(SCORE, "descending")])
-    return found.take(order if limit is None else order.slice(0, limit))
+def _best(
+    snapshot: Snapshot,
+    adds: Sequence[AddAction],
+    query: Query,
+    record: Record,
+    *,
+    node: Node | None,
+    columns: Sequence[str],
+    limit: int | None,
+) -> Iterator[pa.Table]:
+    """The best rows of all splits, best first."""
+    rows = 0
+    found = best_rows_of_table(snapshot, adds, query, columns, where=node, limit=limit, note=record.searched)
+    for table in found:
+        rows += table.num_rows
+        yield table
+    record.read(rows, files=len(adds))

@@ -3,8 +3,9 @@
 A split all of whose rows match, as its partition values and statistics prove,
 only leaves the log. One that can hold a match is looked into, reading the
 columns of the condition alone, and rewritten without the matching rows if
-there are any. Rows for which the condition is null stay, as in SQL. Rows that
-others append meanwhile stay too; a source that others remove is a conflict.
+there are any. A search beside the condition is answered by the index. Rows for
+which the condition is null stay, as in SQL. Rows that others append meanwhile
+stay too; a source that others remove is a conflict.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from indextables.errors import ConflictError, DamagedSplitError, PredicateError
+from indextables.index.query.tree import Query
 from indextables.log.commit.conflicts import CommitPlan, Rule
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
@@ -21,6 +23,7 @@ from indextables.model.actions import Action, AddAction
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, DeleteResult
 from indextables.ops.progress import Progress, silent, watched
 from indextables.ops.read.matching import MatchPlan, plan_match
+from indextables.ops.read.word_filters import splits_to_search
 from indextables.ops.rewrite.drop_partitions import removal
 from indextables.ops.rewrite.rows import (
     RewriteGroup,
@@ -31,11 +34,9 @@ from indextables.ops.rewrite.rows import (
     rewrite,
     rows_matching,
 )
-from indextables.ops.table_settings import settings_of
+from indextables.ops.table_settings import query_of, settings_of
 from indextables.predicate.build.from_sql import as_node
-from indextables.predicate.tree import (
-    Node,
-)
+from indextables.predicate.tree import TRUE, Node
 
 OPERATION = "DELETE"
 
@@ -49,16 +50,35 @@ class Emptied:
     all: bool
 
 
-def run_delete(log: TransactionLog, where: Any, progress: Progress = silent) -> DeleteResult:
-    """Delete matching rows; nothing is committed unless everything could be read."""
+Searched = Sequence[tuple[str | None, str]]
+"""Searches that all have to find a row: a column, or None for all indexed ones, and a query."""
+
+
+def run_delete(
+    log: TransactionLog,
+    where: Any,
+    progress: Progress = silent,
+    *,
+    searches: Searched = (),
+    operator: str | None = None,
+    with_text: bool = False,
+) -> DeleteResult:
+    """Delete rows that match and that every search finds; nothing is committed unless all could be read.
+
+    With `with_text` a search is null where its columns are, as in SQL, and such rows stay.
+    """
     snapshot = log.snapshot(max_staleness_s=0)
     require_writable(snapshot)
     zone = log.options.search.time_zone
-    node = as_node(where, snapshot.schema, zone)
+    queries = [
+        query_of(snapshot, query, None if column is None else (column,), operator, with_text=with_text)
+        for column, query in searches
+    ]
+    node = TRUE if where is None and queries else as_node(where, snapshot.schema, zone)
     if node is None:
         raise PredicateError("DELETE needs a condition; WHERE true deletes every row")
-    plan = plan_match(snapshot, node)
-    done = list(_looked_into(log, snapshot, node, plan, progress))
+    plan = _plan(snapshot, node, queries)
+    done = list(_looked_into(log, snapshot, node, plan, queries=queries, progress=progress))
     emptied = [item for item in done if isinstance(item, Emptied) and item.all]
     rewritten = [item for item in done if isinstance(item, Rewritten)]
     removed = [*plan.whole, *(item.source for item in emptied)]
@@ -68,7 +88,8 @@ def run_delete(log: TransactionLog, where: Any, progress: Progress = silent) -> 
         message = "no row matches the condition"
         return DeleteResult(log.uri, NO_ACTION, snapshot.version, 0, 0, 0, 0, 0, 0, message)
     rows = _rows_deleted(plan, emptied, rewritten)
-    committed = _commit(log, snapshot, sources, adds, where=where, rows=rows)
+    said = " AND ".join([*(() if where is None else (str(where),)), *(_said(*search) for search in searches)])
+    committed = _commit(log, snapshot, sources, adds, where=said, rows=rows)
     return DeleteResult(
         table_path=log.uri,
         status=SUCCESS,
@@ -83,10 +104,31 @@ def run_delete(log: TransactionLog, where: Any, progress: Progress = silent) -> 
     )
 
 
+def _said(column: str | None, query: str) -> str:
+    return f"{column or '_indexall'} indexquery '{query}'"
+
+
+def _plan(snapshot: Snapshot, node: Node, queries: Sequence[Query]) -> MatchPlan:
+    """Statistics say nothing about words: with a search every split that may hold a match is looked into."""
+    if not queries:
+        return plan_match(snapshot, node)
+    paths = snapshot.plan(node, columns={"path"}).files.column("path").to_pylist()
+    doubtful = snapshot.adds(paths)
+    for query in queries:
+        doubtful = splits_to_search(snapshot, query, doubtful)
+    return MatchPlan((), tuple(doubtful))
+
+
 def _looked_into(
-    log: TransactionLog, snapshot: Snapshot, node: Node, plan: MatchPlan, progress: Progress
+    log: TransactionLog,
+    snapshot: Snapshot,
+    node: Node,
+    plan: MatchPlan,
+    *,
+    queries: Sequence[Query],
+    progress: Progress,
 ) -> Iterator[Emptied | Rewritten]:
-    setting = RewriteSetting.of(log, snapshot, settings_of(snapshot), drop=node)
+    setting = RewriteSetting.of(log, snapshot, settings_of(snapshot), drop=node, searches=queries)
     pieces = [RewriteGroup(setting, (add,)) for add in plan.doubtful]
     done: list[Emptied | Rewritten] = []
     try:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from indextables.errors import DamagedIndexError, Error, SplitError, StorageError
+from indextables.index.query.tree import Query
 from indextables.index.read.lookup import Index
 from indextables.index.settings import IndexSpec
 from indextables.log.format.protocol import check_writable
@@ -27,6 +28,7 @@ from indextables.predicate.tree import Node, columns_of
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_index, open_split
 from indextables.split.read.rows import to_table_schema
+from indextables.split.search import hits_split
 from indextables.split.write.build import build_splits
 from indextables.storage.store import Store, StoreSpec, open_store
 
@@ -51,11 +53,19 @@ class RewriteSetting:
     data_change: bool
     drop: Node | None = None
     """Rows for which this is true are left out."""
+    searches: tuple[Query, ...] = ()
+    """Of these rows only those that all of these queries find."""
     time_zone: str = "UTC"
 
     @classmethod
     def of(
-        cls, log: TransactionLog, snapshot: Snapshot, spec: IndexSpec, *, drop: Node | None = None
+        cls,
+        log: TransactionLog,
+        snapshot: Snapshot,
+        spec: IndexSpec,
+        *,
+        drop: Node | None = None,
+        searches: Sequence[Query] = (),
     ) -> RewriteSetting:
         """The setting of a rewrite of this version; where rows are dropped, the data changes."""
         return cls(
@@ -68,6 +78,7 @@ class RewriteSetting:
             now_ms=log.runtime.clock.now_ms(),
             data_change=drop is not None,
             drop=drop,
+            searches=tuple(searches),
             time_zone=log.options.search.time_zone,
         )
 
@@ -165,11 +176,42 @@ def rows_matching(piece: RewriteGroup) -> tuple[int, int]:
     names = {column.path[0] for column in columns_of(setting.drop)} or set(setting.schema.names)
     matching = total = 0
     for add in piece.sources:
+        hits = _hits(store, setting, add)
+        if hits is not None and not len(hits):
+            total += 1  # Whatever their number: none of them goes.
+            continue
+        start = 0
         for rows in split_rows(store, add, setting.schema, names):
             total += rows.num_rows
-            found = mask(setting.drop, rows, setting.schema, setting.time_zone)
-            matching += pc.sum(found, min_count=0).as_py()
+            matching += pc.sum(_dropped(setting, rows, start, hits), min_count=0).as_py()
+            start += rows.num_rows
     return matching, total
+
+
+def _hits(store: Store, setting: RewriteSetting, add: AddAction) -> pa.Int64Array | None:
+    """The rows of a split that all searches find, ascending; None when there is no search."""
+    import pyarrow.compute as pc
+
+    found = None
+    for query in setting.searches:
+        rows = hits_split(store, SplitRef.of(add), query, setting.schema, options=setting.options)
+        found = rows if found is None else rows.filter(pc.is_in(rows, value_set=found))
+    return found
+
+
+def _dropped(
+    setting: RewriteSetting, rows: pa.Table, start: int, hits: pa.Int64Array | None
+) -> pa.BooleanArray:
+    """Which rows are left out; `start` is the number of the first of them in its split."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    assert setting.drop is not None
+    found = mask(setting.drop, rows, setting.schema, setting.time_zone)
+    if hits is None:
+        return found
+    numbers = pa.array(range(start, start + rows.num_rows), pa.int64())
+    return pc.and_(found, pc.is_in(numbers, value_set=hits))
 
 
 def discard(store: Store, adds: Collection[AddAction]) -> None:
@@ -219,25 +261,22 @@ def _rows(
     store: Store, setting: RewriteSetting, sources: list[AddAction], counted: _Counted
 ) -> Iterator[pa.Table]:
     """The rows of all sources, in order, without those to be dropped."""
+    import pyarrow.compute as pc
+
     for add in sources:
         try:
+            hits, start = _hits(store, setting, add), 0
             for part in split_rows(store, add, setting.schema):
                 rows = part
                 counted.read += rows.num_rows
                 if setting.drop is not None:
-                    rows = rows.filter(_kept(setting, rows))
+                    rows = rows.filter(pc.invert(_dropped(setting, rows, start, hits)))
+                start += part.num_rows
                 counted.kept += rows.num_rows
                 if rows.num_rows:
                     yield rows
         except (SplitError, StorageError) as error:
             raise _UnreadableError(add, error) from error
-
-
-def _kept(setting: RewriteSetting, rows: pa.Table) -> pa.BooleanArray:
-    import pyarrow.compute as pc
-
-    assert setting.drop is not None
-    return pc.invert(mask(setting.drop, rows, setting.schema, setting.time_zone))
 
 
 def split_rows(

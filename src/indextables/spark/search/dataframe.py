@@ -9,11 +9,14 @@ may not. Both count first, so that splits without a match are not read.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from indextables.index.query.tree import Query
+from indextables.index.read.lookup import Term
+from indextables.index.read.ranking import Statistics
+from indextables.ops.read.ranking import table_statistics
 from indextables.ops.read.word_filters import splits_to_search
 from indextables.ops.table_settings import query_of, require_parquet, settings_of
 from indextables.predicate.build.from_sql import as_node
@@ -22,7 +25,7 @@ from indextables.spark.options import CallSettings, session_zone
 from indextables.spark.read.arrow_scan import FILE, ROW, arrow_frame
 from indextables.spark.read.frame import reading_way, restricted_frame
 from indextables.spark.search import on_driver
-from indextables.spark.search.tasks import SearchTask, counts, found_rows, hits
+from indextables.spark.search.tasks import SearchTask, counts, found_rows, hits, statistics
 from indextables.spark.workers import SparkWorkers, default_width, frame_of_tasks, shared_out, spark_schema
 from indextables.split.layout import SplitRef
 from indextables.split.search import SCORE
@@ -85,6 +88,7 @@ def _found_rows(
     table = spark_schema(snapshot.metadata.schema_string)
     schema = type(table)([table[name] for name in columns])
     if score:
+        whole = replace(whole, statistics=_statistics(spark, snapshot, whole))
         schema = schema.add(SCORE, FloatType(), False)
     counted = on_driver.counted(spark, whole)
     if counted is not None:
@@ -96,9 +100,30 @@ def _found_rows(
     return frame_of_tasks(spark, found_rows, _grouped(spark, whole), schema)
 
 
-def parsed(snapshot: Snapshot, query: str, column: str | None = None, operator: str | None = None) -> Query:
+def _statistics(spark: Any, snapshot: Snapshot, task: SearchTask) -> Statistics:
+    """What scores need to know of all rows of a version, asked of every live split where it is near."""
+    every = replace(task, refs=tuple(SplitRef.of(add) for add in snapshot.adds()))
+    if on_driver.is_near(spark, every):
+        return table_statistics(snapshot, task.query)
+
+    def ask(terms: Sequence[Term]) -> Iterable[Statistics]:
+        wanted = replace(every, terms=tuple(terms))
+        return SparkWorkers(spark).map(statistics, _grouped(spark, wanted))
+
+    return table_statistics(snapshot, task.query, ask)
+
+
+def parsed(
+    snapshot: Snapshot,
+    query: str,
+    column: str | None = None,
+    operator: str | None = None,
+    *,
+    with_text: bool = False,
+) -> Query:
     """A query checked against the table's settings; what its author should know is a warning."""
-    found = query_of(snapshot, query, None if column is None else (column,), operator)
+    columns = None if column is None else (column,)
+    found = query_of(snapshot, query, columns, operator, with_text=with_text)
     for note in found.notes:
         _log.warning("indexquery %r: %s", query, note)
     return found
@@ -117,8 +142,9 @@ def hidden_frame(
         # The one search decides which rows there are: fetched through the index, nothing is joined.
         names = snapshot.schema.names
         columns = [name for name in names if mentioned is None or name.lower() in mentioned] or names[:1]
-        query = parsed(snapshot, searches[0].query, searches[0].column)
-        return _found_rows(spark, snapshot, query, columns, settings.table)
+        one = searches[0]
+        query = parsed(snapshot, one.query, one.column, with_text=True)
+        return _found_rows(spark, snapshot, query, columns, settings.table, limit=one.best, score=one.score)
     found = [_Found.of(spark, snapshot, search, settings.table) for search in searches]
     names = {ref.path.rpartition("/")[2] for ref in found[0].base.refs}
     native = reading_way(spark, snapshot) != "arrow" and len(names) == len(found[0].base.refs)

@@ -38,7 +38,7 @@ _PLAIN = frozenset(
 
 def counted(spark: Any, task: SearchTask) -> dict[str, int] | None:
     """Matching rows of each split; None where the executors are to look, or an index cannot tell."""
-    if not _is_near(spark, task):
+    if not is_near(spark, task):
         return None
     notes: list[SearchMetrics] = []
     found: dict[str, int] = {}
@@ -76,7 +76,7 @@ def local_frame(
     return spark.createDataFrame(pa.Table.from_batches(batches), schema)
 
 
-def _is_near(spark: Any, task: SearchTask) -> bool:
+def is_near(spark: Any, task: SearchTask) -> bool:
     """Whether the splits of a search lie no nearer to an executor than to the driver, and are few."""
     if is_connect(spark) or not _ONE_PROCESS.fullmatch(spark.sparkContext.master):
         return False

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from indextables.index.query.tree import Query
+from indextables.index.read.lookup import Term
+from indextables.index.read.ranking import Statistics
 from indextables.options import Options
 from indextables.spark.read.arrow_scan import FILE, ROW
 from indextables.split.layout import SplitRef
-from indextables.split.search import SearchMetrics, count_split, hits_split, search_split
+from indextables.split.search import SearchMetrics, count_split, hits_split, search_split, statistics_split
 from indextables.storage.store import StoreSpec, open_store
 
 if TYPE_CHECKING:
@@ -32,6 +34,10 @@ class SearchTask:
     where: Node | None = None
     limit: int | None = None
     score: bool = False
+    statistics: Statistics | None = None
+    """Of all rows that are ranked together."""
+    terms: tuple[Term, ...] = ()
+    """Words whose statistics are asked for."""
     by_name: bool = True
     """Whether hits name their file by the last part of its path."""
 
@@ -48,6 +54,15 @@ def count_hits(
 def counts(task: SearchTask) -> dict[str, int]:
     """As `count_hits`, all at once."""
     return dict(count_hits(task))
+
+
+def statistics(task: SearchTask) -> Statistics:
+    """What the splits of a task contribute to scores."""
+    store, options = open_store(task.store), Options.of(task.options)
+    total = Statistics(0)
+    for ref in task.refs:
+        total = total.plus(statistics_split(store, ref, task.query, task.schema, task.terms, options=options))
+    return total
 
 
 def hits(task: SearchTask) -> Iterator[pa.RecordBatch]:
@@ -71,7 +86,8 @@ def found_rows(task: SearchTask) -> Iterator[pa.RecordBatch]:
             return
         found = search_split(
             store, ref, task.query, task.schema, list(task.columns), where=task.where,
-            limit=task.limit if task.score else left, score=task.score, options=options,
+            limit=task.limit if task.score else left, score=task.score, statistics=task.statistics,
+            options=options,
         )  # fmt: skip
         for rows in found:
             if left is not None:

@@ -1,0 +1,89 @@
+"""Why a row has its score: every part of a query that counts there, with the numbers behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from indextables.index.codec.lengths import LENGTHS
+from indextables.index.codec.numbers import Array
+from indextables.index.query.combine import Boost, Combined
+from indextables.index.query.evaluate import Search
+from indextables.index.query.plan import OneTerm, Plan, Session
+from indextables.index.query.ranges import InOrder
+from indextables.index.read.ranking import Statistics
+from indextables.index.tokens import PATH_END
+
+
+@dataclass(frozen=True, slots=True)
+class ScorePart:
+    """What one part of a query adds to the score of a row."""
+
+    part: str
+    """`word`, `phrase`, or `constant` for parts that count the same wherever they match."""
+    column: str | None
+    words: str | None
+    score: float
+    boost: float
+    idf: float | None = None
+    """How telling the words are: the sum over the words of a phrase."""
+    document_frequency: int | None = None
+    """Rows of the table with the word; of a phrase, with its rarest one."""
+    documents: int | None = None
+    occurrences: int | None = None
+    length: int | None = None
+    """Words of the row, as ranking rounds them."""
+    mean_length: float | None = None
+
+
+def explained(search: Search, row: int, statistics: Statistics) -> list[ScorePart] | None:
+    """The parts of a row's score; None when the row does not match."""
+    at, plan = search.prepared(statistics)
+    rows = np.array([row], np.uint32)
+    if not plan.score(at, rows)[0][0]:
+        return None
+    return list(_parts(plan, at, rows, 1.0))
+
+
+def _parts(plan: Plan, at: Session, rows: Array, boost: float) -> Iterator[ScorePart]:
+    if isinstance(plan, Boost):
+        yield from _parts(plan.part, at, rows, boost * plan.factor)
+        return
+    if isinstance(plan, Combined) and (plan.must or plan.should):
+        for part in (*plan.must, *plan.should):
+            yield from _parts(part, at, rows, boost)
+        return
+    inside, scores = plan.score(at, rows)
+    if not inside[0]:
+        return
+    score = float(scores[0]) * boost
+    if not isinstance(plan, (OneTerm, InOrder)) or (isinstance(plan, OneTerm) and plan.constant):
+        yield ScorePart("constant", None, None, score, boost)
+        return
+    known = at.known_statistics(plan.terms())
+    words = plan.words if isinstance(plan, InOrder) else (plan.word,)
+    yield ScorePart(
+        "word" if len(words) == 1 else "phrase",
+        plan.column,
+        " ".join(word.decode("utf-8", "replace").rpartition(PATH_END)[2] for word in words),
+        score,
+        boost,
+        sum(known.idf(term) for term in plan.terms()),
+        min(known.frequencies.get(term, 0) for term in plan.terms()),
+        known.rows,
+        _occurrences(plan, at, rows),
+        int(LENGTHS[at.index.classes(plan.field, rows)[0]]),
+        known.mean_length(plan.column),
+    )
+
+
+def _occurrences(plan: OneTerm | InOrder, at: Session, rows: Array) -> int:
+    if isinstance(plan, InOrder):
+        found = plan.found(at, counted=True)
+        return int(found.counts[found.rows.searchsorted(rows[0])])
+    word = at.word(plan.key)
+    assert word is not None
+    counts = word.counts()
+    return 1 if counts is None else int(counts[word.array().searchsorted(rows[0])])

@@ -1,0 +1,193 @@
+"""The best rows of a whole table: one ranking, however many splits the table is written in.
+
+BM25 needs three things of all rows together: how many there are, how long they are
+on average, and in how many each word of the query stands. Every live split is asked
+for these, the ones that a filter leaves out as well, so that a filter never changes a
+score; they are kept with the version. Then every split names its best rows, and only
+the best of all are fetched.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from indextables.errors import TableError
+from indextables.index.query.evaluate import scored_terms
+from indextables.index.query.tree import Query
+from indextables.index.read.lookup import Term
+from indextables.index.read.ranking import Statistics
+from indextables.log.snapshot import Snapshot
+from indextables.model.actions import AddAction
+from indextables.ops.read.in_order import in_order
+from indextables.predicate.tree import Node
+from indextables.runtime import default_parallelism
+from indextables.split.arrays import integers, numbers
+from indextables.split.layout import SplitRef
+from indextables.split.search import SCORE, Note, explain_row, fetch_rows, rank_split, statistics_split
+
+ROWS_AT_ONCE = 65_536
+"""Rows that are fetched together; of all others only score, split and number are in memory."""
+REMOTE_AT_ONCE = 16
+_REMEMBERED_WORDS = 100_000
+
+Ask = Callable[[Sequence[Term]], Iterable[Statistics]]
+"""Asks all live splits for what they know of some words."""
+
+
+@dataclass(slots=True)
+class _KnownWords:
+    """What was asked of one version so far."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    rows: int = 0
+    tokens: Mapping[str, int] = field(default_factory=dict)
+    frequencies: dict[Term, int] = field(default_factory=dict)
+
+
+def table_statistics(snapshot: Snapshot, query: Query, ask: Ask | None = None) -> Statistics:
+    """What BM25 must know of all rows of a version to score a query."""
+    terms = scored_terms(query, query.spec)
+    if not terms:
+        return Statistics(0)
+    known = snapshot.once("ranking", _KnownWords)
+    missing = [term for term in terms if term not in known.frequencies]
+    if missing:
+        total = Statistics(0)
+        for part in (ask or partial(_ask_here, snapshot, query))(missing):
+            total = total.plus(part)
+        with known.lock:
+            if len(known.frequencies) > _REMEMBERED_WORDS:
+                known.frequencies = {}
+            known.rows, known.tokens = total.rows, {**known.tokens, **total.tokens}
+            known.frequencies = {**known.frequencies, **dict.fromkeys(missing, 0), **total.frequencies}
+            return Statistics(known.rows, known.tokens, known.frequencies)
+    return Statistics(known.rows, known.tokens, known.frequencies)
+
+
+def _ask_here(snapshot: Snapshot, query: Query, terms: Sequence[Term]) -> Iterator[Statistics]:
+    def asked(adds: Sequence[AddAction]) -> Iterator[Statistics]:
+        for add in adds:
+            yield statistics_split(
+                snapshot.store, SplitRef.of(add), query, snapshot.schema, terms, options=snapshot.options
+            )
+
+    width = width_of(snapshot)
+    adds = snapshot.adds()
+    step = max(1, -(-len(adds) // (4 * width)))
+    yield from in_order([partial(asked, adds[at : at + step]) for at in range(0, len(adds), step)], width)
+
+
+def width_of(snapshot: Snapshot) -> int:
+    """Splits that are looked into at the same time: on an object store a search waits more than it works."""
+    return default_parallelism() if snapshot.store.local_path("") is not None else REMOTE_AT_ONCE
+
+
+def best_rows_of_table(
+    snapshot: Snapshot,
+    adds: Sequence[AddAction],
+    query: Query,
+    columns: Sequence[str],
+    *,
+    where: Node | None,
+    limit: int | None,
+    note: Note,
+) -> Iterator[pa.Table]:
+    """The best rows with their scores, best first; equal ones in the order of paths and rows."""
+    statistics = table_statistics(snapshot, query)
+    refs = [SplitRef.of(add) for add in adds]
+
+    def ranked(ref: SplitRef) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        yield rank_split(
+            snapshot.store,
+            ref,
+            query,
+            snapshot.schema,
+            statistics,
+            where=where,
+            limit=limit,
+            options=snapshot.options,
+            note=note,
+        )
+
+    found = list(in_order([partial(ranked, ref) for ref in refs], width_of(snapshot)))
+    if not found:
+        return
+    scores = np.concatenate([one for one, _ in found])
+    rows = np.concatenate([one.astype(np.uint32) for _, one in found])
+    split = np.repeat(np.arange(len(found), dtype=np.int32), [len(one) for one, _ in found])
+    del found
+    order = np.lexsort((rows, split, -scores))[:limit]
+    for start in range(0, len(order), ROWS_AT_ONCE):
+        some = order[start : start + ROWS_AT_ONCE]
+        worth = numbers(scores[some], pa.float32())
+        shown = pa.field(SCORE, pa.float32(), nullable=False)
+        if columns:
+            yield _fetched(snapshot, refs, split[some], rows[some], columns).append_column(shown, worth)
+        else:
+            yield pa.table([worth], schema=pa.schema([shown]))
+
+
+def _fetched(
+    snapshot: Snapshot, refs: Sequence[SplitRef], split: np.ndarray, rows: np.ndarray, columns: Sequence[str]
+) -> pa.Table:
+    """Rows of several splits, in the given order."""
+    order = np.lexsort((rows, split))
+    ascending = split[order]
+    pieces = []
+    for number in np.unique(split).tolist():
+        mine = rows[order][ascending == number]
+
+        def one(ref: SplitRef = refs[number], mine: np.ndarray = mine) -> Iterator[pa.Table]:
+            yield fetch_rows(snapshot.store, ref, snapshot.schema, columns, mine.astype(np.int64))
+
+        pieces.append(one)
+    together = pa.concat_tables(list(in_order(pieces, width_of(snapshot))))
+    back = np.empty(len(order), np.int64)
+    back[order] = np.arange(len(order))
+    return together.take(integers(back)).combine_chunks()
+
+
+def explain_score(snapshot: Snapshot, query: Query, path: str, row: int) -> pa.Table | None:
+    """The parts of the score that a query gives a row of a split; None when it does not match."""
+    found = snapshot.adds([path])
+    if not found:
+        raise TableError(
+            f"version {snapshot.version} has no split {path!r}; `files()` lists those it has", path=path
+        )
+    statistics = table_statistics(snapshot, query)
+    parts = explain_row(
+        snapshot.store,
+        SplitRef.of(found[0]),
+        query,
+        snapshot.schema,
+        row=row,
+        statistics=statistics,
+        options=snapshot.options,
+    )
+    if parts is None:
+        return None
+    return pa.Table.from_pylist([asdict(part) for part in parts], schema=EXPLANATION)
+
+
+EXPLANATION = pa.schema(
+    [
+        ("part", pa.string()),
+        ("column", pa.string()),
+        ("words", pa.string()),
+        ("score", pa.float64()),
+        ("boost", pa.float64()),
+        ("idf", pa.float64()),
+        ("document_frequency", pa.int64()),
+        ("documents", pa.int64()),
+        ("occurrences", pa.int64()),
+        ("length", pa.int64()),
+        ("mean_length", pa.float64()),
+    ]
+)
+"""What an explanation tells of every part of a query that counts in a row."""
