@@ -429,14 +429,14 @@ def checkpoint_before_commit(bench: Bench) -> None:
 def checkpoint_keeps_removed_files(bench: Bench) -> None:
     """A checkpoint carries on files of the one before that were removed since."""
 
-    def make(recent: Any) -> Any:
-        def changed(snapshot: Any) -> Any:
-            found = recent(snapshot)
+    def make(tail: Any) -> Any:
+        def changed(*asked: Any) -> Any:
+            found = tail(*asked)
             return replace(found, touched=found.paths)
 
         return changed
 
-    bench.change("log.checkpoint.live_adds", "_recent", make)
+    bench.change("log.checkpoint.live_adds", "_tail", make)
 
 
 # Cleaning up
