@@ -12,8 +12,8 @@ import pytest
 
 import indextables as it
 from indextables.errors import CorruptLogError, MissingSplitError
-from indextables.log.delta.long_tail import FarTail
 from indextables.log.delta.snapshot import forget_recent, open_snapshot
+from indextables.log.replay.long_tail import FarTail
 from indextables.log.replay.rule import choose
 from indextables.options import Options
 from indextables.spark.replay.engine import SparkEngine

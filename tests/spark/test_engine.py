@@ -14,8 +14,9 @@ import pytest
 from pyspark.sql import functions as F
 
 import indextables as it
-from indextables.errors import Error
+from indextables.errors import CorruptLogError, Error
 from indextables.log.delta.snapshot import open_snapshot
+from indextables.log.replay.long_tail import FarTail
 from indextables.options import Options
 from indextables.spark.replay.engine import SparkEngine, replay_frame
 from indextables.spark.session import runtime_of
@@ -160,6 +161,41 @@ def test_native_histories_replay_as_locally(spark, tmp_path, options):
         assert on_spark.metrics == local.metrics
         assert on_spark.replay.engine == "spark"
     assert log.latest_version() == snapshot.version
+
+
+@pytest.mark.parametrize("partitions", [["p"], []], ids=["partitioned", "plain"])
+@pytest.mark.parametrize("checkpoint", [True, False], ids=["checkpoint", "commits only"])
+def test_large_native_commits_are_decoded_and_reduced_by_tasks(spark, tmp_path, checkpoint, partitions):
+    """K1: adds, removes and re-adds, with and without a checkpoint below; the driver decodes none."""
+    uri, rng = str(tmp_path / "t"), random.Random(8)
+    log = it.TransactionLog.open(uri, {"checkpoint.enabled": "false"})
+    log.initialize(SCHEMA, partitions)
+    for number in range(9):
+        names = {f"f{rng.randint(0, 20)}.split" for _ in range(6)}
+        log.add_files([_native_add(name, rng) for name in sorted(names)])
+        log.remove_files(sorted(names)[:2])
+        if checkpoint and number == 4:
+            log.checkpoint()
+    far = {"distributedLogReplay.localMemory": "1k"}
+    snapshot = it.TransactionLog.open(uri, far, runtime=runtime_of(spark)).snapshot()
+    tail, local = snapshot.state.tail, log.snapshot()
+    assert isinstance(tail, FarTail)
+    assert snapshot.num_files_hint is not None
+    for where in (None, "id > 50 OR p = 1"):
+        found, expected = snapshot.plan(where, engine="spark"), local.plan(where, engine="reference")
+        assert found.files.to_pylist() == expected.files.to_pylist()
+        assert found.metrics == expected.metrics
+        assert found.replay.rows_on_executors == found.metrics.considered
+    assert tail._near is None
+    frame = replay_frame(spark, snapshot._request(snapshot.state, None, None, explain=False))
+    assert sorted(row.path for row in frame.select("path").collect()) == local.live_paths().to_pylist()
+    # An engine of this process reads what the executors would have, and a table is read through it.
+    assert snapshot.plan(engine="columnar").files.to_pylist() == local.files().to_pylist()
+    damaged = tmp_path / "t" / "_transaction_log" / f"{local.version:020d}.json"
+    damaged.write_bytes(b'{"add":{"path":"a"},"remove":{"path":"b"}}\n{"commitInfo":{}}\n')
+    torn = it.TransactionLog.open(uri, far, runtime=runtime_of(spark)).snapshot()
+    with pytest.raises(CorruptLogError, match=f"{local.version:020d}.json"):
+        torn.plan(engine="spark")
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from indextables.errors import ADVICE_ON_DAMAGE, CorruptLogError, NotFoundError, VersionNotFoundError
 from indextables.log.format.dialect import Checkpoint, Dialect, LogFile
 from indextables.log.format.protocol import LEGACY, check_readable
+from indextables.log.replay.long_tail import FarTail
 from indextables.log.replay.rule import (
     LiveFiles,
     ReplayEngine,
@@ -227,10 +228,12 @@ class Snapshot:
     def num_files_hint(self) -> int | None:
         """About how many files are live, without looking at them; None when nothing says."""
         checkpoint, head = self.segment.checkpoint, self._state.head
+        added, removed = self._state.tail.size()
         if checkpoint is None:
-            return len(self._state.tail.adds)
+            # A tail that nobody has decoded counts lines, of which one file may have several.
+            return max(0, added - removed) if isinstance(self._state.tail, FarTail) else added
         counted = head.num_files if head and head.num_files is not None else checkpoint.num_files
-        return None if counted is None else counted + len(self._state.tail.adds)
+        return None if counted is None else counted + added
 
     def plan(
         self,

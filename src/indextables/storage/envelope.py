@@ -106,6 +106,15 @@ def unpack_members(data: bytes, name: str, *, limit: int | None = None, workers:
             parts = []
 
 
+def unpack_blocks(data: bytes, name: str) -> Iterator[bytes]:
+    """The text of a log file in blocks of bounded size, wherever its members end."""
+    if not _opened(data, name):
+        yield data
+        return
+    for block, _ in _inflate(memoryview(data)[2:], name, _Budget(name, None)):
+        yield block
+
+
 class _Budget:
     """How much has been inflated from how much, and when that is enough."""
 

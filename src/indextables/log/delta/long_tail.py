@@ -1,34 +1,24 @@
-"""A tail of commits too large to be held as objects: its heads are known here, its files elsewhere.
-
-Commits of hundreds of megabytes are passed through once, line by line, for
-protocol, metadata and transactions; lines about files are only counted, and
-the commits are cut into pieces of whole lines. Executors decode the pieces. An
-engine of this process may still ask for the adds, and then they are read.
-"""
+"""The commits of a Delta log passed over: cut into pieces of whole lines that executors decode."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from indextables.log.delta.commits import decode_commit
 from indextables.log.delta.paths import LOG_DIR
-from indextables.log.format.dialect import Key, LogFile
-from indextables.log.replay.rule import Tail
-from indextables.model.actions import Action, AddAction, CommitInfo
+from indextables.log.format.dialect import LogFile
+from indextables.log.replay.long_tail import LineCount, Passed
+from indextables.model.actions import Action, CommitInfo
 from indextables.storage.store import Store
 
 _READ_BYTES = 8 << 20
 _PIECE_BYTES = 16 << 20
-_ABOUT_FILES = re.compile(rb'\s*\{\s*"(add|remove)"\s*:\s*\{')
-_OF_TAIL = ("version", "protocol", "metadata", "skips", "txns", "info", "table_ids", "bare")
 
 
 @dataclass(frozen=True, slots=True)
-class CommitPiece:
-    """Whole lines of a commit or compaction file: a piece of work for an executor."""
+class DeltaPiece:
+    """Whole lines of a commit or compaction file."""
 
     name: str
     version: int
@@ -47,96 +37,30 @@ class CommitPiece:
             yield (-number if self.is_compacted else number), action
 
 
-class FarTail(Tail):
-    """A tail whose adds and removes stay in its files until somebody asks for them here."""
-
-    __slots__ = ("_near", "_read", "files", "pieces", "removes", "total")
-    files: tuple[LogFile, ...]
-    pieces: tuple[CommitPiece, ...]
-    total: int
-    removes: int
-    _read: Callable[[], Tail]
-    _near: Tail | None
-
-    def __init__(  # noqa: PLR0917 - one value, made in one place
-        self,
-        heads: Tail,
-        files: tuple[LogFile, ...],
-        pieces: tuple[CommitPiece, ...],
-        total: int,
-        removes: int,
-        read: Callable[[], Tail],
-    ) -> None:
-        for name in _OF_TAIL:
-            object.__setattr__(self, name, getattr(heads, name))
-        rest: dict[str, object] = {
-            "files": files, "pieces": pieces, "total": total, "removes": removes,
-            "_read": read, "_near": None,
-        }  # fmt: skip
-        for name, value in rest.items():
-            object.__setattr__(self, name, value)
-
-    def size(self) -> tuple[int, int]:
-        """Lines about added and removed files: one file may have several."""
-        return self.total, self.removes
-
-    @property
-    def adds(self) -> Mapping[Key, AddAction]:
-        """Read in this process."""
-        return self._here().adds
-
-    @property
-    def removed(self) -> AbstractSet[Key]:
-        """Read in this process."""
-        return self._here().removed
-
-    def _here(self) -> Tail:
-        near = self._near
-        if near is None:
-            near = self._read()
-            object.__setattr__(self, "_near", near)
-        return near
-
-
-@dataclass(frozen=True, slots=True)
-class Passed:
-    """What a pass over a commit found: its other actions, how many lines are about files, where to cut it."""
-
-    heads: tuple[Action, ...]
-    cuts: tuple[tuple[int, int], ...]
-    adds: int
-    removes: int
-
-    @property
-    def engine(self) -> str | None:
-        """Who wrote the commit, where it says so."""
-        return next((item.engine_info for item in self.heads if isinstance(item, CommitInfo)), None)
-
-
 def pass_over(store: Store, file: LogFile) -> Passed:
-    """Pass over one commit without decoding what it says of files."""
-    others: list[bytes] = []
+    """Pass over one commit or compaction file without decoding what it says of files."""
+    lines = LineCount()
     cuts: list[tuple[int, int]] = []
-    counts = {b"add": 0, b"remove": 0}
     start = end = 0
     for block in _blocks(store, file):
-        for line in block.split(b"\n"):
-            about = _ABOUT_FILES.match(line)
-            if about is None:
-                others.append(line)
-            else:
-                counts[about[1]] += 1
+        lines.take(block)
         end += len(block)
         if end - start >= _PIECE_BYTES:
             cuts.append((start, end - start))
             start = end
     if end > start or not end:
         cuts.append((start, end - start))
-    rest = b"\n".join(line for line in others if line.strip())
     heads: Sequence[Action] = ()
-    if rest or not any(counts.values()):
-        heads = decode_commit(rest, name=file.name, version=file.version)
-    return Passed(tuple(heads), tuple(cuts), counts[b"add"], counts[b"remove"])
+    if lines.rest or not lines.adds + lines.removes:
+        heads = decode_commit(lines.rest, name=file.name, version=file.version)
+    engine = next((item.engine_info for item in heads if isinstance(item, CommitInfo)), None)
+    is_compacted = file.last_version is not None
+    version = file.version if file.last_version is None else file.last_version
+    pieces = tuple(
+        DeltaPiece(file.name, version, start, length, engine, is_compacted) for start, length in cuts
+    )
+    ordered = tuple(reversed(heads)) if is_compacted else tuple(heads)
+    return Passed(version, ordered, pieces, lines.adds, lines.removes)
 
 
 def _blocks(store: Store, file: LogFile) -> Iterator[bytes]:
@@ -153,13 +77,3 @@ def _blocks(store: Store, file: LogFile) -> Iterator[bytes]:
             kept += data
     if kept:
         yield kept
-
-
-def pieces_of(file: LogFile, passed: Passed) -> list[CommitPiece]:
-    """The pieces of one commit or compaction file."""
-    version = file.version if file.last_version is None else file.last_version
-    is_compacted = file.last_version is not None
-    return [
-        CommitPiece(file.name, version, start, length, passed.engine, is_compacted)
-        for start, length in passed.cuts
-    ]

@@ -19,12 +19,12 @@ from indextables.log.delta.checkpoint.reader import DeltaCheckpointReader, num_a
 from indextables.log.delta.columns import DeltaColumns, columns_of
 from indextables.log.delta.dialect import DELTA
 from indextables.log.delta.features import require_metadata, require_readable
-from indextables.log.delta.long_tail import FarTail
 from indextables.log.delta.paths import LOG_DIR
 from indextables.log.delta.replay import DeltaColumnarEngine, DeltaReferenceEngine, DeltaRequest
 from indextables.log.delta.source import DeltaSource
 from indextables.log.delta.timestamps import version_as_of_ms
 from indextables.log.format.dialect import Checkpoint
+from indextables.log.replay.long_tail import FarTail
 from indextables.log.replay.rule import LiveFiles, ReplayEngine, choose, explain_choice
 from indextables.log.snapshot import Snapshot
 from indextables.log.state import LogSource, State, load_state, refresh_state

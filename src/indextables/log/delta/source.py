@@ -9,25 +9,21 @@ cluster is at hand, commits too large for this process are left to it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from indextables.errors import CorruptLogError, NotFoundError
 from indextables.log.delta.dialect import DELTA
-from indextables.log.delta.long_tail import FarTail, Passed, pass_over, pieces_of
+from indextables.log.delta.long_tail import pass_over
 from indextables.log.format.dialect import LogFile
-from indextables.log.replay.rule import Tail, reduce_tail
+from indextables.log.replay.long_tail import FarSource, Passed
 from indextables.log.segment import list_log
 from indextables.log.state import LogSource
 from indextables.model.actions import Action
 
 # Fewer commits are read sooner than a listing could show what stands in for them.
 _WORTH_A_LISTING = 8
-# Commits of more bytes are left to executors, since an add takes several times its text as an object.
-_FAR_BYTES = 32 << 20
-_BYTES_OF_MEMORY = 8
 
 
-class DeltaSource(LogSource):
+class DeltaSource(FarSource):
     """A Delta log in a store."""
 
     __slots__ = ()
@@ -43,53 +39,19 @@ class DeltaSource(LogSource):
                 pass
         return LogSource.read_commits(self, files)
 
-    def reduced(self, files: Sequence[LogFile], start: Tail) -> Tail:
-        """The commits after a tail; above a size only their heads, if there are executors for the rest."""
-        far = isinstance(start, FarTail)
-        if not files or not (far or (start.size() == (0, 0) and self._is_large(files))):
-            return LogSource.reduced(self, files, start)
+    def pass_over(self, file: LogFile) -> Passed:
+        """Pass over one commit or compaction file."""
+        return pass_over(self.store, file)
+
+    def pass_over_all(self, files: Sequence[LogFile]) -> list[Passed]:
+        """Pass over commits, through compaction files where they help."""
         chosen = self._shortened(files)
         try:
-            passed = self._passed(chosen)
+            return FarSource.pass_over_all(self, chosen)
         except (CorruptLogError, NotFoundError):
             if len(chosen) == len(files):
                 raise
-            chosen = list(files)
-            passed = self._passed(chosen)
-        return self._far(start, (*(start.files if isinstance(start, FarTail) else ()), *files), passed)
-
-    def _is_large(self, files: Sequence[LogFile]) -> bool:
-        replay = self.options.replay
-        if "spark" not in self.runtime.engines or not replay.enabled:
-            return False
-        return sum(file.size for file in files) > min(_FAR_BYTES, replay.local_memory // _BYTES_OF_MEMORY)
-
-    def _passed(self, files: Sequence[LogFile]) -> list[tuple[LogFile, Passed]]:
-        with ThreadPoolExecutor(self.options.checkpoint.parallelism, "indextables-log") as pool:
-            return list(zip(files, pool.map(lambda file: pass_over(self.store, file), files), strict=True))
-
-    def _far(
-        self, start: Tail, files: tuple[LogFile, ...], passed: Sequence[tuple[LogFile, Passed]]
-    ) -> FarTail:
-        before = Tail(
-            start.version, protocol=start.protocol, metadata=start.metadata, txns=start.txns, info=start.info
-        )
-        heads = [
-            (file.version, found.heads)
-            if file.last_version is None
-            else (file.last_version, tuple(reversed(found.heads)))
-            for file, found in passed
-        ]
-        pieces = [piece for file, found in passed for piece in pieces_of(file, found)]
-        adds, removes = start.size()
-        return FarTail(
-            reduce_tail(heads, DELTA, before),
-            files,
-            (*(start.pieces if isinstance(start, FarTail) else ()), *pieces),
-            adds + sum(found.adds for _, found in passed),
-            removes + sum(found.removes for _, found in passed),
-            lambda: reduce_tail(self.read_commits(files), DELTA, Tail(files[0].version - 1)),
-        )
+            return FarSource.pass_over_all(self, files)
 
     def _shortened(self, files: Sequence[LogFile]) -> list[LogFile]:
         if len(files) < _WORTH_A_LISTING:

@@ -30,9 +30,9 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from indextables.errors import CorruptLogError, Error
 from indextables.log.delta.columns import DeltaColumns
 from indextables.log.delta.files.file_table import COLUMNS, STATISTICS, Wanted, files_form, raw_table
-from indextables.log.delta.long_tail import FarTail
 from indextables.log.delta.replay import DeltaRequest, checkpoint_pieces, tail_files, wanted_columns
 from indextables.log.replay.file_table import files_schema, tabulate
+from indextables.log.replay.long_tail import FarTail
 from indextables.log.replay.reference import prune
 from indextables.log.replay.rule import LiveFiles, ReplayMetrics, ReplayRequest, Tail
 from indextables.predicate.prune.rule import PruneMetrics, columns_needed
@@ -40,7 +40,8 @@ from indextables.predicate.tree import Column as TreeColumn
 from indextables.predicate.tree import Node
 from indextables.spark.errors import known_error
 from indextables.spark.replay import delta_adds, native_adds
-from indextables.spark.replay.delta_commits import KEY, VECTOR, newest_actions
+from indextables.spark.replay.commit_tasks import ADD, KEY, VECTOR, newest_actions
+from indextables.spark.replay.delta_commits import DELTA_ADD, DeltaAdds
 from indextables.spark.replay.pushdown import pushable
 from indextables.spark.replay.skipping import FileColumns, Skipping, skipping
 from indextables.spark.workers import default_width
@@ -142,11 +143,16 @@ class SparkEngine:
             assert names is not None
             frame = self._delta_live(request, columns, names)
             return None if frame is None else Live(frame)
-        checkpoint = request.segment.checkpoint
-        assert checkpoint is not None
-        wanted = sorted(columns or ())
-        base = native_adds.checkpoint_frame(self._spark, request, checkpoint, wanted, self._width(request))
-        return Live(self._untouched(base, request))
+        checkpoint, tail = request.segment.checkpoint, request.tail
+        wanted, width = sorted(columns or ()), self._width(request)
+        base = None
+        if checkpoint is not None:
+            base = native_adds.checkpoint_frame(self._spark, request, checkpoint, wanted, width)
+        if not isinstance(tail, FarTail):
+            return None if base is None else Live(self._untouched(base, request))
+        newest = native_adds.commits_frame(self._spark, request, tail, wanted, width)
+        adds = newest.where(F.col(ADD).isNotNull()).select(f"{ADD}.*")
+        return Live(adds if base is None else _joined(_without(base, newest.select(KEY, VECTOR)), adds))
 
     def _delta_live(
         self, request: DeltaRequest, columns: frozenset[str] | None, names: DeltaColumns
@@ -162,7 +168,9 @@ class SparkEngine:
             base = base.repartition(request.options.replay.num_partitions, "path")
         if not isinstance(request.tail, FarTail):
             return None if base is None else self._untouched(base, request)
-        newest = newest_actions(self._spark, request.store, request.tail, self._width(request))
+        newest = newest_actions(
+            self._spark, request.store, request.tail, self._width(request), form=DeltaAdds(), kind=DELTA_ADD
+        )
         adds = self._in_form(newest.where(F.col(delta_adds.ADD).isNotNull()), names, columns)
         return adds if base is None else _joined(_without(base, newest.select(KEY, VECTOR)), adds)
 
@@ -319,7 +327,8 @@ def replay_frame(spark: Any, request: ReplayRequest) -> DataFrame:
         tail = engine._delta_frame(raw_table(adds), whole.delta)  # noqa: SLF001 - the same module
         frame = tail if live is None else _joined(live.frame, tail)
         return frame.drop(*(name for name in frame.columns if name.startswith(delta_adds.raw_column(""))))
-    rows = tabulate(list(whole.tail.adds.values()), whole.schema, whole.partition_columns, whole.store)
+    recent = [] if isinstance(whole.tail, FarTail) else list(whole.tail.adds.values())
+    rows = tabulate(recent, whole.schema, whole.partition_columns, whole.store)
     schema = native_adds.spark_schema(rows.schema)
     tail = spark.createDataFrame(_in_micros(rows.select(schema.names)), schema)
     return tail if live is None else live.frame.unionByName(tail, allowMissingColumns=True)
@@ -331,10 +340,11 @@ def skip(frame: DataFrame, node: Node | None, partition_columns: frozenset[str])
 
 
 def _tail(request: ReplayRequest) -> tuple[pa.Table, PruneMetrics]:
-    if isinstance(request, DeltaRequest):
-        is_far = isinstance(request.tail, FarTail)
+    if isinstance(request.tail, FarTail):
         # What is far is in the frame of the cluster already.
-        return tail_files(replace(request, tail=Tail(request.tail.version)) if is_far else request)
+        request = replace(request, tail=Tail(request.tail.version))
+    if isinstance(request, DeltaRequest):
+        return tail_files(request)
     adds = list(request.tail.adds.values())
     return prune(tabulate(adds, request.schema, request.partition_columns, request.store), request)
 

@@ -19,14 +19,43 @@ from pyspark.sql import types as T  # noqa: N812 - its usual name
 from indextables.log.checkpoint.reader import OpenCheckpoint, Part, open_checkpoint
 from indextables.log.format.dialect import Checkpoint
 from indextables.log.replay.add_columns import Leaf, leaves_of
+from indextables.log.replay.add_decoder import decode_adds
 from indextables.log.replay.checkpoint_adds import build
 from indextables.log.replay.file_table import files_schema
+from indextables.log.replay.long_tail import FarTail
 from indextables.log.replay.rule import ReplayRequest
+from indextables.model.actions import AddAction, RemoveAction
 from indextables.model.fields import schema_to_json
+from indextables.spark.replay.commit_tasks import newest_actions
 from indextables.spark.workers import frame_of_tasks
 from indextables.storage.store import StoreSpec, open_store
 
 _DERIVED = {"uri"}
+
+
+@dataclass(frozen=True, slots=True)
+class NativeAdds:
+    """How executors lay adds of commits out: in the files() form."""
+
+    leaves: tuple[Leaf, ...]
+
+    def key(self, action: AddAction | RemoveAction) -> tuple[str, str | None]:
+        """The path."""
+        return action.path, None
+
+    def columns(self, adds: Sequence[AddAction]) -> pa.StructArray:
+        """The leaves, as columns of the form."""
+        return _micros(build(self.leaves, decode_adds(adds, self.leaves))).to_struct_array()
+
+
+def commits_frame(
+    spark: Any, request: ReplayRequest, tail: FarTail, columns: Sequence[str], width: int
+) -> DataFrame:
+    """The newest action of every file that commits speak of (see `newest_actions`)."""
+    wanted = [name for name in columns if name not in _DERIVED]
+    form = files_schema(request.schema, request.partition_columns, wanted)
+    leaves = leaves_of(request.schema, request.partition_columns, wanted)
+    return newest_actions(spark, request.store, tail, width, form=NativeAdds(leaves), kind=spark_schema(form))
 
 
 def checkpoint_frame(

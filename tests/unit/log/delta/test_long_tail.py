@@ -49,8 +49,8 @@ def test_the_pieces_of_commits_reduce_to_what_the_commits_reduce_to(seed, monkey
     near = reduce_tail(plain, DELTA)
     passed = [(file, far.pass_over(log.store, file)) for file in files]
     newest = {}
-    for file, found in passed:
-        for piece in far.pieces_of(file, found):
+    for _, found in passed:
+        for piece in found.pieces:
             for number, action in piece.actions(log.store):
                 if isinstance(action, AddAction | RemoveAction):
                     newest[key_of(action)] = max(
@@ -84,7 +84,7 @@ def test_heads_are_found_however_the_line_is_written():
     assert (passed.adds, passed.removes) == (1, 1)
     assert tail.metadata.configuration == {"k": "v"}
     assert tail.txns["add"].version == 3
-    (piece,) = far.pieces_of(commits_of(log)[1], passed)
+    (piece,) = passed.pieces
     assert [
         counts_nan(action) for _, action in piece.actions(log.store) if isinstance(action, AddAction)
     ] == [True]
