@@ -203,6 +203,8 @@ class Table:
         score: bool = False,
         *,
         operator: str | None = None,
+        highlight: bool | tuple[str, str] = False,
+        snippets: int | None = None,
     ) -> pa.RecordBatchReader:
         """The rows a full-text query finds, in (path, row) order.
 
@@ -211,11 +213,15 @@ class Table:
 
         With `score` there is a `_score` column and the rows come best first; scores are BM25
         over the whole version, whatever its splits and the filter are.
-        """
-        from indextables.ops.read import scan
 
-        reader, self._record = scan.search(
-            self._snapshot, query, where, columns, limit, score=score, operator=operator
+        `highlight` adds `_highlight`, the texts that were searched with every match between `<em>` and
+        `</em>` or two marks of your own; `snippets` adds `_snippets`, the pieces with most matches.
+        """
+        from indextables.ops.read.highlighting import Shown, search
+
+        shown = Shown.of(highlight, snippets)
+        reader, self._record = search(
+            self._snapshot, query, where, columns, limit, score=score, operator=operator, shown=shown
         )
         return reader
 
@@ -274,11 +280,9 @@ class Table:
 
         The scores of the lines add up to `_score`; None when the row does not match.
         """
-        from indextables.ops.read import ranking
-        from indextables.ops.table_settings import query_of
+        from indextables.ops.read.ranking import explain_score
 
-        asked = query_of(self._snapshot, query, operator=operator)
-        return ranking.explain_score(self._snapshot, asked, path, row)
+        return explain_score(self._snapshot, query, path, row, operator=operator)
 
     def to_df(self, where: Any = None, columns: Sequence[str] | None = None) -> Any:
         """The rows as a Spark DataFrame, for a table opened with `spark`."""
@@ -295,15 +299,8 @@ class Table:
         operator: str | None = None,
     ) -> Any:
         """The rows a full-text query finds as a Spark DataFrame, for a table opened with `spark`."""
-        return self._frames("search_df").search(
-            self._snapshot,
-            query,
-            where=where,
-            columns=columns,
-            limit=limit,
-            score=score,
-            operator=operator,
-        )
+        more = {"limit": limit, "score": score, "operator": operator}
+        return self._frames("search_df").search(self._snapshot, query, where=where, columns=columns, **more)
 
     # Writing
 

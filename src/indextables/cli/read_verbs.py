@@ -23,6 +23,8 @@ from indextables.sql import commands
 from indextables.sql.commands import TableName
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from indextables.table import Table
 
 
@@ -82,6 +84,8 @@ def files(table: str, where: str | None, version: int | None, limit: int, settin
 @click.option(
     "--operator", type=click.Choice(OPERATORS), help="What joins words side by side; or by default."
 )
+@click.option("--highlight", is_flag=True, help="Mark what matches; in colour on a terminal.")
+@click.option("--snippets", type=click.IntRange(1), help="Show so many pieces with most matches.")
 @click.option("-f", "--follow", is_flag=True, help="Show rows as they are appended, until Ctrl-C.")
 @version_flag
 @limit_flag
@@ -94,6 +98,8 @@ def search(
     columns: str | None,
     score: bool,
     operator: str | None,
+    highlight: bool,
+    snippets: int | None,
     follow: bool,
     version: int | None,
     limit: int,
@@ -115,16 +121,42 @@ def search(
             raise click.UsageError("--follow shows what is appended to a table of ours, as it comes")
         _follow(opened, query, where, names, settings)
         return
+    coloured = settings.form is Form.TEXT
     if isinstance(opened, Table):
-        found = opened.search(query, where=where, columns=names, limit=limit, score=score, operator=operator)
-    elif score:
-        raise click.UsageError("a Delta table has no index, so its rows have no score; leave --score out")
+        found = opened.search(
+            query,
+            where=where,
+            columns=names,
+            limit=limit,
+            score=score,
+            operator=operator,
+            highlight=render.MARKS if coloured and (highlight or snippets) else highlight,
+            snippets=snippets,
+        )
+    elif score or highlight or snippets:
+        raise click.UsageError("a Delta table has no index: leave --score, --highlight and --snippets out")
     else:
         found = opened.search(query, where=where, columns=names, limit=limit, operator=operator)
     rows = found.read_all()
+    if coloured and "_highlight" in rows.column_names:
+        rows = _in_place(rows)
     render.show(rows, settings.form, empty="No row matches.")
     if opened.last_scan is not None:
         render.show_notes(opened.last_scan.notes)
+
+
+def _in_place(rows: pa.Table) -> pa.Table:
+    """Marked texts in the place of the plain ones."""
+    import pyarrow.compute as pc
+
+    marked = rows["_highlight"].combine_chunks()
+    rows = rows.drop_columns(["_highlight"])
+    for at, field in enumerate(marked.type):
+        if field.name in rows.column_names:
+            place = rows.column_names.index(field.name)
+            shown = pc.coalesce(marked.field(at), rows[field.name].combine_chunks())
+            rows = rows.set_column(place, field.name, shown)
+    return rows
 
 
 _LOOK_EVERY_S = 1.0

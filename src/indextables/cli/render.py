@@ -36,6 +36,10 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u20
 """Everything but tab and line end that a terminal obeys, and what turns the direction of writing around."""
 
 
+MARKS = ("\ue000", "\ue001")
+"""Characters of nobody around what is to stand out."""
+
+
 class Form(Enum):
     """How rows are printed."""
 
@@ -90,7 +94,7 @@ def show_facts(facts: Mapping[str, Any], *, title: str | None = None) -> None:
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     for name, value in facts.items():
-        grid.add_row(Text(_title(name)), Text(readable(name, value)))
+        grid.add_row(Text(_title(name)), _styled(readable(name, value)))
     console = Console(highlight=False)
     if title:
         console.print(Text(printable(title), style="bold"))
@@ -101,6 +105,16 @@ def complain(message: str) -> None:
     """Print an error to standard error."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     console.print(Text.assemble(("Error: ", "bold red"), printable(message)))
+
+
+def _styled(text: str) -> Text:
+    """Text in which what stands between the marks stands out; a file or pipe gets it plain."""
+    if MARKS[0] not in text:
+        return Text(text)
+    found = Text()
+    for number, piece in enumerate(re.split(f"[{MARKS[0]}{MARKS[1]}]", text)):
+        found.append(piece, style="bold red" if number % 2 else None)
+    return found
 
 
 def show_notes(notes: Iterable[str]) -> None:
@@ -209,7 +223,7 @@ def _show_text(table: pa.Table, title: str | None, empty: str) -> None:
         repeated = above is not None and above[table.column_names[0]] == row[table.column_names[0]]
         # A long name that heads a group of rows is read once.
         shown = "" if repeated and len(first) > _READABLE_WIDTH else first
-        drawn.add_row(Text(shown), *map(Text, others))
+        drawn.add_row(_styled(shown), *map(_styled, others))
     console.print(drawn)
 
 

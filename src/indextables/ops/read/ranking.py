@@ -25,6 +25,7 @@ from indextables.index.read.ranking import Statistics
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
 from indextables.ops.read.in_order import in_order
+from indextables.ops.table_settings import query_of
 from indextables.predicate.tree import Node
 from indextables.runtime import default_parallelism
 from indextables.split.arrays import integers, numbers
@@ -153,8 +154,11 @@ def _fetched(
     return together.take(integers(back)).combine_chunks()
 
 
-def explain_score(snapshot: Snapshot, query: Query, path: str, row: int) -> pa.Table | None:
+def explain_score(
+    snapshot: Snapshot, text: str, path: str, row: int, *, operator: str | None = None
+) -> pa.Table | None:
     """The parts of the score that a query gives a row of a split; None when it does not match."""
+    query = query_of(snapshot, text, operator=operator)
     found = snapshot.adds([path])
     if not found:
         raise TableError(

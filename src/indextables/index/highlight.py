@@ -1,0 +1,222 @@
+"""Where a query matches inside texts: the words themselves, as the tokenizer cut them.
+
+    highlighter = Highlighter(query, "message")
+    highlighter.spans(["Connection reset by peer"])      [[(11, 16)]]  for `reset`
+
+It goes by the same words and patterns as the search, so a stem, a wildcard or a phrase marks what
+it matched. What a query excludes, and parts about other columns, mark nothing. It is for the rows
+that are shown: a text is looked at character by character.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import pyarrow as pa
+
+from indextables.index.query.tree import Between, Boolean, Boosted, Matching, Node, Query, Words
+from indextables.index.settings import STRING, TEXT, IndexField
+from indextables.index.tokens import id_places, is_id, words_of
+
+Span = tuple[int, int]
+SNIPPET_LENGTH = 150
+ELLIPSIS = "\u2026"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word and where it stands."""
+
+    word: str
+    start: int
+    end: int
+
+
+def tokens_at(text: str, tokenizer: str) -> list[Token]:
+    """The words of a text, as `words_of` has them, with their places."""
+    if tokenizer == "raw":
+        return [Token(text, 0, len(text))]
+    if tokenizer == "whitespace":
+        return [Token(found[0], *found.span()) for found in re.finditer("[^ \t\n\r\x0c]+", text)]
+    if tokenizer == "compact_ids":
+        found: list[Token] = []
+        at = 0
+        for start, end in id_places(text):
+            found += _words(text, at, start, "default")
+            found.append(Token(text[start:end].lower(), start, end))
+            at = end
+        return found + _words(text, at, len(text), "default")
+    return _words(text, 0, len(text), tokenizer)
+
+
+def _words(text: str, start: int, end: int, tokenizer: str) -> list[Token]:
+    """Runs of letters and digits."""
+    found = []
+    begin = None
+    for at in range(start, end + 1):
+        inside = at < end and _in_word(text[at])
+        if inside and begin is None:
+            begin = at
+        elif not inside and begin is not None:
+            found += [Token(word, begin, at) for word in _spelled(text[begin:at], tokenizer)]
+            begin = None
+    return found
+
+
+@lru_cache(maxsize=65_536)
+def _in_word(char: str) -> bool:
+    return char.isalnum() if char.isascii() else bool(words_of("default")(char))
+
+
+@lru_cache(maxsize=65_536)
+def _spelled(run: str, tokenizer: str) -> tuple[str, ...]:
+    return tuple(words_of(tokenizer)(run))
+
+
+class Highlighter:
+    """The matches of a query in the texts of one column; picklable."""
+
+    def __init__(self, query: Query, column: str) -> None:
+        item = query.spec.get(column)
+        if item is None or item.kind not in (TEXT, STRING):
+            raise ValueError(f"column {column!r} has no words to mark")
+        self.item: IndexField = item
+        self.parts = tuple(_parts(query.node, column))
+
+    def spans(self, texts: Sequence[str | None]) -> list[list[Span]]:
+        """For every text the places of the words that match, ascending; none for a null."""
+        cut = [[] if text is None else tokens_at(text, self.item.tokenizer) for text in texts]
+        distinct = sorted({token.word for tokens in cut for token in tokens})
+        marks = [_marker(part, self.item, distinct) for part in self.parts]
+        found = []
+        for tokens in cut:
+            words = [token.word for token in tokens]
+            places = sorted({at for mark in marks for at in mark(words)})
+            spans = ((tokens[at].start, tokens[at].end) for at in places)
+            found.append(list(dict.fromkeys(spans)))
+        return found
+
+
+def _parts(node: Node, column: str) -> Iterator[Words | Matching | Between]:
+    if isinstance(node, Boolean):
+        for part in (*node.must, *node.should):
+            yield from _parts(part, column)
+    elif isinstance(node, Boosted):
+        yield from _parts(node.node, column)
+    elif isinstance(node, (Words, Matching, Between)) and node.column == column:
+        yield node
+
+
+Marker = Callable[[list[str]], Iterator[int]]
+"""Which words of a text match, by their number."""
+
+
+def _marker(part: Words | Matching | Between, item: IndexField, distinct: list[str]) -> Marker:
+    if isinstance(part, Words) and (part.prefix is None or part.words):
+        return lambda words: _phrase(words, part, _last_words(part, item, distinct))
+    known = _fitting(part, item, distinct)
+    return lambda words: (at for at, word in enumerate(words) if word in known)
+
+
+def _fitting(part: Words | Matching | Between, item: IndexField, distinct: list[str]) -> frozenset[str]:
+    """The words that a pattern, a prefix or a range means."""
+    if isinstance(part, Words):
+        return _last_words(part, item, distinct)
+    if item.tokenizer == "compact_ids":
+        distinct = [word for word in distinct if not is_id(word)]
+    if isinstance(part, Matching):
+        fits = part.pattern.matches(pa.array(distinct, pa.string()))
+        return frozenset(word for word, inside in zip(distinct, fits, strict=True) if inside)
+    return frozenset(word for word in distinct if _within(word, part))
+
+
+def _within(word: str, part: Between) -> bool:
+    low, high = part.lower, part.upper
+    if low is not None and (word < low or (word == low and not part.include_lower)):
+        return False
+    return high is None or word < high or (word == high and part.include_upper)
+
+
+def _last_words(part: Words, item: IndexField, distinct: list[str]) -> frozenset[str]:
+    if part.prefix is None:
+        return frozenset()
+    ids = item.tokenizer == "compact_ids"
+    return frozenset(
+        word
+        for word in distinct
+        if (word.startswith(part.prefix) or word == part.whole) and not (ids and is_id(word))
+    )
+
+
+def _phrase(words: list[str], part: Words, last: frozenset[str]) -> Iterator[int]:
+    """Every word of every place where the phrase stands."""
+    wanted, slop = part.words, part.slop if part.prefix is None else 0
+    for start, word in enumerate(words):
+        if word != wanted[0]:
+            continue
+        places, at = [start], start
+        end = start + len(wanted) + slop
+        for other in wanted[1:]:
+            at = next((k for k in range(at + 1, min(end, len(words))) if words[k] == other), -1)
+            if at < 0:
+                break
+            places.append(at)
+        if at < 0:
+            continue
+        if part.prefix is not None:
+            if at + 1 >= len(words) or words[at + 1] not in last:
+                continue
+            places.append(at + 1)
+        yield from places
+
+
+def marked(text: str, spans: Sequence[Span], before: str = "<em>", after: str = "</em>") -> str:
+    """The text with every span between two marks."""
+    out, at = [], 0
+    for start, end in spans:
+        out += [text[at:start], before, text[start:end], after]
+        at = end
+    return "".join([*out, text[at:]])
+
+
+def snippets(
+    text: str,
+    spans: Sequence[Span],
+    count: int,
+    before: str = "<em>",
+    after: str = "</em>",
+    *,
+    length: int = SNIPPET_LENGTH,
+) -> list[str]:
+    """The pieces of a text with most matches, at most `count` of about so many characters, in order."""
+    groups: list[list[Span]] = []
+    for span in spans:
+        if groups and span[1] - groups[-1][0][0] <= length:
+            groups[-1].append(span)
+        else:
+            groups.append([span])
+    best = sorted(sorted(groups, key=len, reverse=True)[:count])
+    found = []
+    for group in best:
+        room = max(0, length - (group[-1][1] - group[0][0])) // 2
+        start, end = _between_words(
+            text, max(0, group[0][0] - room), min(len(text), group[-1][1] + room), group
+        )
+        moved = [(a - start, b - start) for a, b in group]
+        piece = marked(text[start:end], moved, before, after)
+        found.append((ELLIPSIS if start else "") + piece.strip() + (ELLIPSIS if end < len(text) else ""))
+    return found
+
+
+def _between_words(text: str, start: int, end: int, group: Sequence[Span]) -> tuple[int, int]:
+    """The bounds of a piece, moved inwards to where words begin and end."""
+    if start:
+        space = re.compile(r"\s").search(text, start, group[0][0])
+        start = space.end() if space else group[0][0]
+    if end < len(text):
+        cut = text.rfind(" ", group[-1][1], end)
+        end = cut if cut > 0 else group[-1][1]
+    return start, end
