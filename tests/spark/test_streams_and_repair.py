@@ -69,7 +69,7 @@ def test_a_stream_that_meets_a_repaired_log_stops_with_an_explanation(
     repaired = it.Table.open(str(tmp_path / "t"))
     for n in range(30, 33):
         append(repaired, n)
-    with pytest.raises(Exception, match="it was repaired, or the table was made anew"):
+    with pytest.raises(Exception, match="it was repaired, or the table was created again"):
         follow(spark, tmp_path / "t", tmp_path / "c")
     assert follow(spark, tmp_path / "t", tmp_path / "c2", startingVersion=2) == [30, 31, 32]
 
@@ -100,5 +100,5 @@ def test_a_stream_of_a_table_made_anew_stops_too(table: it.Table, tmp_path: Path
     shutil.rmtree(tmp_path / "t")
     for _ in range(5):
         append(it.Table.create(str(tmp_path / "t"), SCHEMA), 1)
-    with pytest.raises(TableError, match="made anew"):
+    with pytest.raises(TableError, match="created again"):
         reader.latestOffset(end)

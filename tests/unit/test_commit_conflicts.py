@@ -175,7 +175,7 @@ def test_an_exclusive_commit_that_begins_now_relies_on_nothing_older(builder):
 def test_what_cannot_be_told_is_a_conflict(builder):
     """A version between the plan's and the newest is gone from the log: nothing proves it harmless."""
     builder.append("c").append("d").checkpoint().lose(commit_path(2))
-    with pytest.raises(ConflictError, match="cannot be told"):
+    with pytest.raises(ConflictError, match="cannot tell what changed"):
         builder.log().commit(plan(Rule.EXCLUSIVE, read_version=1))
 
 

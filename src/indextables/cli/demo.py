@@ -35,7 +35,7 @@ def run_demo(rows: int, directory: str | None, spark: bool | None) -> None:
 
             with _errors_into_file() as log:
                 tour_spark(tour)
-            tour.say(f"What Java and Spark had to say meanwhile is in {log}")
+            tour.say(f"The output of Java and Spark is in {log}")
         kept = f" The table is in {root}." if directory else ""
         console.print(f"\nDone in {time.perf_counter() - began:.0f} s.{kept}")
 

@@ -55,7 +55,7 @@ def verb(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def run(as_json: bool, as_csv: bool, pairs: dict[str, str], **arguments: Any) -> None:
         if as_json and as_csv:
-            raise click.UsageError("--json and --csv exclude each other")
+            raise click.UsageError("--json and --csv cannot be used together")
         form = Form.JSON if as_json else Form.CSV if as_csv else Form.TEXT
         function(settings=Flags(form, pairs), **arguments)
 

@@ -74,7 +74,7 @@ def main() -> None:
 @click.option(
     "--dir", "directory", type=click.Path(file_okay=False), help="Keep the table in this directory."
 )
-@click.option("--spark/--no-spark", default=None, help="Default: with Spark where Java is there.")
+@click.option("--spark/--no-spark", default=None, help="Default: with Spark if Java is installed.")
 def demo(rows: int, directory: str | None, spark: bool | None) -> None:
     """Build a table of log events and show what it can do."""
     from indextables.cli.demo import run_demo

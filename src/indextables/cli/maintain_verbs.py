@@ -115,7 +115,7 @@ def check(table: str, deep: bool, settings: Flags) -> None:
 @where_flag
 @click.option("--target-size", metavar="SIZE", help="Size to aim for, such as 100M or 1G.")
 @click.option("--max-dest-splits", type=click.IntRange(min=1), help="Stop after this many new splits.")
-@click.option("--max-source-splits", type=click.IntRange(min=2), help="Most splits that become one.")
+@click.option("--max-source-splits", type=click.IntRange(min=2), help="The most splits to merge into one.")
 @dry_run_flag
 @verb
 def merge(

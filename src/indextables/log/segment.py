@@ -114,8 +114,8 @@ def listing_of(files: Iterable[LogFile], start: int | None = None) -> Listing:
 def _warn_of_strangers(directory: str, first: str, count: int) -> None:
     """Say it once: a handle lists the same directory again and again."""
     logger.warning(
-        "%s: %d file(s) such as %s are no versions (the number has not 20 digits, or is beyond 64 bits) "
-        "and are ignored",
+        "%s: ignoring %d file(s) such as %s: a version file is named by a number of 20 digits that fits "
+        "into 64 bits",
         directory, count, first,
     )  # fmt: skip
 

@@ -339,7 +339,7 @@ class Snapshot:
                 return
             if state.segment.checkpoint is None:
                 raise bad
-            logger.warning("%s: %s; falling back to what is older", self.store.uri, bad)
+            logger.warning("%s: %s; falling back to older log files", self.store.uri, bad)
             self._rejected.append(state.segment.checkpoint.identity)
             try:
                 sound = load_state(self.source, self.version, self._rejected)
@@ -347,7 +347,7 @@ class Snapshot:
                 raise (cleaned_away(self.source, self.version) or lost) from bad
             if _table_id(sound) != _table_id(state):
                 raise VersionNotFoundError(
-                    f"{self.store.uri}: version {self.version} is gone, the table was made anew; "
+                    f"{self.store.uri}: version {self.version} is gone: the table was created again; "
                     "open it again.",
                     version=self.version, uri=self.store.uri,
                 ) from bad  # fmt: skip

@@ -83,7 +83,7 @@ class LogSource:
         if actions and isinstance(actions[-1], CommitInfo) and actions[-1].retired:
             # A listing taken before it was retired led here: the version is gone, not empty.
             raise NotFoundError(
-                f"{self.store.uri}: version {file.version} is history no longer; only its number is kept.",
+                f"{self.store.uri}: version {file.version} has left the history; only its number is kept.",
                 uri=self.store.uri, path=self.path(file.name),
             )  # fmt: skip
         if self.versions is not None and len(actions) <= _CACHED_ACTIONS:
@@ -154,7 +154,7 @@ def load_state(source: LogSource, version: int | None = None, rejected: Collecti
             if segment.checkpoint is not None:
                 head = source.reader.head(store, segment.checkpoint)
         except (CorruptLogError, NotFoundError) as bad:
-            logger.warning("%s: %s; falling back to what is older", store.uri, bad)
+            logger.warning("%s: %s; falling back to older log files", store.uri, bad)
             damaged[segment.checkpoint and segment.checkpoint.identity] = bad
             continue
         try:
@@ -173,7 +173,7 @@ def load_state(source: LogSource, version: int | None = None, rejected: Collecti
         if segment.checkpoint is None:
             raise strange
         # Either may be the foreign one: without the checkpoint it shows.
-        logger.warning("%s; falling back to what is older", strange)
+        logger.warning("%s; falling back to older log files", strange)
         damaged[segment.checkpoint.identity] = strange
 
 

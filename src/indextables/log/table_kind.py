@@ -34,7 +34,7 @@ class TableKind(Enum):
     FILE = "a file"
     LOG = "the log of a table"
     FILES = "data files without a table"
-    OTHER = "files that are no table"
+    OTHER = "files that are not a table"
     NOTHING = "nothing"
 
 

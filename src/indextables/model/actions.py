@@ -50,7 +50,7 @@ def _moment(value: Any) -> int:
     """Read a time in milliseconds that a calendar has."""
     number = _whole(value)
     if not FIRST_MS <= number <= LAST_MS:
-        raise ValueError(f"{value!r} is no time between the years 1 and 9999")
+        raise ValueError(f"{value!r} is not a time between the years 1 and 9999")
     return number
 
 

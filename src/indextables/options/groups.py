@@ -91,7 +91,7 @@ class TransactionOptions:
         "transaction.maxStalenessSeconds",
         5,
         COUNT,
-        "Seconds for which 'nothing newer' is believed; 0 always looks.",
+        "Seconds for which the newest version seen is taken to be the newest; 0 always checks.",
     )
     max_attempts: int = option(
         "transaction.retry.maxAttempts", 10, POSITIVE, "Commit attempts without progress before giving up."
@@ -155,7 +155,7 @@ class RepairOptions:
 
     validate_splits: str = option(
         "repair.validateSplits", "true", one_of("true", "false", "deep"),
-        "Check that splits exist; `deep` also reads footers and checks sums.",
+        "Check that splits exist; `deep` also reads footers and verifies checksums.",
     )  # fmt: skip
     preserve_stats: bool = option("repair.preserveStats", True, BOOLEAN, "Keep the statistics of the splits.")
     parallelism: int = option("repair.parallelism", 4, POSITIVE, "Checks that run at the same time.")
@@ -245,7 +245,9 @@ class PurgeOptions:
     default_retention_hours: float = option(
         "purge.defaultRetentionHours", 168, HOURS, "Age of orphans that PURGE deletes."
     )
-    min_retention_hours: float = option("purge.minRetentionHours", 24, HOURS, "The least age PURGE accepts.")
+    min_retention_hours: float = option(
+        "purge.minRetentionHours", 24, HOURS, "The smallest age PURGE accepts."
+    )
     retention_check: bool = option(
         "purge.retentionCheckEnabled", True, BOOLEAN, "Refuse ages below the minimum."
     )

@@ -56,7 +56,7 @@ class Expr:
 
     def __bool__(self) -> bool:
         raise TypeError(
-            "a condition has no truth of its own: combine conditions with &, | and ~, in parentheses"
+            "a condition is not true or false by itself: combine conditions with &, | and ~, in parentheses"
         )
 
     def __repr__(self) -> str:

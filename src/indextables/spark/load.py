@@ -52,7 +52,9 @@ def _columns(settings: CallSettings) -> list[str] | None:
 def _check_combination(settings: CallSettings) -> None:
     call = settings.call
     if "versionAsOf" in call and "timestampAsOf" in call:
-        raise OptionError("options 'versionAsOf' and 'timestampAsOf' exclude each other", key="versionAsOf")
+        raise OptionError(
+            "options 'versionAsOf' and 'timestampAsOf' cannot be used together", key="versionAsOf"
+        )
     if settings.flag("refresh") and ("versionAsOf" in call or "timestampAsOf" in call):
         raise OptionError(
             "option 'refresh' reads the newest version: leave versionAsOf and timestampAsOf out",

@@ -169,7 +169,7 @@ def _field(builder: Any, name: str) -> Any:
             found.setAccessible(True)
             return found
         kind = kind.getSuperclass()
-    raise AttributeError(f"{builder} has no {name}: this Spark version is not known to IndexTables")
+    raise AttributeError(f"{builder} has no {name}: IndexTables does not know this version of Spark")
 
 
 def _scala_options(spark: Any, options: Any) -> dict[str, str]:

@@ -170,7 +170,7 @@ def _at_place(
     start = 0 if length <= SMALL_INDEX else length - ref.root.length
     end = ref.index_length if with_rows and found.reader is None else length
     if start < 0:
-        raise damaged(source.name, "the log gives it no room")
+        raise damaged(source.name, "the log records it as shorter than its root")
     first = source.read_one(ref.index_offset + start, end - start)
     root = first[length - start - ref.root.length : length - start]
     if crc32(root) != ref.root.crc32:
@@ -238,6 +238,6 @@ def warn_once(message: str) -> None:
     """Say that an index is damaged, once for each."""
     _log.warning(
         "%s; its rows are scanned instead, which gives the same answer more slowly. "
-        "MERGE SPLITS writes the file anew with a sound index",
+        "MERGE SPLITS rewrites the file with a sound index",
         message,
     )

@@ -143,5 +143,5 @@ def test_a_snapshot_of_a_table_made_anew_does_not_mix_the_two():
         builder.store.delete(meta.path)
     builder.create().append("new")
     assert checkpoint_path(1).rpartition("/")[2] not in builder.names()
-    with pytest.raises(VersionNotFoundError, match="made anew"):
+    with pytest.raises(VersionNotFoundError, match="created again"):
         stale.files()

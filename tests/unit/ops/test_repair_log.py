@@ -588,7 +588,7 @@ def test_a_version_that_is_not_there_is_an_error_row(table):
 
 
 def test_a_version_and_the_splits_exclude_each_other(table):
-    with pytest.raises(it.Error, match="exclude each other"):
+    with pytest.raises(it.Error, match="cannot be used together"):
         it.repair_log(str(table.log_dir), str(target_of(table)), from_splits=True, up_to_version=1)
 
 

@@ -81,7 +81,7 @@ class BlockColumns:
         """The columns that `encode` wrote."""
         found = read_columns(raw)
         if len(found) != _COLUMNS:
-            raise damaged("a block of words has other columns than were written")
+            raise damaged("a dictionary block lacks columns that were written")
         return BlockColumns(*found)
 
 
@@ -116,13 +116,13 @@ class Block:
         self._raw = raw
         self._places = column_places(raw)
         if len(self._places) != _COLUMNS:
-            raise damaged("a block of words has other columns than were written")
+            raise damaged("a dictionary block lacks columns that were written")
         lengths = self._column(_SUFFIX_LENGTHS)
         self.count = len(lengths)
         self.suffix_at = starts_of(lengths)
         _, self._suffixes, end = self._places[_SUFFIXES]
         if self.suffix_at[-1] != end - self._suffixes or not self.count:
-            raise damaged("a block of words has other words than were written")
+            raise damaged("a dictionary block does not hold the words that were written")
         self._suffix = self.suffix_at.data
         self.size = len(raw) + 8 * len(self.suffix_at) + 500
         self._known: dict[bytes, Entry | None] = {}
@@ -271,7 +271,7 @@ class Block:
         steps = unvarints(c.inline[int(self.inline_at[begin]) : int(self.inline_at[end])])
         first = starts_of(sizes)
         if first[-1] != len(steps):
-            raise damaged("a block of words has other lists than were written")
+            raise damaged("a dictionary block does not hold the lists that were written")
         if not len(steps):
             return steps, sizes
         total = np.cumsum(steps, dtype=np.int64)

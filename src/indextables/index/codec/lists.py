@@ -189,7 +189,7 @@ def page_rows(raw: bytes, count: int, span: int) -> Array:
     kind, body, _ = _parts(raw)
     rows = unpack(_padded(body, span)) if kind == _BITMAP else np.cumsum(unvarints(body), dtype=np.uint32)
     if len(rows) != count or (count and rows[-1] >= span):
-        raise damaged("a list has other rows than were written")
+        raise damaged("a list does not hold the rows that were written")
     return rows
 
 
@@ -203,7 +203,7 @@ def page_bits(raw: bytes, count: int, span: int) -> Array:
 def _padded(body: memoryview, span: int) -> Array:
     bits = np.frombuffer(body, np.uint8)
     if len(bits) != (span + 7) // 8:
-        raise damaged("a bitmap has another length than was written")
+        raise damaged("a bitmap does not have the length that was written")
     if not len(bits) % 8:
         return bits
     out = empty_bits(span)

@@ -96,14 +96,14 @@ def unframe(data: Bytes, offset: int, what: str) -> bytes:
         raise damaged(f"{what} at {offset} is cut off")
     crc, size = _FRAME.unpack_from(data)
     if zlib.crc32(memoryview(data)[4:], offset & 0xFFFFFFFF) != crc:
-        raise damaged(f"{what} at {offset} has another checksum than was written")
+        raise damaged(f"{what} at {offset} does not match its checksum")
     if size & _COMPRESSED:
         try:
             return bytes(_zstd().decompress(memoryview(data)[FRAME_HEAD:], size & ~_COMPRESSED, asbytes=True))
         except (OSError, pa.ArrowException) as failed:
             raise damaged(f"{what} at {offset} cannot be decompressed ({failed})") from failed
     if size != len(data) - FRAME_HEAD:
-        raise damaged(f"{what} at {offset} has another length than was written")
+        raise damaged(f"{what} at {offset} does not have the length that was written")
     return bytes(memoryview(data)[FRAME_HEAD:])
 
 

@@ -142,7 +142,7 @@ def decode_root(data: Bytes) -> Root:
     body = memoryview(data)[: len(data) - _TAIL.size]
     held = struct.pack("<III", length, raw_length, version)
     if magic != _MAGIC or length != len(body) or zlib.crc32(held, zlib.crc32(body)) != crc:
-        raise damaged("the root has another checksum or length than was written")
+        raise damaged("the root does not match its checksum or length")
     if version != FORMAT:
         raise damaged(f"the root has format {version}; this version reads {FORMAT}")
     raw = zlib.decompress(body, bufsize=raw_length)

@@ -199,7 +199,7 @@ class Index:
             pages = [unframe(held[a - first : b - first], a, "lengths") for a, b in pairwise(places)]
             kept = np.frombuffer(b"".join(pages), np.uint8)
             if len(kept) != self.rows:
-                raise damaged("there are other lengths than rows")
+                raise damaged("the number of row lengths is not the number of rows")
             self.cache.put((self.identity, ("norms", field)), kept, kept.nbytes)
         return kept
 
@@ -226,7 +226,7 @@ class Index:
                 len(one) != min(NORM_PAGE, self.rows - page * NORM_PAGE)
                 for one, page in zip(held, pages.tolist(), strict=True)
             ):
-                raise damaged("there are other lengths than rows")
+                raise damaged("the number of row lengths is not the number of rows")
             kept = np.frombuffer(b"".join(held), np.uint8)
             rows = pages.searchsorted(number) * NORM_PAGE + rows % np.uint32(NORM_PAGE)
         return kept.take(rows)
@@ -250,7 +250,7 @@ class Index:
                 part = self.read_piece(piece, [(start, min(step, length - start))])[0]
                 crc = zlib.crc32(part, crc)
             if crc != wanted:
-                raise damaged(f"the {piece} have another checksum than was written")
+                raise damaged(f"the {piece} do not match their checksum")
 
 
 def _checked(found: Sequence[Bytes], ranges: Sequence[tuple[int, int]]) -> Sequence[Bytes]:

@@ -270,7 +270,7 @@ class Word:
                 counts[places] = often
             positions = _joined([self._positions[page] for page in some])
         if len(positions) != (len(rows) if counts is None else int(counts.sum(dtype=np.int64))):
-            raise damaged("a word has other positions than occurrences")
+            raise damaged("a word has more or fewer positions than occurrences")
         return rows, counts, positions
 
     def located(self, rows: Array, pages: Array) -> tuple[Array, Array | None, Array]:
@@ -288,7 +288,7 @@ class Word:
             positions = _joined([self._positions[page] for page in some])
             at = np.arange(total) if len(rows) == total else self._ranks(rows, pages)
         if len(positions) != total + int(often.sum(dtype=np.int64)) - len(often):
-            raise damaged("a word has other positions than occurrences")
+            raise damaged("a word has more or fewer positions than occurrences")
         if not len(places):
             return at, None, positions
         k = places.searchsorted(at)
@@ -346,7 +346,7 @@ def _inline_rows(entry: Entry, rows: int) -> Array:
     assert entry.inline is not None
     found = list(accumulate(few_varints(entry.inline)))
     if len(found) != entry.frequency or found[-1] >= rows:
-        raise damaged("a list has other rows than were written")
+        raise damaged("a list does not hold the rows that were written")
     return np.array(found, np.uint32)
 
 

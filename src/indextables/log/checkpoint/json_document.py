@@ -96,7 +96,7 @@ def _decode_head(opening: bytes, name: str) -> Mapping[str, Any] | None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     if not isinstance(head, dict) or head.pop("add", None) != []:
-        raise CorruptLogError(f"{name} is no checkpoint document", file=name)
+        raise CorruptLogError(f"{name} is not a checkpoint document", file=name)
     return head
 
 
@@ -150,7 +150,7 @@ def _read_any(text: bytes, name: str) -> Document:
         return _whole_document(document)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
         raise CorruptLogError(
-            f"{name} is no checkpoint that can be read: {bad}. It is damaged or was cut off.", file=name
+            f"{name} cannot be read as a checkpoint: {bad}. It is damaged or was cut off.", file=name
         ) from bad
 
 

@@ -35,13 +35,13 @@ def read_head(data: bytes, name: str) -> Mapping[str, Any]:
     stored = _open(data, name).schema_arrow.metadata or {}
     found = stored.get(_HEAD_KEY)
     if found is not None and stored.get(_SUM_KEY, _sum(found)) != _sum(found):
-        raise CorruptLogError(f"{name} has a damaged head: its checksum is another", file=name)
+        raise CorruptLogError(f"{name} has a damaged head: its checksum does not match", file=name)
     try:
         head = msgspec.json.decode(found) if found is not None else None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
         raise CorruptLogError(f"{name} has a damaged head: {bad}", file=name) from bad
     if not isinstance(head, dict):
-        raise CorruptLogError(f"{name} is no checkpoint: it has no {_HEAD_KEY.decode()}", file=name)
+        raise CorruptLogError(f"{name} is not a checkpoint: it has no {_HEAD_KEY.decode()}", file=name)
     return head
 
 

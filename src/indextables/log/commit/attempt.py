@@ -167,6 +167,6 @@ def _after(base: Snapshot, lines: Sequence[Action], size: int, found: LogFile | 
         return Snapshot(source, advance_state(base.state, source.dialect, file, lines))
     except Exception:  # the commit is durable, and its caller must hear so
         logger.warning(
-            "%s: version %d is written and cannot be shown yet", base.store.uri, version, exc_info=True
+            "%s: version %d is written but cannot be read back yet", base.store.uri, version, exc_info=True
         )
         return None

@@ -53,7 +53,7 @@ def upgrade(base: Snapshot, reader: int, writer: int, features: Collection[str])
     """The protocol that promises the table's and what is asked for; nothing when it does already."""
     if reader < base.protocol.min_reader_version or writer < base.protocol.min_writer_version:
         raise ProtocolError(
-            f"{base.store.uri}: a protocol only moves upwards, from {describe(base.protocol)} not to "
+            f"{base.store.uri}: a protocol can only be raised: {describe(base.protocol)} cannot become "
             f"{reader}/{writer}.",
             uri=base.store.uri,
         )

@@ -124,8 +124,8 @@ def foreign_commits(base: Snapshot, since: int) -> Iterable[tuple[int, tuple[Act
 
 def _untold(base: Snapshot, version: int, since: int, why: str) -> ConflictError:
     return ConflictError(
-        f"{base.store.uri}: what changed since version {since} cannot be told, version {version} {why}; "
-        "nothing was committed. Read the table again and repeat the operation.",
+        f"{base.store.uri}: cannot tell what changed since version {since}: version {version} {why}. "
+        "Nothing was committed. Read the table again and repeat the operation.",
         version=version, read_version=since, uri=base.store.uri,
     )  # fmt: skip
 
@@ -147,7 +147,7 @@ def _check_sources(plan: CommitPlan, first: Snapshot, base: Snapshot) -> None:
     if gone:
         more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
         raise ConflictError(
-            f"{base.store.uri}: {plan.operation} needs {gone[0]}{more}, not a live file of version "
+            f"{base.store.uri}: {plan.operation} needs {gone[0]}{more}, no longer live in version "
             f"{base.version}; nothing was committed. Read the table again and repeat the operation.",
             paths=gone, version=base.version, operation=plan.operation, uri=base.store.uri,
         )  # fmt: skip

@@ -132,7 +132,7 @@ def _look_back(attempt: Attempt, *, ours: bool, answered: bool) -> Placed:
         if listing.floor <= version:
             return Placed(Outcome.LANDED if ours else Outcome.TAKEN, listing.commits.get(version))
         logger.warning(
-            "%s: version %d was retired while this writer was at it; finding out whether its commit counts",
+            "%s: version %d was retired while it was being written; checking whether the commit counts",
             attempt.uri, version,
         )  # fmt: skip
         follower = _info(source, version + 1)
@@ -148,7 +148,7 @@ def _look_back(attempt: Attempt, *, ours: bool, answered: bool) -> Placed:
             logger.warning("%s: version %d is written; %s", attempt.uri, version, failed)
             return Placed(Outcome.LANDED)
         raise attempt.unknown(f"{failed}") from failed
-    raise attempt.unknown("the log has moved on so far that nothing in it tells.")
+    raise attempt.unknown("the log has moved on too far to tell.")
 
 
 def _followed(attempt: Attempt, follower: CommitInfo, *, ours: bool) -> Outcome:

@@ -73,7 +73,7 @@ def check_upgrade(old: ProtocolAction, new: ProtocolAction, uri: str) -> None:
     }
     if lower or lost:
         raise ProtocolError(
-            f"{uri}: a protocol only moves upwards, from {describe(old)} not to {describe(new)}.", uri=uri
+            f"{uri}: a protocol can only be raised: {describe(old)} cannot become {describe(new)}.", uri=uri
         )
 
 

@@ -246,7 +246,7 @@ def explain_choice(options: Options, num_files: int | None, engine: str) -> str:
     if not distributed.enabled:
         return "distributed replay is switched off"
     if num_files is None:
-        return "nothing says how many files there are"
+        return "the number of files is unknown"
     if distributed.file_threshold is not None:
         return f"{num_files} files, threshold {distributed.file_threshold}"
     return f"{num_files} files, about {num_files * BYTES_PER_FILE} of {distributed.local_memory} bytes"

@@ -167,7 +167,7 @@ def log_findings(facts: LogFacts, uri: str) -> Iterator[Finding]:
         yield Finding(
             NOTE, name,
             "a killed writer left it" if left_over else "it is not a log file",
-            "it takes up space" if left_over else "readers pass over it",
+            "it takes up space" if left_over else "readers ignore it",
             commands.on_table("PURGE INDEXTABLE") if left_over else "",
         )  # fmt: skip
 

@@ -135,14 +135,14 @@ class SplitCheck:
             if found.rows is not None:
                 yield Finding(
                     BROKEN, found.path, found.rows,
-                    "queries that need it fail. Bring it back from a backup, or give its rows up with a log "
-                    "that leaves it out",
+                    "queries that need it fail. Restore it from a backup, or accept the loss of its rows and "
+                    "write a log without it",
                     self._commands.repair(),
                 )  # fmt: skip
             if found.index is not None:
                 yield Finding(
                     WARNING, found.path, f"its index is damaged: {found.index}",
-                    "searches scan its rows and find the same, slower",
+                    "searches scan its rows instead: same answers, but slower",
                     self._commands.on_table("MERGE SPLITS"),
                 )  # fmt: skip
 

@@ -64,7 +64,10 @@ def splits_to_search(snapshot: Snapshot, query: Query, adds: Sequence[AddAction]
             possible = file.group.may_match(query)
         except (DamagedIndexError, SplitError, StorageError) as bad:
             _log.warning(
-                "%s/%s cannot be used, its splits are asked instead: %s", snapshot.store.uri, file.path, bad
+                "%s/%s cannot be used, so its splits are opened instead: %s",
+                snapshot.store.uri,
+                file.path,
+                bad,
             )
             continue
         names = file.group.names

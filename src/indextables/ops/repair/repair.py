@@ -73,8 +73,8 @@ class RepairRequest:
     def __post_init__(self) -> None:
         if self.from_splits and self.up_to_version is not None:
             raise CommandError(
-                "FROM SPLITS and UP TO VERSION exclude each other: a split does not say in which version it "
-                "was added"
+                "FROM SPLITS and UP TO VERSION cannot be used together: a split does not say in "
+                "which version it was added"
             )
 
 
@@ -260,7 +260,7 @@ def _snapshot(source: LogDirectory, options: Options, version: int | None) -> Sn
         is_table = source.around.list_level(f"{source.name}/{NATIVE.log_dir}")
         hint = f" Name the log directory: {source.log_uri}/{NATIVE.log_dir}." if is_table else ""
         raise NotATableError(
-            f"{source.log_uri} is no log: there is no version and no checkpoint in it.{hint}",
+            f"{source.log_uri} is not a log: there is no version and no checkpoint in it.{hint}",
             uri=source.log_uri,
         ) from nothing
 

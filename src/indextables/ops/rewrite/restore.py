@@ -103,7 +103,7 @@ def _require_present(
         shown = ", ".join(missing[:_SHOWN])
         raise MissingSplitError(
             f"version {version} cannot be restored: {len(missing)} of its files are gone ({shown}). "
-            "Nothing was committed; choose a version that PURGE has not cut into.",
+            "Nothing was committed; choose a version whose files PURGE has not deleted.",
             version=version,
             missing=missing,
         )

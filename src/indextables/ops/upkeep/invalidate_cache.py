@@ -15,7 +15,7 @@ def run_invalidate(uri: str | None = None) -> InvalidateResult:
     """Forget what was read, of one table or of all."""
     if uri is None:
         NEWS.announce_all()
-        return InvalidateResult(None, SUCCESS, "every table is looked at again on its next read")
+        return InvalidateResult(None, SUCCESS, "every table is read from its log again next time")
     root = open_store(uri).uri
     NEWS.announce(root)
-    return InvalidateResult(root, SUCCESS, "the table is looked at again on its next read")
+    return InvalidateResult(root, SUCCESS, "the table is read from its log again next time")

@@ -77,7 +77,7 @@ def _message(plan: CleanupPlan, version: int, gone: int, *, dry_run: bool) -> st
         return f"nothing is older than version {version}"
     size = sum(file.size for file in plan.files)
     verb = "would delete" if dry_run else "deleted"
-    fences = f"; {len(plan.fences)} recent version numbers stay fenced for an hour" if plan.fences else ""
+    fences = f"; {len(plan.fences)} recent version numbers stay reserved for an hour" if plan.fences else ""
     return (
         f"{verb} {len(plan.files)} log files ({size} bytes) before version {version}, which "
         f"{'takes' if dry_run else 'took'} {gone} versions out of the history{fences}"

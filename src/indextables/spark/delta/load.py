@@ -97,8 +97,8 @@ class DeltaPlanner:
         same = (found.metadata.id, found.metadata.schema_string, found.columns.mode)
         if same != (loaded.metadata.id, loaded.metadata.schema_string, loaded.columns.mode):
             raise TableError(
-                f"{loaded.store.uri} has other columns since it was loaded at version {loaded.version}. "
-                "Load it again.",
+                f"the columns of {loaded.store.uri} have changed since version {loaded.version}, which was "
+                "loaded. Load it again.",
                 uri=loaded.store.uri,
             )
         return found
@@ -133,7 +133,7 @@ class DeltaPlanner:
         vectors, values = files.column("dv"), files.column("partition_values")
         if vectors.null_count != len(vectors):
             raise TableError(
-                f"{uri} has deletion vectors since it was loaded at version {self.loaded.version}. "
+                f"{uri} has gained deletion vectors since it was loaded at version {self.loaded.version}. "
                 "Load it again.",
                 uri=uri,
             )

@@ -264,11 +264,11 @@ def _require_same(found: Snapshot, place: StreamOffset) -> None:
     if found.table_id != place.table_id:
         raise TableError(
             f"{found.store.uri}: the log is not the one this query has read so far (its id is "
-            f"{found.table_id} and was {place.table_id}): it was repaired, or the table was made anew, and "
-            f"its versions count from 0 again. The query has read up to version {place.version} of the old "
-            "log and stops, because going on would miss rows. Start a new query with another "
-            "checkpointLocation: without startingVersion it reads the whole table, and after a repair "
-            "startingVersion=2 begins with what was committed since.",
+            f"{found.table_id} and was {place.table_id}): it was repaired, or the table was created "
+            f"again, and its versions count from 0 again. The query has read up to version "
+            f"{place.version} of the old log and stops, because going on would miss rows. Start a new query "
+            "with another checkpointLocation: without startingVersion it reads the whole table, and after a "
+            "repair startingVersion=2 begins with what was committed since.",
             uri=found.store.uri, found=found.table_id, expected=place.table_id,
         )  # fmt: skip
 

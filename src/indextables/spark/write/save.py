@@ -183,7 +183,7 @@ def _order(spark: Any, request: WriteRequest, settings: CallSettings) -> _Order:
         raise OptionError(f"option {name!r} needs mode 'overwrite', not {request.mode!r}", key=name)
     if where is not None and overwrite_schema:
         raise OptionError(
-            "options 'replaceWhere' and 'overwriteSchema' exclude each other", key="replaceWhere"
+            "options 'replaceWhere' and 'overwriteSchema' cannot be used together", key="replaceWhere"
         )
     dynamic = call.get("partitionOverwriteMode") or spark.conf.get("spark.sql.sources.partitionOverwriteMode")
     if dynamic.lower() not in ("static", "dynamic"):

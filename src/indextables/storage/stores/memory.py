@@ -155,7 +155,7 @@ class MemoryStore:
         except OSError as error:
             raise StorageError(
                 f"Could not write {self._uri}/{path}: the local file {local_path} cannot be read "
-                f"({error.strerror}). It was to be finished before it is published.",
+                f"({error.strerror}). It must be complete before it is published.",
                 uri=self._uri,
                 path=path,
             ) from error

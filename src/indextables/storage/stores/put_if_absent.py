@@ -38,8 +38,8 @@ def require_exclusion(store: Store, directory: str) -> None:
             store.delete(path)
     if again:
         raise TableError(
-            f"{store.uri} cannot be written safely: its server accepted two writes of one object that were "
-            "each to happen only if the object is not there (`If-None-Match: *`). Two writers would "
+            f"{store.uri} cannot be written safely: its server accepted two writes of one object, each of "
+            "which should succeed only if the object does not exist (`If-None-Match: *`). Two writers would "
             "overwrite each other's commits. Nothing was written. Use a server, or a version of it, with "
             "conditional writes, as S3, Azure and Google Cloud have them.",
             uri=store.uri,

@@ -251,7 +251,7 @@ def test_two_merges_that_share_a_source_exactly_one_succeeds(builder):
         return CommitPlan("MERGE", Rule.MERGE, build, sources=frozenset(sources))
 
     log = overtaken(builder, lambda: builder.log().commit(merge({"a", "b"}, "ab")))
-    with pytest.raises(ConflictError, match="b, not a live file"):
+    with pytest.raises(ConflictError, match="b, no longer live in version"):
         log.commit(merge({"b", "c"}, "bc"))
     assert paths_of(builder.log()) == ["ab", "c"]
 

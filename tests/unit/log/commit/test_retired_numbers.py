@@ -204,7 +204,7 @@ def test_a_commit_that_relies_on_its_version_refuses_when_a_late_file_hides_what
 
     assert paused(builder, meanwhile).record_skipped_file("a", "odd", "merge") == 4
     mine = CommitPlan("OVERWRITE", Rule.OVERWRITE, lambda _: [add("ours")], read_version=read)
-    with pytest.raises(ConflictError, match="cannot be told, version 2"):
+    with pytest.raises(ConflictError, match="cannot tell what changed since version 1: version 2"):
         builder.log().commit(mine)
 
 
