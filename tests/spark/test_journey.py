@@ -12,7 +12,7 @@ from indextables.spark.read.relation import PlannerCallback
 from support.journeys import called, is_walked, steps
 
 FILTER = {
-    "node": "gt",
+    "node": "GreaterThan",
     "type": "boolean",
     "children": [
         {"node": "column", "path": ["id"], "type": "bigint"},
