@@ -154,7 +154,7 @@ def commits(workload: ReplayWorkload) -> Iterator[tuple[list[File], list[File]]]
 
 def write_seed(path: Path, workload: ReplayWorkload) -> None:
     """The adds of the checkpoint as a document of the JSON form, without its head."""
-    from indextables.log.checkpoint.add_lines import CHUNK_LINES, join_lines
+    from indextables.log.adds.lines import CHUNK_LINES, join_lines
     from indextables.log.checkpoint.json_document import PART_OPENING, document_chunks
     from indextables.options import CompressionOptions
     from indextables.storage.envelope import pack_members

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from indextables.errors import CorruptLogError
-from indextables.log.checkpoint.add_lines import join_lines, line_array, lines_adds
-from indextables.log.replay import add_decoder
-from indextables.log.replay.add_columns import Leaf, adds_columns, leaves_of
-from indextables.log.replay.add_decoder import decode_adds, decode_lines
+from indextables.log.adds import decoder as add_decoder
+from indextables.log.adds.columns import Leaf, adds_columns, leaves_of
+from indextables.log.adds.decoder import decode_adds, decode_lines
+from indextables.log.adds.lines import join_lines, line_array, lines_adds
 from indextables.model.lines import decode_many
 
 SCHEMA = pa.schema(

@@ -22,9 +22,10 @@ from indextables.errors import (
     NotFoundError,
     VersionNotFoundError,
 )
+from indextables.log.checkpoint.head import CheckpointHead, CheckpointReader
 from indextables.log.format.binding import check_one_table, check_tables, check_whole
 from indextables.log.format.dialect import Dialect, Hint, LogFile
-from indextables.log.replay.rule import CheckpointHead, CheckpointReader, ReplayEngine, Tail, reduce_tail
+from indextables.log.replay.rule import ReplayEngine, Tail, reduce_tail
 from indextables.log.segment import (
     HINT_NAME,
     Segment,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from indextables.log.replay.file_table import file_uris
+from indextables.log.adds.file_table import file_uris
 from indextables.storage.store import open_store, resolve
 
 NAMES = ["plain.split", "p=x%2Fy%25/a.split", "p=ü b/c.split", "q#1?/d.split", "p=[a]{b}/e.split", "f.split"]

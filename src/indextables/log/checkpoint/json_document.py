@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from indextables.errors import CorruptLogError
-from indextables.log.checkpoint.add_lines import LINE_END, chunk_raws, cut_text
+from indextables.log.adds.lines import LINE_END, chunk_raws, cut_text
 from indextables.storage.envelope import unpack_members
 
 OPENING = b'"add":[\n'

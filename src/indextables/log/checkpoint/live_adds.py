@@ -15,7 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.log.checkpoint.add_lines import (
+from indextables.log.adds.columns import Leaf, check_increasing, disordered
+from indextables.log.adds.decoder import decode_lines
+from indextables.log.adds.lines import (
     CHUNK_LINES,
     encode_add,
     join_lines,
@@ -25,8 +27,6 @@ from indextables.log.checkpoint.add_lines import (
     search_paths,
 )
 from indextables.log.checkpoint.reader import open_checkpoint
-from indextables.log.replay.add_columns import Leaf, check_increasing, disordered
-from indextables.log.replay.add_decoder import decode_lines
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
 from indextables.model.lines import source_of

@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError
-from indextables.log.checkpoint.add_lines import LINE_END
-from indextables.log.replay.add_columns import Leaf, is_plausible, one_array
-from indextables.log.replay.add_decoder import decode_lines
+from indextables.log.adds.columns import Leaf, is_plausible, one_array
+from indextables.log.adds.decoder import decode_lines
+from indextables.log.adds.lines import LINE_END
 
 _HEAD_KEY = b"indextables.checkpoint"
 _SUM_KEY = b"indextables.checkpoint.crc32"

@@ -18,11 +18,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from indextables.log.checkpoint.add_lines import CHUNK_LINES, LINE_END, line_chunk
+from indextables.log.adds.columns import Leaf
+from indextables.log.adds.lines import CHUNK_LINES, LINE_END, line_chunk
 from indextables.log.checkpoint.json_document import CLOSING, PART_OPENING, encode_head, encode_manifest
 from indextables.log.checkpoint.parquet import AddsWriter
 from indextables.log.format.checksum import sealed_document
-from indextables.log.replay.add_columns import Leaf
 from indextables.options import CompressionOptions
 from indextables.runtime import default_parallelism
 from indextables.storage.envelope import pack

@@ -26,15 +26,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError, NotFoundError, SchemaError
+from indextables.log.adds.columns import Leaf
+from indextables.log.adds.decoder import decode_lines
+from indextables.log.adds.lines import line_array, line_paths, lines_adds
 from indextables.log.checkpoint import parquet
-from indextables.log.checkpoint.add_lines import line_array, line_paths, lines_adds
+from indextables.log.checkpoint.head import CheckpointHead
 from indextables.log.checkpoint.json_document import COUNT, Document, read_document, read_head
 from indextables.log.format.binding import check_head
 from indextables.log.format.checksum import check_document
 from indextables.log.format.dialect import NATIVE, Checkpoint
-from indextables.log.replay.add_columns import Leaf
-from indextables.log.replay.add_decoder import decode_lines
-from indextables.log.replay.rule import CheckpointHead
 from indextables.log.segment import HINT_NAME
 from indextables.model.actions import (
     AddAction,

@@ -21,14 +21,14 @@ from typing import Any
 import msgspec
 
 from indextables.errors import CorruptLogError, NotFoundError
-from indextables.log.checkpoint.add_lines import line_paths
+from indextables.log.adds.columns import Leaf, leaves_of
+from indextables.log.adds.lines import line_paths
 from indextables.log.checkpoint.json_document import COUNT, ORDER
 from indextables.log.checkpoint.live_adds import live_adds
 from indextables.log.checkpoint.parts import JsonParts, ParquetParts, Parts
 from indextables.log.checkpoint.reader import NativeCheckpointReader, Part, open_checkpoint
 from indextables.log.format.dialect import NATIVE, Checkpoint, Hint, LogFile
 from indextables.log.format.protocol import PARQUET_CHECKPOINT
-from indextables.log.replay.add_columns import Leaf, leaves_of
 from indextables.log.segment import HINT_NAME, read_hint
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import Action, SkipAction, action_to_wire

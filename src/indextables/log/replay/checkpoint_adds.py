@@ -19,10 +19,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from indextables.errors import CorruptLogError
-from indextables.log.checkpoint.add_lines import CAN_SEARCH, PathSequence, search_paths
+from indextables.log.adds.columns import PATH, Leaf, check_increasing, disordered
+from indextables.log.adds.lines import CAN_SEARCH, PathSequence, search_paths
 from indextables.log.checkpoint.reader import OpenCheckpoint, open_checkpoint
 from indextables.log.format.dialect import Checkpoint
-from indextables.log.replay.add_columns import PATH, Leaf, check_increasing, disordered
 from indextables.storage.store import Store
 
 Columns = Mapping[Leaf, list[pa.Array]]
@@ -38,7 +38,7 @@ KEPT_BYTES = 256 << 20
 """Columns beyond this are read again rather than kept."""
 
 
-class BaseFiles:
+class CheckpointAdds:
     """The columns of one checkpoint that were asked for so far."""
 
     def __init__(self) -> None:

@@ -2,7 +2,7 @@
 
 Only the columns a question needs are read, and pruning looks at columns, never
 at actions. What was read stays with the log handle: a refresh finds the places
-of the new commits' keys in the base and copies none of it.
+of the new commits' keys in the checkpoint and copies none of it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from indextables.log.replay.add_columns import Leaf, leaves_of
-from indextables.log.replay.checkpoint_adds import BaseFiles, Columns, Rows, build
-from indextables.log.replay.file_table import file_uris, files_schema
+from indextables.log.adds.columns import Leaf, leaves_of
+from indextables.log.adds.file_table import file_uris, files_schema
+from indextables.log.replay.checkpoint_adds import CheckpointAdds, Columns, Rows, build
 from indextables.log.replay.rule import LiveFiles, ReplayMetrics, ReplayRequest
-from indextables.log.replay.tail_adds import RecentFiles
+from indextables.log.replay.tail_adds import TailAdds
 from indextables.model.actions import AddAction
 from indextables.predicate.prune.rule import Pruned, PruneMetrics, columns_needed, prune_table
 from indextables.predicate.tree import Compare, IsNull, IsTrue, IsUndecided, Node, Unknown, walk
@@ -37,8 +37,8 @@ class _Kept:
     """What the engine keeps in a handle's memo: the columns of one checkpoint and of the adds after it."""
 
     identity: tuple[object, ...] | None
-    base: BaseFiles
-    recent: RecentFiles
+    checkpoint: CheckpointAdds
+    tail: TailAdds
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class _Question:
 
 @dataclass(frozen=True, slots=True)
 class _Alive:
-    """Which rows of the base count, and which do not any more."""
+    """Which rows of the checkpoint count, and which do not any more."""
 
     mask: Mask
     gone: Rows
@@ -73,7 +73,7 @@ class _Alive:
 
 @dataclass(frozen=True, slots=True)
 class _Tail:
-    """Rows of the tail that belong into the answer, in path order, and where in the base each would stand."""
+    """Rows of the tail that belong into the answer, in path order, and their places in the checkpoint."""
 
     arrays: Sequence[pa.Array]
     places: Rows
@@ -89,26 +89,26 @@ class ColumnarEngine:
         began = time.perf_counter()
         question = _question(request)
         kept = self._kept(request)
-        base, checkpoint = kept.base, request.segment.checkpoint
-        columns = base.load(request.store, checkpoint, question.first)
+        checkpointed, checkpoint = kept.checkpoint, request.segment.checkpoint
+        columns = checkpointed.load(request.store, checkpoint, question.first)
         loaded = time.perf_counter()
         adds = sorted(request.tail.adds.values(), key=attrgetter("path"))
-        live, gone = _live(base, request)
-        recent: Mask = np.ones(len(adds), dtype=np.bool_)
+        live, gone = _live(checkpointed, request)
+        new: Mask = np.ones(len(adds), dtype=np.bool_)
         metrics = PruneMetrics(int(live.sum()) + len(adds), 0, 0, int(live.sum()) + len(adds))
         if request.where is not None:
-            live, recent, metrics = _prune(question, kept, columns, _Alive(live, gone), adds)
-        stay = [add for add, keep in zip(adds, recent, strict=True) if keep]
-        places, _ = base.places([add.path for add in stay])
-        tail = _Tail(kept.recent.rows(stay, question.wanted), places)
+            live, new, metrics = _prune(question, kept, columns, _Alive(live, gone), adds)
+        stay = [add for add, keep in zip(adds, new, strict=True) if keep]
+        places, _ = checkpointed.places([add.path for add in stay])
+        tail = _Tail(kept.tail.rows(stay, question.wanted), places)
         if request.where is not None and checkpoint is not None:
-            batches = _chosen(question, base, columns, np.flatnonzero(live), tail)
+            batches = _chosen(question, checkpointed, columns, np.flatnonzero(live), tail)
         else:
-            batches = list(_merged(question.wanted, base, columns, live, tail))
+            batches = list(_merged(question.wanted, checkpointed, columns, live, tail))
         files = _finish(question, batches)
         counts = ReplayMetrics(
-            self.name, len(base), len(request.tail.adds), len(request.tail.removed),
-            bytes_read=base.bytes_read, rows_collected=len(files),
+            self.name, len(checkpointed), len(request.tail.adds), len(request.tail.removed),
+            bytes_read=checkpointed.bytes_read, rows_collected=len(files),
             seconds={"read": loaded - began, "answer": time.perf_counter() - loaded},
         )  # fmt: skip
         return LiveFiles(files, metrics, counts)
@@ -119,7 +119,7 @@ class ColumnarEngine:
         found = request.memo.get(self.name)
         if isinstance(found, _Kept) and found.identity == identity:
             return found
-        fresh = _Kept(identity, BaseFiles(), RecentFiles())
+        fresh = _Kept(identity, CheckpointAdds(), TailAdds())
         request.memo[self.name] = fresh
         return fresh
 
@@ -152,12 +152,12 @@ def asks_for_nulls(node: Node) -> bool:
     )
 
 
-def _live(base: BaseFiles, request: ReplayRequest) -> tuple[Mask, Rows]:
-    """Which rows of the base still count, and which do not."""
+def _live(checkpointed: CheckpointAdds, request: ReplayRequest) -> tuple[Mask, Rows]:
+    """Which rows of the checkpoint still count, and which do not."""
     touched = [str(key) for key in request.tail.removed] + [str(key) for key in request.tail.adds]
-    rows, present = base.places(touched)
+    rows, present = checkpointed.places(touched)
     gone = np.sort(rows[present])
-    live: Mask = np.ones(len(base), dtype=np.bool_)
+    live: Mask = np.ones(len(checkpointed), dtype=np.bool_)
     live[gone] = False
     return live, gone
 
@@ -173,66 +173,68 @@ def _prune(
             request.where, table, request.schema, request.partition_columns, explain=request.explain
         )
 
-    found = prune(pa.Table.from_batches([build(leaves, kept.recent.rows(adds, leaves))]))
-    recent, metrics = found.mask.to_numpy(zero_copy_only=False), found.metrics
-    if not len(kept.base):
-        return alive.mask, recent, metrics
-    table = pa.Table.from_batches([build(leaves, [kept.base.whole(leaf, columns[leaf]) for leaf in leaves])])
+    found = prune(pa.Table.from_batches([build(leaves, kept.tail.rows(adds, leaves))]))
+    new, metrics = found.mask.to_numpy(zero_copy_only=False), found.metrics
+    if not len(kept.checkpoint):
+        return alive.mask, new, metrics
+    table = pa.Table.from_batches(
+        [build(leaves, [kept.checkpoint.whole(leaf, columns[leaf]) for leaf in leaves])]
+    )
     if request.explain:
         found = prune(table.filter(pa.array(alive.mask)))
-        mask = np.zeros(len(kept.base), dtype=np.bool_)
+        mask = np.zeros(len(kept.checkpoint), dtype=np.bool_)
         mask[np.flatnonzero(alive.mask)[found.mask.to_numpy(zero_copy_only=False)]] = True
-        return mask, recent, found.metrics.plus(metrics)
+        return mask, new, found.metrics.plus(metrics)
     # Rows that no longer count are pruned along: taking them out before would copy the columns.
     whole = prune(table)
     mask = alive.mask & whole.mask.to_numpy(zero_copy_only=False)
     if not columns_needed(request.where, request.partition_columns).partitions:
         considered, stay = int(alive.mask.sum()), int(mask.sum())
-        return mask, recent, metrics.plus(PruneMetrics(considered, 0, considered - stay, stay))
+        return mask, new, metrics.plus(PruneMetrics(considered, 0, considered - stay, stay))
     dead = prune(table.take(pa.array(alive.gone))).metrics
     counts = (
         getattr(whole.metrics, name) - getattr(dead, name) + getattr(metrics, name)
         for name in ("considered", "pruned_by_partition", "skipped_by_statistics", "kept")
     )
-    return mask, recent, PruneMetrics(*counts)
+    return mask, new, PruneMetrics(*counts)
 
 
 def _chosen(
-    question: _Question, base: BaseFiles, columns: Columns, rows: Rows, tail: _Tail
+    question: _Question, checkpointed: CheckpointAdds, columns: Columns, rows: Rows, tail: _Tail
 ) -> list[pa.RecordBatch]:
     """The rows that a predicate left, in path order; what was not read of every file is read of these."""
     checkpoint = question.request.segment.checkpoint
     assert checkpoint is not None
     store = question.request.store
     missing = tuple(leaf for leaf in question.wanted if leaf not in columns)
-    if missing and len(rows) * _FEW > len(base):
-        columns = {**columns, **base.load(store, checkpoint, missing)}
+    if missing and len(rows) * _FEW > len(checkpointed):
+        columns = {**columns, **checkpointed.load(store, checkpoint, missing)}
         missing = ()
-    fetched = base.fetch(store, checkpoint, missing, rows) if missing and len(rows) else {}
+    fetched = checkpointed.fetch(store, checkpoint, missing, rows) if missing and len(rows) else {}
     slots = np.searchsorted(rows, tail.places, side="left")
     order = pa.array(np.insert(np.arange(len(rows)), slots, len(rows) + np.arange(len(tail.places))))
     arrays = []
     for leaf, new in zip(question.wanted, tail.arrays, strict=True):
-        old = fetched[leaf] if leaf in fetched else base.gather(columns.get(leaf, []), rows, leaf)
+        old = fetched[leaf] if leaf in fetched else checkpointed.gather(columns.get(leaf, []), rows, leaf)
         arrays.append(pa.concat_arrays([old, new]).take(order) if len(new) else old)
     return [build(question.wanted, arrays)] if len(order) else []
 
 
 def _merged(
     leaves: Sequence[Leaf],
-    base: BaseFiles,
+    checkpointed: CheckpointAdds,
     columns: Columns,
     live: Mask,
     tail: _Tail,
 ) -> Iterator[pa.RecordBatch]:
     """All live rows, in path order, piece by piece; a piece nothing happened to is not copied."""
     places = tail.places
-    for at in range(base.num_pieces):
-        begin, end = int(base.starts[at]), int(base.starts[at + 1])
+    for at in range(checkpointed.num_pieces):
+        begin, end = int(checkpointed.starts[at]), int(checkpointed.starts[at + 1])
         mask = live[begin:end]
-        # The last piece also takes what comes after every path of the base.
+        # The last piece also takes what comes after every path of the checkpoint.
         low = np.searchsorted(places, begin if at else -1, side="left")
-        high = np.searchsorted(places, end if at + 1 < base.num_pieces else end + 1, side="left")
+        high = np.searchsorted(places, end if at + 1 < checkpointed.num_pieces else end + 1, side="left")
         pieces = [columns[leaf][at] for leaf in leaves]
         if low == high and mask.all():
             yield build(leaves, pieces)
@@ -247,7 +249,7 @@ def _merged(
                 for piece, new in zip(pieces, tail.arrays, strict=True)
             ],
         )
-    if not base.num_pieces and len(places):
+    if not checkpointed.num_pieces and len(places):
         yield build(leaves, tail.arrays)
 
 

@@ -11,13 +11,14 @@ from the checkpoint's adds and put the tail's adds beside the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from indextables.errors import OptionError
-from indextables.log.format.dialect import Checkpoint, Dialect, Key
+from indextables.log.checkpoint.head import CheckpointReader
+from indextables.log.format.dialect import Dialect, Key
 from indextables.log.segment import Segment
 from indextables.model.actions import (
     Action,
@@ -109,39 +110,6 @@ def reduce_tail(
         if info is None and number > 0 and bare is None:
             bare = number
     return Tail(version, adds, removed, protocol, metadata, skips, txns, info, ids, bare)
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointHead:
-    """Everything of a checkpoint but its adds, read without building them."""
-
-    version: int
-    protocol: ProtocolAction | None
-    metadata: MetadataAction | None
-    skips: tuple[SkipAction, ...] = ()
-    txns: tuple[TxnAction, ...] = ()
-    num_files: int | None = None
-    """Live files, None where only reading the adds would tell."""
-    num_parts: int = 1
-    parts: tuple[str, ...] = ()
-    """Names of the part files a manifest refers to, relative to the log directory."""
-
-
-class CheckpointReader(Protocol):
-    """Reads the checkpoints of one dialect; raises CorruptLogError for a damaged or incomplete one."""
-
-    def head(self, store: Store, checkpoint: Checkpoint) -> CheckpointHead:
-        """Protocol, metadata, skips and transactions."""
-        ...
-
-    def adds(
-        self, store: Store, checkpoint: Checkpoint, paths: AbstractSet[str] | None = None
-    ) -> Iterator[AddAction]:
-        """Adds as whole actions, unknown fields included, streamed; only those of `paths` when given.
-
-        The checkpoint is read and checked to its end, however few paths are wanted.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

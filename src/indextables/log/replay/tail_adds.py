@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from indextables.log.replay.add_columns import Leaf
-from indextables.log.replay.add_decoder import decode_adds
+from indextables.log.adds.columns import Leaf
+from indextables.log.adds.decoder import decode_adds
 from indextables.model.actions import AddAction
 
 _KEPT_SHAPES = 4
 
 
-class RecentFiles:
+class TailAdds:
     """Rows of adds that came after a checkpoint, per set of columns that was asked for."""
 
     def __init__(self) -> None:

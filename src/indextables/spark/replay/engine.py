@@ -28,10 +28,10 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from indextables.errors import CorruptLogError, Error
+from indextables.log.adds.file_table import files_schema, tabulate
 from indextables.log.delta.columns import DeltaColumns
 from indextables.log.delta.files.file_table import COLUMNS, STATISTICS, Wanted, files_form, raw_table
 from indextables.log.delta.replay import DeltaRequest, checkpoint_pieces, tail_files, wanted_columns
-from indextables.log.replay.file_table import files_schema, tabulate
 from indextables.log.replay.long_tail import FarTail
 from indextables.log.replay.reference import prune
 from indextables.log.replay.rule import LiveFiles, ReplayMetrics, ReplayRequest, Tail
@@ -405,7 +405,7 @@ def _typed(name: str, found: pa.Array, output: Wanted) -> pa.Array:
 
 
 def _native_form(rows: pa.Table, target: pa.Schema, request: ReplayRequest) -> pa.Table:
-    from indextables.log.replay.file_table import file_uris
+    from indextables.log.adds.file_table import file_uris
 
     arrays: list[Any] = []
     for field in target:

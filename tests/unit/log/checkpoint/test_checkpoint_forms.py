@@ -327,7 +327,7 @@ def test_paths_with_escapes_and_other_scripts_are_found():
 
 def test_an_add_line_is_the_action_without_its_key():
     """C2."""
-    from indextables.log.checkpoint.add_lines import decode_add, encode_add
+    from indextables.log.adds.lines import decode_add, encode_add
 
     action = AddAction(path="a", extra={"x": 1})
     assert b'{"add":' + encode_add(action) + b"}" == encode_action(action)

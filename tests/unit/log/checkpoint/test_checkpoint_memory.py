@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from indextables.log.checkpoint.add_lines import CHUNK_LINES, join_lines
+from indextables.log.adds.lines import CHUNK_LINES, join_lines
 from indextables.log.checkpoint.json_document import PART_OPENING, document_chunks, encode_manifest
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import action_to_wire

@@ -288,7 +288,7 @@ def test_a_checkpoint_is_json_while_the_protocol_cannot_be_raised(caplog):
 
 def test_a_parquet_checkpoint_copies_the_columns_of_the_one_before(monkeypatch):
     """C11: lines are decoded once; a table of many files is not parsed for every checkpoint."""
-    from indextables.log.replay import add_decoder
+    from indextables.log.adds import decoder as add_decoder
 
     builder = LogBuilder(options={"checkpoint.format": "parquet"}).create()
     builder.append(*(f"f{at}" for at in range(9))).checkpoint()

@@ -1,4 +1,4 @@
-"""The columnar engine answers as the reference engine does, from every form of reader."""
+"""The columnar engine answers as the reference engine does, from every form of checkpoint."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def check_same(log: TransactionLog, filters: list[str] = FILTERS) -> None:
     ],
 )
 def test_every_form_of_checkpoint_gives_the_files_the_reference_gives(options):
-    """K1: columnar == reference, listing and pruning, with and without a tail after the reader."""
+    """K1: columnar == reference, listing and pruning, with and without a tail after the checkpoint."""
     check_same(log_with([file(number) for number in range(25)], **options))
     check_same(log_with([file(number) for number in range(25)], tail=False, **options), FILTERS[:2])
 
@@ -137,12 +137,12 @@ def test_a_refresh_reads_only_the_new_commit():
     log = builder.log()
     before = log.snapshot(max_staleness_s=0)
     before.plan("id > 100", columns=("size",))
-    base = before.state.memo["columnar"].base
+    base = before.state.memo["columnar"].checkpoint
     builder.append(file(60)).remove(file(3).path)
     after = log.snapshot(max_staleness_s=0)
     read = base.bytes_read
     found = after.plan("id > 100", columns=("size",)).files
-    assert after.state.memo["columnar"].base is base
+    assert after.state.memo["columnar"].checkpoint is base
     assert base.bytes_read == read
     assert found.equals(after.plan("id > 100", columns=("size",), engine="reference").files)
     assert before.plan(engine="columnar").files.equals(before.plan(engine="reference").files)
@@ -153,7 +153,7 @@ def test_only_the_columns_of_the_question_are_read():
     log = log_with([file(number) for number in range(9)])
     snapshot = log.snapshot()
     assert snapshot.plan(columns=("size",)).files.column_names == ["path", "size"]
-    loaded = snapshot.state.memo["columnar"].base._pieces
+    loaded = snapshot.state.memo["columnar"].checkpoint._pieces
     assert {leaf.column for leaf in loaded} == {"path", "size"}
 
 
@@ -162,4 +162,4 @@ def test_columns_beyond_the_memory_limit_are_read_again(monkeypatch):
     monkeypatch.setattr(checkpoint_adds, "KEPT_BYTES", 100)
     log = log_with([file(number) for number in range(25)])
     check_same(log)
-    assert {leaf.column for leaf in log.snapshot().state.memo["columnar"].base._pieces} == {"path"}
+    assert {leaf.column for leaf in log.snapshot().state.memo["columnar"].checkpoint._pieces} == {"path"}

@@ -17,10 +17,10 @@ import msgspec
 import pyarrow as pa
 
 from indextables.errors import CorruptLogError, NotFoundError
+from indextables.log.checkpoint.head import CheckpointHead
 from indextables.log.delta.files.text import decode_paths
 from indextables.log.delta.paths import LOG_DIR, decode_path
 from indextables.log.format.dialect import Checkpoint
-from indextables.log.replay.rule import CheckpointHead
 from indextables.model.actions import (
     AddAction,
     MetadataAction,

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError
+from indextables.log.adds.file_table import file_uris
 from indextables.log.delta.columns import DeltaColumns, Leaf
 from indextables.log.delta.commits import counts_nan
 from indextables.log.delta.files.bounds import lower_bound, upper_bound
@@ -29,7 +30,6 @@ from indextables.log.delta.files.text import (
     typed_partition,
     whole,
 )
-from indextables.log.replay.file_table import file_uris
 from indextables.model.actions import AddAction
 from indextables.storage.store import Store
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError
-from indextables.log.replay.file_table import files_schema
+from indextables.log.adds.file_table import files_schema
 from indextables.model.actions import FIRST_MS, LARGEST, LAST_MS, AddAction
 from indextables.model.fields import decode_partition_array, decode_stat_array
 from indextables.model.stats import of_add

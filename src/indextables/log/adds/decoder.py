@@ -21,8 +21,8 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 import pyarrow as pa
 
-from indextables.log.checkpoint.add_lines import LINE_END, line_chunk, lines_adds
-from indextables.log.replay.add_columns import IN_STATS, WIRE, Leaf, adds_columns, to_array
+from indextables.log.adds.columns import IN_STATS, WIRE, Leaf, adds_columns, to_array
+from indextables.log.adds.lines import LINE_END, line_chunk, lines_adds
 from indextables.model.actions import FIRST_MS, LARGEST, LAST_MS, AddAction
 from indextables.model.lines import source_of
 from indextables.model.stats import of_add

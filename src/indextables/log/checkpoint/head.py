@@ -1,0 +1,45 @@
+"""What every checkpoint gives, whichever dialect and form it has: a head, and adds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Protocol
+
+from indextables.log.format.dialect import Checkpoint
+from indextables.model.actions import AddAction, MetadataAction, ProtocolAction, SkipAction, TxnAction
+from indextables.storage.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointHead:
+    """Everything of a checkpoint but its adds, read without building them."""
+
+    version: int
+    protocol: ProtocolAction | None
+    metadata: MetadataAction | None
+    skips: tuple[SkipAction, ...] = ()
+    txns: tuple[TxnAction, ...] = ()
+    num_files: int | None = None
+    """Live files, None where only reading the adds would tell."""
+    num_parts: int = 1
+    parts: tuple[str, ...] = ()
+    """Names of the part files a manifest refers to, relative to the log directory."""
+
+
+class CheckpointReader(Protocol):
+    """Reads the checkpoints of one dialect; raises CorruptLogError for a damaged or incomplete one."""
+
+    def head(self, store: Store, checkpoint: Checkpoint) -> CheckpointHead:
+        """Protocol, metadata, skips and transactions."""
+        ...
+
+    def adds(
+        self, store: Store, checkpoint: Checkpoint, paths: AbstractSet[str] | None = None
+    ) -> Iterator[AddAction]:
+        """Adds as whole actions, unknown fields included, streamed; only those of `paths` when given.
+
+        The checkpoint is read and checked to its end, however few paths are wanted.
+        """
+        ...
