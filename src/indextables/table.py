@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from indextables.connection import surroundings
-from indextables.errors import NotATableError, TableError
+from indextables.errors import NotATableError, OptionError, TableError
 from indextables.options import Options, parse_size
 
 if TYPE_CHECKING:
@@ -33,10 +33,9 @@ if TYPE_CHECKING:
     )
     from indextables.ops.read.scan import Record
     from indextables.ops.results import ScanMetrics, WriteResult
+    from indextables.ops.write.commit import Order
 
 T = TypeVar("T")
-
-R = TypeVar("R")
 
 
 class Table:
@@ -318,19 +317,16 @@ class Table:
         again carries a `txn`, the name of the sender and its number of the batch: what the table has
         already is not written twice.
         """
-        from indextables.ops.write.after_write import after_write
-        from indextables.ops.write.rows import append
+        from indextables.ops.write.commit import Order
 
-        log, chosen = self._writable(), self._options(options)
-        done = append(log, data, options=chosen, merge_schema=merge_schema, txn=txn)
-        after_write(log, chosen)
-        return self._moved(done)
+        return self._write(data, Order(merge_schema=merge_schema, txn=txn), options)
 
     def overwrite(
         self,
         data: Any,
         where: Any = None,
         *,
+        partitions: str = "static",
         expected_version: int | None = None,
         merge_schema: bool = False,
         txn: TxnAction | None = None,
@@ -338,37 +334,26 @@ class Table:
     ) -> WriteResult:
         """Replace all rows, or those for which the filter is true.
 
+        With `partitions="dynamic"` only the partitions that the new rows belong to are replaced.
         With `expected_version` any change of data by others since then is an error. A `txn` makes it
         safe to send again, as for `append`.
         """
-        from indextables.ops.write.after_write import after_write
+        from indextables.ops.write.commit import Order
 
-        log, chosen = self._writable(), self._options(options)
-        if where is None:
-            from indextables.ops.write.rows import overwrite
-
-            done = overwrite(
-                log,
-                data,
-                options=chosen,
-                merge_schema=merge_schema,
-                expected_version=expected_version,
-                txn=txn,
-            )
-        else:
-            from indextables.ops.write.replace_where import overwrite_where
-
-            done = overwrite_where(
-                log,
-                data,
-                where,
-                options=chosen,
-                merge_schema=merge_schema,
-                expected_version=expected_version,
-                txn=txn,
-            )
-        after_write(log, chosen)
-        return self._moved(done)
+        if partitions not in {"static", "dynamic"}:
+            raise OptionError(f"partitions is {partitions!r}; expected static or dynamic")
+        dynamic = partitions == "dynamic"
+        if dynamic and where is not None:
+            raise OptionError("where and partitions='dynamic' exclude each other: both say what is replaced")
+        order = Order(
+            overwrite=True,
+            where=where,
+            dynamic=dynamic,
+            merge_schema=merge_schema,
+            expected_version=expected_version,
+            txn=txn,
+        )
+        return self._write(data, order, options)
 
     # Keeping
 
@@ -450,8 +435,15 @@ class Table:
 
         return describe_state(self._log, self._snapshot)
 
-    def _options(self, more: Mapping[str, Any] | None) -> Options:
-        return Options.of({**self._log.options.explicit, **more}) if more else self._log.options
+    def _write(self, data: Any, order: Order, more: Mapping[str, Any] | None) -> WriteResult:
+        from indextables.ops.write.after_write import after_write
+        from indextables.ops.write.commit import write
+
+        log = self._writable()
+        options = Options.of({**log.options.explicit, **more}) if more else log.options
+        done = write(log, data, order, options)
+        after_write(log, options)
+        return self._moved(done)
 
     def _writable(self) -> TransactionLog:
         if self._pinned:

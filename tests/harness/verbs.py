@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 import indextables as it
-from indextables.ops.write.rows import append as append_rows
+from indextables.ops.write.commit import Order, write
 
 SCHEMA = pa.schema([("id", pa.string()), ("day", pa.string()), ("message", pa.string())])
 OPTIONS = {
@@ -85,7 +85,7 @@ def append_once(root: str, name: str, _: random.Random) -> Iterator[Step]:
         new = rows(name, batch)
         txn = it.TxnAction(app_id=name, version=batch)
         log = it.TransactionLog.open(root, OPTIONS)
-        yield Step(lambda new=new, txn=txn, log=log: append_rows(log, new, txn=txn), _plus(new))
+        yield Step(lambda new=new, txn=txn, log=log: write(log, new, Order(txn=txn)), _plus(new))
 
 
 def overwrite_where(root: str, name: str, _: random.Random) -> Iterator[Step]:

@@ -16,10 +16,10 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.errors import Error
+from indextables.log.commit.changes import removals
 from indextables.log.commit.conflicts import CommitPlan, Rule
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction, CommitInfo, RemoveAction, TxnAction
-from indextables.ops.rewrite.drop_partitions import removal
 from indextables.ops.rewrite.merge import _commit as commit_merge
 from indextables.ops.rewrite.restore import run_restore
 from indextables.ops.rewrite.rows import Rewritten
@@ -237,11 +237,10 @@ class Actor:
         if not sources:
             intent.outcome = NOTHING
             return
-        now_ms = self.runtime.clock.now_ms()
         plan = CommitPlan(
             operation="DELETE",
             rule=Rule.DELETE,
-            build=lambda _: [*(removal(add, now_ms) for add in sources), *adds],
+            build=lambda base: [*removals(base, sources), *adds],
             sources=frozenset(add.path for add in sources),
         )
         self.done(intent, self.log.commit(plan).version)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from indextables.model.actions import TxnAction
-from indextables.ops.write import rows as write
+from indextables.ops.write.commit import Order, write
 from indextables.table import Table
 from simulation.actors import SCHEMA, Actor
 from simulation.history import Plan, draw_options, draw_parts
@@ -81,7 +81,7 @@ class TableActor(Actor):
         intent.operation = "WRITE"
         intent.txn = (self.name, number)
         rows = self.new_rows(intent, 0)
-        result = write.append(self.log, rows, txn=TxnAction(app_id=self.name, version=number))
+        result = write(self.log, rows, Order(txn=TxnAction(app_id=self.name, version=number)))
         self.done(intent, result.version)
 
     def do_overwrite(self, intent: Intent, pick: float) -> None:

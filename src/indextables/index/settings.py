@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.errors import OptionError
+from indextables.model.names import find_name
 from indextables.options import PREFIX, IndexingOptions, Options
 
 TEXT, STRING, JSON, IP, FAST = "text", "string", "json", "ip", "fast"
@@ -193,11 +194,9 @@ def _by_column(
 
 
 def _known(name: str, option: str, schema: pa.Schema) -> str:
-    if name in schema.names:
-        return name
-    folded = [column for column in schema.names if column.lower() == name.lower()]
-    if len(folded) == 1:
-        return str(folded[0])
+    found = find_name(schema.names, name)
+    if found is not None:
+        return found
     raise OptionError(
         f"indexing.{option} names column {name!r}, which the table does not have; "
         f"its columns are {', '.join(schema.names)}",

@@ -29,7 +29,6 @@ from indextables.log.replay.rule import (
 )
 from indextables.log.scans import SKIPPING_TOTALS
 from indextables.log.state import LogSource, State, cleaned_away, load_state
-from indextables.log.table_options import with_table
 from indextables.model.actions import (
     AddAction,
     CommitInfo,
@@ -127,9 +126,12 @@ class Snapshot:
     @property
     def settings(self) -> Options:
         """The options with the table's own properties in the place of defaults; what writers follow."""
-        return self.once(
-            "settings", lambda: with_table(self.options, self.metadata.configuration, self.store.uri)
-        )
+        return self.once("settings", lambda: self.options.over(self.metadata.configuration, self.store.uri))
+
+    @property
+    def time_zone(self) -> str:
+        """The zone in which conditions and queries mean times without an offset."""
+        return self.settings.search.time_zone
 
     @property
     def runtime(self) -> Runtime:
@@ -244,7 +246,7 @@ class Snapshot:
         explain: bool = False,
     ) -> FilePlan:
         """Choose the files a predicate cannot exclude; `columns` are columns of the files() form."""
-        node = as_node(where, self.schema, self.options.search.time_zone)
+        node = as_node(where, self.schema, self.time_zone)
         engines = {**self.source.engines, **self.runtime.engines}
         chosen: ReplayEngine = engines[choose(self.options, self.num_files_hint, engines.keys(), engine)]
         wanted = None if columns is None else frozenset(columns)

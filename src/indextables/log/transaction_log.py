@@ -184,7 +184,9 @@ class TransactionLog(LogHandle):
         cooldown_hours: float | None = None,
     ) -> int:
         """Leave a file alone for a while; it stays live and readable."""
-        hours = self.options.stats.skip_cooldown_hours if cooldown_hours is None else cooldown_hours
+        hours = (
+            self.snapshot().settings.stats.skip_cooldown_hours if cooldown_hours is None else cooldown_hours
+        )
         if not 0 <= hours <= _LONGEST_COOLDOWN_H:
             raise OptionError(f"cooldown_hours={hours} is not a number of hours", value=str(hours))
 

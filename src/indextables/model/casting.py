@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import SchemaError
+from indextables.model.names import find_name
 from indextables.model.types import spark_type, type_to_sql
 
 
@@ -97,19 +98,16 @@ def _cast_nested(array: pa.Array, wanted: pa.DataType, where: str, timestamps: s
 
 
 def _cast_struct(array: pa.Array, wanted: pa.DataType, where: str, timestamps: str) -> pa.Array:
-    names = {field.name.lower(): position for position, field in enumerate(array.type)}
-    unknown = [
-        field.name for field in array.type if field.name.lower() not in {item.name.lower() for item in wanted}
-    ]
+    children = dict(zip(array.type.names, array.flatten(), strict=True))
+    unknown = [name for name in children if find_name(wanted.names, name) is None]
     if unknown:
         raise SchemaError(f"the table's column {where!r} has no field {unknown[0]!r}", column=where)
-    children = array.flatten()
     present = array.is_valid() if array.null_count else None
     columns = []
     for field in wanted:
         inner = f"{where}.{field.name}"
-        position = names.get(field.name.lower())
-        child = pa.nulls(len(array), field.type) if position is None else children[position]
+        name = find_name(array.type.names, field.name)
+        child = pa.nulls(len(array), field.type) if name is None else children[name]
         if not field.nullable and child.null_count and present is not None:
             # Nulls below a null parent are not nulls of the field.
             _cast(child.filter(present), field, inner, timestamps)

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from indextables.errors import SchemaError
 from indextables.model.casting import cast_column
+from indextables.model.names import find_name, require_name
 from indextables.model.partitions import check_partition_columns, parse_directory, partition_directory
 from indextables.model.types import (
     CHAR_VARCHAR_KEY,
@@ -116,14 +117,9 @@ def _parquet_levels(kind: pa.DataType) -> int:
 
 
 def find_field(fields: Any, name: str) -> pa.Field | None:
-    """Return the field of a schema or struct type by its exact name, else regardless of case."""
-    lowered, found = name.lower(), None
-    for field in fields:
-        if field.name == name:
-            return field
-        if field.name.lower() == lowered:
-            found = field
-    return found
+    """Return the field of a schema or struct type by its name, found as `find_name` does."""
+    found = find_name(fields.names, name)
+    return None if found is None else fields.field(found)
 
 
 def leaf_fields(schema: pa.Schema) -> list[pa.Field]:
@@ -183,19 +179,7 @@ def cast_table(batch: Any, schema: pa.Schema, *, timestamps: str = "error") -> A
 
 def _positions(names: list[str], schema: pa.Schema) -> dict[str, int]:
     refuse_twins(names)
-    found, unknown = {}, []
-    for position, name in enumerate(names):
-        field = find_field(schema, name)
-        if field is None:
-            unknown.append(name)
-        else:
-            found[field.name] = position
-    if unknown:
-        raise SchemaError(
-            f"the table has no column {unknown[0]!r}; its columns are {', '.join(schema.names)}",
-            columns=tuple(unknown),
-        )
-    return found
+    return {require_name(schema.names, name): position for position, name in enumerate(names)}
 
 
 def _absent(field: pa.Field, batch: Any) -> Any:

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from indextables.errors import SchemaError
+from indextables.model.names import require_name
 
 NULL_DIRECTORY = "__HIVE_DEFAULT_PARTITION__"
 EMPTY_DIRECTORY = "__EMPTY__"
@@ -29,13 +30,7 @@ def check_partition_columns(schema: pa.Schema, columns: Sequence[str]) -> tuple[
     """Return the columns as the schema spells them; SchemaError for one that cannot partition a table."""
     spelled: list[str] = []
     for name in columns:
-        field = next((item for item in schema if item.name == name), None)
-        field = field or next((item for item in schema if item.name.lower() == name.lower()), None)
-        if field is None:
-            raise SchemaError(
-                f"partition column {name!r} is not in the schema; its columns are {', '.join(schema.names)}",
-                column=name,
-            )
+        field = schema.field(require_name(schema.names, name))
         if pa.types.is_nested(field.type):
             raise SchemaError(f"column {name!r} of type {field.type} cannot partition a table", column=name)
         if field.name in spelled:

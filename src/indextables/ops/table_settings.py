@@ -33,8 +33,8 @@ def settings_of(snapshot: Snapshot) -> IndexSpec:
 
     def read() -> IndexSpec:
         # Only these: a bad value of another property must not keep anybody from searching.
-        table = Options.of(None, table=indexing_of(snapshot.metadata.configuration))
-        return from_options(table, snapshot.schema, reading=True)
+        table = indexing_of(snapshot.metadata.configuration)
+        return from_options(Options().over(table, snapshot.store.uri), snapshot.schema, reading=True)
 
     return snapshot.once("index settings", read)
 
@@ -60,7 +60,7 @@ def query_of(
         spec.searchable(),
         snapshot.schema,
         columns,
-        snapshot.options.search.time_zone,
+        snapshot.time_zone,
         operator=operator_of(operator, snapshot.settings),
     )
     if with_text:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -52,9 +52,11 @@ __all__ = [
     "TransactionOptions",
     "WriteOptions",
     "canonical",
+    "check_properties",
     "declared",
     "is_storage_key",
     "parse_size",
+    "unknown_option",
 ]
 
 PREFIX = "spark.indextables."
@@ -85,6 +87,7 @@ class Options:
     indexing: IndexingOptions = field(default_factory=IndexingOptions)
     storage: Mapping[str, str] = field(default_factory=dict, repr=False)
     explicit: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """What an option, the session or the Hadoop configuration says; a table property counts below it."""
 
     @classmethod
     def of(
@@ -93,24 +96,37 @@ class Options:
         *,
         session: Mapping[str, str] | None = None,
         hadoop: Mapping[str, str] | None = None,
-        table: Mapping[str, str | None] | None = None,
     ) -> Options:
-        """Resolve option > session configuration > Hadoop configuration > table property > default."""
+        """Resolve option > session configuration > Hadoop configuration > default."""
         if isinstance(explicit, Options):
-            if not (session or hadoop or table):
+            if not (session or hadoop):
                 return explicit
             explicit = explicit.explicit
-        given = {key: _as_text(value) for key, value in (explicit or {}).items() if value is not None}
-        layers = [
-            _known(table or {}, "table property", strict=False),
-            _known(hadoop or {}, "Hadoop configuration", strict=False),
-            _known(session or {}, "session configuration", strict=False),
-            _known(given, "option", strict=True),
-        ]
-        merged: dict[str, str] = {}
-        for layer in layers:
-            merged.update(layer)
-        return _build(merged, given)
+        said = {
+            **_known(hadoop or {}, "Hadoop configuration", strict=False),
+            **_known(session or {}, "session configuration", strict=False),
+            **_known(explicit or {}, "option", strict=True),
+        }
+        return _build(said, said)
+
+    def over(self, properties: Mapping[str, str | None], uri: str) -> Options:
+        """These options with a table's properties in the place of defaults.
+
+        A property with a value that its option cannot have is ignored, with a warning: it came from another
+        writer, for `update_properties` refuses it. Where files may lie and how they are reached is never a
+        table's own decision.
+        """
+        said: dict[str, str] = {}
+        for key, value in _known(properties, "table property", strict=False).items():
+            if is_storage_key(key) or key in self.explicit:
+                continue
+            try:
+                _build({key: value}, {})
+            except OptionError as bad:
+                _warn_once(f"{uri}: a table property is ignored: {bad}")
+            else:
+                said[key] = value
+        return _build({**said, **self.explicit}, self.explicit) if said else self
 
 
 def _as_text(value: Any) -> str:
@@ -174,18 +190,35 @@ def _known(layer: Mapping[str, Any], origin: str, *, strict: bool) -> dict[str, 
         elif is_storage_key(key):
             found[key] = _as_text(value)
         elif strict:
-            raise OptionError(f"unknown option {key!r}{_nearest(key)}", key=key)
-        elif key.lower().startswith(PREFIX) and key not in _warned:
-            _warned.add(key)
-            _log.warning("unknown key %r in the %s is ignored%s", key, origin, _nearest(key))
+            raise unknown_option(key)
+        elif key.lower().startswith(PREFIX):
+            _warn_once(f"unknown key {key!r} in the {origin} is ignored{_nearest(key)}")
     return found
 
 
-def _nearest(key: str) -> str:
+def _warn_once(text: str) -> None:
+    if text not in _warned:
+        _warned.add(text)
+        _log.warning("%s", text)
+
+
+def check_properties(properties: Mapping[str, Any]) -> None:
+    """Refuse a value that no reader of the property would take."""
+    _build(_known(properties, "table property", strict=False), {})
+
+
+def unknown_option(key: str, more: Iterable[str] = ()) -> OptionError:
+    """The error for a key that is neither an option nor one of `more`, with the nearest that is."""
+    return OptionError(f"unknown option {key!r}{_nearest(key, more)}", key=key)
+
+
+def _nearest(key: str, more: Iterable[str] = ()) -> str:
     bare = key.lower().removeprefix(PREFIX)
-    spelled = {name.lower(): name for name in (*KEYS, *(prefix + "<column>" for prefix in COLUMN_KEYS))}
+    prefix = key[: len(key) - len(bare)]
+    known = (*KEYS, *(name + "<column>" for name in COLUMN_KEYS), *more)
+    spelled = {name.lower(): name for name in known}
     close = difflib.get_close_matches(bare, spelled, n=1, cutoff=0.5)
-    return f"; did you mean {PREFIX + spelled[close[0]]!r}?" if close else "; docs/options.md lists them all"
+    return f"; did you mean {prefix + spelled[close[0]]!r}?" if close else "; docs/options.md lists them all"
 
 
 def _build(merged: Mapping[str, str], given: Mapping[str, str]) -> Options:
@@ -204,7 +237,7 @@ def _build(merged: Mapping[str, str], given: Mapping[str, str]) -> Options:
         for key, value in merged.items()
         if is_storage_key(key) and canonical(key) in (None, ALLOWED_ROOTS)
     }
-    return Options(**built, storage=storage, explicit=dict(given))
+    return Options(**built, storage=storage, explicit=given)
 
 
 def _read(key: str, value: str, kind: Kind) -> Any:

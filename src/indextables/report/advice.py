@@ -111,7 +111,7 @@ def _purge(log: TransactionLog, state: Description, path: str) -> list[Advice]:
 
 def _checkpoint(log: TransactionLog, state: Description, path: str) -> list[Advice]:
     behind = state.version - (state.checkpoint_version or 0)
-    if behind <= 2 * log.options.checkpoint.interval:
+    if behind <= 2 * log.snapshot().settings.checkpoint.interval:
         return []
     text = f"The newest checkpoint is {behind:,} versions behind, and every reader reads them one by one."
     effect = f"A reader begins at version {state.version:,} and reads no older commit."

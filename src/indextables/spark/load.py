@@ -37,7 +37,7 @@ def load_table(spark: Any, request: ReadRequest, way: str = "auto") -> Any:
     require_parquet(snapshot)
     if "query" in settings.call:
         query, wanted = settings.call["query"], _columns(settings)
-        return search_frame(spark, snapshot, query, columns=wanted, options=settings.table)
+        return search_frame(spark, snapshot, query, columns=wanted)
     chosen = reading_way(spark, snapshot) if way == "auto" else way
     return version_frame(spark, snapshot, settings, chosen, _columns(settings))
 

@@ -9,7 +9,6 @@ and may also stand in the session or the Hadoop configuration.
 # because PySpark keeps its JVM objects private
 from __future__ import annotations
 
-import difflib
 import json
 import logging
 from collections.abc import Iterable, Mapping
@@ -18,7 +17,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from indextables.errors import OptionError
-from indextables.options import KEYS, PREFIX, Options, canonical, is_storage_key
+from indextables.options import PREFIX, Options, canonical, is_storage_key, unknown_option
 
 FORMATS = frozenset(
     {
@@ -63,9 +62,9 @@ class CallSettings:
     table: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Option over session over Hadoop configuration, flattened; executors rebuild Options from it."""
 
-    def options(self, properties: Mapping[str, str | None] | None = None) -> Options:
-        """The resolved options, table properties last."""
-        return Options.of(self.table, table=properties)
+    def options(self) -> Options:
+        """The same, resolved."""
+        return Options.of(self.table)
 
     def flag(self, key: str, *, default: bool = False) -> bool:
         """A call option that is true or false."""
@@ -90,9 +89,7 @@ def settings_for(spark: Any, given: Mapping[str, Any], keys: Iterable[str], path
     """Sort the options of one call, and put what the session says beneath them."""
     call, explicit = split(given, keys)
     session, hadoop = session_layers(spark, path)
-    Options.of(explicit, session=session, hadoop=hadoop)
-    table = {**_known(hadoop), **_known(session), **_known(explicit)}
-    return CallSettings(call, table)
+    return CallSettings(call, Options.of(explicit, session=session, hadoop=hadoop).explicit)
 
 
 def split(given: Mapping[str, Any], keys: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -108,30 +105,10 @@ def split(given: Mapping[str, Any], keys: Iterable[str]) -> tuple[dict[str, str]
             call[spelled[bare]] = str(value)
         else:
             rest[key] = str(value)
-    _refuse_unknown(rest, spelled.values())
-    return call, rest
-
-
-def _refuse_unknown(rest: Mapping[str, str], call_keys: Iterable[str]) -> None:
-    """An unknown key is an error that knows the call's own keys as well as the table's."""
     for key in rest:
-        if canonical(key) is not None or is_storage_key(key):
-            continue
-        spelled = {name.lower(): name for name in (*KEYS, *call_keys)}
-        close = difflib.get_close_matches(key.lower().removeprefix(PREFIX), spelled, n=1, cutoff=0.5)
-        hint = f"; did you mean {spelled[close[0]]!r}?" if close else "; docs/options.md lists them all"
-        raise OptionError(f"unknown option {key!r}{hint}", key=key)
-
-
-def _known(layer: Mapping[str, str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for key, value in layer.items():
-        name = canonical(key)
-        if name is not None:
-            found[name] = value
-        elif is_storage_key(key):
-            found[key] = value
-    return found
+        if canonical(key) is None and not is_storage_key(key):
+            raise unknown_option(key, spelled.values())
+    return call, rest
 
 
 def session_layers(spark: Any, path: str | None) -> tuple[dict[str, str], dict[str, str]]:
@@ -141,10 +118,10 @@ def session_layers(spark: Any, path: str | None) -> tuple[dict[str, str], dict[s
     """
     zone = {f"{PREFIX}timeZone": session_zone(spark)}
     if is_connect(spark):
-        return _ours(spark.conf.getAll), zone
-    session = _ours(java_map(spark, spark._jsparkSession.conf().getAllAsJava()))
+        return {**zone, **_ours(spark.conf.getAll)}, {}
+    session = {**zone, **_ours(java_map(spark, spark._jsparkSession.conf().getAllAsJava()))}
     configuration = spark._jsparkSession.sessionState().newHadoopConf()
-    hadoop = {**zone, **_prefixed(spark, configuration, PREFIX)}
+    hadoop = _prefixed(spark, configuration, PREFIX)
     scheme = (path or "").partition(":")[0].lower() if "://" in (path or "") else ""
     for prefix in _HADOOP_PREFIXES.get(scheme, ()):
         hadoop.update(_prefixed(spark, configuration, prefix))

@@ -139,5 +139,5 @@ class SparkFrames:
         """A DataFrame of the rows a full-text query finds, computed on the executors."""
         return search_frame(
             self._spark, snapshot, query, where=where, columns=columns, limit=limit, score=score,
-            operator=operator, options=dict(snapshot.options.explicit),
+            operator=operator,
         )  # fmt: skip

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from indextables.errors import CommandError
+from indextables.model.names import find_name
 from indextables.sql.joins import is_nullable, is_required
 from indextables.sql.mentions import NO_QUERY, Marked, PathMention, SearchMention, mark
 from indextables.sql.scores import NO_SEARCH, SCORE, best_wanted, mentions_score
@@ -257,11 +258,11 @@ class _Analysis:
             self._known[id(table)] = columns
         if columns is None:
             return False
-        return name.lower() == ALL_COLUMNS or name.lower() in {item.lower() for item in columns}
+        return name.lower() == ALL_COLUMNS or find_name(columns, name) is not None
 
     def _spelled(self, number: int, name: str) -> str:
         columns = self._columns_of(self._references[number]) or ()
-        return next((item for item in columns if item.lower() == name.lower()), name)
+        return find_name(columns, name) or name
 
     def _check_not_nullable(self, column: Any, table: Any, home: Any) -> None:
         if is_nullable(column, table, home):

@@ -35,19 +35,45 @@ def test_a_key_may_carry_the_prefix_and_any_case(key):
 
 def test_an_option_beats_the_session_then_hadoop_then_the_table():
     key = "spark.indextables.checkpoint.interval"
-    layers = {"table": {key: "2"}, "hadoop": {key: "3"}, "session": {key: "4"}}
-    assert Options.of({key: "5"}, **layers).checkpoint.interval == 5
-    assert Options.of(None, **layers).checkpoint.interval == 4
+    layers = {"hadoop": {key: "3"}, "session": {key: "4"}}
+
+    def interval(given=None):
+        return Options.of(given, **layers).over({key: "2"}, "t").checkpoint.interval
+
+    assert interval({key: "5"}) == 5
+    assert interval() == 4
     del layers["session"]
-    assert Options.of(None, **layers).checkpoint.interval == 3
+    assert interval() == 3
     del layers["hadoop"]
-    assert Options.of(None, **layers).checkpoint.interval == 2
+    assert interval() == 2
+
+
+def test_an_option_that_says_the_default_beats_the_table():
+    key = "spark.indextables.timeZone"
+    assert Options.of(None, session={key: "UTC"}).over({key: "Asia/Kolkata"}, "t").search.time_zone == "UTC"
+
+
+def test_a_property_that_cannot_be_is_ignored_by_itself(caplog):
+    properties = {"checkpoint.interval": "often", "stats.truncation.maxLength": "7"}
+    resolved = Options.of({"write.maxRowsPerSplit": 5}).over(properties, "s3://bucket/t")
+    assert (resolved.checkpoint.interval, resolved.stats.max_length, resolved.write.max_rows_per_split) == (
+        10,
+        7,
+        5,
+    )
+    assert "s3://bucket/t" in caplog.text
+    assert "often" in caplog.text
+
+
+def test_where_files_may_lie_is_not_the_decision_of_a_table():
+    properties = {"read.allowedRoots": "s3://elsewhere", "aws_endpoint": "http://elsewhere"}
+    resolved = Options.of({"aws_region": "eu"}).over(properties, "t")
+    assert resolved.read.allowed_roots is None
+    assert resolved.storage == {"aws_region": "eu"}
 
 
 def test_an_unknown_option_is_an_error_that_names_the_nearest_key():
-    with pytest.raises(
-        OptionError, match=r"checkpoint\.intervall.*did you mean 'spark\.indextables\.checkpoint\.interval'"
-    ):
+    with pytest.raises(OptionError, match=r"checkpoint\.intervall.*did you mean 'checkpoint\.interval'"):
         Options.of({"checkpoint.intervall": "3"})
 
 

@@ -204,7 +204,7 @@ def test_settings_survive_as_table_properties():
         "indexing.indexrecordoption.message": "freq", "indexing.fastfields": "n,id,ip",
     }  # fmt: skip
     spec = from_options(Options.of(options), SCHEMA)
-    assert from_options(Options.of(None, table=spec.to_properties()), SCHEMA) == spec
+    assert from_options(Options().over(spec.to_properties(), "t"), SCHEMA) == spec
     assert IndexSpec.from_wire(spec.to_wire()) == spec
 
 

@@ -50,6 +50,7 @@ from indextables.index.query.tree import (
 from indextables.index.query.values import address_bounds, number_text, numeric, typed_value
 from indextables.index.settings import FAST, IP, JSON, STRING, IndexField, IndexSpec, is_list_of_text
 from indextables.index.tokens import id_places, is_id, words_of
+from indextables.model.names import find_name
 
 Found = list[tuple[IndexField, str | None]]
 """Columns to look into; for a JSON column also the path inside it."""
@@ -123,10 +124,7 @@ class _QueryParser:
     def field(self, name: str, at: int | None = None) -> tuple[IndexField, str | None]:
         """The settings of a named column; for a JSON column also the path inside it."""
         for column, path in _readings(name):
-            found = self.spec.get(column)
-            if found is None:
-                folded = [item for item in self.spec.fields if item.column.lower() == column.lower()]
-                found = folded[0] if len(folded) == 1 else None
+            found = self.spec.get(find_name(self.spec.columns, column) or "")
             if found is not None and (path is None or found.kind == JSON):
                 return found, (path or "") if found.kind == JSON else None
         if name.lower() in (column.lower() for column in self.schema.names):

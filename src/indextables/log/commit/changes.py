@@ -11,7 +11,7 @@ from indextables.log.commit.redaction import refuse_secrets
 from indextables.log.format.protocol import FEATURES, READER_VERSION, WRITER_VERSION, describe, merged
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import Action, AddAction, MetadataAction, ProtocolAction, RemoveAction
-from indextables.options import Options
+from indextables.options import check_properties
 
 
 def removals(base: Snapshot, adds: Iterable[AddAction], *, data_change: bool = True) -> list[RemoveAction]:
@@ -33,9 +33,9 @@ def removals(base: Snapshot, adds: Iterable[AddAction], *, data_change: bool = T
 
 def properties(base: Snapshot, changes: Mapping[str, str | None]) -> list[Action]:
     """The metadata with some properties set, and those given as None removed; nothing when it is the same."""
-    refuse_secrets({key: text(value) for key, value in changes.items() if value is not None})
-    # Refuses a value that no reader of the property would take.
-    Options.of(None, table={key: text(value) for key, value in changes.items() if value is not None})
+    given = {key: text(value) for key, value in changes.items() if value is not None}
+    refuse_secrets(given)
+    check_properties(given)
     known: Mapping[str, str | None] = base.metadata.configuration
     result = {key: text(value) for key, value in {**known, **changes}.items() if value is not None}
     if result == dict(known):

@@ -85,7 +85,7 @@ def histogram(
     time_zone: str | None = None,
 ) -> tuple[pa.Table, Record]:
     """How many rows lie in each bucket of a column of numbers, dates or timestamps."""
-    zone = time_zone or snapshot.options.search.time_zone
+    zone = time_zone or snapshot.time_zone
     bucket = bucket_of(column_of(snapshot.schema, column).type, interval, offset=offset, zone=zone)
     key = key_of(snapshot.schema, column, bucket, shown="bucket")
     return answer(snapshot, Question((key,), (Aggregate("count", "count"),)), query, where)
@@ -183,7 +183,7 @@ class _Counter:
     def _read(self, add: AddAction, asked: str | None) -> Iterator[Parts]:
         if asked is not None:
             note = self.record.searched
-            known = value_counts(self.snapshot.store, SplitRef.of(add), asked, self.snapshot.options, note)
+            known = value_counts(self.snapshot.store, SplitRef.of(add), asked, self.snapshot.settings, note)
             if known is not None:
                 self.record.counted(from_index=1)
                 yield [pa.Table.from_arrays(list(known), schema=self.parts[0][1].schema)]
@@ -221,7 +221,7 @@ class _Counter:
             SplitRef.of(add),
             self.query,
             snapshot.schema,
-            options=snapshot.options,
+            options=snapshot.settings,
             note=self.record.searched,
         )
         self.record.counted(from_index=1)

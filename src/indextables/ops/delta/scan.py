@@ -90,7 +90,7 @@ def row_reader(
     snapshot: DeltaSnapshot, wanted: Sequence[str], node: Node | None, num_files: int
 ) -> RowReader:
     """How the files of a scan are read."""
-    zone = snapshot.options.search.time_zone
+    zone = snapshot.time_zone
     # Many files keep all cores busy by themselves.
     return RowReader(snapshot.columns, tuple(wanted), node, zone, num_files < default_parallelism())
 

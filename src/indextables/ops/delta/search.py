@@ -8,14 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from indextables.errors import OptionError
 from indextables.index.query.syntax import parse_query
 from indextables.index.query.tree import Query
 from indextables.index.settings import IndexSpec, from_options
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.ops.delta.data_file import NAMES
 from indextables.ops.delta.scan import Piece, files, pieces_of, require_schema, row_reader
-from indextables.ops.read.scan import Record, known_columns, reader_of, row_filter
+from indextables.ops.read.scan import Record, check_limit, known_columns, reader_of, row_filter
 from indextables.ops.table_settings import operator_of
 from indextables.options import PREFIX, Options
 from indextables.split.match import match_rows
@@ -35,12 +34,11 @@ def search(
     There is no index, so every column of text can be searched; options such as
     `indexing.tokenizer.<column>` say how its words are taken apart.
     """
-    if limit is not None and limit < 0:
-        raise OptionError(f"limit is {limit}; give a number of rows, or leave it out")
+    check_limit(limit)
     require_schema(snapshot)
-    zone = snapshot.options.search.time_zone
     joined = operator_of(operator, snapshot.options)
-    parsed = parse_query(query, search_settings(snapshot), snapshot.schema, None, zone, operator=joined)
+    spec = search_settings(snapshot)
+    parsed = parse_query(query, spec, snapshot.schema, None, snapshot.time_zone, operator=joined)
     node = row_filter(snapshot, where)
     wanted = known_columns(snapshot, columns)
     read = (*wanted, *(name for name in parsed.columns if name not in wanted))

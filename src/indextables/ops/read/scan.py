@@ -22,7 +22,7 @@ from indextables.log import scans
 from indextables.log.replay.rule import ReplayMetrics
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
-from indextables.model.fields import find_field
+from indextables.model.names import require_name
 from indextables.ops.read.hints import spelling_notes
 from indextables.ops.read.in_order import in_order
 from indextables.ops.read.matching import plan_match
@@ -137,8 +137,7 @@ def search(
     operator: str | None = None,
 ) -> tuple[pa.RecordBatchReader, Record]:
     """The rows a full-text query finds, in (path, row) order; with `score` the best ones, best first."""
-    if limit is not None and limit < 0:
-        raise OptionError(f"limit is {limit}; give a number of rows, or leave it out")
+    check_limit(limit)
     parsed = query_of(snapshot, query, operator=operator)
     node = row_filter(snapshot, where)
     wanted = known_columns(snapshot, columns)
@@ -167,9 +166,15 @@ def search(
     return reader_of(schema, pieces, limit, when_empty), record
 
 
+def check_limit(limit: int | None) -> None:
+    """Refuse a number of rows below zero."""
+    if limit is not None and limit < 0:
+        raise OptionError(f"limit is {limit}; give a number of rows, or leave it out")
+
+
 def row_filter(snapshot: Snapshot, where: Any) -> Node | None:
     """A filter that can decide every row; PredicateError names what it cannot."""
-    node = as_node(where, snapshot.schema, snapshot.options.search.time_zone)
+    node = as_node(where, snapshot.schema, snapshot.time_zone)
     if node is not None:
         require_exact(node)
     return node
@@ -183,14 +188,10 @@ def known_columns(snapshot: Snapshot, columns: Sequence[str] | None) -> tuple[st
         raise SchemaError(f"columns is the text {columns!r}; give a list of names")
     found = []
     for name in columns:
-        field = find_field(snapshot.schema, name)
-        if field is None:
-            raise SchemaError(
-                f"there is no column {name!r}; the table has {', '.join(snapshot.schema.names)}", column=name
-            )
-        if field.name in found:
-            raise SchemaError(f"column {field.name!r} is asked for twice", column=field.name)
-        found.append(field.name)
+        spelled = require_name(snapshot.schema.names, name)
+        if spelled in found:
+            raise SchemaError(f"column {spelled!r} is asked for twice", column=spelled)
+        found.append(spelled)
     return tuple(found)
 
 
@@ -232,7 +233,7 @@ def rows_of(
     """The rows of one split, or those for which a filter is true."""
     ref = SplitRef.of(add)
     reader = open_split(snapshot.store, ref)
-    zone = snapshot.options.search.time_zone
+    zone = snapshot.time_zone
     rows = 0
     if node is None:
         for _, raw in reader.scan([name for name in columns if name in reader.columns]):
@@ -240,7 +241,7 @@ def rows_of(
             rows += table.num_rows
             yield table.select(list(columns))
     else:
-        index = index_for(snapshot.store, ref, node, settings_of(snapshot), snapshot.options)
+        index = index_for(snapshot.store, ref, node, settings_of(snapshot), snapshot.settings)
         kept = Filtered(reader, ref, snapshot.schema, node, zone=zone, index=index)
         for _, table in kept.tables(None, columns):
             rows += table.num_rows
@@ -267,7 +268,7 @@ def rows_found(
         columns,
         where=node,
         limit=limit,
-        options=snapshot.options,
+        options=snapshot.settings,
         note=record.searched,
     )
     rows = 0
@@ -295,7 +296,7 @@ def _count_found(snapshot: Snapshot, node: Node | None, parsed: Query, record: R
                 parsed,
                 snapshot.schema,
                 where=node,
-                options=snapshot.options,
+                options=snapshot.settings,
                 note=record.searched,
             )
             record.read(found)

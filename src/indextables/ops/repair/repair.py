@@ -31,7 +31,6 @@ from indextables.log.commit.attempt import ENGINE
 from indextables.log.format.dialect import NATIVE
 from indextables.log.format.protocol import WITH_PARQUET, check_writable, merged
 from indextables.log.snapshot import Snapshot
-from indextables.log.table_options import with_table
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import (
     Action,
@@ -178,7 +177,7 @@ def carry_out(job: RepairJob) -> RepairResult:
         _require_empty(job.target)
         found = _read(job)
         # A table's properties say how its log is written, this one as well.
-        job = replace(job, options=with_table(job.options, found.metadata.configuration, job.source.log_uri))
+        job = replace(job, options=job.options.over(found.metadata.configuration, job.source.log_uri))
         plan = plan_repair(found, _present(job, found), job.options, job.runtime.clock.now_ms())
         _require_complete(plan, job.options)
         check_writable(plan.protocol, job.target.log_uri)

@@ -14,27 +14,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from indextables.errors import ConflictError, DamagedSplitError, PredicateError
+from indextables.errors import DamagedSplitError, PredicateError
 from indextables.index.query.tree import Query
-from indextables.log.commit.conflicts import CommitPlan, Rule
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
-from indextables.model.actions import Action, AddAction
+from indextables.model.actions import AddAction
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, DeleteResult
 from indextables.ops.progress import Progress, silent, watched
 from indextables.ops.read.matching import MatchPlan, plan_match
 from indextables.ops.read.word_filters import splits_to_search
-from indextables.ops.rewrite.drop_partitions import removal
 from indextables.ops.rewrite.rows import (
     RewriteGroup,
     RewriteSetting,
     Rewritten,
+    commit_rewrite,
     discard,
     require_writable,
     rewrite,
     rows_matching,
 )
-from indextables.ops.table_settings import query_of, settings_of
+from indextables.ops.table_settings import query_of
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.tree import TRUE, Node
 
@@ -69,12 +68,11 @@ def run_delete(
     """
     snapshot = log.snapshot(max_staleness_s=0)
     require_writable(snapshot)
-    zone = log.options.search.time_zone
     queries = [
         query_of(snapshot, query, None if column is None else (column,), operator, with_text=with_text)
         for column, query in searches
     ]
-    node = TRUE if where is None and queries else as_node(where, snapshot.schema, zone)
+    node = TRUE if where is None and queries else as_node(where, snapshot.schema, snapshot.time_zone)
     if node is None:
         raise PredicateError("DELETE needs a condition; WHERE true deletes every row")
     plan = _plan(snapshot, node, queries)
@@ -89,7 +87,15 @@ def run_delete(
         return DeleteResult(log.uri, NO_ACTION, snapshot.version, 0, 0, 0, 0, 0, 0, message)
     rows = _rows_deleted(plan, emptied, rewritten)
     said = " AND ".join([*(() if where is None else (str(where),)), *(_said(*search) for search in searches)])
-    committed = _commit(log, snapshot, sources, adds, where=said, rows=rows)
+    committed = commit_rewrite(
+        log,
+        snapshot,
+        OPERATION,
+        sources,
+        adds,
+        parameters={"predicate": said},
+        metrics={} if rows is None else {"numDeletedRows": rows},
+    )
     return DeleteResult(
         table_path=log.uri,
         status=SUCCESS,
@@ -128,7 +134,7 @@ def _looked_into(
     queries: Sequence[Query],
     progress: Progress,
 ) -> Iterator[Emptied | Rewritten]:
-    setting = RewriteSetting.of(log, snapshot, settings_of(snapshot), drop=node, searches=queries)
+    setting = RewriteSetting.of(log, snapshot, drop=node, searches=queries)
     pieces = [RewriteGroup(setting, (add,)) for add in plan.doubtful]
     done: list[Emptied | Rewritten] = []
     try:
@@ -168,33 +174,3 @@ def _rows_deleted(plan: MatchPlan, emptied: Sequence[Emptied], rewritten: Sequen
     known = sum(count for count in counts if count is not None)
     inside = sum(item.rows_read - item.rows_written for item in rewritten)
     return known + sum(item.rows for item in emptied) + inside
-
-
-def _commit(
-    log: TransactionLog,
-    planned_on: Snapshot,
-    sources: Sequence[AddAction],
-    adds: Sequence[AddAction],
-    *,
-    where: Any,
-    rows: int | None,
-) -> Any:
-    def build(_current: Snapshot) -> Sequence[Action]:
-        now_ms = log.runtime.clock.now_ms()
-        return [*(removal(add, now_ms) for add in sources), *adds]
-
-    plan = CommitPlan(
-        operation=OPERATION,
-        rule=Rule.DELETE,
-        build=build,
-        sources=frozenset(add.path for add in sources),
-        written_for=planned_on.metadata,
-        parameters={"predicate": str(where)},
-        metrics={} if rows is None else {"numDeletedRows": rows},
-    )
-    try:
-        return log.commit(plan)
-    except ConflictError:
-        # Certain not to have been committed, so nobody can need these files.
-        discard(log.store, adds)
-        raise

@@ -7,15 +7,15 @@ versions can still be read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from indextables.errors import PredicateError
+from indextables.log.commit.changes import removals
 from indextables.log.commit.conflicts import CommitPlan, Rule
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
-from indextables.model.actions import AddAction, RemoveAction
+from indextables.model.actions import AddAction
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, DropPartitionsResult
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.evaluate.rows import mask
@@ -40,7 +40,7 @@ class DropPlan:
 
 def require_partition_condition(where: Any, snapshot: Snapshot, advice: str = "") -> Node:
     """The condition as a tree; an error, ending in the advice, if it needs anything but partition columns."""
-    node = as_node(where, snapshot.schema, snapshot.options.search.time_zone)
+    node = as_node(where, snapshot.schema, snapshot.time_zone)
     if node is None:
         raise PredicateError("a condition on partition columns is needed, such as WHERE day = '2024-01-01'")
     if not snapshot.partition_columns:
@@ -60,7 +60,7 @@ def require_partition_condition(where: Any, snapshot: Snapshot, advice: str = ""
 def matching_paths(snapshot: Snapshot, node: Node) -> list[str]:
     """Splits whose partition values make the condition true, exactly."""
     files = snapshot.plan(node, columns=("partition_values",)).files
-    chosen = mask(node, partition_rows(files, snapshot), snapshot.schema, snapshot.options.search.time_zone)
+    chosen = mask(node, partition_rows(files, snapshot), snapshot.schema, snapshot.time_zone)
     return list(files.column("path").filter(chosen).to_pylist())
 
 
@@ -73,17 +73,6 @@ def partition_rows(files: pa.Table, snapshot: Snapshot) -> pa.Table:
     return pa.Table.from_arrays(arrays, names=list(snapshot.partition_columns))
 
 
-def removal(add: AddAction, now_ms: int, *, data_change: bool = True) -> RemoveAction:
-    """The tombstone of one split."""
-    return RemoveAction(
-        path=add.path,
-        deletion_timestamp=now_ms,
-        data_change=data_change,
-        partition_values=add.partition_values,
-        size=add.size,
-    )
-
-
 def run_drop_partitions(log: TransactionLog, where: Any) -> DropPartitionsResult:
     """Remove every split of the chosen partitions in one commit."""
     snapshot = log.snapshot(max_staleness_s=0)
@@ -93,15 +82,11 @@ def run_drop_partitions(log: TransactionLog, where: Any) -> DropPartitionsResult
     if not plan.adds:
         return DropPartitionsResult(log.uri, NO_ACTION, 0, 0, 0, "no partition matches the condition")
 
-    def build(_current: Snapshot) -> Sequence[RemoveAction]:
-        now_ms = log.runtime.clock.now_ms()
-        return [removal(add, now_ms) for add in plan.adds]
-
     committed = log.commit(
         CommitPlan(
             operation="DROP PARTITIONS",
             rule=Rule.DELETE,
-            build=build,
+            build=lambda base: removals(base, plan.adds),
             sources=frozenset(add.path for add in plan.adds),
             parameters={"predicate": str(where)},
             metrics={"numRemovedFiles": len(plan.adds), "numRemovedBytes": size},

@@ -43,7 +43,7 @@ def record_failures(log: TransactionLog, failures: Sequence[Failure], operation:
                 failure.reason,
                 operation,
                 now_ms=now_ms,
-                cooldown_hours=log.options.stats.skip_cooldown_hours,
+                cooldown_hours=current.settings.stats.skip_cooldown_hours,
                 partition_values=failure.add.partition_values,
                 size=failure.add.size,
             )

@@ -14,24 +14,23 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from indextables.errors import ConflictError
 from indextables.index.settings import IndexSpec
-from indextables.log.commit.conflicts import CommitPlan, Rule
 from indextables.log.skips import in_cooldown
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
-from indextables.model.actions import Action, AddAction
+from indextables.model.actions import AddAction
 from indextables.ops.check.splits import damaged_indexes
 from indextables.ops.outcomes import DRY_RUN, NO_ACTION, SUCCESS, MergeResult
 from indextables.ops.progress import Progress, silent, watched
 from indextables.ops.read.word_filters import keep_filters
-from indextables.ops.rewrite.drop_partitions import matching_paths, removal, require_partition_condition
+from indextables.ops.rewrite.drop_partitions import matching_paths, require_partition_condition
 from indextables.ops.rewrite.failures import Failure, record_failures
 from indextables.ops.rewrite.merge_plan import MergePlan, MergeSettings, plan_merge
 from indextables.ops.rewrite.rows import (
     RewriteGroup,
     RewriteSetting,
     Rewritten,
+    commit_rewrite,
     discard,
     require_writable,
     rewrite,
@@ -144,7 +143,7 @@ def run_merge(log: TransactionLog, request: MergeRequest, progress: Progress = s
 def _rewritten(
     log: TransactionLog, snapshot: Snapshot, plan: MergePlan, progress: Progress
 ) -> list[Rewritten]:
-    setting = RewriteSetting.of(log, snapshot, settings_of(snapshot))
+    setting = RewriteSetting.of(log, snapshot)
     pieces = [RewriteGroup(setting, group.sources) for group in plan.groups]
     done: list[Rewritten] = []
     try:
@@ -163,27 +162,15 @@ def rewrite_group(piece: RewriteGroup) -> Rewritten:
 
 
 def _commit(log: TransactionLog, merged: Sequence[Rewritten], planned_on: Snapshot) -> int:
-    adds = [add for item in merged for add in item.adds]
-    sources = [add for item in merged for add in item.sources]
-
-    def build(_current: Snapshot) -> Sequence[Action]:
-        now_ms = log.runtime.clock.now_ms()
-        return [*(removal(add, now_ms, data_change=False) for add in sources), *adds]
-
-    plan = CommitPlan(
-        operation=OPERATION,
-        rule=Rule.MERGE,
-        build=build,
-        sources=frozenset(add.path for add in sources),
-        written_for=planned_on.metadata,
+    return commit_rewrite(
+        log,
+        planned_on,
+        OPERATION,
+        [add for item in merged for add in item.sources],
+        [add for item in merged for add in item.adds],
+        data_change=False,
         metrics={"numMergeGroups": len(merged), "numOutputRows": sum(item.rows_written for item in merged)},
-    )
-    try:
-        return log.commit(plan).version
-    except ConflictError:
-        # Certain not to have been committed, so nobody can need these files.
-        discard(log.store, adds)
-        raise
+    ).version
 
 
 def _result(log: TransactionLog, status: str, plan: MergePlan, skipped: int, message: str) -> MergeResult:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from indextables.errors import MissingSplitError
+from indextables.log.commit.changes import removals
 from indextables.log.commit.conflicts import CommitPlan, Rule
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
@@ -19,7 +20,6 @@ from indextables.model.actions import Action, AddAction, MetadataAction
 from indextables.ops.existence import sizes_found
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, RestoreResult
 from indextables.ops.progress import Progress, silent
-from indextables.ops.rewrite.drop_partitions import removal
 
 _SHOWN = 3
 
@@ -64,10 +64,9 @@ def run_restore(log: TransactionLog, version: int, progress: Progress = silent) 
     _require_present(log, plan.added, version, progress)
 
     def build(base: Snapshot) -> Sequence[Action]:
-        now_ms = log.runtime.clock.now_ms()
         now = _difference(base, wanted, files)
         head: list[Action] = [now.metadata] if now.metadata else []
-        return [*head, *(removal(add, now_ms) for add in now.removed), *now.added]
+        return [*head, *removals(base, now.removed), *now.added]
 
     committed = log.commit(
         CommitPlan(

@@ -8,20 +8,22 @@ commit can name it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from indextables.errors import DamagedIndexError, Error, SplitError, StorageError
+from indextables.errors import ConflictError, DamagedIndexError, Error, SplitError, StorageError
 from indextables.index.query.tree import Query
 from indextables.index.read.lookup import Index
 from indextables.index.settings import IndexSpec
+from indextables.log.commit.attempt import CommitPlan, Committed, Rule
+from indextables.log.commit.changes import removals
 from indextables.log.format.protocol import check_writable
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
 from indextables.ops.existence import portable
-from indextables.ops.table_settings import require_parquet
+from indextables.ops.table_settings import require_parquet, settings_of
 from indextables.options import Options
 from indextables.predicate.evaluate.rows import mask
 from indextables.predicate.tree import Node, columns_of
@@ -62,24 +64,25 @@ class RewriteSetting:
         cls,
         log: TransactionLog,
         snapshot: Snapshot,
-        spec: IndexSpec,
         *,
         drop: Node | None = None,
         searches: Sequence[Query] = (),
+        options: Options | None = None,
     ) -> RewriteSetting:
         """The setting of a rewrite of this version; where rows are dropped, the data changes."""
+        chosen = options or snapshot.settings
         return cls(
             store=portable(log.store, log.runtime.workers),
             schema=snapshot.schema,
             partition_columns=snapshot.partition_columns,
-            spec=spec,
-            options=log.options,
+            spec=settings_of(snapshot),
+            options=chosen,
             table_id=snapshot.split_table_id,
             now_ms=log.runtime.clock.now_ms(),
             data_change=drop is not None,
             drop=drop,
             searches=tuple(searches),
-            time_zone=log.options.search.time_zone,
+            time_zone=chosen.search.time_zone,
         )
 
 
@@ -212,6 +215,35 @@ def _dropped(
         return found
     numbers = pa.array(range(start, start + rows.num_rows), pa.int64())
     return pc.and_(found, pc.is_in(numbers, value_set=hits))
+
+
+def commit_rewrite(
+    log: TransactionLog,
+    planned_on: Snapshot,
+    operation: str,
+    sources: Sequence[AddAction],
+    adds: Sequence[AddAction],
+    *,
+    data_change: bool = True,
+    parameters: Mapping[str, Any] | None = None,
+    metrics: Mapping[str, Any] | None = None,
+) -> Committed:
+    """Put new splits in the place of their sources, in one commit; after a conflict none is left."""
+    plan = CommitPlan(
+        operation=operation,
+        rule=Rule.DELETE if data_change else Rule.MERGE,
+        build=lambda base: [*removals(base, sources, data_change=data_change), *adds],
+        sources=frozenset(add.path for add in sources),
+        written_for=planned_on.metadata,
+        parameters=parameters or {},
+        metrics=metrics or {},
+    )
+    try:
+        return log.commit(plan)
+    except ConflictError:
+        # Certain not to have been committed, so nobody can need these files.
+        discard(log.store, adds)
+        raise
 
 
 def discard(store: Store, adds: Collection[AddAction]) -> None:

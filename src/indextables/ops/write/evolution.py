@@ -14,6 +14,7 @@ import pyarrow as pa
 from indextables.errors import SchemaError
 from indextables.model.casting import cast_column
 from indextables.model.fields import find_field
+from indextables.model.names import find_name
 from indextables.model.types import refuse_twins, spark_field, type_to_sql
 
 _WIDER = {pa.int32(): pa.int64(), pa.float32(): pa.float64()}
@@ -34,11 +35,10 @@ def differences(table: pa.Schema, data: pa.Schema) -> list[str]:
             found.append(
                 f"~ {item.name}: {type_to_sql(known.type)} in the table, {item.type} in the data ({bad})"
             )
-    given = {name.lower() for name in data.names}
     found.extend(
         f"- {item.name} {_shown(item)}: NOT NULL in the table, absent from the data"
         for item in table
-        if not item.nullable and item.name.lower() not in given
+        if not item.nullable and find_name(data.names, item.name) is None
     )
     return found
 
@@ -57,8 +57,7 @@ def check_data(table: pa.Schema, data: pa.Schema, uri: str) -> None:
 def evolved(table: pa.Schema, data: pa.Schema, partition_columns: Sequence[str] = ()) -> pa.Schema:
     """The table's schema grown to take the data; SchemaError where it may not grow that way."""
     refuse_twins(data.names)
-    given = {item.name.lower(): item for item in data}
-    columns = [_grown(item, given.get(item.name.lower()), partition_columns) for item in table]
+    columns = [_grown(item, find_field(data, item.name), partition_columns) for item in table]
     new = [spark_field(item).with_nullable(True) for item in data if find_field(table, item.name) is None]
     return pa.schema([*columns, *new])
 

@@ -15,5 +15,5 @@ def run_update_properties(log: TransactionLog, properties: Mapping[str, str | No
     snapshot = log.snapshot(max_staleness_s=0)
     after = {**snapshot.metadata.configuration, **properties}
     indexing = indexing_of({key: value for key, value in after.items() if value is not None})
-    from_options(Options.of(None, table=indexing), snapshot.schema)
+    from_options(Options().over(indexing, log.uri), snapshot.schema)
     return log.update_properties(properties)

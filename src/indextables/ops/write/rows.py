@@ -9,39 +9,26 @@ splits stay, and PURGE decides about them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from indextables.errors import (
-    AttemptsExhaustedError,
-    ConflictError,
     OptionError,
-    ProtocolError,
     SchemaError,
-    SplitError,
 )
 from indextables.index.settings import IndexField, IndexSpec, from_options
-from indextables.log.commit.attempt import CommitPlan, Committed, Rule
-from indextables.log.commit.changes import removals
 from indextables.log.snapshot import Snapshot
-from indextables.log.table_options import with_table
 from indextables.log.transaction_log import TransactionLog
-from indextables.model.actions import Action, AddAction, MetadataAction, TxnAction
+from indextables.model.actions import MetadataAction
 from indextables.model.fields import cast_table, schema_to_json
-from indextables.ops.results import WriteResult
 from indextables.ops.rewrite.rows import discard, require_writable
 from indextables.ops.table_settings import indexing_of, settings_of
 from indextables.ops.write.evolution import check_data, evolved
 from indextables.options import IndexingOptions, Options
 from indextables.split.write.build import BuiltSplit, build_splits
-
-NEVER_COMMITTED = (
-    ConflictError, AttemptsExhaustedError, OptionError, ProtocolError, SchemaError, SplitError,
-)  # fmt: skip
-"""Failures after which it is certain that no version names the new splits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +44,20 @@ class WritePlan:
     new_properties: tuple[tuple[str, str], ...] = ()
     made_for: MetadataAction | None = None
     """What the table was when this was planned; None where it is about to be created."""
+    overwrite_schema: bool = False
+    """Whether schema, partitioning and index settings are put in the place of the table's."""
 
     def metadata_on(self, base: Snapshot) -> MetadataAction | None:
         """The metadata this write needs on top of a version; None when it is there already."""
+        if self.overwrite_schema:
+            known = base.metadata.configuration
+            kept = {key: value for key, value in known.items() if key not in indexing_of(known)}
+            return replace(
+                base.metadata,
+                schema_string=schema_to_json(self.schema),
+                partition_columns=self.partition_columns,
+                configuration={**kept, **self.spec.to_properties()},
+            )
         schema = (
             evolved(base.schema, self.data_schema, base.partition_columns)
             if self.merge_schema
@@ -105,7 +103,7 @@ def effective(snapshot: Snapshot, options: Options | None) -> Options:
     """The options of one write: its own, with the table's properties in the place of defaults."""
     if options is None:
         return snapshot.settings
-    return with_table(options, snapshot.metadata.configuration, snapshot.store.uri)
+    return options.over(snapshot.metadata.configuration, snapshot.store.uri)
 
 
 def settings_for_write(snapshot: Snapshot, schema: pa.Schema, options: Options) -> IndexSpec:
@@ -119,7 +117,7 @@ def settings_for_write(snapshot: Snapshot, schema: pa.Schema, options: Options) 
         now = kinds.get(item.column)
         if now is not None and now.kind != item.kind:
             raise _contradiction(item, now, snapshot.store.uri)
-    asked = from_options(Options.of(explicit, table=table), schema)
+    asked = from_options(explicit.over(table, snapshot.store.uri), schema)
     for item in known.fields:
         now = asked.get(item.column)
         if now is not None and replace(now, fast=now.fast or item.fast) != item:
@@ -200,135 +198,3 @@ def build(
         discard(log.store, [split.add for split in built])
         raise
     return built
-
-
-def append(
-    log: TransactionLog,
-    data: Any,
-    *,
-    options: Options | None = None,
-    merge_schema: bool = False,
-    txn: TxnAction | None = None,
-    user_metadata: str | None = None,
-) -> WriteResult:
-    """Add rows in one commit."""
-    schema, batches = as_batches(data)
-    snapshot = log.snapshot(max_staleness_s=0)
-    chosen = effective(snapshot, options)
-    plan = plan_write(snapshot, schema, chosen, merge_schema=merge_schema)
-    built = build(log, plan, batches, chosen)
-    adds = [split.add for split in built]
-    commit = append_plan(plan, adds, txn=txn, user_metadata=user_metadata)
-    return outcome(commit_or_discard(log, commit, adds), built)
-
-
-def append_plan(
-    plan: WritePlan,
-    adds: Sequence[AddAction],
-    *,
-    txn: TxnAction | None = None,
-    user_metadata: str | None = None,
-    operation: str = "WRITE",
-) -> CommitPlan:
-    """The commit of an append."""
-
-    def actions(base: Snapshot) -> Sequence[Action]:
-        metadata = plan.metadata_on(base) if adds else None
-        return [*([metadata] if metadata is not None else ()), *adds]
-
-    return CommitPlan(
-        operation,
-        Rule.APPEND,
-        actions,
-        written_for=plan.made_for,
-        txn=txn,
-        parameters={"mode": "append"},
-        metrics={"numOutputRows": _rows(adds)},
-        user_metadata=user_metadata,
-    )
-
-
-def overwrite(
-    log: TransactionLog,
-    data: Any,
-    *,
-    options: Options | None = None,
-    merge_schema: bool = False,
-    expected_version: int | None = None,
-    txn: TxnAction | None = None,
-    user_metadata: str | None = None,
-) -> WriteResult:
-    """Replace all rows in one commit."""
-    schema, batches = as_batches(data)
-    snapshot = log.snapshot(max_staleness_s=0)
-    chosen = effective(snapshot, options)
-    if not schema.names:
-        schema = snapshot.schema
-    plan = plan_write(snapshot, schema, chosen, merge_schema=merge_schema)
-    built = build(log, plan, batches, chosen)
-    adds = [split.add for split in built]
-    commit = overwrite_plan(
-        plan, adds, expected_version=expected_version, txn=txn, user_metadata=user_metadata
-    )
-    return outcome(commit_or_discard(log, commit, adds), built)
-
-
-def overwrite_plan(
-    plan: WritePlan,
-    adds: Sequence[AddAction],
-    *,
-    expected_version: int | None = None,
-    txn: TxnAction | None = None,
-    user_metadata: str | None = None,
-) -> CommitPlan:
-    """The commit of an overwrite: everything live at its base goes."""
-
-    def actions(base: Snapshot) -> Sequence[Action]:
-        metadata = plan.metadata_on(base)
-        return [*([metadata] if metadata is not None else ()), *removals(base, base.adds()), *adds]
-
-    return CommitPlan(
-        "OVERWRITE",
-        Rule.OVERWRITE,
-        actions,
-        read_version=expected_version,
-        written_for=plan.made_for,
-        txn=txn,
-        parameters={"mode": "overwrite"},
-        metrics={"numOutputRows": _rows(adds)},
-        user_metadata=user_metadata,
-    )
-
-
-def commit_or_discard(log: TransactionLog, plan: CommitPlan, adds: Sequence[AddAction]) -> Committed:
-    """Commit; splits that certainly did not become part of the table are deleted."""
-    try:
-        done = log.commit(plan)
-    except NEVER_COMMITTED:
-        discard(log.store, adds)
-        raise
-    if not done.written:
-        discard(log.store, adds)
-    return done
-
-
-def outcome(done: Committed, built: Sequence[BuiltSplit]) -> WriteResult:
-    """What a committed write came to."""
-    named = {action.path for action in done.actions if isinstance(action, AddAction)}
-    mine = [split for split in built if split.add.path in named]
-    removed = sum(type(action).__name__ == "RemoveAction" for action in done.actions)
-    return WriteResult(
-        version=done.version,
-        files_added=len(named),
-        files_removed=removed,
-        rows=_rows([split.add for split in mine]),
-        bytes=sum(split.add.size for split in mine),
-        attempts=done.attempts,
-        conflicts=done.conflicts,
-        columns_truncated=len({name for split in mine for name in split.truncated.columns}),
-        bytes_saved=sum(split.truncated.bytes_saved for split in mine),
-    )
-
-
-def _rows(adds: Sequence[AddAction]) -> int:
-    return sum(add.num_records or 0 for add in adds)

@@ -20,9 +20,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from indextables.ops.read.scan import known_columns
+from indextables.ops.table_settings import require_parquet
 from indextables.predicate.names import quoted_name
 from indextables.spark.hadoop import hadoop_settings, package_of
-from indextables.spark.options import READ_KEYS, CallSettings, is_connect, session_zone, split
+from indextables.spark.options import READ_KEYS, CallSettings, is_connect, split
 from indextables.spark.read.planner import TablePlanner, chosen_of, hadoop_paths
 from indextables.spark.read.relation import RelationSpec, native_frame
 from indextables.spark.requests import ReadRequest
@@ -72,22 +74,24 @@ def frame_of_snapshot(
     from indextables.spark.read.filters import filtered
 
     settings = CallSettings({}, dict(snapshot.options.explicit))
+    require_parquet(snapshot)
     frame = version_frame(spark, snapshot, settings, reading_way(spark, snapshot), None)
-    rows = filtered(frame, where, snapshot.schema, session_zone(spark))
-    return rows if columns is None else rows.select(*(quoted_name(name) for name in columns))
+    rows = filtered(frame, where, snapshot.schema, snapshot.time_zone)
+    return rows if columns is None else rows.select(*map(quoted_name, known_columns(snapshot, columns)))
 
 
 def version_frame(
     spark: Any, snapshot: Snapshot, settings: CallSettings, way: str, columns: Sequence[str] | None
 ) -> Any:
     """A DataFrame over one version, read the given way."""
+    wanted = None if columns is None else known_columns(snapshot, columns)
     if way == "arrow":
         from indextables.spark.read.arrow_scan import arrow_frame
 
         _warn_slow(snapshot.store.uri)
-        return arrow_frame(spark, snapshot, settings.table, columns)
+        return arrow_frame(spark, snapshot, settings.table, wanted)
     frame = _planned(spark, snapshot) if way == "planned" else _native(spark, snapshot, settings)
-    return frame if columns is None else frame.select(*(quoted_name(name) for name in columns))
+    return frame if wanted is None else frame.select(*map(quoted_name, wanted))
 
 
 def restricted_frame(

@@ -17,11 +17,11 @@ from indextables.index.query.tree import Query
 from indextables.index.read.lookup import Term
 from indextables.index.read.ranking import Statistics
 from indextables.ops.read.ranking import table_statistics
+from indextables.ops.read.scan import check_limit, known_columns, row_filter
 from indextables.ops.read.word_filters import splits_to_search
-from indextables.ops.table_settings import query_of, require_parquet, settings_of
-from indextables.predicate.build.from_sql import as_node
+from indextables.ops.table_settings import query_of, settings_of
 from indextables.predicate.names import quoted_name
-from indextables.spark.options import CallSettings, session_zone
+from indextables.spark.options import CallSettings
 from indextables.spark.read.arrow_scan import FILE, ROW, arrow_frame
 from indextables.spark.read.frame import reading_way, restricted_frame
 from indextables.spark.search import on_driver
@@ -44,30 +44,21 @@ _BROADCAST_MOST = 1_000_000
 def search_frame(
     spark: Any, snapshot: Snapshot, query: str, *, where: Any = None, columns: Sequence[str] | None = None,
     limit: int | None = None, score: bool = False, operator: str | None = None,
-    options: Mapping[str, str] | None = None,
 ) -> Any:  # fmt: skip
     """A DataFrame of the rows a query finds, computed where the splits are opened."""
     from pyspark.sql import functions
 
-    node = as_node(where, snapshot.schema, session_zone(spark))
-    wanted = _checked(columns, snapshot.schema.names)
-    frame = _found_rows(
-        spark,
-        snapshot,
-        parsed(snapshot, query, operator=operator),
-        wanted,
-        options or {},
-        where=node,
-        limit=limit,
-        score=score,
-    )
+    check_limit(limit)
+    asked, node = parsed(snapshot, query, operator=operator), row_filter(snapshot, where)
+    wanted = known_columns(snapshot, columns)
+    frame = _found_rows(spark, snapshot, asked, wanted, where=node, limit=limit, score=score)
     if score:
         frame = frame.orderBy(functions.col(SCORE).desc())
     return frame if limit is None else frame.limit(limit)
 
 
 def _found_rows(
-    spark: Any, snapshot: Snapshot, query: Query, columns: Sequence[str], options: Mapping[str, str], *,
+    spark: Any, snapshot: Snapshot, query: Query, columns: Sequence[str], *,
     where: Node | None = None, limit: int | None = None, score: bool = False,
 ) -> Any:  # fmt: skip
     from pyspark.sql.types import FloatType
@@ -79,7 +70,7 @@ def _found_rows(
         refs,
         query,
         snapshot.schema,
-        dict(options),
+        snapshot.settings,
         tuple(columns),
         where,
         limit,
@@ -137,15 +128,14 @@ def hidden_frame(
 ) -> Any:
     """One version of a table, with the searches of a statement in it."""
     settings, snapshot = asked
-    require_parquet(snapshot)
     if len(searches) == 1 and searches[0].required:
         # The one search decides which rows there are: fetched through the index, nothing is joined.
         names = snapshot.schema.names
         columns = [name for name in names if mentioned is None or name.lower() in mentioned] or names[:1]
         one = searches[0]
         query = parsed(snapshot, one.query, one.column, with_text=True)
-        return _found_rows(spark, snapshot, query, columns, settings.table, limit=one.best, score=one.score)
-    found = [_Found.of(spark, snapshot, search, settings.table) for search in searches]
+        return _found_rows(spark, snapshot, query, columns, limit=one.best, score=one.score)
+    found = [_Found.of(spark, snapshot, search) for search in searches]
     names = {ref.path.rpartition("/")[2] for ref in found[0].base.refs}
     native = reading_way(spark, snapshot) != "arrow" and len(names) == len(found[0].base.refs)
     return _joined(spark, snapshot, settings, [item.named(by_name=native) for item in found], native=native)
@@ -205,12 +195,12 @@ class _Found:
     """Whether they were counted by the driver."""
 
     @classmethod
-    def of(cls, spark: Any, snapshot: Snapshot, search: Search, options: Mapping[str, str]) -> _Found:
+    def of(cls, spark: Any, snapshot: Snapshot, search: Search) -> _Found:
         query = parsed(snapshot, search.query, search.column)
         columns = (search.column,) if search.column is not None else settings_of(snapshot).columns
         adds = snapshot.adds()
         refs = tuple(SplitRef.of(add) for add in adds)
-        base = SearchTask(snapshot.store.spec(), refs, query, snapshot.schema, dict(options))
+        base = SearchTask(snapshot.store.spec(), refs, query, snapshot.schema, snapshot.settings)
         possible = {add.path for add in splits_to_search(snapshot, query, adds)}
         asked = replace(base, refs=tuple(ref for ref in refs if ref.path in possible))
         near = on_driver.counted(spark, asked)
@@ -245,15 +235,3 @@ def _grouped(spark: Any, whole: SearchTask) -> list[SearchTask]:
     # Looking into an index takes milliseconds and starting a task tens of them: one task per core.
     groups = shared_out(whole.refs, default_width(spark), lambda ref: ref.index_length or 0)
     return [replace(whole, refs=group) for group in groups]
-
-
-def _checked(columns: Sequence[str] | None, names: Sequence[str]) -> tuple[str, ...]:
-    from indextables.errors import SchemaError
-
-    if columns is None:
-        return tuple(names)
-    spelled = {name.lower(): name for name in names}
-    missing = [name for name in columns if name.lower() not in spelled]
-    if missing:
-        raise SchemaError(f"the table has no column {missing[0]!r}; its columns are {', '.join(names)}")
-    return tuple(spelled[name.lower()] for name in columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,7 @@ class SearchTask:
     refs: tuple[SplitRef, ...]
     query: Query
     schema: pa.Schema
-    options: Mapping[str, str]
+    options: Options
     columns: tuple[str, ...] = ()
     where: Node | None = None
     limit: int | None = None
@@ -46,7 +46,7 @@ def count_hits(
     task: SearchTask, note: Callable[[SearchMetrics], None] = lambda _: None
 ) -> Iterator[tuple[str, int]]:
     """How many rows of each split match."""
-    store, options = open_store(task.store), Options.of(task.options)
+    store, options = open_store(task.store), task.options
     for ref in task.refs:
         yield ref.path, count_split(store, ref, task.query, task.schema, options=options, note=note)
 
@@ -58,7 +58,7 @@ def counts(task: SearchTask) -> dict[str, int]:
 
 def statistics(task: SearchTask) -> Statistics:
     """What the splits of a task contribute to scores."""
-    store, options = open_store(task.store), Options.of(task.options)
+    store, options = open_store(task.store), task.options
     total = Statistics(0)
     for ref in task.refs:
         total = total.plus(statistics_split(store, ref, task.query, task.schema, task.terms, options=options))
@@ -69,7 +69,7 @@ def hits(task: SearchTask) -> Iterator[pa.RecordBatch]:
     """File and number of every row that matches."""
     import pyarrow as pa
 
-    store, options = open_store(task.store), Options.of(task.options)
+    store, options = open_store(task.store), task.options
     for ref in task.refs:
         rows = hits_split(store, ref, task.query, task.schema, options=options)
         name = ref.path.rpartition("/")[2] if task.by_name else ref.path
@@ -79,7 +79,7 @@ def hits(task: SearchTask) -> Iterator[pa.RecordBatch]:
 
 def found_rows(task: SearchTask) -> Iterator[pa.RecordBatch]:
     """The rows that match."""
-    store, options = open_store(task.store), Options.of(task.options)
+    store, options = open_store(task.store), task.options
     left = task.limit
     for ref in task.refs:
         if left is not None and left <= 0 and not task.score:

@@ -12,39 +12,32 @@ import json
 import threading
 import uuid
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from indextables.errors import NotATableError, OptionError, SchemaError, TableError
 from indextables.index.settings import from_options
-from indextables.log.commit.attempt import CommitPlan
 from indextables.log.snapshot import Snapshot
 from indextables.log.table_kind import refuse_foreign
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import TxnAction
 from indextables.model.fields import check_partition_columns, normalise_schema
+from indextables.model.names import find_name, require_name
 from indextables.ops.results import WriteResult
 from indextables.ops.rewrite.rows import discard
 from indextables.ops.write.after_write import after_write
-from indextables.ops.write.replace_where import condition
-from indextables.ops.write.rows import (
-    WritePlan,
-    append_plan,
-    build,
-    commit_or_discard,
-    outcome,
-    overwrite_plan,
-    plan_write,
-)
+from indextables.ops.write.commit import Order, commit_splits
+from indextables.ops.write.replace_where import checked, condition
+from indextables.ops.write.rows import WritePlan, build, effective, plan_write
 from indextables.options import Options
 from indextables.predicate.names import quoted_name
+from indextables.predicate.tree import Node
 from indextables.spark.open_logs import open_log
-from indextables.spark.options import WRITE_KEYS, CallSettings, session_zone, settings_for
+from indextables.spark.options import WRITE_KEYS, CallSettings, settings_for
 from indextables.spark.read.views import tables_in_frame
 from indextables.spark.requests import WriteRequest
 from indextables.spark.workers import spark_schema
-from indextables.spark.write.replace import partitions_plan, schema_plan, where_plan
 from indextables.split.write.build import BuiltSplit
 
 if TYPE_CHECKING:
@@ -66,30 +59,22 @@ def save_frame(spark: Any, frame: Any, request: WriteRequest) -> WriteResult | N
     order = _order(spark, request, settings)
     snapshot = _newest(log)
     if snapshot is None:
-        return _save_new(spark, frame, log, settings, order)
-    if order.mode == "error":
+        return _save_new(frame, log, settings.options(), order, request)
+    if request.mode == "error":
         raise TableError(
             f"{log.uri} is a table already. Use mode 'append' or 'overwrite', or choose another path.",
             uri=log.uri,
         )
-    if order.mode == "ignore" or _is_done(snapshot, order.txn):
+    if request.mode == "ignore" or _is_done(snapshot, order.txn):
         return None
     frame = _without_void(frame, snapshot)
-    plan = _plan_existing(frame, snapshot, settings, order)
-    job = _Job(plan, log.store.spec(), dict(settings.table), dict(snapshot.metadata.configuration), None)
-    if order.where is not None:
-        condition(order.where, snapshot, job.resolved())
-        job = replace(job, where=order.where)
-    reads = _reads_version(frame, snapshot) if order.mode == "overwrite" else None
-    built = _run(spark, frame, job)
-    commit = _commit_plan(
-        log,
-        snapshot,
-        job,
-        built,
-        replace(order, expected=reads if order.expected is None else order.expected),
-    )
-    return _finish(log, commit, built, job.resolved())
+    options = effective(snapshot, settings.options())
+    plan = _plan_existing(frame, snapshot, options, order, request.partition_by)
+    where = None if order.where is None else condition(order.where, snapshot.schema, options)
+    if order.overwrite and order.expected_version is None:
+        order = replace(order, expected_version=_reads_version(frame, snapshot))
+    built = _run(frame, _Job(plan, log.store.spec(), options, order.where, where))
+    return _finish(log, snapshot, plan, built, order, options)
 
 
 def _newest(log: TransactionLog) -> Snapshot | None:
@@ -122,12 +107,8 @@ def insert_frame(
                 f"expected: {', '.join(names)}"
             )
         frame = frame.toDF(*names)
-    known = {name.lower() for name in wanted.names}
-    unknown = [name for name in frame.columns if name.lower() not in known]
-    if unknown:
-        raise SchemaError(
-            f"{table.path} has no column {unknown[0]!r}; its columns are {', '.join(wanted.names)}"
-        )
+    for name in frame.columns:
+        require_name(wanted.names, name)
     options = dict(table.options)
     if replace_where is not None:
         options["replaceWhere"] = replace_where
@@ -144,35 +125,18 @@ def last_writes(limit: int = 10) -> list[tuple[str, WriteResult]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Order:
-    """One write, as asked for."""
-
-    mode: str
-    partition_by: tuple[str, ...] | None
-    where: str | None
-    dynamic: bool
-    overwrite_schema: bool
-    merge_schema: bool
-    txn: TxnAction | None
-    user_metadata: str | None
-    expected: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class _Job:
     """What every task of a write knows; picklable."""
 
     plan: WritePlan
     store: Any
-    options: Mapping[str, str]
-    properties: Mapping[str, str | None]
-    where: str | None
-
-    def resolved(self) -> Options:
-        return Options.of(self.options, table=self.properties)
+    options: Options
+    text: str | None = None
+    where: Node | None = None
+    """The condition that every row to write must satisfy."""
 
 
-def _order(spark: Any, request: WriteRequest, settings: CallSettings) -> _Order:
+def _order(spark: Any, request: WriteRequest, settings: CallSettings) -> Order:
     call = settings.call
     where = call.get("replaceWhere")
     if request.mode not in ("error", "ignore", "append", "overwrite"):
@@ -191,19 +155,16 @@ def _order(spark: Any, request: WriteRequest, settings: CallSettings) -> _Order:
             f"option 'partitionOverwriteMode' is {dynamic!r}; expected static or dynamic",
             key="partitionOverwriteMode",
         )
-    return _Order(
-        request.mode,
-        request.partition_by,
+    overwrite = request.mode == "overwrite"
+    return Order(
+        overwrite,
         where,
-        request.mode == "overwrite"
-        and dynamic.lower() == "dynamic"
-        and where is None
-        and not overwrite_schema,
-        overwrite_schema,
-        settings.flag("mergeSchema"),
-        _txn(settings),
-        call.get("userMetadata"),
-        settings.number("expectedVersion"),
+        dynamic=overwrite and dynamic.lower() == "dynamic" and where is None and not overwrite_schema,
+        overwrite_schema=overwrite_schema,
+        merge_schema=settings.flag("mergeSchema"),
+        expected_version=settings.number("expectedVersion"),
+        txn=_txn(settings),
+        user_metadata=call.get("userMetadata"),
     )
 
 
@@ -229,24 +190,24 @@ def _without_void(frame: Any, snapshot: Snapshot) -> Any:
     """Columns of NULL without a type take the type of the table's column."""
     from pyspark.sql import functions
 
-    table = {field.name.lower(): field.dataType for field in spark_schema(snapshot.metadata.schema_string)}
+    table = spark_schema(snapshot.metadata.schema_string)
     for field in frame.schema:
-        if field.dataType.typeName() == "void" and field.name.lower() in table:
-            typed = functions.lit(None).cast(table[field.name.lower()])
-            frame = frame.withColumn(field.name, typed)
+        name = find_name(table.names, field.name)
+        if field.dataType.typeName() == "void" and name is not None:
+            frame = frame.withColumn(field.name, functions.lit(None).cast(table[name].dataType))
     return frame
 
 
 def _save_new(
-    spark: Any, frame: Any, log: TransactionLog, settings: CallSettings, order: _Order
+    frame: Any, log: TransactionLog, options: Options, order: Order, request: WriteRequest
 ) -> WriteResult | None:
     """The first write of a table: its splits, then version 0, then the commit."""
     schema = _schema_of(frame)
-    partitions = tuple(check_partition_columns(schema, order.partition_by or ()))
-    spec = from_options(Options.of(settings.table), schema)
+    partitions = tuple(check_partition_columns(schema, request.partition_by or ()))
+    spec = from_options(options, schema)
     plan = WritePlan(schema, partitions, spec, str(uuid.uuid4()), schema)
-    job = _Job(plan, log.store.spec(), dict(settings.table), {}, order.where)
-    built = _run(spark, frame, job)
+    where = None if order.where is None else condition(order.where, schema, options)
+    built = _run(frame, _Job(plan, log.store.spec(), options, order.where, where))
     adds = [split.add for split in built]
     try:
         log.initialize(schema, partitions, properties=spec.to_properties(), table_id=plan.table_id)
@@ -254,24 +215,27 @@ def _save_new(
         discard(log.store, adds)
         raise
     created = log.snapshot(max_staleness_s=0)
-    if created.split_table_id != plan.table_id and order.mode in ("error", "ignore"):
+    if created.split_table_id != plan.table_id and request.mode in ("error", "ignore"):
         discard(log.store, adds)
-        if order.mode == "ignore":
+        if request.mode == "ignore":
             return None
         raise TableError(
             f"{log.uri} was created by another writer meanwhile; nothing was written", uri=log.uri
         )
-    commit = append_plan(plan, adds, txn=order.txn, user_metadata=order.user_metadata)
-    return _finish(log, commit, built, job.resolved())
+    first = Order(txn=order.txn, user_metadata=order.user_metadata)
+    return _finish(log, created, plan, built, first, options)
 
 
-def _plan_existing(frame: Any, snapshot: Snapshot, settings: CallSettings, order: _Order) -> WritePlan:
+def _plan_existing(
+    frame: Any, snapshot: Snapshot, options: Options, order: Order, given: tuple[str, ...] | None
+) -> WritePlan:
     schema = _schema_of(frame)
-    given = order.partition_by
     if order.overwrite_schema:
         partitions = check_partition_columns(schema, snapshot.partition_columns if given is None else given)
-        spec = from_options(settings.options(), schema)
-        return WritePlan(schema, tuple(partitions), spec, snapshot.split_table_id, schema)
+        spec = from_options(Options.of(options.explicit), schema)
+        return WritePlan(
+            schema, tuple(partitions), spec, snapshot.split_table_id, schema, overwrite_schema=True
+        )
     if given is not None and given != snapshot.partition_columns:
         raise SchemaError(
             f"{snapshot.store.uri} is partitioned by {', '.join(snapshot.partition_columns) or 'nothing'}, "
@@ -279,39 +243,25 @@ def _plan_existing(frame: Any, snapshot: Snapshot, settings: CallSettings, order
             "overwriteSchema=true.",
             uri=snapshot.store.uri,
         )
-    options = settings.options(snapshot.metadata.configuration)
     return plan_write(snapshot, schema, options, merge_schema=order.merge_schema)
 
 
-def _commit_plan(
-    log: TransactionLog, snapshot: Snapshot, job: _Job, built: Sequence[BuiltSplit], order: _Order
-) -> CommitPlan:
-    plan, adds = job.plan, [split.add for split in built]
-    if order.mode == "append":
-        return append_plan(plan, adds, txn=order.txn, user_metadata=order.user_metadata)
-    if order.overwrite_schema:
-        made = schema_plan(plan, adds, snapshot.version)
-    elif order.where is not None:
-        node = condition(order.where, snapshot, job.resolved())
-        made = where_plan(log, plan, adds, node, order.where, order.expected)
-    elif order.dynamic and snapshot.partition_columns:
-        made = partitions_plan(plan, adds, snapshot, order.expected)
-    else:
-        made = overwrite_plan(plan, adds, expected_version=order.expected)
-    return replace(made, txn=order.txn, user_metadata=order.user_metadata)
-
-
-def _finish(
-    log: TransactionLog, commit: CommitPlan, built: Sequence[BuiltSplit], options: Options
+def _finish(  # noqa: PLR0917
+    log: TransactionLog,
+    snapshot: Snapshot,
+    plan: WritePlan,
+    built: Sequence[BuiltSplit],
+    order: Order,
+    options: Options,
 ) -> WriteResult:
-    result = outcome(commit_or_discard(log, commit, [split.add for split in built]), built)
+    result = commit_splits(log, snapshot, plan, built, order, options)
     after_write(log, options)
     with _lock:
         _written.append((log.uri, result))
     return result
 
 
-def _run(spark: Any, frame: Any, job: _Job) -> list[BuiltSplit]:
+def _run(frame: Any, job: _Job) -> list[BuiltSplit]:
     """Build the splits on the executors; the reports of the tasks that count come back."""
     import pickle
 
@@ -321,7 +271,7 @@ def _run(spark: Any, frame: Any, job: _Job) -> list[BuiltSplit]:
     # PySpark takes every name for an expression here, and `a.b` for a field of `a`: they travel as numbers.
     names = shaped.columns
     numbered = shaped.toDF(*(f"c{at}" for at in range(len(names))))
-    rows = numbered.mapInArrow(_task(job, names, session_zone(spark)), "split binary").collect()
+    rows = numbered.mapInArrow(_task(job, names), "split binary").collect()
     return [pickle.loads(bytes(row["split"])) for row in rows]  # noqa: S301  (written by our own executors)
 
 
@@ -331,23 +281,22 @@ def _is_surely_empty(frame: Any) -> bool:
 
 def _spread(frame: Any, job: _Job) -> Any:
     """With optimizeWrite: rows by partition, in tasks of even size, however uneven the partitions are."""
-    if not job.resolved().write.optimize:
+    if not job.options.write.optimize:
         return frame
     return frame.hint("rebalance", *(quoted_name(name) for name in job.plan.partition_columns))
 
 
-def _task(job: _Job, names: Sequence[str], zone: str) -> Any:
+def _task(job: _Job, names: Sequence[str]) -> Any:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pickle
 
         import pyarrow as pa
 
         log = TransactionLog.open(job.store.uri, job.options)
-        options = job.resolved()
         rows: Iterator[Any] = (batch.rename_columns(list(names)) for batch in batches)
         if job.where is not None:
-            rows = _inside(rows, job, options, zone)
-        for split in build(log, job.plan, _gathered(rows), options):
+            rows = checked(rows, job.plan.schema, job.where, job.text, job.options)
+        for split in build(log, job.plan, _gathered(rows), job.options):
             yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(split)], pa.binary())], names=["split"])
 
     return run
@@ -365,16 +314,6 @@ def _gathered(batches: Iterator[Any]) -> Iterator[Any]:
             pending = []
     if pending:
         yield pa.concat_tables(pending)
-
-
-def _inside(batches: Iterator[pa.RecordBatch], job: _Job, options: Options, zone: str) -> Iterator[Any]:
-    """Rows to write under replaceWhere, refused where the condition is not true for them."""
-    from indextables.ops.write.replace_where import checked
-    from indextables.predicate.build.from_sql import as_node
-
-    node = as_node(job.where, job.plan.schema, zone)
-    assert node is not None
-    return checked(batches, job.plan.schema, node, job.where, options)
 
 
 def _reads_version(frame: Any, snapshot: Snapshot) -> int | None:

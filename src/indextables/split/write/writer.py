@@ -141,6 +141,7 @@ class SplitWriter:
             compression="zstd",
             use_dictionary=_dictionary_columns(self.schema, self.spec, counted),
             column_encoding=dict.fromkeys(counted, "DELTA_BINARY_PACKED") or None,
+            write_statistics=_statistics_columns(self.schema),
             write_page_index=True,
             write_page_checksum=True,
             max_rows_per_page=ROWS_PER_PAGE,
@@ -232,10 +233,20 @@ def _dictionary_columns(schema: pa.Schema, spec: IndexSpec, counted: Sequence[st
     without = {item.column for item in spec.fields if item.kind in (TEXT, JSON)} | set(counted)
     if not without:
         return True
-    return [path for field in schema if field.name not in without for path in _leaf_paths(field)]
+    return [path for field in schema if field.name not in without for path, _ in _leaf_paths(field)]
 
 
-def _leaf_paths(field: pa.Field, prefix: str = "") -> list[str]:
+def _statistics_columns(schema: pa.Schema) -> list[str] | bool:
+    """Leaves that get a minimum and a maximum: Spark takes a NaN for the greatest number, Parquet for none.
+
+    With them, Spark's reader would pass over a NaN that its own filter keeps.
+    """
+    leaves = [leaf for field in schema for leaf in _leaf_paths(field)]
+    ordered = [path for path, kind in leaves if not pa.types.is_floating(kind)]
+    return True if len(ordered) == len(leaves) else ordered
+
+
+def _leaf_paths(field: pa.Field, prefix: str = "") -> list[tuple[str, pa.DataType]]:
     path, kind = prefix + field.name, field.type
     if pa.types.is_struct(kind):
         return [leaf for child in kind for leaf in _leaf_paths(child, path + ".")]
@@ -245,7 +256,7 @@ def _leaf_paths(field: pa.Field, prefix: str = "") -> list[str]:
         )
     if pa.types.is_list(kind):
         return _leaf_paths(kind.value_field.with_name("element"), f"{path}.list.")
-    return [path]
+    return [(path, kind)]
 
 
 def _bloom_filters(first: pa.Table, spec: IndexSpec) -> dict[str, dict[str, float]]:

@@ -1,0 +1,217 @@
+"""The commit of a write: rows that have become splits, and what an order says about the rows that are there.
+
+Python and Spark build the splits, each where it runs; everything after that is here, once. If the commit
+certainly failed, the new splits are deleted again; if its fate is unknown they stay, and PURGE decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from indextables.errors import (
+    AttemptsExhaustedError,
+    ConflictError,
+    OptionError,
+    ProtocolError,
+    SchemaError,
+    SplitError,
+)
+from indextables.log.commit.attempt import CommitPlan, Committed, Rule
+from indextables.log.commit.changes import removals
+from indextables.log.snapshot import Snapshot
+from indextables.log.transaction_log import TransactionLog
+from indextables.model.actions import Action, AddAction, TxnAction
+from indextables.model.fields import decode_partition
+from indextables.ops.results import WriteResult
+from indextables.ops.rewrite.rows import discard
+from indextables.ops.write.replace_where import TakenOut, checked, condition
+from indextables.ops.write.rows import WritePlan, as_batches, build, effective, plan_write
+from indextables.options import Options
+from indextables.predicate.tree import FALSE, Column, Compare, IsNull, Literal, Node, all_of, any_of
+from indextables.split.write.build import BuiltSplit
+
+NEVER_COMMITTED = (
+    ConflictError, AttemptsExhaustedError, OptionError, ProtocolError, SchemaError, SplitError,
+)  # fmt: skip
+"""Failures after which it is certain that no version names the new splits."""
+
+Values = tuple[str | None, ...]
+Taken = tuple[Sequence[AddAction], Sequence[AddAction]]
+"""The files that leave the table, and the rewritten ones that take their place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a write does to the rows that are there, and what its commit says besides."""
+
+    overwrite: bool = False
+    where: Any = None
+    """Replace only the rows for which this is true."""
+    dynamic: bool = False
+    """Replace only the partitions that the new rows belong to; a table without partitions is one."""
+    overwrite_schema: bool = False
+    """Replace schema, partitioning and index settings too."""
+    merge_schema: bool = False
+    expected_version: int | None = None
+    """Any change of data by others since this version is a conflict."""
+    txn: TxnAction | None = None
+    user_metadata: str | None = None
+
+
+APPEND = Order()
+
+
+def write(
+    log: TransactionLog, data: Any, order: Order = APPEND, options: Options | None = None
+) -> WriteResult:
+    """Write rows as an order says, in one commit."""
+    given, batches = as_batches(data)
+    snapshot = log.snapshot(max_staleness_s=0)
+    chosen = effective(snapshot, options)
+    schema = given if given.names else snapshot.schema
+    plan = plan_write(snapshot, schema, chosen, merge_schema=order.merge_schema)
+    if order.where is not None:
+        node = condition(order.where, snapshot.schema, chosen)
+        batches = checked(batches, plan.schema, node, order.where, chosen)
+    return commit_splits(log, snapshot, plan, build(log, plan, batches, chosen), order, chosen)
+
+
+def commit_splits(  # noqa: PLR0917
+    log: TransactionLog,
+    snapshot: Snapshot,
+    plan: WritePlan,
+    built: Sequence[BuiltSplit],
+    order: Order,
+    options: Options,
+) -> WriteResult:
+    """Make splits that were built on a version part of the table; those no version names are deleted."""
+    adds = [split.add for split in built]
+    way = _way(log, snapshot, plan, adds, order, options)
+    try:
+        done = log.commit(way.commit(plan, adds, order))
+    except NEVER_COMMITTED:
+        discard(log.store, [*adds, *way.rewritten])
+        raise
+    named = {action.path for action in done.actions if isinstance(action, AddAction)} if done.written else ()
+    discard(log.store, [add for add in (*adds, *way.rewritten) if add.path not in named])
+    return outcome(done, built)
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One of the ways to write: what it takes out of a version, and how its commit treats others'."""
+
+    rule: Rule
+    taken: Callable[[Snapshot], Taken]
+    parameters: dict[str, str]
+    scope: Node | None = None
+    read_version: int | None = None
+    if_empty: bool = True
+    """Whether a write without rows changes anything."""
+    rewritten: Sequence[AddAction] = field(default=())
+
+    def commit(self, plan: WritePlan, adds: Sequence[AddAction], order: Order) -> CommitPlan:
+        def actions(base: Snapshot) -> Sequence[Action]:
+            if not (adds or self.if_empty):
+                return []
+            metadata = plan.metadata_on(base)
+            gone, kept = self.taken(base)
+            return [*([metadata] if metadata is not None else ()), *removals(base, gone), *kept, *adds]
+
+        return CommitPlan(
+            "OVERWRITE" if order.overwrite else "WRITE",
+            self.rule,
+            actions,
+            scope=self.scope,
+            read_version=self.read_version,
+            written_for=plan.made_for,
+            txn=order.txn,
+            parameters={"mode": "overwrite" if order.overwrite else "append", **self.parameters},
+            metrics={"numOutputRows": _rows(adds)},
+            user_metadata=order.user_metadata,
+        )
+
+
+def _way(  # noqa: PLR0917
+    log: TransactionLog,
+    snapshot: Snapshot,
+    plan: WritePlan,
+    adds: Sequence[AddAction],
+    order: Order,
+    options: Options,
+) -> _Way:
+    expected = order.expected_version
+    if not order.overwrite:
+        return _Way(Rule.APPEND, lambda _: ((), ()), {}, if_empty=False)
+    if order.overwrite_schema:
+        version = snapshot.version
+        return _Way(Rule.EXCLUSIVE, _everything, {"overwriteSchema": "true"}, read_version=version)
+    if order.where is not None:
+        node = condition(order.where, snapshot.schema, options)
+        taken = TakenOut(log, node, options)
+        parameters = {"predicate": str(order.where)}
+        return _Way(Rule.OVERWRITE_WHERE, taken.on, parameters, node, expected, rewritten=taken.rewritten)
+    if order.dynamic and plan.partition_columns:
+        return _partitions(snapshot, adds, expected)
+    return _Way(Rule.OVERWRITE, _everything, {}, read_version=expected)
+
+
+def _everything(base: Snapshot) -> Taken:
+    return base.adds(), ()
+
+
+def _partitions(snapshot: Snapshot, adds: Sequence[AddAction], expected: int | None) -> _Way:
+    columns = snapshot.partition_columns
+    touched = {_values(add, columns) for add in adds}
+    tests = [_partition(values, snapshot) for values in sorted(touched, key=str)]
+    scope = any_of(tests) if tests else FALSE
+
+    def taken(base: Snapshot) -> Taken:
+        near = base.plan(scope, columns={"path"}).files.column("path").to_pylist()
+        return [add for add in base.adds(near) if _values(add, columns) in touched], ()
+
+    parameters = {"partitionOverwriteMode": "dynamic"}
+    return _Way(Rule.OVERWRITE_WHERE, taken, parameters, scope, expected, if_empty=False)
+
+
+def _values(add: AddAction, columns: Sequence[str]) -> Values:
+    values = add.partition_values or {}
+    return tuple(values.get(name) for name in columns)
+
+
+def _partition(values: Values, snapshot: Snapshot) -> Node:
+    """The condition that holds for the rows of one partition."""
+    tests: list[Node] = []
+    for name, text in zip(snapshot.partition_columns, values, strict=True):
+        kind = snapshot.schema.field(name).type
+        column = Column((name,), kind)
+        tests.append(
+            IsNull(column)
+            if text is None
+            else Compare("=", column, Literal(decode_partition(text, kind), kind))
+        )
+    return all_of(tests)
+
+
+def outcome(done: Committed, built: Sequence[BuiltSplit]) -> WriteResult:
+    """What a committed write came to."""
+    named = {action.path for action in done.actions if isinstance(action, AddAction)}
+    mine = [split for split in built if split.add.path in named]
+    removed = sum(type(action).__name__ == "RemoveAction" for action in done.actions)
+    return WriteResult(
+        version=done.version,
+        files_added=len(named),
+        files_removed=removed,
+        rows=_rows([split.add for split in mine]),
+        bytes=sum(split.add.size for split in mine),
+        attempts=done.attempts,
+        conflicts=done.conflicts,
+        columns_truncated=len({name for split in mine for name in split.truncated.columns}),
+        bytes_saved=sum(split.truncated.bytes_saved for split in mine),
+    )
+
+
+def _rows(adds: Sequence[AddAction]) -> int:
+    return sum(add.num_records or 0 for add in adds)

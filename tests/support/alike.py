@@ -1,0 +1,226 @@
+"""The same request put to Python and to Spark, and what the table on disk looks like afterwards.
+
+`InPython` and `OnSpark` have the same verbs, each on a table of its own. `written` describes such a table
+without what must differ between two tables: ids, times and the random part of file names.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+import indextables as it
+
+Row = dict[str, Any]
+_BY_CHANCE = frozenset(
+    {
+        "id", "created_time", "modification_time", "deletion_timestamp", "timestamp", "footer_crc", "extra",
+        "engine_info", "commit_id", "previous_commit_id", "table_id",
+    }
+)  # fmt: skip
+_SIZES = ("size", "offset", "hotcache_length", "uncompressed_size_bytes", "bytes")
+"""In the names of what depends on the order of rows, which random file names decide when splits are merged."""
+
+
+@dataclass(frozen=True)
+class Save:
+    """One write of rows."""
+
+    data: pa.Table
+    mode: str = "append"
+    partition_by: tuple[str, ...] = ()
+    where: str | None = None
+    dynamic: bool = False
+    merge_schema: bool = False
+    options: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Run:
+    """One maintenance verb: as a method of Table, and as a statement about the table at `{path}`."""
+
+    method: Callable[[it.Table], Any]
+    statement: str
+
+
+class InPython:
+    """Everything through `it.Table`, opened with the given options or inside a session."""
+
+    def __init__(self, path: Path, spark: SparkSession | None = None, **options: str) -> None:
+        self.path = str(path)
+        self.spark = spark
+        self.options = options
+
+    def open(self) -> it.Table:
+        return it.Table.open(self.path, options=self.options, spark=self.spark)
+
+    def save(self, step: Save) -> None:
+        options = dict(step.options)
+        if it.Table.exists(self.path):
+            table = self.open()
+        else:
+            chosen = {**self.options, **options}
+            table = it.Table.create(self.path, step.data.schema, step.partition_by, chosen, self.spark)
+        if step.mode == "append":
+            table.append(step.data, merge_schema=step.merge_schema, options=options)
+            return
+        table.overwrite(
+            step.data,
+            step.where,
+            partitions="dynamic" if step.dynamic else "static",
+            merge_schema=step.merge_schema,
+            options=options,
+        )
+
+    def run(self, step: Run) -> list[Row]:
+        return told(step.method(self.open()).to_arrow().to_pylist(), self.path)
+
+    def rows(self) -> list[Row]:
+        return self.open().scan().read_all().to_pylist()
+
+
+class OnSpark:
+    """Everything through DataFrames and `spark.sql`."""
+
+    def __init__(self, spark: SparkSession, path: Path) -> None:
+        self.spark = spark
+        self.path = str(path)
+
+    def save(self, step: Save) -> None:
+        frame = frame_of(self.spark, step.data)
+        writer = frame.write.format("indextables").mode(step.mode).options(**dict(step.options))
+        if step.partition_by:
+            writer = writer.partitionBy(*step.partition_by)
+        if step.where is not None:
+            writer = writer.option("replaceWhere", step.where)
+        if step.dynamic:
+            writer = writer.option("partitionOverwriteMode", "dynamic")
+        if step.merge_schema:
+            writer = writer.option("mergeSchema", "true")
+        writer.save(self.path)
+
+    def run(self, step: Run) -> list[Row]:
+        return told(self.spark.sql(step.statement.format(path=self.path)).toArrow().to_pylist(), self.path)
+
+    def rows(self) -> list[Row]:
+        return self.spark.read.format("indextables").load(self.path).toArrow().to_pylist()
+
+
+def frame_of(spark: SparkSession, data: pa.Table) -> DataFrame:
+    """The rows in one task, in their order, with the nullability that the Arrow schema has."""
+    from pyspark.sql.types import StructType
+
+    import indextables.model.fields as fields
+
+    schema = StructType.fromJson(json.loads(fields.schema_to_json(fields.normalise_schema(data.schema))))
+    return spark.createDataFrame(data, schema).coalesce(1)
+
+
+def told(rows: Sequence[Row], path: str) -> list[Row]:
+    """The rows of a command without the table's own path and without durations."""
+    return [
+        {
+            key: re.sub(r"\d+ bytes", "some bytes", value.replace(path, "TABLE"))
+            if isinstance(value, str)
+            else value
+            for key, value in row.items()
+            if key not in {"duration_ms", "table_id", "created", "timestamp"}
+            and not any(word in key for word in _SIZES)
+        }
+        for row in rows
+    ]
+
+
+def sorted_rows(rows: Iterable[Row]) -> list[str]:
+    """Rows as text, in which a NaN equals itself, in an order of their own."""
+    return sorted(json.dumps(row, default=str, sort_keys=True) for row in rows)
+
+
+def written(path: str) -> dict[str, Any]:
+    """What a table's log and files say, commit by commit and file by file."""
+    log = it.TransactionLog.open(path)
+    commits = [sorted_rows(map(described, log.read_version(number))) for number in log.versions()]
+    return {
+        "commits": commits,
+        "rows": sorted_rows(it.Table.open(path).scan().read_all().to_pylist()),
+        "files": sorted_rows(parquet(Path(path) / add.path) for add in log.list_files()),
+        "checkpoints": sorted(item.name for item in Path(path, "_transaction_log").glob("*checkpoint*")),
+    }
+
+
+def described(action: Any) -> Row:
+    """An action without what chance decides."""
+    found = {"action": type(action).__name__}
+    for item in dataclasses.fields(action):
+        value = getattr(action, item.name)
+        if item.name == "path":
+            found["directory"] = str(value).rpartition("/")[0]
+        elif any(word in item.name for word in _SIZES):
+            found[item.name] = value is not None
+        elif item.name == "tags":
+            found["tags"] = None if value is None else {**value, "rowMap": "rowMap" in value}
+        elif item.name not in _BY_CHANCE:
+            found[item.name] = value
+    return found
+
+
+def parquet(path: Path) -> Row:
+    """How a split was written: row groups, compression, and which statistics and metadata it carries."""
+    footer = pq.read_metadata(path)
+    groups = [footer.row_group(at) for at in range(footer.num_row_groups)]
+    index = json.loads(footer.metadata.get(b"indextables.index", b"{}"))
+    return {
+        "rows": [group.num_rows for group in groups],
+        "columns": [
+            [column.path_in_schema, column.compression, sorted(column.encodings), column.is_stats_set]
+            for group in groups
+            for column in (group.column(at) for at in range(group.num_columns))
+        ],
+        "metadata": sorted(key.decode() for key in footer.metadata),
+        "index": {
+            key: index[key] for key in sorted(index) if key in {"fields", "settings", "spec", "version"}
+        },
+    }
+
+
+def adds_by_operation(path: str) -> dict[str, list[it.AddAction]]:
+    """The files that each operation of a table's history has added."""
+    return _by_operation(path, it.AddAction)
+
+
+def removes_by_operation(path: str) -> dict[str, list[it.RemoveAction]]:
+    """The tombstones that each operation of a table's history has written."""
+    return _by_operation(path, it.RemoveAction)
+
+
+def _by_operation(path: str, kind: type[Any]) -> dict[str, list[Any]]:
+    log = it.TransactionLog.open(path)
+    found: dict[str, list[Any]] = {}
+    for number in log.versions():
+        actions = log.read_version(number)
+        chosen = [action for action in actions if isinstance(action, kind)]
+        if chosen:
+            info = next(action for action in actions if isinstance(action, it.CommitInfo))
+            found.setdefault(str(info.operation), []).extend(chosen)
+    return found
+
+
+@contextmanager
+def session_zone(spark: SparkSession, zone: str) -> Iterator[None]:
+    """A session whose clock is in another place."""
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        yield
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", str(before))
