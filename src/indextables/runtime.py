@@ -11,11 +11,13 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -91,18 +93,33 @@ class ThreadWorkers:
         self, function: Callable[[T], R], items: Iterable[T], *, parallelism: int | None = None
     ) -> Iterator[R]:
         """Apply a function to every item; the first failure ends the rest that has not begun."""
-        work = list(items)
-        width = min(len(work), parallelism or default_parallelism())
-        if width <= 1:
-            yield from map(function, work)
-            return
-        pool = ThreadPoolExecutor(max_workers=width, thread_name_prefix="indextables")
-        try:
-            futures = [pool.submit(function, item) for item in work]
-            for future in futures:
-                yield future.result()
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+        work, width = list(items), parallelism or default_parallelism()
+        return in_threads(function, work, width, ahead=len(work) if width > 1 else 0)
+
+
+def in_threads(
+    function: Callable[[T], R], items: Iterable[T], threads: int, *, ahead: int | None = None
+) -> Iterator[R]:
+    """Apply a function to every item in threads; results come back in order.
+
+    Before a result is taken, at most `ahead` of those after it have been begun, by default one per
+    thread: that bounds the memory. When the caller stops, or at the first failure, nothing more begins.
+    One item, or one thread without anything ahead, is worked on right here.
+    """
+    source = iter(items)
+    most = threads if ahead is None else ahead
+    first = list(islice(source, 2))
+    if len(first) < 2 or most < 1:  # noqa: PLR2004 - nothing to do at the same time
+        yield from map(function, chain(first, source))
+        return
+    pool = ThreadPoolExecutor(max(1, min(threads, most + 1)), thread_name_prefix="indextables")
+    try:
+        waiting = deque(pool.submit(function, item) for item in first)
+        while waiting:
+            waiting.extend(pool.submit(function, item) for item in islice(source, most + 1 - len(waiting)))
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 class ArrowFrames:

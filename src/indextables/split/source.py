@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from indextables.errors import DamagedSplitError, Error, MissingSplitError, NotFoundError, StorageError
+from indextables.runtime import in_threads
 from indextables.storage.store import Store, resolve
 from indextables.storage.stores.local import ABSENT, open_regular
 
@@ -75,10 +75,7 @@ class Source:
             return self.store.get_range(self.path, *block)
 
         try:
-            if len(blocks) <= 1:
-                return [fetch(block) for block in blocks]
-            with ThreadPoolExecutor(min(len(blocks), REMOTE_READS_AT_ONCE)) as pool:
-                return list(pool.map(fetch, blocks))
+            return list(in_threads(fetch, blocks, REMOTE_READS_AT_ONCE))
         except NotFoundError as gone:
             raise missing(self.name) from gone
         except StorageError as failed:

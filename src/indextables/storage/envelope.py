@@ -13,15 +13,14 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, cast
 
 from isal import igzip_lib, isal_zlib
 
 from indextables.errors import CorruptLogError, OptionError
 from indextables.options import CompressionOptions
+from indextables.runtime import in_threads
 
 MAGIC = b"\x01"
 GZIP = b"\x01"
@@ -245,25 +244,10 @@ def _unpack_in_parallel(
     body: memoryview, spans: list[tuple[int, int]], name: str, limit: int | None, workers: int
 ) -> Iterator[bytes]:
     budget = _Budget(name, limit)
-    waiting: deque[tuple[int, Future[bytes]]] = deque()
-    with ThreadPoolExecutor(workers, thread_name_prefix="inflate") as pool:
-        try:
-            for begin, end in spans:
-                waiting.append((end - begin, pool.submit(_inflate_member, body[begin:end], name, limit)))
-                if len(waiting) > workers:
-                    yield _collect(waiting, budget)
-            while waiting:
-                yield _collect(waiting, budget)
-        finally:
-            for _, future in waiting:
-                future.cancel()
-
-
-def _collect(waiting: deque[tuple[int, Future[bytes]]], budget: _Budget) -> bytes:
-    fed, future = waiting.popleft()
-    text = future.result()
-    budget.spend(fed, len(text))
-    return text
+    texts = in_threads(lambda span: _inflate_member(body[slice(*span)], name, limit), spans, workers)
+    for (begin, end), text in zip(spans, texts, strict=True):
+        budget.spend(end - begin, len(text))
+        yield text
 
 
 def _inflate_member(member: memoryview, name: str, limit: int | None) -> bytes:

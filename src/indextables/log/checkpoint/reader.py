@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -45,7 +43,7 @@ from indextables.model.actions import (
     action_from_wire,
 )
 from indextables.model.fields import schema_from_json
-from indextables.runtime import default_parallelism
+from indextables.runtime import default_parallelism, in_threads
 from indextables.storage.store import Store
 
 logger = logging.getLogger(__name__)
@@ -96,23 +94,14 @@ class OpenCheckpoint:
         if self.parts is None:
             yield self.name, self.content, _stated_count(self.head)
             return
-        ahead: deque[Future[bytes]] = deque()
-        waiting = iter(self.parts)
         # Columns are decoded faster than a file is read and checked; lines are not.
         most = _PARTS_AHEAD if self.format == "parquet" else 1
-        with ThreadPoolExecutor(most, thread_name_prefix="indextables-parts") as pool:
-            for part in self.parts:
-                ahead += [
-                    pool.submit(_read_part, self.store, later)
-                    for later in islice(waiting, most + 1 - len(ahead))
-                ]
-                data = ahead.popleft().result()
-                content = (
-                    data if self.format == "parquet" else read_document(data, part.path, workers=workers)
-                )
-                yield part.path, content, part.actions
-                # The next file is waited for without this one.
-                del data, content
+        bodies = in_threads(partial(_read_part, self.store), self.parts, most)
+        for part, data in zip(self.parts, bodies, strict=True):
+            content = data if self.format == "parquet" else read_document(data, part.path, workers=workers)
+            yield part.path, content, part.actions
+            # The next file is waited for without this one.
+            del data, content
 
     def lines(self, rows: Rows | None = None) -> Iterator[pa.BinaryArray]:
         """The adds as arrays of JSON lines with their ends, chunk by chunk; all, or those of some rows."""

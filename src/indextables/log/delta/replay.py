@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -36,7 +35,7 @@ from indextables.log.delta.files.text import DOUBLE_DIGITS, key_paths, text_colu
 from indextables.log.replay.rule import LiveFiles, ReplayMetrics, ReplayRequest
 from indextables.model.actions import AddAction
 from indextables.predicate.prune.rule import PruneMetrics, columns_needed, prune_table
-from indextables.runtime import default_parallelism
+from indextables.runtime import default_parallelism, in_threads
 
 _MEMO = "delta"
 # Rows handled by one thread at a time of a file that was read as a whole.
@@ -82,8 +81,7 @@ class DeltaColumnarEngine:
         tail = work.tail()
         loads = work.tasks(pieces)
         loads += [work.given(inline, base=True), work.given(tail, base=False)]
-        with ThreadPoolExecutor(default_parallelism(), thread_name_prefix="indextables-delta") as pool:
-            found = list(pool.map(lambda load: load(), loads))
+        found = list(in_threads(lambda load: load(), loads, default_parallelism()))
         files = pa.concat_tables(part.files for part in found)
         metrics = PruneMetrics(reasons=pa.array([], pa.string()) if request.explain else None)
         for part in found:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -21,6 +20,7 @@ from indextables.log.format.dialect import Key, LogFile
 from indextables.log.replay.rule import Tail, reduce_tail
 from indextables.log.state import LogSource
 from indextables.model.actions import Action, AddAction
+from indextables.runtime import in_threads
 from indextables.storage.store import Store
 
 _ABOUT_FILES = re.compile(rb'\s*\{\s*"(add|remove)"\s*:\s*\{')
@@ -159,8 +159,7 @@ class FarSource(LogSource):
 
     def pass_over_all(self, files: Sequence[LogFile]) -> list[Passed]:
         """Pass over several files side by side, in order."""
-        with ThreadPoolExecutor(self.options.checkpoint.parallelism, "indextables-log") as pool:
-            return list(pool.map(self.pass_over, files))
+        return list(in_threads(self.pass_over, files, self.options.checkpoint.parallelism))
 
     def _is_large(self, files: Sequence[LogFile]) -> bool:
         replay = self.options.replay
