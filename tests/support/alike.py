@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,26 +61,22 @@ class InPython:
         self.spark = spark
         self.options = options
 
-    def open(self) -> it.Table:
-        return it.Table.open(self.path, options=self.options, spark=self.spark)
+    def open(self, options: Mapping[str, str] | None = None) -> it.Table:
+        return it.Table.open(self.path, options={**self.options, **(options or {})}, spark=self.spark)
 
     def save(self, step: Save) -> None:
+        # The options of a DataFrame's writer are those the table is opened with.
         options = dict(step.options)
         if it.Table.exists(self.path):
-            table = self.open()
+            table = self.open(options)
         else:
             chosen = {**self.options, **options}
             table = it.Table.create(self.path, step.data.schema, step.partition_by, chosen, self.spark)
         if step.mode == "append":
-            table.append(step.data, merge_schema=step.merge_schema, options=options)
+            table.append(step.data, merge_schema=step.merge_schema)
             return
-        table.overwrite(
-            step.data,
-            step.where,
-            partitions="dynamic" if step.dynamic else "static",
-            merge_schema=step.merge_schema,
-            options=options,
-        )
+        partitions = "dynamic" if step.dynamic else "static"
+        table.overwrite(step.data, step.where, partitions=partitions, merge_schema=step.merge_schema)
 
     def run(self, step: Run) -> list[Row]:
         return told(step.method(self.open()).to_arrow().to_pylist(), self.path)
@@ -168,7 +164,8 @@ def described(action: Any) -> Row:
         elif any(word in item.name for word in _SIZES):
             found[item.name] = value is not None
         elif item.name == "tags":
-            found["tags"] = None if value is None else {**value, "rowMap": "rowMap" in value}
+            placed = {"rowMap", "indexRoot"}
+            found["tags"] = value and {key: key in placed or text for key, text in value.items()}
         elif item.name not in _BY_CHANCE:
             found[item.name] = value
     return found
