@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from indextables.errors import DamagedIndexError
 from indextables.index.read.lookup import Index
+from indextables.model.arrays import integers, row_numbers
 from indextables.predicate.evaluate.rows import mask
 from indextables.predicate.tree import Node, columns_of
-from indextables.split.arrays import integers, row_numbers
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import warn_once
 from indextables.split.read.rows import SplitReader, to_table_schema

@@ -27,7 +27,7 @@ from indextables.index.query.tree import (
 from indextables.index.query.values import typed_between
 from indextables.index.settings import FAST, IP, JSON, STRING, IndexField
 from indextables.index.tokens import address, is_id, json_leaves, leaf_words, words_of
-from indextables.split.arrays import booleans
+from indextables.model.arrays import booleans
 
 Texts = list[list[str]]
 """The words of every value of one row."""

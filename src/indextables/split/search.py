@@ -25,9 +25,9 @@ from indextables.index.query.tree import NOTHING, Boolean, Boosted, Everything, 
 from indextables.index.read.lookup import BytesRanges, Index, Term
 from indextables.index.read.ranking import Statistics, statistics_of_terms
 from indextables.index.settings import IndexSpec
+from indextables.model.arrays import integers, numbers, row_numbers
 from indextables.options import Options
 from indextables.predicate.tree import Node as Predicate
-from indextables.split.arrays import integers, numbers, row_numbers
 from indextables.split.filtered import Filtered
 from indextables.split.layout import SplitRef
 from indextables.split.match import match_rows

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from indextables.errors import CorruptLogError
 from indextables.log.adds.file_table import files_schema
 from indextables.model.actions import FIRST_MS, LARGEST, LAST_MS, AddAction
+from indextables.model.arrays import from_values
 from indextables.model.fields import decode_partition_array, decode_stat_array
 from indextables.model.stats import of_add
 
@@ -80,12 +81,12 @@ def adds_columns(adds: Sequence[AddAction], leaves: Sequence[Leaf]) -> list[pa.A
 def to_array(leaf: Leaf, values: list[Any]) -> pa.Array:
     """The values of a leaf as the log has them, in the leaf's type."""
     if leaf.column == "partition_values":
-        return decode_partition_array(pa.array(values, pa.string()), leaf.type)
+        return decode_partition_array(from_values(values, pa.string()), leaf.type)
     if leaf.column in {"min", "max"}:
-        return decode_stat_array(pa.array(values, pa.string()), leaf.type)
+        return decode_stat_array(from_values(values, pa.string()), leaf.type)
     if leaf.column == "tags":
         return pa.array([None if tags is None else list(tags.items()) for tags in values], leaf.type)
-    return pa.array(values, leaf.type)
+    return from_values(values, leaf.type)
 
 
 def _null_count(add: AddAction) -> Mapping[str, Any]:

@@ -24,11 +24,11 @@ from indextables.index.read.lookup import Term
 from indextables.index.read.ranking import Statistics
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
+from indextables.model.arrays import integers, numbers
 from indextables.ops.read.in_order import in_order
 from indextables.ops.table_settings import query_of
 from indextables.predicate.tree import Node
 from indextables.runtime import default_parallelism
-from indextables.split.arrays import integers, numbers
 from indextables.split.layout import SplitRef
 from indextables.split.search import SCORE, Note, explain_row, fetch_rows, rank_split, statistics_split
 

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.split.arrays import numbers
+from indextables.model.arrays import numbers
 from indextables.split.parquet.fields import (
     ChunkFields,
     ElementFields,

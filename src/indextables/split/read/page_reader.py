@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.errors import DamagedSplitError
-from indextables.split.arrays import integers
+from indextables.model.arrays import integers
 from indextables.split.parquet.fields import (
     ChunkFields,
     ElementFields,

@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.errors import DamagedSplitError, SchemaError, SplitError
+from indextables.model.arrays import integers
 from indextables.model.fields import decode_partition_array
 from indextables.predicate.tree import Node
-from indextables.split.arrays import integers
 from indextables.split.layout import MAGIC, SplitManifest, SplitRef, read_footer
 from indextables.split.parquet.page_map import ROWS_PER_PAGE
 from indextables.split.read.group_bounds import groups_left
@@ -34,6 +34,8 @@ GROUPS_AT_ONCE = 4
 MANY_ROWS = 20_000
 SPARSE_SHARE = 0.5
 """Up to this share of the rows of their row groups, wanted rows are decoded alone."""
+SPARSE_ROWS = 8192
+"""So few rows are decoded whole before DuckDB is loaded and has planned."""
 PAGE_SHARE = 0.5
 """Up to this share of a row group's pages are fetched one by one; above it the whole group is."""
 
@@ -149,7 +151,7 @@ class SplitReader:
     def _is_sparse(self, parts: Parts, columns: Sequence[str]) -> bool:
         """Whether it pays to pass over unwanted values, and whether they can be."""
         wanted, total = sum(map(len, parts.values())), sum(self.group_rows[group] for group in parts)
-        if not columns or self._map is None or wanted > SPARSE_SHARE * total:
+        if not columns or self._map is None or total < SPARSE_ROWS or wanted > SPARSE_SHARE * total:
             return False
         path = self.source.local
         return path is not None and can_decode(path, self._schema, columns)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as is_a
 
-from indextables.split.arrays import integers
+from indextables.model.arrays import integers
 from indextables.storage import duck
 
 
