@@ -1,0 +1,103 @@
+"""A word in one split of a thousand: what it costs with filters, and what without."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from indextables.index.filters import key_of
+from indextables.index.read.cache import MEMORY
+from indextables.log.transaction_log import TransactionLog
+from indextables.ops.read.word_filters import read_filters
+from indextables.split.open_splits import forget_splits
+from indextables.storage.stores.memory import MemoryStore
+from indextables.table import Table
+from support.faults import CountingStore
+
+pytestmark = pytest.mark.slow
+
+SPLITS, ROWS = 1000, 12
+OPTIONS = {
+    "indexing.typemap.message": "text",
+    "indexFilters.enabled": "true",
+    "checkpoint.enabled": "false",
+    "write.maxRowsPerSplit": str(ROWS),
+}
+SCHEMA = pa.schema([("n", pa.int64()), ("message", pa.string())])
+KIB = 1 << 10
+
+
+def name(number):
+    """A word of one line only."""
+    return f"id{number * 7919 % 1_000_003}"
+
+
+@pytest.fixture(scope="module")
+def store():
+    """A thousand splits of twelve lines, made by one append; every line has a number of its own."""
+    store = CountingStore(MemoryStore("memory://a-thousand-splits"))
+    log = TransactionLog.open(store.uri, OPTIONS, store=store)
+    log.initialize(SCHEMA, properties={f"spark.indextables.{key}": value for key, value in OPTIONS.items()})
+    table = Table(log, log.snapshot())
+    lines = [f"request {number} of {name(number)} answered" for number in range(SPLITS * ROWS)]
+    table.append(pa.table({"n": range(SPLITS * ROWS), "message": lines}, SCHEMA))
+    table.checkpoint()
+    assert len(table.files()) == SPLITS
+    return store
+
+
+def fresh(store, **options):
+    """The table in a process that knows nothing of it yet, its log read."""
+    forget_splits()
+    MEMORY.clear()
+    log = TransactionLog.open(store.uri, {**OPTIONS, **options}, store=store)
+    table = Table(log, log.snapshot())
+    table.files()
+    store.clear()
+    return table
+
+
+def of_splits(store):
+    return [path for operation, path in store.opens if operation == "get_range" and path.endswith(".split")]
+
+
+def test_with_filters_a_word_of_one_split_opens_that_split_after_a_few_requests(store):
+    table = fresh(store)
+    assert table.count(query="id7919") == 1
+    opened = of_splits(store)
+    assert len(set(opened)) <= 1 + SPLITS * 0.005
+    assert len(store.opens) - len(opened) <= 8
+    assert store.bytes_read <= 512 * KIB
+
+
+def test_without_filters_every_split_is_asked_with_one_small_request(store):
+    table = fresh(store, **{"indexFilters.enabled": "false"})
+    assert table.count(query="id7919") == 1
+    opened = of_splits(store)
+    assert len(opened) == len(set(opened)) == SPLITS
+    assert store.bytes_read <= SPLITS * 8 * KIB
+
+
+def test_filters_miss_no_word_and_are_seldom_wrong(store):
+    files = fresh(store).files()
+    first = dict(
+        zip(files["path"].to_pylist(), (held["n"] for held in files["min"].to_pylist()), strict=True)
+    )
+    dice = random.Random(7)
+    wrong = asked = known = 0
+    for file in read_filters(store):
+        group = file.group
+        home = np.array([first[path] // ROWS for path in group.names])
+        held = np.array(dice.sample(range(SPLITS * ROWS), 5000))
+        possible = group.may_hold([key_of(0, name(number).encode()) for number in held.tolist()])
+        true = home == held[:, None] // ROWS
+        assert possible[true].all()
+        known += true.sum()
+        absent = group.may_hold([key_of(0, f"no{dice.randrange(10**9)}".encode()) for _ in range(5000)])
+        wrong += (possible & ~true).sum() + absent.sum()
+        asked += possible.size + absent.size
+    assert known >= 5000
+    assert wrong <= 0.005 * asked
