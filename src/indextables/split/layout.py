@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import struct as packing
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,6 +26,7 @@ from typing import Any
 import msgspec
 
 from indextables.errors import DamagedSplitError, NewerSplitError, SplitError
+from indextables.index.settings import IndexSpec
 from indextables.model.actions import AddAction
 from indextables.split.parquet.fields import FileFields, PairFields, items, value
 from indextables.split.parquet.thrift import BINARY, LIST, STRUCT, Struct, ThriftError, decode, encode
@@ -303,3 +305,23 @@ def _is_parquet(body: bytes) -> bool:
         return False
     needed = {FileFields.VERSION, FileFields.SCHEMA, FileFields.ROWS, FileFields.GROUPS}
     return needed <= set(footer) and INDEX_KEY not in dict(_pairs(footer))
+
+
+def index_tags(spec: IndexSpec) -> dict[str, str | None]:
+    """The tags of an add: the split's format, and the indexed columns with their kinds."""
+    tags: dict[str, str | None] = {"splitFormat": str(FORMAT_VERSION)}
+    if spec.fields:
+        tags["indexedFields"] = ",".join(f"{item.column}:{item.kind}" for item in spec.fields)
+        # Tells MERGE SPLITS without opening the split whether the table's settings have changed since.
+        tags["indexSettings"] = f"{zlib.crc32(msgspec.json.encode(spec.to_wire())):08x}"
+    return tags
+
+
+def split_tags(spec: IndexSpec, manifest: SplitManifest) -> dict[str, str | None]:
+    """The tags of a written split: also where its pieces end and their checksums, and what ranking needs."""
+    tags = index_tags(spec)
+    tags[ROW_MAP_TAG] = manifest.row_map.to_tag()
+    if manifest.root is not None:
+        tags[ROOT_TAG] = manifest.root.to_tag()
+        tags[TOKENS_TAG] = msgspec.json.encode(manifest.tokens).decode()
+    return tags

@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.errors import DamagedIndexError, TableError
-from indextables.index.build.builder import IndexBuilder
 from indextables.index.query.evaluate import Search
 from indextables.index.query.explain import ScorePart, explained
 from indextables.index.query.tree import NOTHING, Boolean, Boosted, Everything, Node, Query
@@ -453,6 +452,9 @@ class _Search:
         spec = IndexSpec(tuple(item for item in self.query.spec.fields if item.column in named))
         if not spec.fields:
             return None
+        # Only rows that had to be scanned are indexed here: most searches never load the builder.
+        from indextables.index.build.builder import IndexBuilder
+
         builder = IndexBuilder(spec, self.schema)
         for _, table in self.reader.scan(spec.columns):
             builder.add(to_table_schema(table, self.schema, spec.columns, {}))

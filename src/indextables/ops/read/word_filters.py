@@ -28,10 +28,9 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
 from indextables.ops.table_settings import settings_of
 from indextables.options import Options
-from indextables.split.layout import SplitRef
+from indextables.split.layout import SplitRef, index_tags
 from indextables.split.open_splits import SplitRanges, open_index
 from indextables.split.source import Source
-from indextables.split.write.build import index_tags
 from indextables.storage.store import Store
 
 SUFFIX = ".filter"

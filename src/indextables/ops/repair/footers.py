@@ -20,9 +20,8 @@ from indextables.index.settings import IndexSpec
 from indextables.model.actions import AddAction
 from indextables.model.fields import normalise_schema
 from indextables.model.values import encode_stat
-from indextables.split.layout import MAGIC, Footer, SplitRef, read_footer
+from indextables.split.layout import MAGIC, Footer, SplitRef, read_footer, split_tags
 from indextables.split.source import Source
-from indextables.split.write.build import split_tags
 from indextables.storage.store import Store, StoreSpec, open_store
 
 

@@ -36,7 +36,7 @@ from indextables.ops.rewrite.rows import (
     rewrite,
 )
 from indextables.ops.table_settings import settings_of
-from indextables.split.write.build import index_tags
+from indextables.split.layout import index_tags
 
 OPERATION = "MERGE SPLITS"
 _SHOWN = 5

@@ -9,12 +9,10 @@ removed; splits published before that stay unseen, for PURGE to take away.
 from __future__ import annotations
 
 import uuid
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,7 +23,7 @@ from indextables.model.fields import encode_partition, partition_directory
 from indextables.model.stats import Truncated, truncate_add
 from indextables.options import Options
 from indextables.runtime import LOCAL
-from indextables.split.layout import FORMAT_VERSION, ROOT_TAG, ROW_MAP_TAG, TOKENS_TAG, SplitManifest
+from indextables.split.layout import split_tags
 from indextables.split.write.writer import Finished, SplitWriter
 from indextables.storage.store import Store
 
@@ -214,26 +212,6 @@ class _Build:
         self.open.clear()
 
 
-def index_tags(spec: IndexSpec) -> dict[str, str | None]:
-    """The tags of an add: the split's format, and the indexed columns with their kinds."""
-    tags: dict[str, str | None] = {"splitFormat": str(FORMAT_VERSION)}
-    if spec.fields:
-        tags["indexedFields"] = ",".join(f"{item.column}:{item.kind}" for item in spec.fields)
-        # Tells MERGE SPLITS without opening the split whether the table's settings have changed since.
-        tags["indexSettings"] = f"{zlib.crc32(msgspec.json.encode(spec.to_wire())):08x}"
-    return tags
-
-
-def split_tags(spec: IndexSpec, manifest: SplitManifest) -> dict[str, str | None]:
-    """The tags of a written split: also where its pieces end and their checksums, and what ranking needs."""
-    tags = index_tags(spec)
-    tags[ROW_MAP_TAG] = manifest.row_map.to_tag()
-    if manifest.root is not None:
-        tags[ROOT_TAG] = manifest.root.to_tag()
-        tags[TOKENS_TAG] = msgspec.json.encode(manifest.tokens).decode()
-    return tags
-
-
 def partitions(rows: pa.Table, columns: Sequence[str]) -> Iterator[tuple[Values, pa.Table]]:
     """Rows by partition, each with the texts that the log writes for its values."""
     if not columns:
@@ -270,4 +248,4 @@ def _internal(scalar: pa.Scalar) -> Any:
     return scalar.value if pa.types.is_temporal(kind) else scalar.as_py()
 
 
-__all__ = ["BuiltSplit", "build_splits", "index_tags", "partitions", "split_tags", "write_splits"]
+__all__ = ["BuiltSplit", "build_splits", "partitions", "write_splits"]
