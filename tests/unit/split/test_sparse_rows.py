@@ -169,12 +169,12 @@ def test_times_beyond_any_calendar_come_back_as_stored(tmp_path, kind):
 def test_large_values_are_fetched_few_at_a_time(tmp_path, monkeypatch, alone):
     """Row groups of large values have few rows; a piece is never more than four of them hold."""
     monkeypatch.setattr(writer, "BYTES_PER_GROUP", 64 << 10)
-    rows = pa.table({"id": pa.array(range(4000), pa.int64()), "text": [f"{at:0200d}" for at in range(4000)]})
+    rows = pa.table({"id": pa.array(range(9000), pa.int64()), "text": [f"{at:0200d}" for at in range(9000)]})
     built = build_split(tmp_path, rows)
     reader = open_split(built.store, built.ref)
     largest = max(reader.group_rows)
     assert len(reader.groups) > 10
-    wanted = list(range(0, 4000, 3))
+    wanted = list(range(0, 9000, 3))
     pieces = [table for _, table in reader.fetch(np.array(wanted), ["id", "text"])]
     assert max(piece.num_rows for piece in pieces) <= 4 * largest
     assert len(pieces) == len(alone) > 1
