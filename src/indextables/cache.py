@@ -70,12 +70,6 @@ class TtlCache(Generic[K, V]):
             while len(self._entries) > self._max_entries:
                 self._entries.popitem(last=False)
 
-    def age_s(self, key: K) -> float | None:
-        """Seconds since the entry was written, without counting a request."""
-        with self._lock:
-            entry = self._entries.get(key)
-            return None if entry is None else self._now() - entry[0]
-
     def invalidate(self, key: K | None = None) -> None:
         """Forget one entry, or every entry."""
         with self._lock:

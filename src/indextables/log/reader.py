@@ -22,7 +22,7 @@ from indextables.errors import (
 )
 from indextables.log.caches import NEWS, LogCaches, remembered
 from indextables.log.format.binding import check_tables
-from indextables.log.format.dialect import NATIVE, LogFile
+from indextables.log.format.dialect import NATIVE
 from indextables.log.history import Moment, Timeline, find_commit, history_table, version_as_of
 from indextables.log.native import native_source
 from indextables.log.segment import Listing, list_log, ranges, reconstructible
@@ -125,7 +125,7 @@ class LogHandle:
         snapshot = self.snapshot()
         known = {file.version: file for file in snapshot.segment.commits}
         try:
-            actions = self._source.read_commit(known.get(version) or self._file(version))
+            actions = self._source.read_commit(known.get(version) or self._source.commit_file(version))
         except NotFoundError as gone:
             available = self._offered()
             raise VersionNotFoundError(
@@ -250,11 +250,9 @@ class LogHandle:
         if file is None:
             return False
         try:
-            meta = self.store.head(self._source.path(file.name))
+            return self._source.commit_file(file.version).identity == file.identity
         except NotFoundError:
             return False
-        found = LogFile(file.name, file.version, "commit", meta.size, meta.modified_ms, meta.etag)
-        return found.identity == file.identity
 
     def _listing(self) -> Listing:
         return list_log(self.store, NATIVE)
@@ -270,11 +268,6 @@ class LogHandle:
 
     def _offered(self) -> list[int]:
         return reconstructible(self._listing(), NATIVE)
-
-    def _file(self, version: int) -> LogFile:
-        name = NATIVE.commit_name(version)
-        meta = self.store.head(self._source.path(name))
-        return LogFile(name, version, "commit", meta.size, meta.modified_ms, meta.etag)
 
 
 def _reopened(kind: type[LogHandle], uri: str, options: Mapping[str, str]) -> LogHandle:

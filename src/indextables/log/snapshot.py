@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from indextables.errors import ADVICE_ON_DAMAGE, CorruptLogError, NotFoundError, VersionNotFoundError
-from indextables.log.format.dialect import Checkpoint, Dialect, LogFile
+from indextables.log.format.dialect import Checkpoint, Dialect
 from indextables.log.format.protocol import LEGACY, check_readable
 from indextables.log.replay.long_tail import FarTail
 from indextables.log.replay.rule import (
@@ -381,16 +381,12 @@ class Snapshot:
         if self.segment.commits:
             return self._state.tail.info
         try:
-            actions = self.source.read_commit(self.segment.head or self._look_up_head())
+            # A listing may show the version's checkpoint and pass over a commit made meanwhile.
+            file = self.segment.head or self.source.commit_file(self.version)
+            actions = self.source.read_commit(file)
         except NotFoundError:
             return None
         return next((action for action in actions if isinstance(action, CommitInfo)), None)
-
-    def _look_up_head(self) -> LogFile:
-        """The version's own file: a listing may show its checkpoint and pass over a commit made meanwhile."""
-        name = self.dialect.commit_name(self.version)
-        meta = self.store.head(self.source.path(name))
-        return LogFile(name, self.version, "commit", meta.size, meta.modified_ms, meta.etag)
 
     def once(self, name: str, make: Callable[[], T]) -> T:
         """What follows from this version alone: made the first time it is asked for, and kept with it."""

@@ -34,14 +34,6 @@ def open_log(spark: Any, path: str, options: Mapping[str, str]) -> TransactionLo
     return found
 
 
-def invalidate() -> None:
-    """Forget what was read of every log."""
-    with _lock:
-        logs = list(_open.values())
-    for log in logs:
-        log.invalidate_cache()
-
-
 def _session_id(spark: Any) -> Any:
     if is_connect(spark):
         return spark.session_id

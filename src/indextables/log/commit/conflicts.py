@@ -25,7 +25,6 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.errors import ConflictError, NotFoundError
-from indextables.log.format.dialect import LogFile
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import (
     Action,
@@ -111,7 +110,7 @@ def foreign_commits(base: Snapshot, since: int) -> Iterable[tuple[int, tuple[Act
     before: str | None = None
     for version in range(since + 1, base.version + 1):
         try:
-            actions = base.source.read_commit(known.get(version) or _look_up(base, version))
+            actions = base.source.read_commit(known.get(version) or base.source.commit_file(version))
         except NotFoundError as gone:
             raise _untold(base, version, since, "is gone from the log") from gone
         info = next((action for action in reversed(actions) if isinstance(action, CommitInfo)), CommitInfo())
@@ -128,12 +127,6 @@ def _untold(base: Snapshot, version: int, since: int, why: str) -> ConflictError
         "Nothing was committed. Read the table again and repeat the operation.",
         version=version, read_version=since, uri=base.store.uri,
     )  # fmt: skip
-
-
-def _look_up(base: Snapshot, version: int) -> LogFile:
-    name = base.dialect.commit_name(version)
-    meta = base.store.head(base.source.path(name))
-    return LogFile(name, version, "commit", meta.size, meta.modified_ms, meta.etag)
 
 
 def _check_sources(plan: CommitPlan, first: Snapshot, base: Snapshot) -> None:

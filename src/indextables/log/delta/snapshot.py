@@ -218,8 +218,3 @@ def _newest(source: LogSource) -> State:
     if found is not known:
         _recent.put(key, found)
     return found
-
-
-def forget_recent() -> None:
-    """Drop what is kept between calls."""
-    _recent.invalidate()

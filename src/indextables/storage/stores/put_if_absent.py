@@ -46,9 +46,3 @@ def require_exclusion(store: Store, directory: str) -> None:
         )
     with _lock:
         _honest.add(server)
-
-
-def forget_servers() -> None:
-    """Ask every server again."""
-    with _lock:
-        _honest.clear()

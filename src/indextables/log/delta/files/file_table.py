@@ -41,7 +41,6 @@ COLUMNS = (
 DEFAULT_COLUMNS = (
     "path", "dv", "size", "modification_time", "num_records", "partition_values", "stats", "deletion_vector",
 )  # fmt: skip
-KEY_COLUMNS = ("path", "dv")
 
 # Not of the log: whether the commit that holds an add was written by an engine whose maxima count NaN.
 COUNTS_NAN = "countsNan"
