@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
 from indextables.errors import StorageError
+from indextables.storage.ranged_file import RangedFile
 from indextables.storage.store import Store, resolve
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class StoredFile:
     def _ranged(self, size: int) -> Any:
         import pyarrow.parquet as pq
 
-        self._source = pa.PythonFile(_Ranges(self.store, self.path, size), mode="r")
+        self._source = pa.PythonFile(RangedFile(partial(self.store.get_range, self.path), size), mode="r")
         return pq.ParquetFile(self._source, coerce_int96_timestamp_unit="us", pre_buffer=True)
 
     def __enter__(self) -> Self:
@@ -68,38 +69,3 @@ class StoredFile:
     ) -> None:
         if self._source is not None:
             self._source.close()
-
-
-class _Ranges(io.RawIOBase):
-    """An object of a store as a file that is read by ranges."""
-
-    def __init__(self, store: Store, path: str, size: int) -> None:
-        super().__init__()
-        self._store = store
-        self._path = path
-        self._size = size
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        self._at = base + offset
-        return self._at
-
-    def size(self) -> int:
-        return self._size
-
-    def read(self, count: int | None = -1) -> bytes:
-        rest = max(0, self._size - self._at)
-        length = rest if count is None or count < 0 else min(count, rest)
-        data = self._store.get_range(self._path, self._at, length) if length else b""
-        self._at += len(data)
-        return data

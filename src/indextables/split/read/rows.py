@@ -28,6 +28,7 @@ from indextables.split.read.read_ahead import Ahead
 from indextables.split.read.row_map import RowMap, RowMapError
 from indextables.split.read.sparse import UndecodedError, can_decode, decode_rows
 from indextables.split.source import Source
+from indextables.storage.ranged_file import RangedFile
 
 GROUPS_AT_ONCE = 4
 """Row groups that a scan reads together, and how many of them found rows may amount to."""
@@ -236,42 +237,13 @@ class SplitReader:
         import pyarrow.parquet as pq
 
         size = self.ref.size if self.ref.size is not None else self.source.size()
-        file = pa.PythonFile(io.BufferedReader(_Ranges(self.source, size)), "r")
+        file = pa.PythonFile(io.BufferedReader(RangedFile(self.source.read_one, size)), "r")
         # No threads of Arrow's: they would call into Python, and may do so when it has ended.
         return pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
 
 
 def _batched(groups: Sequence[int]) -> list[Sequence[int]]:
     return [groups[at : at + GROUPS_AT_ONCE] for at in range(0, len(groups), GROUPS_AT_ONCE)]
-
-
-class _Ranges(io.RawIOBase):
-    """A split as a file, for readers that want one."""
-
-    def __init__(self, source: Source, size: int) -> None:
-        self._source = source
-        self._size = size
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = offset + (0, self._at, self._size)[whence]
-        return self._at
-
-    def readinto(self, buffer: Any) -> int:
-        length = max(0, min(len(buffer), self._size - self._at))
-        if length:
-            buffer[:length] = self._source.read_one(self._at, length)
-            self._at += length
-        return length
 
 
 def to_table_schema(
