@@ -16,6 +16,8 @@ SOURCE = ROOT / "src" / "indextables"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 # Asked for though never imported: PySpark's mapInArrow imports pandas.
 FOR_PYSPARK = {"pandas"}
+# Imported only when a user asks for a result in their form.
+ON_REQUEST = {"polars"}
 # Import names that differ from the name of their distribution.
 DISTRIBUTIONS = {"botocore": "boto3", "_pytest": "pytest"}
 OWN = {"indextables", "tests", "benchmarks", "conftest"} | {path.name for path in (ROOT / "tests").iterdir()}
@@ -51,7 +53,7 @@ def imported(below: str, *, outside: tuple[str, ...] = ()) -> set[str]:
 
 
 def test_the_dependencies_are_what_the_code_outside_spark_and_the_page_imports():
-    assert imported("src/indextables", outside=("spark", "web")) == CORE
+    assert imported("src/indextables", outside=("spark", "web")) - ON_REQUEST == CORE
 
 
 def test_the_serve_extra_is_what_the_page_imports_besides():

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from indextables.log.scans import Scan
     from indextables.model.actions import MetadataAction, ProtocolAction
     from indextables.ops.describe.table import Description
+    from indextables.ops.read.rows import Rows
     from indextables.ops.read.scan import Record
     from indextables.ops.results import ScanMetrics
 
@@ -63,6 +64,9 @@ class DeltaTable:
         # Stores and sessions stay where they are; the other process opens the same version again.
         explicit = dict(self._snapshot.options.explicit)
         return _reopened, (type(self), self.uri, self.version, explicit)
+
+    def _repr_html_(self) -> str:
+        return self.describe().to_html()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.scan().__arrow_c_stream__(requested_schema)
@@ -136,14 +140,16 @@ class DeltaTable:
         found, self._record = files(self._snapshot, node, engine)
         return _with_scan(found, self._snapshot, self._record)
 
-    def scan(self, where: Any = None, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
+    def scan(self, where: Any = None, columns: Sequence[str] | None = None) -> Rows:
         """The live rows, or those for which the filter is true, as a stream of batches."""
+        from indextables.ops.read.rows import Rows
+
         if _is_column(where):
-            return self.to_df(where, columns).toArrow().to_reader()
+            return Rows(self.to_df(where, columns).toArrow().to_reader())
         from indextables.ops.delta.scan import scan
 
         reader, self._record = scan(self._snapshot, where, columns)
-        return reader
+        return Rows(reader, self._record)
 
     def count(self, where: Any = None, *, query: str | None = None) -> int:
         """How many live rows there are, match a filter, or are found by a full-text query.
@@ -167,12 +173,13 @@ class DeltaTable:
         limit: int | None = None,
         *,
         operator: str | None = None,
-    ) -> pa.RecordBatchReader:
+    ) -> Rows:
         """The rows a full-text query finds; a Delta table has no index, so every row is looked at."""
         from indextables.ops.delta.search import search
+        from indextables.ops.read.rows import Rows
 
         reader, self._record = search(self._snapshot, query, where, columns, limit, operator=operator)
-        return reader
+        return Rows(reader, self._record)
 
     def to_df(self, where: Any = None, columns: Sequence[str] | None = None) -> Any:
         """The rows as a Spark DataFrame, for a table opened with `spark`."""

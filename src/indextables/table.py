@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         RestoreResult,
         TruncateHistoryResult,
     )
+    from indextables.ops.read.rows import Rows
     from indextables.ops.read.scan import Record
     from indextables.ops.results import ScanMetrics, WriteResult
     from indextables.ops.write.commit import Order
@@ -104,6 +105,12 @@ class Table:
 
     def __repr__(self) -> str:
         return f"Table({self.uri!r}, version={self.version})"
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.scan().__arrow_c_stream__(requested_schema)
+
+    def _repr_html_(self) -> str:
+        return self.describe().to_html()
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Stores and sessions stay where they are; the other process opens the same version again.
@@ -179,12 +186,13 @@ class Table:
         found, self._record = scan.files(self._snapshot, where, engine)
         return found
 
-    def scan(self, where: Any = None, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
+    def scan(self, where: Any = None, columns: Sequence[str] | None = None) -> Rows:
         """The rows, or those for which the filter is true, as a stream of batches."""
         from indextables.ops.read import scan
+        from indextables.ops.read.rows import Rows
 
         reader, self._record = scan.scan(self._snapshot, where, columns)
-        return reader
+        return Rows(reader, self._record)
 
     def count(self, where: Any = None, *, query: str | None = None, operator: str | None = None) -> int:
         """How many rows there are, match a filter, or are found by a full-text query."""
@@ -204,7 +212,7 @@ class Table:
         operator: str | None = None,
         highlight: bool | tuple[str, str] = False,
         snippets: int | None = None,
-    ) -> pa.RecordBatchReader:
+    ) -> Rows:
         """The rows a full-text query finds, in (path, row) order.
 
         Words side by side are joined by the operator, `or` or `and`; `last_scan.notes` tells what
@@ -217,12 +225,13 @@ class Table:
         `</em>` or two marks of your own; `snippets` adds `_snippets`, the pieces with most matches.
         """
         from indextables.ops.read.highlighting import Shown, search
+        from indextables.ops.read.rows import Rows
 
         shown = Shown.of(highlight, snippets)
         reader, self._record = search(
             self._snapshot, query, where, columns, limit, score=score, operator=operator, shown=shown
         )
-        return reader
+        return Rows(reader, self._record)
 
     def aggregate(
         self,

@@ -37,6 +37,11 @@ class Reported:
         """The row that the SQL command returns."""
         return rows_to_arrow(type(self), [self])
 
+    def _repr_html_(self) -> str:
+        from indextables.ops.describe.html import result_html
+
+        return result_html(self)
+
 
 def arrow_schema(kind: type[Any]) -> pa.Schema:
     """The columns of a result type."""

@@ -45,3 +45,8 @@ class ScanMetrics:
     """Which engine found the files, why that one, and how long its stages took."""
     notes: tuple[str, ...] = ()
     """What the author of a query should know: how it was read, and what it might have meant."""
+
+    def _repr_html_(self) -> str:
+        from indextables.ops.describe.html import result_html
+
+        return result_html(self)

@@ -26,6 +26,7 @@ from indextables.model.actions import (
     action_to_wire,
     encode_action,
 )
+from indextables.model.plain import size_text
 from indextables.model.types import type_to_sql
 from indextables.storage.store import open_store
 
@@ -69,6 +70,24 @@ class Description:
     properties: dict[str, str | None]
     columns: tuple[ColumnDescription, ...]
     schema_json: str
+
+    def to_html(self) -> str:
+        """What a notebook shows of a table: what it is, and its columns."""
+        from indextables.ops.describe.html import facts_html, table_html
+
+        facts = [
+            ("table", self.table_path),
+            ("version", self.version),
+            ("rows", self.num_rows),
+            ("files", self.num_files),
+            ("size", size_text(self.size_bytes)),
+            ("partitioned by", ", ".join(self.partition_columns) or "nothing"),
+            ("versions", self.versions_available),
+        ]
+        return facts_html("Table", facts) + table_html(self.columns_to_arrow(), "Columns")
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
 
     def to_arrow(self) -> pa.Table:
         """One row with every fact but the columns."""
