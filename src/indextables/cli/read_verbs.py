@@ -18,7 +18,6 @@ from indextables.cli.flags import (
     where_flag,
 )
 from indextables.cli.render import Form
-from indextables.index.query.grammar import OPERATORS
 from indextables.sql import commands
 from indextables.sql.commands import TableName
 
@@ -82,7 +81,7 @@ def files(table: str, where: str | None, version: int | None, limit: int, settin
 @click.option("--columns", metavar="A,B", help="Columns to show, separated by commas.")
 @click.option("--score", is_flag=True, help="Best matches first, with their score.")
 @click.option(
-    "--operator", type=click.Choice(OPERATORS), help="What joins words side by side; or by default."
+    "--operator", type=click.Choice(("or", "and")), help="What joins words side by side; or by default."
 )
 @click.option("--highlight", is_flag=True, help="Mark what matches; in colour on a terminal.")
 @click.option("--snippets", type=click.IntRange(1), help="Show so many pieces with most matches.")

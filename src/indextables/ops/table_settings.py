@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from indextables.errors import OptionError, TableError
-from indextables.index.query.grammar import OPERATORS
 from indextables.index.query.syntax import parse_query
 from indextables.index.query.tree import Query, with_any_text
 from indextables.index.settings import IndexSpec, from_options
 from indextables.log.snapshot import Snapshot
 from indextables.options import Options
+from indextables.options.groups import OPERATORS
 
 
 def require_parquet(snapshot: Snapshot) -> None:

@@ -26,6 +26,10 @@ from indextables.options.kinds import (
 DELTA_REPLAY_PREFIX = "spark.databricks.delta.v2.distributedLogReplay."
 
 
+OPERATORS = ("or", "and")
+"""What can join two words of a query that stand side by side."""
+
+
 @dataclass(frozen=True, slots=True)
 class CheckpointOptions:
     """When and how checkpoints are written and read."""
@@ -263,7 +267,7 @@ class SearchOptions:
     default_operator: str = option(
         "search.defaultOperator",
         "or",
-        one_of("or", "and"),
+        one_of(*OPERATORS),
         "What joins two words of a query that stand side by side: or, and.",
     )
     cache_dir: str | None = option(

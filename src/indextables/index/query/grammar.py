@@ -30,7 +30,6 @@ from indextables.index.query.patterns import Gap
 
 LONGEST_QUERY = 100_000
 DEEPEST_QUERY = 100
-OPERATORS = ("or", "and")
 _QUOTE = 'put text with special characters in double quotes, for example "it\'s 12:30"'
 _OTHER_QUOTES = "\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb"
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?|\.[0-9]+")
