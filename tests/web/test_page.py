@@ -80,6 +80,8 @@ def test_a_search_shows_its_rows_counts_and_time(page):
     assert "n4310" in page.locator("#rows tbody tr").first.inner_text()
     assert "432 rows by ts" in page.inner_text("#chart-caption")
     assert page.title() == "timeout - events - IndexTables"
+    assert page.locator("#rows mark").count() == 50
+    assert page.locator("#rows mark").first.inner_text() == "timeout"
 
 
 def test_a_click_on_a_count_filters_and_the_address_keeps_it(page, address):

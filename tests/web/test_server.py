@@ -104,6 +104,13 @@ def test_rows_come_in_pages_in_the_order_that_is_asked_for(client):
     assert not asked(client, "rows", q="timeout", offset=431)["more"]
 
 
+def test_the_words_that_were_found_are_marked(client):
+    found = asked(client, "rows", q='"upstream timeout" AND n30', limit=1)
+    assert found["marks"] == [
+        {"message": [["upstream", True], [" ", False], ["timeout", True], [" ", False], ["n30", True]]}
+    ]
+
+
 def test_filters_of_every_kind_narrow_the_same_rows(client):
     chosen = json.dumps(
         [{"column": "level", "values": ["ERROR", "WARN"]}, {"column": "status", "values": [500], "not": True}]

@@ -20,6 +20,7 @@ from indextables.model.types import type_to_sql
 from indextables.split.search import SCORE
 from indextables.table import Table
 from indextables.web.intervals import interval_for, length_of
+from indextables.web.marks import marks
 from indextables.web.ordered import ordered
 from indextables.web.questions import Question, moment
 from indextables.web.tables import Served
@@ -45,6 +46,7 @@ def rows(served: Served, question: Question) -> dict[str, Any]:
         "version": table.version,
         "columns": [{"name": item.name, "type": type_to_sql(item.type)} for item in page.schema],
         "rows": [[_shown(value) for value in row.values()] for row in _dicts(page)],
+        "marks": marks(table, question.query, page) if question.query and isinstance(table, Table) else [],
         "offset": question.offset,
         "more": found.num_rows == wanted,
         "found": how(table, began),
