@@ -38,7 +38,7 @@ class Reported:
         return rows_to_arrow(type(self), [self])
 
     def _repr_html_(self) -> str:
-        from indextables.ops.describe.html import result_html
+        from indextables.model.notebook import result_html
 
         return result_html(self)
 

@@ -47,6 +47,6 @@ class ScanMetrics:
     """What the author of a query should know: how it was read, and what it might have meant."""
 
     def _repr_html_(self) -> str:
-        from indextables.ops.describe.html import result_html
+        from indextables.model.notebook import result_html
 
         return result_html(self)

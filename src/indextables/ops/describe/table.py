@@ -73,7 +73,7 @@ class Description:
 
     def to_html(self) -> str:
         """What a notebook shows of a table: what it is, and its columns."""
-        from indextables.ops.describe.html import facts_html, table_html
+        from indextables.model.notebook import facts_html, table_html
 
         facts = [
             ("table", self.table_path),

@@ -15,7 +15,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from indextables.errors import MissingPackageError, TableError
-from indextables.ops.describe.html import table_html
+from indextables.model.notebook import table_html
 from indextables.ops.read.scan import Record
 from indextables.ops.results import ScanMetrics
 
