@@ -212,6 +212,8 @@ class Table:
         operator: str | None = None,
         highlight: bool | tuple[str, str] = False,
         snippets: int | None = None,
+        sort: str | Sequence[str] | None = None,
+        total: bool = False,
     ) -> Rows:
         """The rows a full-text query finds, in (path, row) order.
 
@@ -219,7 +221,9 @@ class Table:
         the author of the query should know.
 
         With `score` there is a `_score` column and the rows come best first; scores are BM25
-        over the whole version, whatever its splits and the filter are.
+        over the whole version, whatever its splits and the filter are. With `sort`, such as
+        `"ts DESC, id"`, they come in that order. With `total`, `last_scan.total` says how many rows
+        there are in all, whatever the limit.
 
         `highlight` adds `_highlight`, the texts that were searched with every match between `<em>` and
         `</em>` or two marks of your own; `snippets` adds `_snippets`, the pieces with most matches.
@@ -227,10 +231,9 @@ class Table:
         from indextables.ops.read.highlighting import Shown, search
         from indextables.ops.read.rows import Rows
 
+        asked = {"score": score, "operator": operator, "sort": sort, "total": total}
         shown = Shown.of(highlight, snippets)
-        reader, self._record = search(
-            self._snapshot, query, where, columns, limit, score=score, operator=operator, shown=shown
-        )
+        reader, self._record = search(self._snapshot, query, where, columns, limit, shown=shown, **asked)
         return Rows(reader, self._record)
 
     def aggregate(
@@ -260,15 +263,9 @@ class Table:
         return found
 
     def histogram(
-        self,
-        column: str,
-        interval: Any,
-        query: str | None = None,
-        where: Any = None,
-        *,
-        offset: Any = None,
-        time_zone: str | None = None,
-    ) -> pa.Table:
+        self, column: str, interval: Any, query: str | None = None, where: Any = None, *,
+        offset: Any = None, time_zone: str | None = None,
+    ) -> pa.Table:  # fmt: skip
         """How many rows lie in each interval of a column, as `bucket` (where it begins) and `count`.
 
         The interval is a number, or for dates and timestamps a text such as `15m`, `1h`, `day`, `week` or

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -86,6 +86,10 @@ def files(table: str, where: str | None, version: int | None, limit: int, settin
 @click.option("--highlight", is_flag=True, help="Mark what matches; in colour on a terminal.")
 @click.option("--snippets", type=click.IntRange(1), help="Show so many pieces with most matches.")
 @click.option("-f", "--follow", is_flag=True, help="Show rows as they are appended, until Ctrl-C.")
+@click.option("--sort", metavar="A,B DESC", help="The order of rows, instead of that of the files.")
+@click.option("--total", is_flag=True, help="Also say how many rows match in all.")
+@click.option("--facet", metavar="COLUMN", help="Count the most frequent values of a column instead.")
+@click.option("--histogram", metavar="COLUMN=INTERVAL", help="Count by intervals instead: ts=1h, price=10.")
 @version_flag
 @limit_flag
 @verb
@@ -100,6 +104,10 @@ def search(
     highlight: bool,
     snippets: int | None,
     follow: bool,
+    sort: str | None,
+    total: bool,
+    facet: str | None,
+    histogram: str | None,
     version: int | None,
     limit: int,
     settings: Flags,
@@ -115,32 +123,31 @@ def search(
     from indextables.table import Table
 
     opened = open_table(table, settings, version)
+    ours: dict[str, Any] = {"score": score, "sort": sort, "total": total}
     if follow:
-        if version is not None or score or not isinstance(opened, Table):
+        if version is not None or any(ours.values()) or facet or histogram or not isinstance(opened, Table):
             raise click.UsageError("--follow shows what is appended to a table of ours, as it comes")
         _follow(opened, query, where, names, settings)
         return
     coloured = settings.form is Form.TEXT
-    if isinstance(opened, Table):
-        found = opened.search(
-            query,
-            where=where,
-            columns=names,
-            limit=limit,
-            score=score,
-            operator=operator,
-            highlight=render.MARKS if coloured and (highlight or snippets) else highlight,
-            snippets=snippets,
-        )
-    elif score or highlight or snippets:
-        raise click.UsageError("a Delta table has no index: leave --score, --highlight and --snippets out")
-    else:
-        found = opened.search(query, where=where, columns=names, limit=limit, operator=operator)
+    ours["highlight"] = render.MARKS if coloured and (highlight or snippets) else highlight
+    ours["snippets"] = snippets
+    if not isinstance(opened, Table) and (facet or histogram or any(ours.values())):
+        raise click.UsageError(f"a Delta table has no index: leave {_OURS} out")
+    if facet or histogram:
+        assert isinstance(opened, Table)
+        counted = counts_of(opened, query, where, facet=facet, histogram=histogram, top=limit)
+        render.show(counted, settings.form, empty="No row matches.")
+        return
+    plain: dict[str, Any] = {"where": where, "columns": names, "limit": limit, "operator": operator}
+    found = opened.search(query, **plain, **(ours if isinstance(opened, Table) else {}))
     rows = found.read_all()
     if coloured and "_highlight" in rows.column_names:
         rows = _in_place(rows)
     render.show(rows, settings.form, empty="No row matches.")
     if opened.last_scan is not None:
+        if total:
+            click.echo(f"{opened.last_scan.total:,} rows match in all", err=settings.form is not Form.TEXT)
         render.show_notes(opened.last_scan.notes)
 
 
@@ -159,6 +166,7 @@ def _in_place(rows: pa.Table) -> pa.Table:
 
 
 _LOOK_EVERY_S = 1.0
+_OURS = "--score, --sort, --total, --facet, --histogram, --highlight and --snippets"
 
 
 def _follow(table: Table, query: str, where: str | None, columns: list[str] | None, settings: Flags) -> None:
@@ -173,6 +181,57 @@ def _follow(table: Table, query: str, where: str | None, columns: list[str] | No
             for row in found.to_pylist(maps_as_pydicts="lossy"):
                 render.show_line(settings.form, row)
         time.sleep(_LOOK_EVERY_S)
+
+
+def counts_of(
+    opened: Table, query: str | None, where: str | None, *, facet: str | None, histogram: str | None, top: int
+) -> pa.Table:
+    """What --facet or --histogram asks for."""
+    if facet and histogram:
+        raise click.UsageError("--facet and --histogram exclude each other")
+    if facet:
+        return opened.facets(facet, query, where, top)
+    column, equals, interval = (histogram or "").partition("=")
+    if not equals or not column.strip() or not interval.strip():
+        raise click.UsageError(f"--histogram {histogram} is not COLUMN=INTERVAL, such as ts=1h or price=10")
+    return opened.histogram(column.strip(), interval.strip(), query, where)
+
+
+@click.command()
+@table_argument
+@click.argument("query", required=False)
+@where_flag
+@click.option("--by", metavar="A,B", help="Count by the values of these columns.")
+@version_flag
+@verb
+def count(
+    *, table: str, query: str | None, where: str | None, by: str | None, version: int | None, settings: Flags
+) -> None:
+    """Count the rows of a table, those of a query, or those of a condition.
+
+    For example: indextables count /data/logs "timeout" --by level
+    """
+    import pyarrow as pa
+
+    from indextables.table import Table
+
+    opened = open_table(table, settings, version)
+    names = [name.strip() for name in by.split(",")] if by else []
+    if names and isinstance(opened, Table):
+        render.show(opened.aggregate(names, {"count": "count(*)"}, query, where), settings.form)
+        return
+    if names:
+        raise click.UsageError("rows of a Delta table cannot be counted by columns here; leave --by out")
+    if isinstance(opened, Table):
+        total = opened.count(where, query=query)
+    elif query is None:
+        total = opened.count(where)
+    else:
+        total = sum(batch.num_rows for batch in opened.search(query, where=where))
+    if settings.form is Form.TEXT:
+        click.echo(f"{total:,}")
+    else:
+        render.show(pa.table({"count": pa.array([total], pa.int64())}), settings.form)
 
 
 _SUBJECTS = {subject.value.lower().replace(" ", "-"): subject for subject in commands.Subject}
@@ -218,4 +277,4 @@ def bench(table: str, where: str | None, query: str | None, settings: Flags) -> 
     render.show(time_table(lambda: open_table(table, settings), where, query), settings.form)
 
 
-VERBS = (inspect, history, files, search, describe, report, bench)
+VERBS = (inspect, history, files, search, count, describe, report, bench)

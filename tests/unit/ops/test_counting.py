@@ -287,3 +287,52 @@ def test_numbers_are_cut_at_multiples_with_nan_and_null_apart(table, everything)
 def test_a_wrong_question_is_an_error_that_says_what_to_do(table, ask, error, says):
     with pytest.raises(error, match=says):
         ask(table)
+
+
+def spark_sorted(rows, *keys):
+    """Rows in the order of Spark: the least important key first, each sort stable."""
+    for name, descends in reversed(keys):
+
+        def place(row, name=name):
+            value = row[name]
+            nan = isinstance(value, float) and math.isnan(value)
+            return (value is not None, nan, 0 if value is None or nan else value)
+
+        rows = sorted(rows, key=place, reverse=descends)
+    return rows
+
+
+@pytest.mark.parametrize("limit", [1, 7, None])
+@pytest.mark.parametrize(
+    ("sort", "keys"),
+    [
+        ("id DESC", [("id", True)]),
+        ("price, id desc", [("price", False), ("id", True)]),
+        (["`level` DESC", "id"], [("level", True), ("id", False)]),
+    ],
+)
+def test_found_rows_come_in_the_order_of_columns(table, everything, sort, keys, limit):
+    found = table.search("error", where="id < 3100", columns=["id"], sort=sort, limit=limit, total=True)
+    hits = [row for row in everything if has_error(row) and row["id"] < 3100]
+    unique = [*keys, *([] if any(name == "id" for name, _ in keys) else [("id", False)])]
+    wanted = [row["id"] for row in spark_sorted(hits, *unique)]
+    assert found.read_all()["id"].to_pylist() == wanted[:limit]
+    assert table.last_scan.total == len(hits)
+
+
+def test_rows_that_are_equal_keep_their_order_when_sorted(table):
+    plain = table.search("error", columns=["id", "level"]).read_all().to_pylist()
+    found = table.search("error", columns=["id"], sort="day").read_all()["id"].to_pylist()
+    by_day = {row["id"]: row for row in table.scan(columns=["id", "day"]).read_all().to_pylist()}
+    assert found == [row["id"] for row in sorted(plain, key=lambda row: by_day[row["id"]]["day"] or "")]
+
+
+@pytest.mark.parametrize(
+    ("sort", "says"),
+    [("nothing", "no column 'nothing' to sort by"), ("place", "no order"), ("", "names no column")],
+)
+def test_a_wrong_sort_is_an_error(table, sort, says):
+    with pytest.raises(SchemaError, match=says):
+        table.search("error", sort=sort)
+    with pytest.raises(OptionError, match="not both"):
+        table.search("error", sort="id", score=True)

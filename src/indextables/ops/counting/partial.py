@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from indextables.errors import TableError
 from indextables.model.fields import struct_leaf
-from indextables.ops.counting.ordering import spark_order
 from indextables.ops.counting.question import Aggregate, Key, Question
+from indextables.predicate.evaluate.ordering import spark_order
 from indextables.predicate.tree import Column
 
 MERGE_AT = 65_536

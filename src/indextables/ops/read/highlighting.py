@@ -52,14 +52,13 @@ def search(
     columns: Sequence[str] | None,
     limit: int | None,
     *,
-    score: bool,
-    operator: str | None,
     shown: Shown | None,
+    **asked: Any,
 ) -> tuple[pa.RecordBatchReader, Record]:
-    """The rows that a search finds, with the matches of every row where they are wanted."""
+    """The rows that `scan.search` finds, with the matches of every row where they are wanted."""
     if shown is None:
-        return scan.search(snapshot, query, where, columns, limit, score=score, operator=operator)
-    parsed = query_of(snapshot, query, operator=operator)
+        return scan.search(snapshot, query, where, columns, limit, **asked)
+    parsed = query_of(snapshot, query, operator=asked.get("operator"))
     wanted = known_columns(snapshot, columns)
     if taken := [name for name in (HIGHLIGHT, SNIPPETS) if name in wanted]:
         raise SchemaError(f"the table has a column {taken[0]!r} of its own; leave it out of columns")
@@ -67,9 +66,7 @@ def search(
     if not looked_at:
         raise OptionError(f"the query {query!r} looks into no column of text, so there is nothing to mark")
     more = [name for name in looked_at if name not in wanted]
-    reader, record = scan.search(
-        snapshot, query, where, [*wanted, *more], limit, score=score, operator=operator
-    )
+    reader, record = scan.search(snapshot, query, where, [*wanted, *more], limit, **asked)
     marker = _RowMarker(parsed, looked_at, reader.schema, shown)
     kept = [name for name in reader.schema.names if name not in more]
     fields = [reader.schema.field(name) for name in kept] + marker.fields

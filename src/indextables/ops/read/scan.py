@@ -27,6 +27,7 @@ from indextables.ops.read.hints import spelling_notes
 from indextables.ops.read.in_order import in_order
 from indextables.ops.read.matching import plan_match
 from indextables.ops.read.ranking import best_rows_of_table, width_of
+from indextables.ops.read.sorting import sort_keys, sorted_rows
 from indextables.ops.read.word_filters import splits_to_search
 from indextables.ops.results import ScanMetrics
 from indextables.ops.table_settings import query_of, require_parquet, settings_of
@@ -135,9 +136,13 @@ def search(
     *,
     score: bool = False,
     operator: str | None = None,
+    sort: str | Sequence[str] | None = None,
+    total: bool = False,
 ) -> tuple[pa.RecordBatchReader, Record]:
     """The rows a full-text query finds, in (path, row) order; with `score` the best ones, best first."""
     check_limit(limit)
+    if score and sort is not None:
+        raise OptionError("rows come best first, or in the order of columns; give score or sort, not both")
     parsed = query_of(snapshot, query, operator=operator)
     node = row_filter(snapshot, where)
     wanted = known_columns(snapshot, columns)
@@ -148,9 +153,19 @@ def search(
         schema = schema.append(pa.field(SCORE, pa.float32(), nullable=False))
     record = Record(snapshot)
     record.noted(parsed.notes)
+    keys = None if sort is None else sort_keys(snapshot, sort)
+    if total:
+        # Counted for itself: a limit stops the search long before it has seen every hit.
+        record.counted(total=_count_found(snapshot, node, parsed, Record(snapshot)))
     adds = _to_search(snapshot, parsed, _planned(snapshot, node, record), record)
     if limit == 0:
         adds = []
+    if keys is not None:
+        found = sorted_rows(
+            snapshot, adds, parsed, record.searched, node=node, columns=wanted, keys=keys, limit=limit
+        )
+        record.read(found.num_rows, files=len(adds))
+        return found.to_reader(), record
     pieces: list[Callable[[], Iterator[pa.Table]]]
     if score:
         pieces = [partial(_best, snapshot, adds, parsed, record, node=node, columns=wanted, limit=limit)]

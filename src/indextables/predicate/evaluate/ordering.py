@@ -1,8 +1,9 @@
-"""Spark's order over Arrow arrays: comparisons of a column with one value, null where the column is null."""
+"""Spark's order over Arrow arrays: comparisons of a column with one value, and the order of rows."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -32,3 +33,23 @@ def as_double(values: Any) -> Any:
         # Arrow's own cast multiplies by a power of ten and can be off in the last bit; its parser is exact.
         return pc.cast(pc.cast(values, pa.string()), pa.float64())
     return pc.cast(values, pa.float64(), safe=False)
+
+
+def spark_order(table: pa.Table, keys: Sequence[tuple[str, bool]]) -> pa.Array:
+    """The places of the rows in Spark's order: nulls first ascending and last descending, NaN the greatest.
+
+    Keys are column names, each with whether it descends. Equal rows keep their order.
+    """
+    columns: dict[str, Any] = {}
+    order: list[tuple[str, str]] = []
+    for name, descends in keys:
+        values = table.column(name)
+        parts = [pc.is_valid(values), values]
+        if pa.types.is_floating(values.type):
+            parts.insert(1, pc.is_nan(values))
+            # One zero: Arrow puts the negative one first.
+            parts[2] = pc.add(values, pa.scalar(0.0, values.type))
+        for part in parts:
+            order.append((str(len(columns)), "descending" if descends else "ascending"))
+            columns[str(len(columns))] = part
+    return pc.sort_indices(pa.table(columns), order)

@@ -1,0 +1,90 @@
+"""Rows that a query finds, in the order of columns: the best of every split, and then the best of those."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import pyarrow as pa
+
+from indextables.errors import SchemaError
+from indextables.index.query.tree import Query
+from indextables.log.snapshot import Snapshot
+from indextables.model.actions import AddAction
+from indextables.model.fields import find_field
+from indextables.model.types import type_to_sql
+from indextables.ops.read.in_order import in_order
+from indextables.predicate.evaluate.ordering import spark_order
+from indextables.predicate.names import unquoted_name
+from indextables.predicate.tree import Node
+from indextables.runtime import default_parallelism
+from indextables.split.layout import SplitRef
+from indextables.split.search import Note
+from indextables.split.sorting import sorted_split
+
+Keys = tuple[tuple[str, bool], ...]
+"""Columns, each with whether it descends."""
+_KEY = re.compile(r"\s*(`(?:[^`]|``)+`|.+?)(?:\s+(asc|desc))?\s*\Z", re.IGNORECASE | re.DOTALL)
+
+
+def sort_keys(snapshot: Snapshot, sort: str | Sequence[str]) -> Keys:
+    """Read `ts DESC, id` or a list of such parts; SchemaError names what rows cannot be sorted by."""
+    parts = re.findall(r"(?:`(?:[^`]|``)*`|[^,`])+", sort) if isinstance(sort, str) else list(sort)
+    found: list[tuple[str, bool]] = []
+    for part in parts:
+        match = _KEY.match(part)
+        name = unquoted_name(match[1]) if match else ""
+        field = find_field(snapshot.schema, name) if name else None
+        if match is None or field is None:
+            raise SchemaError(
+                f"there is no column {name or part!r} to sort by; "
+                f"the table has {', '.join(snapshot.schema.names)}",
+                column=name,
+            )
+        if pa.types.is_nested(field.type):
+            raise SchemaError(
+                f"rows have no order by {name!r}, which is {type_to_sql(field.type)}", column=name
+            )
+        if all(field.name != known for known, _ in found):
+            found.append((field.name, (match[2] or "").lower() == "desc"))
+    if not found:
+        raise SchemaError("sort names no column; write for example 'ts DESC'")
+    return tuple(found)
+
+
+def sorted_rows(
+    snapshot: Snapshot,
+    adds: Sequence[AddAction],
+    query: Query,
+    note: Note,
+    *,
+    node: Node | None,
+    columns: Sequence[str],
+    keys: Keys,
+    limit: int | None,
+) -> pa.Table:
+    """The first `limit` rows of all splits; no more than twice as many are held at a time."""
+    needed = [*columns, *(name for name, _ in keys if name not in columns)]
+    best = pa.schema([snapshot.schema.field(name) for name in needed]).empty_table()
+
+    def first(add: AddAction) -> Iterator[pa.Table]:
+        found = sorted_split(
+            snapshot.store,
+            SplitRef.of(add),
+            query,
+            snapshot.schema,
+            needed,
+            keys=keys,
+            where=node,
+            limit=limit,
+            options=snapshot.options,
+            note=note,
+        )
+        yield found
+
+    for found in in_order([partial(first, add) for add in adds], default_parallelism()):
+        # The splits come in the order of paths and the sort is stable, so equal rows keep theirs.
+        both = pa.concat_tables([best, found])
+        best = both if limit is None else both.take(spark_order(both, keys).slice(0, limit))
+    return best.take(spark_order(best, keys)).select(list(columns))
