@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.index.query.tree import Query
+from indextables.model.arrays import integers, row_numbers
 from indextables.options import Options
 from indextables.predicate.evaluate.ordering import spark_order
 from indextables.predicate.tree import Node
-from indextables.split.arrays import integers, row_numbers
 from indextables.split.filtered import Filtered
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_split
