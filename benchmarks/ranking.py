@@ -104,8 +104,8 @@ def ours(documents: Sequence[tuple[str, str]], splits: int, place: Path) -> Rank
 
 
 def plain(query: str) -> str:
-    """The words of a query and nothing that another language might read as an operator."""
-    return " ".join(re.findall(r"\w+", query))
+    """The words of a query, each once, and nothing that another language might read as an operator."""
+    return " ".join(dict.fromkeys(word.lower() for word in re.findall(r"\w+", query)))
 
 
 def tantivy_rank(documents: Sequence[tuple[str, str]], place: Path) -> Rank:
@@ -188,6 +188,11 @@ def orders(collection: Collection) -> dict[str, list[tuple[str, str]]]:
 
 def measured(collection: Collection, note: Callable[[str], None]) -> dict[str, float | str]:
     """nDCG@10 of every way to write the table, and of every rival in one index."""
+    return {**of_ours(collection, note), **of_rivals(collection, note)}
+
+
+def of_ours(collection: Collection, note: Callable[[str], None]) -> dict[str, float | str]:
+    """nDCG@10 of every way to write the table."""
     found: dict[str, float | str] = {}
     for order, documents in orders(collection).items():
         for splits in SPLITS:
@@ -197,6 +202,12 @@ def measured(collection: Collection, note: Callable[[str], None]) -> dict[str, f
                 )
                 found[name] = mean_ndcg(collection, ours(documents, splits, Path(place) / "t"))
                 note(f"{collection.name}: {name}: {found[name]:.4f}")
+    return found
+
+
+def of_rivals(collection: Collection, note: Callable[[str], None]) -> dict[str, float | str]:
+    """nDCG@10 of every rival that is installed."""
+    found: dict[str, float | str] = {}
     for rival, (package, rank) in RIVALS.items():
         try:
             name = f"{rival} {version(package) if package else sqlite3.sqlite_version}"

@@ -1,4 +1,4 @@
-"""Scores in SQL and on executors are those of one index; DELETE by search in `spark.sql`."""
+"""Scores in SQL and on executors are those of one index; highlights and DELETE by search in `spark.sql`."""
 
 from __future__ import annotations
 
@@ -119,3 +119,28 @@ def test_rows_are_deleted_by_search_in_sql(spark: SparkSession, tmp_path: Path, 
     gone = [n for n in range(120) if n % 3 == 1]
     assert found.first()["rows_deleted"] == len(gone)
     assert table.refresh().count() == 120 - len(gone)
+
+
+def test_highlight_marks_what_the_search_finds(spark: SparkSession, path: Path) -> None:
+    table = f"indextables.`{path}`"
+    where = "WHERE message indexquery 'kafka' AND id < 12"
+    found = spark.sql(
+        f"SELECT id, highlight(message, 'kaf* -filler') AS shown FROM {table} {where} ORDER BY id"
+    ).collect()
+    assert [row.id for row in found] == [1, 2, 4, 5, 7, 8, 10, 11]
+    assert found[0].shown == "noise <em>kafka</em> filler"
+    star = spark.sql(f"SELECT *, highlight(t.message, 'noise') AS shown FROM {table} t {where}")
+    assert star.columns == [*SCHEMA.names, "shown"]
+    either = spark.sql(
+        f"SELECT id, highlight(message, 'noise') AS shown FROM {table} "
+        "WHERE (message indexquery 'kafka' OR id = 3) AND id < 4 ORDER BY id"
+    ).collect()
+    assert [(row.id, row.shown) for row in either] == [
+        (1, "<em>noise</em> kafka filler"),
+        (2, "<em>noise</em> <em>noise</em> kafka kafka filler filler"),
+        (3, "<em>noise</em> <em>noise</em> <em>noise</em> filler filler filler"),
+    ]
+    with pytest.raises(it.errors.QueryError, match="a single '&'"):
+        spark.sql(f"SELECT highlight(message, 'a & b') FROM {table} WHERE message indexquery 'a'")
+    with pytest.raises(it.errors.QueryError, match="column 'id' is not indexed"):
+        spark.sql(f"SELECT highlight(id, 'a') FROM {table} WHERE message indexquery 'a'")

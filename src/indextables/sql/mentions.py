@@ -15,6 +15,8 @@ from typing import Any
 from indextables.errors import CommandError
 
 _OPERATOR = "indexquery"
+_HIGHLIGHT = "highlight"
+SEARCH_CALL, HIGHLIGHT_CALL = "__indexquery_", "__highlight_"
 _SCHEMA = "indextables"
 _CLAUSES = frozenset(
     {"SELECT", "FROM", "JOIN", "WHERE", "GROUP", "ORDER", "HAVING", "ON", "USING", "WINDOW", "LATERAL",
@@ -54,14 +56,17 @@ class Marked:
     text: str
     paths: tuple[PathMention, ...]
     searches: tuple[SearchMention, ...]
+    highlights: tuple[SearchMention, ...] = ()
+    """Calls of `highlight(column, 'words')`, which are ours only beside a search."""
 
 
 def mark(text: str) -> Marked:
     """Find the mentions of a statement."""
     called = _searches_as_calls(text)
     tokens = _tokens(called)
-    searches = _calls(tokens)
-    return Marked(called, tuple(_paths(called, tokens)), tuple(searches))
+    searches = _calls(tokens, SEARCH_CALL)
+    highlights = _calls(tokens, HIGHLIGHT_CALL)
+    return Marked(called, tuple(_paths(called, tokens)), tuple(searches), tuple(highlights))
 
 
 def _tokens(text: str) -> list[Any]:
@@ -97,9 +102,22 @@ def _searches_as_calls(text: str) -> str:
         else:
             edits.append(_infix(text, tokens, at, name))
         number += 1
+    edits += _highlights(text, tokens) if number else []
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
     return text
+
+
+def _highlights(text: str, tokens: Sequence[Any]) -> list[tuple[int, int, str]]:
+    """Every call of `highlight` under a name of its own."""
+    found = [
+        token
+        for at, token in enumerate(tokens[:-1])
+        if _is_word(token, _HIGHLIGHT, text)
+        and tokens[at + 1].text == "("
+        and not (at and tokens[at - 1].text == ".")
+    ]
+    return [(token.start, token.end + 1, f"{HIGHLIGHT_CALL}{number}") for number, token in enumerate(found)]
 
 
 def _infix(text: str, tokens: Sequence[Any], at: int, name: str) -> tuple[int, int, str]:
@@ -149,16 +167,16 @@ def _column_start(tokens: Sequence[Any], last: int, text: str) -> int | None:
     return None
 
 
-def _calls(tokens: Sequence[Any]) -> list[SearchMention]:
+def _calls(tokens: Sequence[Any], name: str) -> list[SearchMention]:
     """The calls with their spans, and which of the positional arguments they take."""
     found = []
     markers = [at for at, token in enumerate(tokens) if token.text == "?"]
     for at, token in enumerate(tokens):
-        if not token.text.startswith("__indexquery_"):
+        if not token.text.startswith(name):
             continue
         end = _closing(tokens, at + 1)
         inside = [number for number, marker in enumerate(markers) if at < marker < end]
-        number = int(token.text.removeprefix("__indexquery_"))
+        number = int(token.text.removeprefix(name))
         found.append(SearchMention(number, token.start, tokens[end].end + 1, inside[-1] if inside else None))
     return sorted(found, key=lambda mention: mention.number)
 

@@ -22,7 +22,15 @@ from typing import Any
 from indextables.errors import CommandError
 from indextables.model.names import find_name
 from indextables.sql.joins import is_nullable, is_required
-from indextables.sql.mentions import NO_QUERY, Marked, PathMention, SearchMention, mark
+from indextables.sql.mentions import (
+    HIGHLIGHT_CALL,
+    NO_QUERY,
+    SEARCH_CALL,
+    Marked,
+    PathMention,
+    SearchMention,
+    mark,
+)
 from indextables.sql.scores import NO_SEARCH, SCORE, best_wanted, mentions_score
 
 ColumnsOf = Callable[["Reference"], Collection[str] | None]
@@ -64,6 +72,16 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
+class Highlight:
+    """A text with the matches of a query marked, as a column of the hidden view that no `*` shows."""
+
+    reference: int
+    column: str
+    query: str
+    hidden: str
+
+
+@dataclass(frozen=True, slots=True)
 class Rewritten:
     """A statement for Spark, over hidden views that the caller provides."""
 
@@ -72,6 +90,7 @@ class Rewritten:
     searches: tuple[Search, ...]
     used_arguments: frozenset[int]
     """Positional arguments that were queries and are no longer in the text."""
+    highlights: tuple[Highlight, ...] = ()
     columns: frozenset[str] | None = None
     """Every column name the statement mentions, in lower case; None where a `*` means all of them."""
 
@@ -117,6 +136,7 @@ class _Analysis:
         self._text = marked.text
         self._paths: Sequence[PathMention] = marked.paths
         self._mentions: Sequence[SearchMention] = marked.searches
+        self._highlights: Sequence[SearchMention] = marked.highlights
         self._references = references
         self._columns_of = columns_of
         self._args = args
@@ -147,7 +167,8 @@ class _Analysis:
         if found != len(self._mentions):
             raise CommandError("indexquery stands where no row of a table is in reach; use it inside a query")
         self._refuse_scores(searches, scopes)
-        self._hide_columns(searches, homes)
+        highlights = self._marked(scopes, homes)
+        self._hide_columns(searches, highlights, homes)
         for at, mention in enumerate(self._paths):
             if at not in self._aliases:
                 self._edits.append((mention.start, mention.end, hidden_view(at)))
@@ -156,6 +177,7 @@ class _Analysis:
             tuple(self._references),
             tuple(searches),
             frozenset(self._used),
+            highlights,
             _columns_mentioned(scopes),
         )
 
@@ -194,6 +216,28 @@ class _Analysis:
         hidden = self._hidden.setdefault((number, wanted, query), f"__indextables_hit_{len(self._hidden)}")
         self._edits.append((mention.start, mention.end, "true" if required else f"`{alias}`.{hidden}"))
         return Search(number, wanted, query, required, "" if required else hidden), home
+
+    def _marked(self, scopes: Sequence[Any], homes: dict[int, Any]) -> tuple[Highlight, ...]:
+        """The calls of `highlight`, each as a column of its table's view."""
+        from sqlglot import exp
+
+        found: list[Highlight] = []
+        for scope in scopes:
+            for call in scope.find_all(exp.Anonymous):
+                at = call_number(call, HIGHLIGHT_CALL)
+                if at is None:
+                    continue
+                mention = self._highlights[at]
+                column: Any = call.expressions[0] if call.expressions else None
+                table, home = self._owner(column, scope)
+                number = self._number(table)
+                alias = self._alias(table, number)
+                query = self._query(call, mention)
+                homes.setdefault(number, home)
+                one = Highlight(number, self._spelled(number, column.name), query, f"__indextables_mark_{at}")
+                self._edits.append((mention.start, mention.end, f"`{alias}`.{one.hidden}"))
+                found.append(one)
+        return tuple(found)
 
     def _scored(self, search: Search, call: Any, home: Any) -> Search:
         """The search with what the statement wants of its scores."""
@@ -326,17 +370,22 @@ class _Analysis:
             raise CommandError(f"the query of indexquery has to be a string; the argument is {value!r}")
         return value
 
-    def _hide_columns(self, searches: Sequence[Search], homes: Mapping[int, Any]) -> None:
+    def _hide_columns(
+        self, searches: Sequence[Search], highlights: Sequence[Highlight], homes: Mapping[int, Any]
+    ) -> None:
         """Keep the boolean columns, and scores, out of every `*` that would show them."""
         from sqlglot import exp
 
         by_scope: dict[int, tuple[Any, dict[str, list[str]]]] = {}
-        for search in searches:
-            if not search.required or search.score:
-                scope = homes[search.reference]
-                shown = by_scope.setdefault(id(scope), (scope, {}))[1]
-                hidden_column = SCORE if search.score else search.hidden
-                shown.setdefault(self._aliases[search.reference].lower(), []).append(hidden_column)
+        columns = [
+            (search.reference, SCORE if search.score else search.hidden)
+            for search in searches
+            if not search.required or search.score
+        ]
+        for reference, column in (*columns, *((one.reference, one.hidden) for one in highlights)):
+            scope = homes[reference]
+            shown = by_scope.setdefault(id(scope), (scope, {}))[1]
+            shown.setdefault(self._aliases[reference].lower(), []).append(column)
         for scope, hidden in by_scope.values():
             for star in scope.find_all(exp.Star):
                 owner = star.parent.table.lower() if isinstance(star.parent, exp.Column) else None
@@ -372,9 +421,9 @@ def _columns_mentioned(scopes: Sequence[Any]) -> frozenset[str] | None:
     return frozenset(names)
 
 
-def call_number(call: Any) -> int | None:
-    """Which search a call stands for; None when it is another function."""
-    found = re.fullmatch(r"__indexquery_(\d+)_*", call.name)
+def call_number(call: Any, name: str = SEARCH_CALL) -> int | None:
+    """Which search, or highlight, a call stands for; None when it is another function."""
+    found = re.fullmatch(rf"{name}(\d+)_*", call.name)
     return int(found.group(1)) if found else None
 
 

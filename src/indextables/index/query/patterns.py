@@ -99,8 +99,15 @@ class Similar:
         lengths = pc.utf8_length(words).to_numpy(zero_copy_only=False)
         found = np.zeros(len(words), bool)
         near = (np.abs(lengths - len(self.word)) <= self.edits).nonzero()[0]
-        if len(near):
-            found[near] = _edits(words.take(pa.array(near)).to_pylist(), self.word) <= self.edits
+        if not len(near):
+            return found
+        width = max(1, int(lengths[near].max()))
+        spelled = np.array(words.take(pa.array(near)).to_pylist(), f"U{width}")
+        letters = spelled.view(np.uint32).reshape(len(near), width)
+        some = _alike(letters, self.word, self.edits).nonzero()[0]
+        if len(some):
+            near = near[some]
+            found[near] = _edits(letters[some], lengths[near], self.word) <= self.edits
         return found
 
 
@@ -113,27 +120,34 @@ def _whole_match(words: pa.StringArray, shape: str) -> Array:
     return mask
 
 
-def _edits(words: list[str], wanted: str) -> Array:
+def _alike(letters: Array, wanted: str, edits: int) -> Array:
+    """Which words can be so near at all: an edit brings in one letter at most, and takes out one."""
+    bits = np.bitwise_or.reduce(np.uint64(1) << (letters.astype(np.uint64) & np.uint64(63)), axis=1)
+    target = np.bitwise_or.reduce([np.uint64(1) << np.uint64(ord(char) & 63) for char in (*wanted, "\0")])
+    # The rest of a short word is filled with zeros, so that its bit says nothing.
+    bits |= np.uint64(1)
+    missing, extra = np.bitwise_count(target & ~bits), np.bitwise_count(bits & ~target)
+    return np.asarray((missing <= edits) & (extra <= edits))
+
+
+def _edits(letters: Array, lengths: Array, wanted: str) -> Array:
     """For every word the least edits that make it the wanted one; no part is edited twice."""
-    lengths = np.fromiter(map(len, words), np.int64, len(words))
-    width = max(1, int(lengths.max()))
-    letters = np.array(words, f"U{width}").view(np.uint32).reshape(len(words), width)
+    columns = np.ascontiguousarray(letters.T)
     target = [ord(char) for char in wanted]
     # One row of the table per character of the word, for all words at once.
     before: Array | None = None
-    row = np.tile(np.arange(len(target) + 1, dtype=np.int16), (len(words), 1))
-    found = row[:, -1].copy()
-    for at in range(width):
+    row = np.repeat(np.arange(len(target) + 1, dtype=np.int16)[:, None], columns.shape[1], axis=1)
+    found = row[-1].copy()
+    for at, column in enumerate(columns):
         new = np.empty_like(row)
-        new[:, 0] = at + 1
+        new[0] = at + 1
         for k, char in enumerate(target, start=1):
-            cost = letters[:, at] != char
-            best = np.minimum(np.minimum(new[:, k - 1], row[:, k]) + 1, row[:, k - 1] + cost)
+            best = np.minimum(np.minimum(new[k - 1], row[k]) + 1, row[k - 1] + (column != char))
             if before is not None and k > 1:
-                swapped = (letters[:, at] == target[k - 2]) & (letters[:, at - 1] == char)
-                best = np.where(swapped, np.minimum(best, before[:, k - 2] + 1), best)
-            new[:, k] = best
+                swapped = (column == target[k - 2]) & (columns[at - 1] == char)
+                best = np.where(swapped, np.minimum(best, before[k - 2] + 1), best)
+            new[k] = best
         before, row = row, new
         done = lengths == at + 1
-        found[done] = row[done, -1]
-    return found
+        found[done] = row[-1][done]
+    return np.asarray(found)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,9 @@ from indextables.index.read.rowset import NO_ROWS, Rows, RowSet, found_in, union
 from indextables.index.read.words import Word, read_lists
 from indextables.index.tokenise import GAPS
 from indextables.index.tokens import ID_MARK, with_spaces
+
+Slice: TypeAlias = tuple[Block, int, int]
+"""Some words of a block that follow each other."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +107,7 @@ class FittingWords(Plan):
         universe = at.index.rows
         long: list[Word] = []
         short: list[Array] = []
-        for block, begin, end in at.slices(self.span):
-            fits = self._fitting(block.words()[begin:end], buckets=buckets)
+        for (block, begin, end), fits in self._looked_at(at.slices(self.span), buckets=buckets):
             places = fits.nonzero()[0] + begin
             if not len(places):
                 continue
@@ -120,6 +123,20 @@ class FittingWords(Plan):
             parts.append(_scattered(short, universe))
         return union(parts, universe)
 
+    def _looked_at(self, slices: Sequence[Slice], *, buckets: bool) -> Iterator[tuple[Slice, Array]]:
+        """Which words of every slice fit; the words of many blocks are compared at once."""
+        waiting: list[Slice] = []
+        words: list[bytes] = []
+        for number, (block, begin, end) in enumerate(slices, start=1):
+            waiting.append((block, begin, end))
+            words += block.words()[begin:end]
+            if len(words) >= _WORDS_AT_ONCE or number == len(slices):
+                fits, first = self._fitting(words, buckets=buckets), 0
+                for one in waiting:
+                    yield one, fits[first : first + one[2] - one[1]]
+                    first += one[2] - one[1]
+                waiting, words = [], []
+
     def _fitting(self, words: list[bytes], *, buckets: bool) -> Array:
         plain = [word[len(self.before) :] for word in words]
         if self.before:
@@ -131,6 +148,7 @@ class FittingWords(Plan):
 
 
 _BUCKET = ID_MARK.encode()
+_WORDS_AT_ONCE = 65_536
 
 
 def _scattered(parts: Sequence[Array], universe: int) -> RowSet:

@@ -28,6 +28,7 @@ from indextables.spark.read.views import (
 )
 from indextables.spark.requests import ReadRequest
 from indextables.spark.search.dataframe import hidden_frame
+from indextables.spark.search.highlights import with_highlights
 from indextables.sql.definitions import Change, CreateView, Insert, parse_change, parse_create, parse_insert
 from indextables.sql.grammar import is_command
 from indextables.sql.rewrite import Reference, Rewritten, hidden_view, mentions_us, rewrite
@@ -129,6 +130,7 @@ def _hidden_frames(spark: Any, found: Rewritten, lookup: _Lookup) -> dict[str, A
     frames = {}
     for number, reference in enumerate(found.references):
         searches = [search for search in found.searches if search.reference == number]
+        highlights = [one for one in found.highlights if one.reference == number]
         if searches:
             asked = lookup.asked(reference)
             if isinstance(asked[1], DeltaSnapshot):
@@ -136,7 +138,12 @@ def _hidden_frames(spark: Any, found: Rewritten, lookup: _Lookup) -> dict[str, A
                     f"indexquery needs an index, and {asked[1].store.uri} is a Delta table, which has none. "
                     "Use LIKE here, DeltaTable.search in Python, or `indextables search`."
                 )
-            frames[hidden_view(number)] = hidden_frame(spark, asked, searches, found.columns)
+            frame = hidden_frame(spark, asked, searches, found.columns)
+            frames[hidden_view(number)] = with_highlights(frame, asked[1], highlights)
+        elif highlights:
+            raise CommandError(
+                "highlight marks what a search finds: it needs an indexquery about the same table"
+            )
         else:
             frames[hidden_view(number)] = load_table(spark, lookup.request(reference))
     return frames
