@@ -1,7 +1,7 @@
 """A store that fails or dies at every single moment of commit, checkpoint and cleanup.
 
 Whatever the moment: every acknowledged commit is there once, none is there half, the table can be
-read and the next commit works (CONFORMANCE C8, C9, E5, E6).
+read and the next commit works (docs/behaviour.md, C8, C9, E5, E6).
 """
 
 from __future__ import annotations

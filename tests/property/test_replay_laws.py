@@ -1,4 +1,4 @@
-"""Random histories: every engine equals a model of ten lines, wherever checkpoints cut (CONFORMANCE K1, K2, C5, C6)."""
+"""Random histories: every engine equals a model of ten lines, wherever checkpoints cut (docs/behaviour.md, K1, K2, C5, C6)."""
 
 from __future__ import annotations
 

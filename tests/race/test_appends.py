@@ -1,4 +1,4 @@
-"""Processes that append to one table at the same time lose nothing (CONFORMANCE E2, E6)."""
+"""Processes that append to one table at the same time lose nothing (docs/behaviour.md, E2, E6)."""
 
 from __future__ import annotations
 

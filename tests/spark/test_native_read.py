@@ -283,7 +283,6 @@ def test_wrong_requests_say_what_to_do(spark: SparkSession, events: Path, tmp_pa
 def test_options_go_before_session_before_hadoop_before_table_before_default(
     spark: SparkSession, events: Path
 ) -> None:
-    """ERRATA, statistics truncation 6."""
     from indextables.spark.options import READ_KEYS, settings_for
 
     key = "spark.indextables.write.maxRowsPerSplit"

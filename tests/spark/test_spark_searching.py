@@ -101,7 +101,7 @@ def test_a_store_without_a_hadoop_file_system_is_read_and_written_in_python(
     s3_server: ObjectServer,  # noqa: F811
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """DESIGN 6, clouds: one warning names the package that brings the native path."""
+    """One warning names the package that brings the native path."""
     target = f"{s3_server.root}/from-spark"
     frame = spark.range(20).selectExpr("id", "concat('word ', id) AS message", "cast(id % 2 AS int) AS p")
     writer = frame.write.format("indextables").options(**s3_server.options)

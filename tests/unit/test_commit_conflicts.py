@@ -1,4 +1,4 @@
-"""Which foreign commits each kind of commit tolerates (the table in the design, CONFORMANCE E4)."""
+"""Which foreign commits each kind of commit tolerates (docs/behaviour.md, E4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A handle recognises its own commits on object stores, where a head and a listing differ in detail (CONFORMANCE F4)."""
+"""A handle recognises its own commits on object stores, where a head and a listing differ in detail (docs/behaviour.md, F4)."""
 
 from __future__ import annotations
 

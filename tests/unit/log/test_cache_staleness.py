@@ -1,4 +1,4 @@
-"""What a handle remembers, for how long, and how it notices that things changed (CONFORMANCE F)."""
+"""What a handle remembers, for how long, and how it notices that things changed (docs/behaviour.md, F)."""
 
 from __future__ import annotations
 

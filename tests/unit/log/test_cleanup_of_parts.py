@@ -1,4 +1,4 @@
-"""Cleanup of a log whose checkpoints consist of several files (CONFORMANCE C7, D3, D4)."""
+"""Cleanup of a log whose checkpoints consist of several files (docs/behaviour.md, C7, D3, D4)."""
 
 from __future__ import annotations
 

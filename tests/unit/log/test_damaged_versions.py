@@ -1,4 +1,4 @@
-"""Version files that are not what a writer wrote, and the forms they may have (CONFORMANCE G)."""
+"""Version files that are not what a writer wrote, and the forms they may have (docs/behaviour.md, G)."""
 
 from __future__ import annotations
 

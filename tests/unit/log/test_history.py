@@ -1,4 +1,4 @@
-"""The time of versions, travelling to one, and the history (CONFORMANCE A13)."""
+"""The time of versions, travelling to one, and the history (docs/behaviour.md, A13)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,6 @@ def test_every_version_equals_what_its_writer_saw(hourly):
 
 
 def test_a_moment_falls_into_the_newest_version_at_or_before_it(hourly):
-    """Errata 17."""
     log = hourly.log()
     exact = log.snapshot(version=7).timestamp_ms
     assert log.snapshot(as_of=at(exact)).version == 7
@@ -48,7 +47,6 @@ def test_a_moment_falls_into_the_newest_version_at_or_before_it(hourly):
 
 
 def test_a_moment_before_the_first_version_is_an_error_with_the_range(hourly):
-    """Errata 17."""
     with pytest.raises(VersionNotFoundError, match=r"versions 0 to 25 date from 2023-11-14"):
         hourly.log().snapshot(as_of="2020-01-01")
 
@@ -72,7 +70,7 @@ def test_versions_lost_to_cleanup_are_named_unreconstructible():
 
 
 def test_moments_may_be_written_in_several_ways():
-    """Errata 17: aware datetimes, dates and ISO text; what has no zone is in the option's zone."""
+    """Aware datetimes, dates and ISO text; what has no zone is in the option's zone."""
     expected = datetime(2024, 5, 1, 10, 0, tzinfo=UTC)
     plus_two = timezone(timedelta(hours=2))
     for moment, zone in [
@@ -90,7 +88,7 @@ def test_moments_may_be_written_in_several_ways():
 
 @pytest.mark.parametrize("moment", [datetime(2024, 5, 1), "yesterday", 17, b"2024-05-01"])
 def test_a_moment_that_names_no_moment_is_an_error(hourly, moment):
-    """Errata 17: above all a datetime without a zone."""
+    """Above all a datetime without a zone."""
     with pytest.raises(OptionError, match="as_of"):
         hourly.log().snapshot(as_of=moment)
 
@@ -101,7 +99,7 @@ def test_version_and_moment_together_are_refused(hourly):
 
 
 def test_file_times_stand_in_for_versions_without_a_commit_time():
-    """Errata 17: forced to grow, and never against the commit times around them."""
+    """Forced to grow, and never against the commit times around them."""
     builder = LogBuilder().create().wait(hours=1).append("a")
     for number, path in ((2, "b"), (3, "c")):
         builder.store.put(commit_path(number), f'{{"add":{{"path":"{path}"}}}}'.encode())
@@ -112,7 +110,7 @@ def test_file_times_stand_in_for_versions_without_a_commit_time():
 
 
 def test_a_copied_log_keeps_the_time_of_its_commits(hourly):
-    """Errata 17: copying resets file times, commitInfo wins, even for version 0, which has none."""
+    """Copying resets file times, commitInfo wins, even for version 0, which has none."""
     copy = LogBuilder(clock=hourly.clock)
     for meta in hourly.store.list():
         copy.store.put(meta.path, hourly.store.get(meta.path))

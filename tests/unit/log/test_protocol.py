@@ -1,4 +1,4 @@
-"""Which tables may be read and written (CONFORMANCE B)."""
+"""Which tables may be read and written (docs/behaviour.md, B)."""
 
 from __future__ import annotations
 

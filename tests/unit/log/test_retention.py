@@ -1,4 +1,4 @@
-"""Which log files may go, and in which order (CONFORMANCE D)."""
+"""Which log files may go, and in which order (docs/behaviour.md, D)."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_older_checkpoints_go_and_the_newest_never():
 
 
 def test_parts_nobody_refers_to_go_with_cleanup():
-    """Errata 11: old orphans only, and never those of a checkpoint that stays."""
+    """Old orphans only, and never those of a checkpoint that stays."""
     kept = NATIVE.part_name(10, "kept", 1, 1)
     orphans = [NATIVE.part_name(10, "lost", 1, 2), NATIVE.part_name(7, "lost", 1, 1)]
     assert plan(dict.fromkeys(range(12), 0), [10], parts=[kept, *orphans])[1] == sorted(orphans)

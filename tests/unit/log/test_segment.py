@@ -1,4 +1,4 @@
-"""Which files make a version: listings, hints that lie, gaps (CONFORMANCE A11, C5, C12)."""
+"""Which files make a version: listings, hints that lie, gaps (docs/behaviour.md, A11, C5, C12)."""
 
 from __future__ import annotations
 

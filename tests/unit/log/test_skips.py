@@ -1,4 +1,4 @@
-"""Files that are left alone for a while (CONFORMANCE E8, E9)."""
+"""Files that are left alone for a while (docs/behaviour.md, E8, E9)."""
 
 from __future__ import annotations
 

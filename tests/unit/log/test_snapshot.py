@@ -1,4 +1,4 @@
-"""One version of a table: its files as rows, asked from many sides (DESIGN 2, files())."""
+"""One version of a table: its files as rows, asked from many sides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options in the properties of a table, and who wins over them (errata of statistics-truncation, 6)."""
+"""Options in the properties of a table, and who wins over them."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ def test_long_values_of_binary_and_decimal_columns_are_left_out_whatever_the_str
 
 
 def test_long_values_nested_in_the_stats_document_are_found():
-    """ERRATA 4: statistics are truncated wherever they stand, also in the nested form other writers use."""
+    """Statistics are truncated wherever they stand, also in the nested form other writers use."""
     schema = pa.schema([("a", pa.struct([("b", pa.string()), ("n", pa.int64())]))])
     halves = {"minValues": {"a": {"b": "x" * 3000, "n": 1}}, "maxValues": {"a": {"b": "y", "n": 9}}}
     add = AddAction(path="x", stats=json.dumps({"numRecords": 2, **halves}))

@@ -133,7 +133,7 @@ def test_a_condition_that_cannot_be_understood_is_refused(table):
 
 
 def test_a_split_taken_by_another_writer_is_a_conflict(table):
-    """DESIGN 4: delete -> error if a source is gone."""
+    """Delete -> error if a source is gone."""
     victim = next(add.path for add in table.handle().list_files() if add.partition_values["day"] == "1")
 
     def interfere(stage, done, total):

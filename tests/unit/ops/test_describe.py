@@ -90,7 +90,7 @@ def test_a_checkpoint_says_what_it_holds(table):
 
 
 def test_the_log_of_another_container_is_described_and_repaired_but_its_rows_are_refused(tmp_path):
-    """DESIGN 3: a table of the JVM system is refused for reading rows; REPAIR and DESCRIBE still work on its log."""
+    """A table of the JVM system is refused for reading rows; REPAIR and DESCRIBE still work on its log."""
     import dataclasses
 
     import indextables as it

@@ -163,7 +163,7 @@ def test_a_source_whose_index_alone_is_damaged_is_indexed_anew(table):
 
 
 def test_a_large_split_with_a_damaged_index_is_found_and_indexed_anew(tmp_path):
-    """DESIGN 3: a damaged index never gives a wrong answer, and MERGE re-indexes such a file."""
+    """A damaged index never gives a wrong answer, and MERGE re-indexes such a file."""
     table = RowTable(tmp_path / "t", SCHEMA, options=TEXT)
     table.append(rows(0))
     (add,) = table.handle().list_files()
@@ -177,7 +177,7 @@ def test_a_large_split_with_a_damaged_index_is_found_and_indexed_anew(tmp_path):
 
 
 def test_changed_index_settings_reindex_even_a_single_split(tmp_path):
-    """DESIGN 8: changing settings = update_properties + MERGE, which re-indexes."""
+    """Changing settings = update_properties + MERGE, which re-indexes."""
     table = RowTable(tmp_path / "t", SCHEMA, options=TEXT)
     table.append(rows(0))
     assert merge(table).status == "NO ACTION"

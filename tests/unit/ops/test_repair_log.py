@@ -507,7 +507,7 @@ def test_the_properties_of_the_table_say_how_the_repaired_log_is_written(tmp_pat
 
 
 def test_every_add_says_that_it_brings_rows(tmp_path):
-    """ERRATA repair 2: whatever a merge wrote, a stream of the repaired log must see every row."""
+    """Whatever a merge wrote, a stream of the repaired log must see every row."""
     table = StandIn(tmp_path / "t")
     table.log.add_files([table.split("a.split", data_change=False)])
     repair(table)

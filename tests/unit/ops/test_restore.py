@@ -85,7 +85,7 @@ def test_what_applications_recorded_is_kept(table):
 
 
 def test_a_foreign_change_meanwhile_is_a_conflict(table):
-    """DESIGN 4: restore -> error on any foreign data or metadata change."""
+    """Restore -> error on any foreign data or metadata change."""
     other = table.handle()
 
     def interfere(stage, done, total):

@@ -290,7 +290,7 @@ print(len(adds), text, peak() - before)
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="peak memory is read from /proc")
 def test_memory_while_building_stays_within_the_stated_bound():
-    """DESIGN 7: 3.5 times the open text plus 256 MiB, here with four partitions open at once."""
+    """3.5 times the open text plus 256 MiB, here with four partitions open at once."""
     done = subprocess.run([sys.executable, "-c", _PEAK], capture_output=True, text=True, check=True)
     splits, text, peak = map(int, done.stdout.split())
     assert splits == 4

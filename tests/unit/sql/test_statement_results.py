@@ -153,7 +153,7 @@ def test_a_failing_merge_never_fails_the_write(tmp_path, monkeypatch, caplog):
     ids=["delete", "restore", "merge_splits", "purge", "checkpoint", "drop_partitions", "truncate_history"],
 )
 def test_verbs_on_an_older_version_raise_and_on_the_newest_move_the_handle(path, verb):
-    """DESIGN 2: verbs on a Table opened at an old version raise; one that commits moves it to what it wrote."""
+    """Verbs on a Table opened at an old version raise; one that commits moves it to what it wrote."""
     from indextables.errors import TableError
 
     with pytest.raises(TableError, match="older version"):

@@ -283,7 +283,7 @@ def test_data_that_does_not_fit_shows_every_difference(table):
 
 
 def test_a_schema_grows_where_asked(tmp_path):
-    """DESIGN 3: nullable columns at the end, wider numbers, NOT NULL dropped; old files read as before."""
+    """Nullable columns at the end, wider numbers, NOT NULL dropped; old files read as before."""
     table = Table.create(
         tmp_path / "t", pa.schema([pa.field("a", pa.int32(), nullable=False), ("f", pa.float32())])
     )
@@ -315,7 +315,7 @@ def test_names_equal_but_for_case_are_one_column(tmp_path, name):
 
 
 def test_index_settings_are_kept_and_contradictions_refused(table, tmp_path):
-    """DESIGN 8: fixed by the first write that names the column."""
+    """Fixed by the first write that names the column."""
     again = Table.open(tmp_path / "t", options=TEXT)
     again.append(rows(150, 151))
     with pytest.raises(OptionError, match=r"update_properties.*MERGE SPLITS"):
@@ -343,7 +343,7 @@ def test_changed_settings_are_honoured_by_scanning_until_a_merge(table):
 
 
 def test_every_arrow_type_is_mapped_or_refused(tmp_path):
-    """DESIGN 3: the table's types are Spark's."""
+    """The table's types are Spark's."""
     data = pa.table(
         {
             "u8": pa.array([1], pa.uint8()),
@@ -393,7 +393,7 @@ def test_a_failed_append_leaves_no_file(table, tmp_path):
 
 
 def test_a_table_of_another_container_is_refused_for_its_rows(table):
-    """DESIGN 3: the log can be described, the rows cannot be read."""
+    """The log can be described, the rows cannot be read."""
     from dataclasses import replace
 
     from indextables.log.commit.attempt import CommitPlan, Rule

@@ -251,7 +251,7 @@ def test_skips_that_matter_and_transactions_ride_along(built):
 
 
 def test_a_sound_checkpoint_is_kept_and_pointed_to(built):
-    """ERRATA transaction-log 11: its bytes stay, and the hint has its checksum."""
+    """Its bytes stay, and the hint has its checksum."""
     hint = json.loads(built.store.get(HINT))
     path = checkpoint_path(hint["version"], hint["format"])
     before = built.store.get(path)
@@ -263,7 +263,6 @@ def test_a_sound_checkpoint_is_kept_and_pointed_to(built):
 
 
 def test_a_damaged_checkpoint_is_replaced(built):
-    """ERRATA transaction-log 11."""
     hint = json.loads(built.store.get(HINT))
     path = checkpoint_path(hint["version"], hint["format"])
     built.store.put(path, built.store.get(path)[:-20])

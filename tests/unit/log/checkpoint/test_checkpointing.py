@@ -1,4 +1,4 @@
-"""When checkpoints are written, what a reader opens, and what it does when one is damaged (CONFORMANCE C)."""
+"""When checkpoints are written, what a reader opens, and what it does when one is damaged (docs/behaviour.md, C)."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def test_new_tables_with_parquet_checkpoints_begin_at_three():
 
 
 def test_checkpoints_are_parquet_above_the_size_of_a_part_and_json_up_to_it():
-    """DESIGN 5: by default; the protocol is raised once, by the first that is large."""
+    """By default; the protocol is raised once, by the first that is large."""
     few = {"checkpoint__actionsPerPart": 3, "checkpoint__enabled": "false"}
     builder = LogBuilder().create().append("a", "b", "c")
     assert builder.log(**few).checkpoint() == 1
@@ -276,7 +276,7 @@ class NoRaise(CountingStore):
 
 
 def test_a_checkpoint_is_json_while_the_protocol_cannot_be_raised(caplog):
-    """DESIGN 4: a failed raise costs the Parquet form, not the checkpoint."""
+    """A failed raise costs the Parquet form, not the checkpoint."""
     builder = LogBuilder(options={"checkpoint.actionsPerPart": 1}).create().append("a", "b")
     log = LogBuilder(NoRaise(builder.store), builder.options, builder.clock).log()
     with caplog.at_level(logging.WARNING):

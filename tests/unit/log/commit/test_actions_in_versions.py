@@ -1,4 +1,4 @@
-"""What a log holds after creating, appending, removing and overwriting (CONFORMANCE A)."""
+"""What a log holds after creating, appending, removing and overwriting (docs/behaviour.md, A)."""
 
 from __future__ import annotations
 

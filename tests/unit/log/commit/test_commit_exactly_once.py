@@ -1,4 +1,4 @@
-"""A batch committed twice is there once (CONFORMANCE E10)."""
+"""A batch committed twice is there once (docs/behaviour.md, E10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Losing and winning the race for a version number (CONFORMANCE E1, E3, E5, E7)."""
+"""Losing and winning the race for a version number (docs/behaviour.md, E1, E3, E5, E7)."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def test_a_plan_is_built_again_for_every_attempt(builder):
 
 
 def test_commit_info_is_the_last_line_with_time_id_and_no_secret(builder):
-    """Errata 15: and times are strictly larger than the one before, on a clock that stands still."""
+    """And times are strictly larger than the one before, on a clock that stands still."""
     plan = CommitPlan(
         "WRITE", Rule.APPEND, lambda _: [add("b")],
         parameters={"mode": "append", "fs.s3a.secret.key": "hunter2", "aws_session_token": "t"},

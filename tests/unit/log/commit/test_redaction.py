@@ -1,4 +1,4 @@
-"""Credentials never enter the log (errata 15)."""
+"""Credentials never enter the log."""
 
 from __future__ import annotations
 

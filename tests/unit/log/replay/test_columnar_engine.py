@@ -149,7 +149,7 @@ def test_a_refresh_reads_only_the_new_commit():
 
 
 def test_only_the_columns_of_the_question_are_read():
-    """DESIGN 5: a listing of sizes touches no statistics."""
+    """A listing of sizes touches no statistics."""
     log = log_with([file(number) for number in range(9)])
     snapshot = log.snapshot()
     assert snapshot.plan(columns=("size",)).files.column_names == ["path", "size"]

@@ -1,4 +1,4 @@
-"""Which engine replays a log (CONFORMANCE K4, errata 12 of transaction-log-system)."""
+"""Which engine replays a log (docs/behaviour.md, K4)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ def test_without_a_number_of_files_a_session_or_permission_it_is_local():
 
 
 def test_the_plain_engine_can_be_selected():
-    """Errata 12."""
     assert choose(option(transaction__useOptimized="false"), 5, LOCAL) == "reference"
     assert choose(option(transaction__optimized__enabled="false"), 5, LOCAL, "local") == "reference"
 
