@@ -227,6 +227,8 @@ def test_files_versions_and_facts_have_their_tabs(page):
     page.click("#tabs >> text=About")
     page.wait_for_selector("#view-about .tile")
     assert "1,440" in page.inner_text("#view-about")
+    assert "[object" not in page.inner_text("main")
+    assert page.locator("#view-about .meter").count() > 0
 
 
 def test_rows_that_come_in_are_shown_live(browser, tmp_path):
