@@ -16,20 +16,24 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import Case, Operation, Target, count_of
+from benchmarks.harness import ratio as ratio_of
 from benchmarks.workloads import (
     ReplayWorkload,
     write_delta,
     write_delta_commits,
     write_delta_rows,
     write_native,
+    write_native_commits,
     write_seed,
 )
 
 PLANNING = ("path", "size", "num_records")
+NATIVE_PLANNING = ("size", "num_records")
 WARM = 20_000
 
 
@@ -37,12 +41,13 @@ def prepare(directory: Path, size: str) -> None:
     """The same state as a Delta log and as a native one, and small ones to warm a session with."""
     for name, workload in (("", ReplayWorkload(count_of(size))), ("warm", ReplayWorkload(WARM))):
         place = directory / name
-        for form in ("native", "delta", "commits", "rows"):
+        for form in ("native", "native commits", "delta", "commits", "rows"):
             shutil.rmtree(place / form, ignore_errors=True)
             (place / form).mkdir(parents=True)
         seed = place / "seed"
         write_seed(seed, workload)
-        write_native(place / "native", seed, workload, "json")
+        write_native(place / "native", seed, workload, "auto")
+        write_native_commits(place / "native commits", workload)
         seed.unlink()
         write_delta(place / "delta", workload)
         write_delta_commits(place / "commits", workload)
@@ -119,7 +124,7 @@ def _snapshot(spark: Any, directory: Path, form: str) -> Any:
         from indextables.spark.runtime import runtime_with
 
         runtime = runtime_with(spark)
-    if form != "native":
+    if not form.startswith("native"):
         from indextables.log.delta.snapshot import open_snapshot
 
         return open_snapshot(directory / form, options=Options.of(None), runtime=runtime)
@@ -240,11 +245,19 @@ prune_commits_theirs = _theirs("prune", "commits")
 prune_commits_local = _local(PLANNING, prune=True, form="commits")
 prune_commits_spark = _on_spark("commits", PLANNING, prune=True)
 list_native_local = _local((), prune=False, form="native")
-prune_native_local = _local(("size", "num_records"), prune=True, form="native")
+prune_native_local = _local(NATIVE_PLANNING, prune=True, form="native")
 list_native_spark = _on_spark("native", (), prune=False)
-prune_native_spark = _on_spark("native", ("size", "num_records"), prune=True)
+prune_native_spark = _on_spark("native", NATIVE_PLANNING, prune=True)
 growth_spark = _on_spark("delta", PLANNING, prune=True, master="local-cluster[2,1,2048]")
 growth_commits_spark = _on_spark("commits", PLANNING, prune=True, master="local-cluster[2,1,2048]")
+growth_native = _on_spark("native", NATIVE_PLANNING, prune=True, master="local-cluster[2,1,2048]")
+growth_native_commits = _on_spark(
+    "native commits", NATIVE_PLANNING, prune=True, master="local-cluster[2,1,2048]"
+)
+list_native_commits_local = _local((), prune=False, form="native commits")
+list_native_commits_spark = _on_spark("native commits", (), prune=False)
+prune_native_commits_local = _local(NATIVE_PLANNING, prune=True, form="native commits")
+prune_native_commits_spark = _on_spark("native commits", NATIVE_PLANNING, prune=True)
 FEW = "id < {last}"
 SOME = ("id", "host")
 scan_local, scan_few_local = _rows("delta local", None, None), _rows("delta local", FEW, SOME)
@@ -262,7 +275,7 @@ def goals(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
     def times(case: str, system: str, size: str) -> float | None:
         ours, rival = found.get((case, system, size)), found.get((case, "delta-rs", size))
-        return rival["seconds"] / ours["seconds"] if ours and rival else None
+        return ratio_of(ours, rival)[0] if ours and rival else None
 
     for case, system, least in (
         ("list", "delta local", 8.0), ("prune 1%", "delta local", 5.0),
@@ -274,11 +287,11 @@ def goals(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         for case in ("list", "prune 1%"):
             if (ratio := times(case, "delta local", size)) is not None:
                 say(f"{case}, delta local, {size}, not slower", ratio >= 1, f"{ratio:.1f}x")
-    for case in ("growth", "growth commits"):
-        row = found.get((case, "delta spark", "1M"))
+    for case, system in product(("growth", "growth commits"), ("delta spark", "native spark")):
+        row = found.get((case, system, "1M"))
         if row is not None:
             grown = row["facts"]["python_growth_mb"] + row["facts"]["heap_growth_mb"]
-            say(f"{case} of the driver, prune 1%, 1M, at most 100 MB", grown <= 100, f"{grown} MB")
+            say(f"{case} of the driver, {system}, prune 1%, 1M, at most 100 MB", grown <= 100, f"{grown} MB")
     return lines
 
 
@@ -304,6 +317,12 @@ TARGET = Target(
         Case("prune commits", "delta-rs", "prune_commits_theirs"),
         Case("prune commits", "delta local", "prune_commits_local"),
         Case("prune commits", "delta spark", "prune_commits_spark", repeat=1),
+        Case("list commits", "native local", "list_native_commits_local"),
+        Case("list commits", "native spark", "list_native_commits_spark", repeat=1),
+        Case("prune commits", "native local", "prune_native_commits_local"),
+        Case("prune commits", "native spark", "prune_native_commits_spark", repeat=1),
+        Case("growth", "native spark", "growth_native", sizes=("1M",), repeat=1),
+        Case("growth commits", "native spark", "growth_native_commits", sizes=("1M",), repeat=1),
         Case("growth", "delta spark", "growth_spark", sizes=("1M",), repeat=1),
         Case("growth commits", "delta spark", "growth_commits_spark", sizes=("1M",), repeat=1),
         Case("scan", "delta-rs", "scan_theirs"),

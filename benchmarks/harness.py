@@ -71,6 +71,8 @@ class Row:
     peak_mb: float
     runs: int
     facts: Mapping[str, Any] = field(default_factory=dict)
+    load: float = 0.0
+    """Load average of the machine when its runs began; above half the cores wall times mean little."""
 
 
 def load(name: str) -> Target:
@@ -81,13 +83,14 @@ def load(name: str) -> Target:
 
 def measure(target: str, case: Case, size: str, directory: Path, repeat: int, timeout_s: float) -> Row:
     """Run a case in fresh processes and take the median."""
+    load = round(os.getloadavg()[0], 2)
     runs = [_run(target, case, directory, timeout_s) for _ in range(case.repeat or repeat)]
     seconds = [run["seconds"] for run in runs]
     return Row(
         case.name, case.system, size, round(median(seconds), 4), round(min(seconds), 4),
         round(median(run["import_seconds"] for run in runs), 4),
         round(median(run["cpu_seconds"] for run in runs), 4),
-        round(max(run["peak_mb"] for run in runs), 1), len(runs), runs[-1]["facts"],
+        round(max(run["peak_mb"] for run in runs), 1), len(runs), runs[-1]["facts"], load,
     )  # fmt: skip
 
 
@@ -192,36 +195,57 @@ def save(
     results.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({"machine": facts, "rows": merged}, indent=1) + "\n")
     goals = target.goals(merged) if target.goals else []
-    text = [f"# {target.name}", "", _circumstances(facts), "", *render(target, merged), ""]
+    text = [f"# {target.name}", "", circumstances(facts, merged), "", *render(target, merged), ""]
     text += [f"- {line}" for line in goals]
     (results / f"{target.name}.md").write_text("\n".join(text).rstrip() + "\n")
     return merged
 
 
-def _circumstances(facts: Mapping[str, Any]) -> str:
+def circumstances(facts: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
     """On what the last run was made, and whether its wall times mean anything."""
     load, cores = facts["load_before"], facts["cores"]
     said = f"{facts['system']}, {cores} cores, {facts['memory_gib']} GiB; load {load} before the run."
-    busy = " The machine was busy: compare CPU seconds, not wall time." if load > cores / 2 else ""
-    return said + busy
+    loads = [row["load"] for row in rows if row.get("load", 0.0) > cores / 2]
+    if not loads:
+        return said
+    return (
+        f"{said} THE MACHINE WAS BUSY during {len(loads)} of {len(rows)} measurements (load up to {max(loads)}): "
+        "their wall times mean little, and their ratios are of CPU seconds."
+    )
+
+
+def ratio(ours: Mapping[str, Any], rival: Mapping[str, Any]) -> tuple[float, str]:
+    """How many times faster than a rival, and by what: CPU seconds where the machine was busy for either."""
+    cores = len(os.sched_getaffinity(0))
+    busy = max(ours.get("load", 0.0), rival.get("load", 0.0)) > cores / 2
+    if not busy:
+        return rival["seconds"] / ours["seconds"] if ours["seconds"] else 0.0, "wall"
+    return (cpu_of(rival) / cpu_of(ours) if cpu_of(ours) else 0.0), "cpu"
+
+
+def cpu_of(row: Mapping[str, Any]) -> float:
+    """CPU seconds of the process and of those it started, where it counted them."""
+    return float(row["cpu_seconds"]) + float(row["facts"].get("jvm_cpu_s", 0.0))
 
 
 def render(target: Target, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The rows as a Markdown table with the ratio to the rival."""
     rivals = {(row["case"], row["size"]): row for row in rows if row["system"] == target.rival}
     lines = [
-        "| case | size | system | seconds | cpu s | import s | peak MB | faster | memory |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| case | size | system | seconds | cpu s | import s | peak MB | load | faster | memory |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in sorted(rows, key=lambda row: (row["case"], count_of(row["size"]), row["system"])):
         rival = rivals.get((row["case"], row["size"]))
         times = memory = ""
         if rival is not None and rival is not row and row["seconds"]:
-            times = f"{rival['seconds'] / row['seconds']:.1f}x"
+            found, by = ratio(row, rival)
+            times = f"{found:.1f}x" if by == "wall" else f"{found:.1f}x cpu"
             memory = f"{row['peak_mb'] / rival['peak_mb']:.2f}" if rival["peak_mb"] else ""
         lines.append(
             f"| {row['case']} | {row['size']} | {row['system']} | {row['seconds']:.3f} | "
-            f"{row['cpu_seconds']:.3f} | {row['import_seconds']:.2f} | {row['peak_mb']:.0f} | {times} | {memory} |"
+            f"{cpu_of(row):.3f} | {row['import_seconds']:.2f} | {row['peak_mb']:.0f} | {row.get('load', '')} | "
+            f"{times} | {memory} |"
         )
     return lines
 

@@ -8,7 +8,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import ranking
-from benchmarks.harness import Row, beside, count_of, installed, load, machine, measure, prepare, render, save
+from benchmarks.harness import (
+    Row,
+    beside,
+    circumstances,
+    count_of,
+    installed,
+    load,
+    machine,
+    measure,
+    prepare,
+    render,
+    save,
+)
 
 HERE = Path(__file__).parent
 TARGETS = ("replay", "delta", "skipping", "search", "spark", "maintenance", "startup", "ranking")
@@ -55,6 +67,7 @@ def _run(name: str, options: argparse.Namespace) -> None:
             )
             rows += beside(row)
     merged = save(target, rows, Path(options.results), facts)
+    print(circumstances(facts, merged))
     print("\n".join(render(target, merged)))
     if target.goals:
         print("\n".join(target.goals(merged)))
