@@ -86,7 +86,7 @@ def load(
     dry_run: bool,
     settings: Flags,
 ) -> None:
-    r"""Load CSV, JSON lines, Parquet or log files into a table, in one commit.
+    """Load CSV, JSON lines, Parquet or log files into a table, in one commit.
 
     Columns and types are guessed from the first file and shown; --dry-run only
     shows them. Of a log, the time and what stands around it are recognised.
@@ -94,7 +94,7 @@ def load(
     \b
     indextables load access.log --to /data/access
     indextables load orders-*.csv --to /data/orders --type code=string --text note
-    """
+    """  # noqa: D301 - the backspace of click's verbatim paragraphs
     from indextables.ingest.files import open_source
 
     source = open_source(files, form, datetime.now(UTC).year, pattern, types)

@@ -35,7 +35,7 @@ def _named(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
 )
 @verb
 def sql(statement: str, tables: dict[str, str], settings: Flags) -> None:
-    r"""Run a SELECT or one maintenance command ("-": from standard input).
+    """Run a SELECT or one maintenance command ("-": from standard input).
 
     A SELECT is run by DuckDB, without Spark and Java. Tables are named by path,
     or by a name that --table gives them; indexquery searches inside.
@@ -45,7 +45,7 @@ def sql(statement: str, tables: dict[str, str], settings: Flags) -> None:
         WHERE message indexquery 'timeout' GROUP BY level ORDER BY n DESC"
     indextables sql "SELECT * FROM indextables.`/data/logs` LIMIT 10"
     indextables sql "MERGE SPLITS '/data/logs'"
-    """
+    """  # noqa: D301 - the backspace of click's verbatim paragraphs
     text = sys.stdin.read() if statement == "-" else statement
     from indextables.sql.select import is_select
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 
 import click
@@ -30,12 +31,19 @@ def markdown() -> str:
 def _section(name: str, verb: click.Command, parent: click.Context) -> str:
     context = click.Context(verb, info_name=name, parent=parent)
     usage = " ".join([context.command_path, *verb.collect_usage_pieces(context)])
-    about = "\n\n".join(" ".join(part.split()) for part in (verb.help or "").split("\n\n"))
+    about = "\n\n".join(map(_paragraph, inspect.cleandoc(verb.help or "").split("\n\n")))
     records = [item.get_help_record(context) for item in verb.get_params(context)]
     shown = [(flag, text) for flag, text in filter(None, records) if text and "--help" not in flag]
-    rows = [f"| `{flag}` | {_cell(text)} |" for flag, text in shown]
+    rows = [f"| `{_cell(flag)}` | {_cell(text)} |" for flag, text in shown]
     table = ["| flag | meaning |", "| --- | --- |", *rows, ""] if rows else []
-    return "\n".join([f"## {name}", "", "```text", usage, "```", "", about.replace("\b", ""), "", *table])
+    return "\n".join([f"## {name}", "", "```text", usage, "```", "", about, "", *table])
+
+
+def _paragraph(text: str) -> str:
+    """A paragraph of a help text; click prints one that begins with a backspace as it is."""
+    if text.startswith("\b\n"):
+        return "```text\n" + text[2:] + "\n```"
+    return " ".join(text.split())
 
 
 def _cell(text: str) -> str:
