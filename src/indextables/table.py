@@ -21,16 +21,8 @@ if TYPE_CHECKING:
     from indextables.log.snapshot import Snapshot
     from indextables.log.transaction_log import TransactionLog
     from indextables.model.actions import MetadataAction, ProtocolAction, SkipAction, TxnAction
+    from indextables.ops import outcomes
     from indextables.ops.describe.table import Description
-    from indextables.ops.outcomes import (
-        CheckpointResult,
-        DeleteResult,
-        DropPartitionsResult,
-        MergeResult,
-        PurgeResult,
-        RestoreResult,
-        TruncateHistoryResult,
-    )
     from indextables.ops.read.rows import Rows
     from indextables.ops.read.scan import Record
     from indextables.ops.results import ScanMetrics, WriteResult
@@ -294,15 +286,9 @@ class Table:
         return self._frames("to_df").scan(self._snapshot, where=where, columns=columns)
 
     def search_df(
-        self,
-        query: str,
-        where: Any = None,
-        columns: Sequence[str] | None = None,
-        limit: int | None = None,
-        score: bool = False,
-        *,
-        operator: str | None = None,
-    ) -> Any:
+        self, query: str, where: Any = None, columns: Sequence[str] | None = None,
+        limit: int | None = None, score: bool = False, *, operator: str | None = None,
+    ) -> Any:  # fmt: skip
         """The rows a full-text query finds as a Spark DataFrame, for a table opened with `spark`."""
         more = {"limit": limit, "score": score, "operator": operator}
         return self._frames("search_df").search(self._snapshot, query, where=where, columns=columns, **more)
@@ -310,13 +296,9 @@ class Table:
     # Writing
 
     def append(
-        self,
-        data: Any,
-        *,
-        merge_schema: bool = False,
-        txn: TxnAction | None = None,
+        self, data: Any, *, merge_schema: bool = False, txn: TxnAction | None = None,
         options: Mapping[str, Any] | None = None,
-    ) -> WriteResult:
+    ) -> WriteResult:  # fmt: skip
         """Add rows: a pyarrow Table, batches, or anything with the Arrow C stream interface.
 
         `merge_schema` lets the schema grow by new columns and wider types. A batch that may be sent
@@ -337,7 +319,7 @@ class Table:
         merge_schema: bool = False,
         txn: TxnAction | None = None,
         options: Mapping[str, Any] | None = None,
-    ) -> WriteResult:
+    ) -> WriteResult:  # fmt: skip
         """Replace all rows, or those for which the filter is true.
 
         With `partitions="dynamic"` only the partitions that the new rows belong to are replaced.
@@ -365,28 +347,49 @@ class Table:
 
     def delete(
         self, where: Any = None, *, query: str | None = None, operator: str | None = None
-    ) -> DeleteResult:
+    ) -> outcomes.DeleteResult:
         """Remove the rows for which the filter is true and which the full-text query finds."""
         from indextables.ops.rewrite.delete import run_delete
 
         searches = () if query is None else ((None, query),)
         return self._moved(run_delete(self._writable(), where, searches=searches, operator=operator))
 
-    def restore(self, version: int) -> RestoreResult:
+    def update(self, where: Any, values: Mapping[str, Any]) -> outcomes.UpdateResult:
+        """Give columns other values in the rows for which the filter is true.
+
+        A value is a constant, another column as `col("name")`, or a function that is given the matching
+        rows as a pyarrow Table and returns an Array with one value for each.
+        """
+        from indextables.ops.write.update import run_update
+
+        return self._moved(run_update(self._writable(), where, values))
+
+    def merge(
+        self, source: Any, on: str | Sequence[str], *, matched: str | None = "update",
+        not_matched: str | None = "insert", not_matched_by_source: str | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> outcomes.UpsertResult:  # fmt: skip
+        """Update, delete and insert rows by key, in one commit.
+
+        `matched` is "update", "delete" or None, `not_matched` "insert" or None, and
+        `not_matched_by_source` "delete" or None. The source may be larger than memory.
+        """
+        from indextables.ops.write.upsert import Clauses, run_upsert
+
+        log, clauses = self._writable(), Clauses(matched, not_matched, not_matched_by_source)
+        chosen = Options.of({**log.options.explicit, **options}) if options else log.options
+        return self._moved(run_upsert(log, source, on, clauses, chosen))
+
+    def restore(self, version: int) -> outcomes.RestoreResult:
         """Make an older version the newest again, by a commit on top."""
         from indextables.ops.rewrite.restore import run_restore
 
         return self._moved(run_restore(self._writable(), version))
 
     def merge_splits(
-        self,
-        where: Any = None,
-        *,
-        target_size: int | str | None = None,
-        max_dest_splits: int | None = None,
-        max_source_splits: int | None = None,
-        dry_run: bool = False,
-    ) -> MergeResult:
+        self, where: Any = None, *, target_size: int | str | None = None,
+        max_dest_splits: int | None = None, max_source_splits: int | None = None, dry_run: bool = False,
+    ) -> outcomes.MergeResult:  # fmt: skip
         """Turn small splits into larger ones; `where` chooses partitions, a size is bytes or text as 100M."""
         from indextables.ops.rewrite.merge import MergeRequest, run_merge
 
@@ -395,31 +398,28 @@ class Table:
         return self._moved(run_merge(self._writable(), request))
 
     def purge(
-        self,
-        *,
-        older_than_hours: float | None = None,
-        log_retention_hours: float | None = None,
+        self, *, older_than_hours: float | None = None, log_retention_hours: float | None = None,
         dry_run: bool = False,
-    ) -> PurgeResult:
+    ) -> outcomes.PurgeResult:  # fmt: skip
         """Delete split files that no version needs any more."""
         from indextables.ops.upkeep.purge import PurgeRequest, run_purge
 
         request = PurgeRequest(older_than_hours, log_retention_hours, dry_run)
         return run_purge(self._writable(), request)
 
-    def checkpoint(self) -> CheckpointResult:
+    def checkpoint(self) -> outcomes.CheckpointResult:
         """Write a checkpoint of the newest version."""
         from indextables.ops.upkeep.checkpoint import run_checkpoint
 
         return run_checkpoint(self._writable())
 
-    def drop_partitions(self, where: Any) -> DropPartitionsResult:
+    def drop_partitions(self, where: Any) -> outcomes.DropPartitionsResult:
         """Remove whole partitions, chosen by a filter on partition columns."""
         from indextables.ops.rewrite.drop_partitions import run_drop_partitions
 
         return self._moved(run_drop_partitions(self._writable(), where))
 
-    def truncate_history(self, *, dry_run: bool = False) -> TruncateHistoryResult:
+    def truncate_history(self, *, dry_run: bool = False) -> outcomes.TruncateHistoryResult:
         """Keep the newest version and delete the log files that only older ones need."""
         from indextables.ops.upkeep.truncate_history import run_truncate
 

@@ -103,7 +103,7 @@ def test_csv_has_a_header_and_one_line_per_row(run, table):
 
 def test_merge_dry_run_changes_nothing_and_merge_does(run, table, tmp_path):
     before = fingerprint(tmp_path)
-    assert rows_of(run("merge", table, "--dry-run", "--json"))[0]["merge_groups"] == 2
+    assert rows_of(run("merge-splits", table, "--dry-run", "--json"))[0]["merge_groups"] == 2
     assert fingerprint(tmp_path) == before
     (row,) = rows_of(run("merge", table, "--target-size", "10M", "--json"))
     assert (row["status"], row["merged_files"]) == ("SUCCESS", 4)

@@ -25,6 +25,7 @@ from indextables.ops.rewrite.restore import run_restore
 from indextables.ops.rewrite.rows import Rewritten
 from indextables.ops.upkeep.purge import PurgeRequest, run_purge
 from indextables.ops.upkeep.truncate_history import run_truncate
+from indextables.ops.write.replace_rows import replace_plan
 from indextables.runtime import Runtime
 from simulation.intents import ACKNOWLEDGED, CRASHED, FAILED, NOTHING, UNKNOWN, Intent, Observation
 from simulation.world import LOG_DIR, ActorClock, Crash, Effect, Faults, SimStore, World
@@ -244,6 +245,24 @@ class Actor:
             sources=frozenset(add.path for add in sources),
         )
         self.done(intent, self.log.commit(plan).version)
+
+    def do_upsert(self, intent: Intent, pick: float) -> None:
+        """The row of one of two keys: replaced where it is found, inserted where it is not."""
+        intent.operation = "MERGE"
+        key = f"key{int(pick * 2)}."
+        intent.matches = lambda row: row.startswith(key)
+        planned_on = self.log.snapshot(max_staleness_s=0)
+        gone, rows = [], []
+        for add in planned_on.adds():
+            found = self.rows_of(add.path)
+            if any(intent.matches(row) for row in found):
+                gone.append(add)
+                rows += [row for row in found if not intent.matches(row)]
+        intent.rows = (f"{key}{self.name}.{self.made}",)
+        adds = [self.new_split(intent, [*rows, *intent.rows])]
+        self.done(
+            intent, self.log.commit(replace_plan(planned_on, "MERGE", gone, adds, inserts=True)).version
+        )
 
     def do_restore(self, intent: Intent, pick: float) -> None:
         intent.operation = "RESTORE"

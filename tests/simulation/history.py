@@ -68,6 +68,7 @@ TOPICS = {
     "reuse": Topic(("append", "append", "overwrite", "truncate", "cleanup"), pause=0.05, long=0.3, hours=0),
     "restore": Topic(("append", "restore", "restore", "merge", "merge")),
     "purge": Topic(("append", "overwrite", "merge", "purge", "travel"), long=0.5, hours=720),
+    "upsert": Topic(("append", "upsert", "upsert", "upsert", "merge", "delete"), long=0.0),
 }
 GENTLE = Faults()
 

@@ -419,6 +419,10 @@ def _wrong(truth: Truth, intent: Intent, before: Version, after: Version) -> str
         assert intent.matches is not None
         kept = Counter({row: times for row, times in before.rows.items() if not intent.matches(row)})
         return None if after.rows == kept + mine else "did not replace what matches"
+    if intent.verb == "upsert":
+        assert intent.matches is not None
+        kept = Counter({row: times for row, times in before.rows.items() if not intent.matches(row)})
+        return None if after.rows == kept + mine else "left two rows with one key, or lost others"
     if intent.verb == "remove":
         return None if removed == set(intent.sources) and not added else "did not just remove its files"
     if intent.verb == "delete":

@@ -18,7 +18,7 @@ from indextables.errors import (
     SchemaError,
     TableError,
 )
-from indextables.spark.write.save import last_writes
+from indextables.spark.write.job import last_writes
 
 
 def rows(spark: SparkSession, ids: range, p: str = "id % 3") -> DataFrame:
@@ -245,12 +245,8 @@ def test_options_of_overwrite_are_refused_elsewhere(spark: SparkSession, table: 
         save(rows(spark, range(1)), table, "append", **{option: "true"})
 
 
-def test_catalog_tables_are_refused_by_name(spark: SparkSession) -> None:
+def test_buckets_are_refused_by_name(spark: SparkSession) -> None:
     frame = rows(spark, range(1))
-    with pytest.raises(TableError, match="saveAsTable"):
-        frame.write.format("indextables").saveAsTable("x")
-    with pytest.raises(TableError, match="writeTo"):
-        frame.writeTo("x").using("indextables")
     with pytest.raises(TableError, match="partitionBy"):
         frame.write.format("indextables").bucketBy(2, "id").save("/nowhere")
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 import indextables as it
 from indextables.spark.read.scans import last_scans
-from indextables.spark.write.save import last_writes
+from indextables.spark.write.job import last_writes
 
 PROVIDER = "io.indextables.spark.core.IndexTables4SparkTableProvider"
 

@@ -121,5 +121,3 @@ def test_streams_say_what_they_cannot_do(spark: SparkSession, tmp_path: Path) ->
     frame = spark.readStream.format("rate").load()
     with pytest.raises(TableError, match="output mode"):
         frame.writeStream.format("indextables").outputMode("update").start(str(tmp_path / "t"))
-    with pytest.raises(TableError, match="toTable"):
-        frame.writeStream.format("indextables").toTable("x")

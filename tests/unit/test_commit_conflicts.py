@@ -34,7 +34,13 @@ def merge_of_a(builder):
     return CommitPlan("MERGE", Rule.MERGE, build, sources=frozenset({"a"}))
 
 
+def upsert(builder):
+    """A foreign commit that looked for rows, found none and inserted some."""
+    return CommitPlan("MERGE", Rule.UPSERT, lambda _: [add("upserted")])
+
+
 FOREIGN = {
+    "upsert": lambda builder: builder.log().commit(upsert(builder)),
     "append": lambda builder: builder.append("foreign"),
     "remove": lambda builder: builder.remove("a"),
     "merge": lambda builder: builder.log().commit(merge_of_a(builder)),
@@ -48,6 +54,8 @@ TOLERATED = {
     (Rule.OVERWRITE_WHERE, "merge"), (Rule.OVERWRITE_WHERE, "skip"), (Rule.OVERWRITE_WHERE, "properties"),
     (Rule.MERGE, "append"), (Rule.MERGE, "skip"), (Rule.MERGE, "properties"),
     (Rule.DELETE, "append"), (Rule.DELETE, "skip"), (Rule.DELETE, "properties"),
+    (Rule.UPSERT, "append"), (Rule.UPSERT, "skip"), (Rule.UPSERT, "properties"),
+    (Rule.APPEND, "upsert"), (Rule.MERGE, "upsert"), (Rule.DELETE, "upsert"),
     (Rule.EXCLUSIVE, "skip"),
 }  # fmt: skip
 
@@ -58,7 +66,7 @@ def test_a_commit_prepared_on_an_older_version(builder, rule, foreign):
     """E4: rebased where the rule tolerates what happened, else refused with nothing written."""
     read = builder.log().latest_version()
     FOREIGN[foreign](builder)
-    sources = frozenset({"a"}) if rule in {Rule.MERGE, Rule.DELETE} else frozenset()
+    sources = frozenset({"a"}) if rule in {Rule.MERGE, Rule.DELETE, Rule.UPSERT} else frozenset()
     mine = plan(rule, read_version=read, sources=sources)
     if (rule, foreign) in TOLERATED:
         assert builder.log().commit(mine).version == read + 2

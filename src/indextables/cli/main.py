@@ -82,5 +82,18 @@ def demo(rows: int, directory: str | None, spark: bool | None) -> None:
     run_demo(rows, directory, spark)
 
 
+@cli.command()
+@click.option("--into", type=click.Path(dir_okay=False), help="Put a copy there.")
+def jar(into: str | None) -> None:
+    """Print where the jar for `spark.jars` is, and make it if it is not there; needs Java."""
+    from indextables.spark.jar import made
+    from indextables.spark.java import check_java
+
+    check_java()
+    click.echo(made(into))
+
+
 for _verb in (*read_verbs.VERBS, *load_verbs.VERBS, *serve.VERBS, *maintain_verbs.VERBS):
     cli.add_command(_verb)
+# What the verb was called while rows could not be merged.
+cli.add_command(maintain_verbs.merge, "merge")

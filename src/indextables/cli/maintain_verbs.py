@@ -110,7 +110,7 @@ def check(table: str, deep: bool, settings: Flags) -> None:
         raise click.exceptions.Exit(1)
 
 
-@click.command()
+@click.command("merge-splits")
 @table_argument
 @where_flag
 @click.option("--target-size", metavar="SIZE", help="Size to aim for, such as 100M or 1G.")

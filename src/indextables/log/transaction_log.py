@@ -60,6 +60,7 @@ class TransactionLog(LogHandle):
         *,
         properties: Mapping[str, str] | None = None,
         table_id: str | None = None,
+        description: str | None = None,
     ) -> int:
         """Create the table; where it exists with the same schema and partitioning nothing happens."""
         version = create_table(
@@ -69,6 +70,7 @@ class TransactionLog(LogHandle):
             partition_columns,
             properties or {},
             table_id=table_id,
+            description=description,
         )
         NEWS.announce(self.uri)
         return version

@@ -183,6 +183,38 @@ class DeleteResult(Reported):
 
 
 @dataclass(frozen=True, slots=True)
+class UpdateResult(Reported):
+    """What UPDATE changed."""
+
+    table_path: str
+    status: str
+    version: int
+    rows_updated: int
+    files_removed: int
+    files_added: int
+    attempts: int
+    conflicts: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class UpsertResult(Reported):
+    """What MERGE updated, deleted and inserted."""
+
+    table_path: str
+    status: str
+    version: int
+    rows_updated: int
+    rows_deleted: int
+    rows_inserted: int
+    files_removed: int
+    files_added: int
+    attempts: int
+    conflicts: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class InvalidateResult(Reported):
     """Which caches INVALIDATE INDEXTABLES TRANSACTION LOG CACHE emptied."""
 

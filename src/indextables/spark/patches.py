@@ -15,7 +15,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from indextables.errors import TableError
 from indextables.spark.options import is_connect, is_ours
 from indextables.spark.requests import (
     read_request,
@@ -37,22 +36,21 @@ Method = Callable[..., Any]
 def install(spark: Any) -> None:
     """Wrap the classes this session's readers and writers are made of; done once per class."""
     if is_connect(spark):
-        from pyspark.sql.connect.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
+        from pyspark.sql.connect.readwriter import DataFrameReader, DataFrameWriter
         from pyspark.sql.connect.session import SparkSession
         from pyspark.sql.connect.streaming.readwriter import DataStreamReader, DataStreamWriter
     else:
         from pyspark.sql.classic.dataframe import DataFrame
-        from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
+        from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter
         from pyspark.sql.session import SparkSession
         from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
     with _lock:
         _wrap(DataFrameReader, "load", _load)
         _wrap(DataFrameWriter, "save", _save)
-        _wrap(DataFrameWriter, "saveAsTable", _save_as_table)
         _wrap(DataFrameWriter, "insertInto", _insert_into)
-        _wrap(DataFrameWriterV2, "using", _using)
         _wrap(DataStreamReader, "load", _load_stream)
+        _wrap(DataStreamReader, "table", _stream_from_table)
         _wrap(DataStreamWriter, "start", _start_stream)
         _wrap(DataStreamWriter, "toTable", _stream_to_table)
         _wrap(SparkSession, "sql", _sql)
@@ -104,17 +102,6 @@ def _save(original: Method) -> Method:
     return save
 
 
-def _save_as_table(original: Method) -> Method:
-    def saveAsTable(  # noqa: N802
-        self: Any, name: str, format: Any = None, mode: Any = None, partitionBy: Any = None, **options: Any
-    ) -> None:
-        if is_ours(format or writer_source(self)):
-            raise _no_catalog(f"saveAsTable({name!r})")
-        original(self, name, format, mode, partitionBy, **options)
-
-    return saveAsTable
-
-
 def _insert_into(original: Method) -> Method:
     def insertInto(self: Any, tableName: str, overwrite: bool | None = None) -> None:  # noqa: N802
         from indextables.spark.read.views import table_of_view
@@ -131,15 +118,6 @@ def _insert_into(original: Method) -> Method:
         insert_frame(spark, written_frame(self), table, overwrite=overwrite)
 
     return insertInto
-
-
-def _using(original: Method) -> Method:
-    def using(self: Any, provider: str) -> Any:
-        if is_ours(provider):
-            raise _no_catalog("writeTo(...)")
-        return original(self, provider)
-
-    return using
 
 
 def _load_stream(original: Method) -> Method:
@@ -176,11 +154,35 @@ def _start_stream(original: Method) -> Method:
     return start
 
 
+def _stream_from_table(original: Method) -> Method:
+    def table(self: Any, tableName: str) -> Any:
+        from indextables.spark.catalog.names import place_of
+        from indextables.spark.stream.source import load_stream
+
+        place = place_of(session_of(self), tableName)
+        return (
+            original(self, tableName)
+            if place is None
+            else load_stream(session_of(self), read_request(self, place))
+        )
+
+    return table
+
+
 def _stream_to_table(original: Method) -> Method:
-    def toTable(self: Any, tableName: str, format: Any = None, *rest: Any, **options: Any) -> Any:  # noqa: N802
-        if is_ours(format or stream_writer_source(self)):
-            raise _no_catalog(f"toTable({tableName!r})", instead="start('/path')")
-        return original(self, tableName, format, *rest, **options)
+    def toTable(  # noqa: N802
+        self: Any, tableName: str, format: Any = None, outputMode: Any = None, partitionBy: Any = None,
+        queryName: Any = None, **options: Any,
+    ) -> Any:  # fmt: skip
+        from indextables.spark.catalog.names import place_for_stream
+
+        ours = is_ours(format or stream_writer_source(self))
+        if partitionBy is not None:
+            self.partitionBy(partitionBy)
+        place = place_for_stream(session_of(self), tableName, self, create=ours)
+        if place is None:
+            return original(self, tableName, format, outputMode, partitionBy, queryName, **options)
+        return self.start(place, "indextables", outputMode, None, queryName, **options)
 
     return toTable
 
@@ -208,11 +210,3 @@ def _explain(original: Method) -> Method:
             sys.stdout.write(f"{shown}\n")
 
     return explain
-
-
-def _no_catalog(call: str, instead: str = "save('/path')") -> TableError:
-    return TableError(
-        f"{call} is not supported: an IndexTables table is a directory, not an entry in a catalog. "
-        f"Use .format('indextables').{instead}, and CREATE TEMPORARY VIEW ... USING indextables "
-        "to give it a name."
-    )

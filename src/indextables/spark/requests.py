@@ -35,6 +35,8 @@ class WriteRequest:
     options: Mapping[str, str] = field(default_factory=dict)
     partition_by: tuple[str, ...] | None = None
     """None where the caller did not say."""
+    where: Any = None
+    """The tree of the option `replaceWhere`, where Spark has read its text."""
 
 
 _MODES = {"errorifexists": "error", "error": "error", "default": "error", "ignore": "ignore"}
@@ -116,6 +118,16 @@ def stream_write_request(writer: Any, path: Any) -> WriteRequest:
         )
     mode = "append" if output_mode == "append" else "overwrite"
     return WriteRequest(_one_path(path, options), mode, options, partition_by)
+
+
+def stream_partitioning(writer: Any) -> tuple[str, ...]:
+    """The columns a stream writer partitions by."""
+    return _scala_names(writer._spark, _state(writer._jwrite, "partitioningColumns")) or ()
+
+
+def stream_written_frame(writer: Any) -> Any:
+    """The streaming DataFrame a writer is about to write."""
+    return writer._df
 
 
 def without_partitioning(writer: Any) -> None:

@@ -44,10 +44,13 @@ def connect(spark: Any, *, check: bool = True) -> Any:
         if is_connect(spark):
             errors.install_for_connect()
         else:
+            from indextables.spark.catalog.bridge import attach, name_tables
             from indextables.spark.read.relation import index_class
 
             errors.install()
             index_class(spark)
+            attach(spark)
+            name_tables(spark)
             _same_interpreter(spark.sparkContext)
         patches.install(spark)
     if check:

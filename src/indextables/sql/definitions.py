@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -143,8 +143,8 @@ def _options(cursor: _Cursor) -> dict[str, str]:
     return options
 
 
-def parse_insert(text: str) -> Insert | None:
-    """The insert, wherever common table expressions let it begin."""
+def parse_insert(text: str, ours: Callable[[tuple[str, ...]], bool] = lambda _: True) -> Insert | None:
+    """The insert into a table of ours, wherever common table expressions let it begin."""
     cursor = _Cursor(text)
     prefix = ""
     if cursor.word() == "WITH":
@@ -160,7 +160,8 @@ def parse_insert(text: str) -> Insert | None:
     cursor.take("TABLE")
     if cursor.word() in ("DIRECTORY", "LOCAL"):
         return None
-    return _insert(cursor, cursor.name(), prefix, overwrite=overwrite)
+    target = cursor.name()
+    return _insert(cursor, target, prefix, overwrite=overwrite) if ours(target) else None
 
 
 def _insert(cursor: _Cursor, target: tuple[str, ...], prefix: str, *, overwrite: bool) -> Insert:

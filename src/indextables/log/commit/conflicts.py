@@ -6,6 +6,8 @@
 | OVERWRITE       | rebased; with a read version, any foreign data change is an error               |
 | OVERWRITE_WHERE | the same, for changes that can touch the scope                                  |
 | MERGE, DELETE   | rebased; every source must still be live                                        |
+| UPSERT          | as DELETE; rows that a foreign commit other than an append wrote in the scope are   |
+|                 | an error, for it may have inserted what this one inserts                        |
 | EXCLUSIVE       | any foreign change of files, schema, properties or protocol is an error         |
 
 A change of files is one of data only where `dataChange` says so: a merge moves rows
@@ -40,6 +42,9 @@ from indextables.model.stats import of_add
 from indextables.predicate.prune.rule import Verdict, prune_file
 from indextables.predicate.tree import Node
 
+APPENDED = "WRITE"
+"""The operation of a commit that adds rows without having read any."""
+
 
 class Rule(Enum):
     """What a commit relies on; the table in the module's docstring."""
@@ -49,6 +54,7 @@ class Rule(Enum):
     OVERWRITE_WHERE = auto()
     MERGE = auto()
     DELETE = auto()
+    UPSERT = auto()
     EXCLUSIVE = auto()
 
 
@@ -63,7 +69,7 @@ class CommitPlan:
     sources: frozenset[str] = frozenset()
     """Paths that must be live, or the commit is off."""
     scope: Node | None = None
-    """The predicate of OVERWRITE_WHERE."""
+    """The predicate of OVERWRITE_WHERE, and of the rows that an UPSERT looked for."""
     read_version: int | None = None
     """The version the plan was made from; None: the one the commit begins with, where that matters."""
     written_for: MetadataAction | None = None
@@ -82,7 +88,7 @@ def check_conflicts(plan: CommitPlan, first: Snapshot, base: Snapshot) -> None:
     """
     since = first.version if plan.read_version is None else plan.read_version
     _check_sources(plan, first, base)
-    relies = plan.rule is Rule.EXCLUSIVE or (
+    relies = plan.rule in {Rule.EXCLUSIVE, Rule.UPSERT} or (
         plan.rule in {Rule.OVERWRITE, Rule.OVERWRITE_WHERE} and plan.read_version is not None
     )
     if relies and since > base.version:
@@ -94,6 +100,8 @@ def check_conflicts(plan: CommitPlan, first: Snapshot, base: Snapshot) -> None:
     if not relies:
         return
     for version, actions in foreign_commits(base, since):
+        if plan.rule is Rule.UPSERT and _is_append(actions):
+            continue
         for action in actions:
             reason = _reason(plan, action, base)
             if reason:
@@ -185,10 +193,19 @@ def fits(old: pa.Schema, new: pa.Schema) -> bool:
     return all(column.nullable for column in new if column.name not in known)
 
 
+def _is_append(actions: Iterable[Action]) -> bool:
+    """Whether a commit says that it only added rows, without having read any."""
+    info = next((action for action in actions if isinstance(action, CommitInfo)), None)
+    return info is not None and info.operation == APPENDED
+
+
 def _reason(plan: CommitPlan, action: Action, base: Snapshot) -> str | None:
     if isinstance(action, (AddAction, RemoveAction)):
         matters = action.data_change or plan.rule is Rule.EXCLUSIVE
         if not matters or not _in_scope(plan, action, base):
+            return None
+        if plan.rule is Rule.UPSERT and isinstance(action, RemoveAction):
+            # What it removed may not be a source of ours, which has been looked at.
             return None
         verb = "added" if isinstance(action, AddAction) else "removed"
         return f"{verb} {action.path}"
@@ -198,7 +215,7 @@ def _reason(plan: CommitPlan, action: Action, base: Snapshot) -> str | None:
 
 
 def _in_scope(plan: CommitPlan, action: AddAction | RemoveAction, base: Snapshot) -> bool:
-    if plan.rule is not Rule.OVERWRITE_WHERE or plan.scope is None:
+    if plan.rule not in {Rule.OVERWRITE_WHERE, Rule.UPSERT} or plan.scope is None:
         return True
     add = action if isinstance(action, AddAction) else AddAction(path=action.path)
     if isinstance(action, RemoveAction) and action.partition_values is None:

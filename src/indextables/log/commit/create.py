@@ -35,6 +35,7 @@ def create_table(
     configuration: Mapping[str, str],
     *,
     table_id: str | None = None,
+    description: str | None = None,
 ) -> int:
     """Write version 0 and return 0; where a table is, check that it agrees and return its version.
 
@@ -49,6 +50,7 @@ def create_table(
         refuse_foreign(source.store)
     metadata = MetadataAction(
         id=table_id or str(uuid.uuid4()),
+        description=description,
         format=FORMAT if source.options.compression.enabled else _sealed_format(),
         schema_string=schema_to_json(wanted),
         partition_columns=partitions,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from indextables.errors import ConflictError, DamagedIndexError, Error, SplitError, StorageError
 from indextables.index.query.tree import Query
@@ -41,6 +41,14 @@ _BATCH_ROWS = 32_768
 _NO_LIMIT = 1 << 60
 
 
+class RowChange(Protocol):
+    """What a rewrite makes of rows; picklable where the workers are other processes."""
+
+    def apply(self, rows: pa.Table, at: int) -> pa.Table:
+        """The rows as they will be; the first of them is row `at` of its split."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class RewriteSetting:
     """What all pieces of one rewrite have in common; picklable."""
@@ -58,6 +66,8 @@ class RewriteSetting:
     searches: tuple[Query, ...] = ()
     """Of these rows only those that all of these queries find."""
     time_zone: str = "UTC"
+    change: RowChange | None = None
+    """What becomes of the others."""
 
     @classmethod
     def of(
@@ -68,8 +78,9 @@ class RewriteSetting:
         drop: Node | None = None,
         searches: Sequence[Query] = (),
         options: Options | None = None,
+        change: RowChange | None = None,
     ) -> RewriteSetting:
-        """The setting of a rewrite of this version; where rows are dropped, the data changes."""
+        """The setting of a rewrite of this version; where rows are dropped or changed, the data changes."""
         chosen = options or snapshot.settings
         return cls(
             store=portable(log.store, log.runtime.workers),
@@ -79,10 +90,11 @@ class RewriteSetting:
             options=chosen,
             table_id=snapshot.split_table_id,
             now_ms=log.runtime.clock.now_ms(),
-            data_change=drop is not None,
+            data_change=drop is not None or change is not None,
             drop=drop,
             searches=tuple(searches),
             time_zone=chosen.search.time_zone,
+            change=change,
         )
 
 
@@ -154,7 +166,7 @@ def indexes_to_merge(store: Store, setting: RewriteSetting, sources: Collection[
 
     They can when every row stays and every source is indexed just as the table says.
     """
-    if setting.drop is not None or not setting.spec.fields:
+    if setting.drop is not None or setting.change is not None or not setting.spec.fields:
         return []
     found: list[Index] = []
     for add in sources:
@@ -300,7 +312,9 @@ def _rows(
             hits, start = _hits(store, setting, add), 0
             for part in split_rows(store, add, setting.schema):
                 rows = part
-                counted.read += rows.num_rows
+                if setting.change is not None:
+                    rows = setting.change.apply(rows, start)
+                counted.read += part.num_rows
                 if setting.drop is not None:
                     rows = rows.filter(pc.invert(_dropped(setting, rows, start, hits)))
                 start += part.num_rows

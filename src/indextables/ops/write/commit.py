@@ -195,6 +195,18 @@ def _partition(values: Values, snapshot: Snapshot) -> Node:
     return all_of(tests)
 
 
+def commit_or_discard(log: TransactionLog, plan: CommitPlan, adds: Sequence[AddAction]) -> Committed:
+    """Carry a plan out; splits that certainly did not become part of the table are deleted."""
+    try:
+        done = log.commit(plan)
+    except NEVER_COMMITTED:
+        discard(log.store, adds)
+        raise
+    if not done.written:
+        discard(log.store, adds)
+    return done
+
+
 def outcome(done: Committed, built: Sequence[BuiltSplit]) -> WriteResult:
     """What a committed write came to."""
     named = {action.path for action in done.actions if isinstance(action, AddAction)}

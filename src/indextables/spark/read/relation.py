@@ -2,8 +2,7 @@
 
 A split is a Parquet file, so Spark's own Parquet reader reads it; what is ours
 is the choice of files. `LogFileIndex.java` is that choice as Spark wants to
-see it. Janino, which Spark carries for its own code generation, compiles it
-when a session connects: no jar, no javac.
+see it; `jar.py` says how its class gets into the JVM.
 """
 
 # ruff: noqa: SLF001
@@ -15,19 +14,19 @@ import secrets
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from hmac import compare_digest
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
 
+from indextables.spark.callback import Callback
 from indextables.spark.errors import remember
+from indextables.spark.jar import put_on_class_path
 from indextables.spark.read.wire import Answer, encode_failure, encode_plan, encode_size
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _lock = threading.Lock()
-_compiled: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_classes: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 # Never fewer rows than the log promises, whatever the session says, and dates as Arrow wrote them.
 _READ_OPTIONS = {
@@ -67,70 +66,34 @@ class RelationSpec:
     """Options of the Parquet reader beyond those every read has, and Hadoop settings of this relation."""
 
 
-class PlannerCallback:
-    """The planner as the JVM calls it: a request in JSON, an answer in bytes, never an exception.
+def planner_callback(planner: FilePlanner, token: str) -> Callback:
+    """The planner as the JVM calls it: a request in JSON, an answer in bytes."""
 
-    The callback server listens on a port of this machine and calls any method of an object that it is
-    asked for. So this object has no other method to call, and answers only those who know its token.
-    """
+    def answer(asked: Mapping[str, Any]) -> bytearray:
+        if asked["call"] == "size":
+            return encode_size(planner.size_bytes())
+        return encode_plan(planner.plan(asked["filters"]))
 
-    __slots__ = ("_planner", "_token")
-    _planner: FilePlanner
-    _token: str
+    def failed(error: Exception | str) -> bytearray:
+        return encode_failure(error if isinstance(error, str) else remember(error))
 
-    class Java:
-        """Tells py4j which Java interface this object stands for."""
-
-        implements = ("java.util.function.Function",)
-
-    def __init__(self, planner: FilePlanner, token: str) -> None:
-        object.__setattr__(self, "_planner", planner)
-        object.__setattr__(self, "_token", token)
-
-    def __getattribute__(self, name: str) -> Any:
-        # py4j itself looks at the class, before the object crosses.
-        if name not in {"apply", "Java", "__class__"}:
-            raise AttributeError(f"the planner of a relation has no {name!r}")
-        return object.__getattribute__(self, name)
-
-    def apply(self, request: str) -> bytearray:
-        """Answer one request; a failure travels as a message that finds its way back to the exception."""
-        planner: FilePlanner = object.__getattribute__(self, "_planner")
-        token: str = object.__getattribute__(self, "_token")
-        try:
-            asked = json.loads(request)
-            if not compare_digest(str(asked.get("token", "")).encode(), token.encode()):
-                return encode_failure("a caller that is not the relation asked its planner")
-            if asked["call"] == "size":
-                return encode_size(planner.size_bytes())
-            return encode_plan(planner.plan(asked["filters"]))
-        except Exception as error:  # noqa: BLE001  (an exception would reach the JVM as text and lose its type)
-            return encode_failure(remember(error))
+    return Callback(answer, failed, token)
 
 
 def index_class(spark: SparkSession) -> Any:
-    """The compiled LogFileIndex of this session's JVM."""
+    """LogFileIndex, in this session's JVM."""
     context = spark.sparkContext
     gateway = context._gateway
     with _lock:
-        found = _compiled.get(gateway)
+        found = _classes.get(gateway)
         if found is None:
-            found = _compile(context._jvm)
-            _compiled[gateway] = found
+            from pyspark.java_gateway import ensure_callback_server_started
+
+            ensure_callback_server_started(gateway)
+            put_on_class_path(spark)
+            loader = context._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+            found = _classes[gateway] = loader.loadClass("io.indextables.LogFileIndex")
     return found
-
-
-def _compile(jvm: Any) -> Any:
-    from pyspark import SparkContext
-    from pyspark.java_gateway import ensure_callback_server_started
-
-    ensure_callback_server_started(SparkContext._gateway)
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setSourceVersion(8)
-    compiler.setTargetVersion(8)
-    compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
-    compiler.cook(files("indextables.spark").joinpath("LogFileIndex.java").read_text("utf-8"))
-    return compiler.getClassLoader().loadClass("io.indextables.LogFileIndex")
 
 
 def native_frame(spark: SparkSession, spec: RelationSpec, planner: FilePlanner) -> DataFrame:
@@ -147,7 +110,7 @@ def native_frame(spark: SparkSession, spec: RelationSpec, planner: FilePlanner) 
     arguments["label"] = spec.label
     arguments["partitions"] = partitions
     arguments["token"] = token = secrets.token_hex(16)
-    arguments["planner"] = PlannerCallback(planner, token)
+    arguments["planner"] = planner_callback(planner, token)
     boxed = gateway.new_array(jvm.java.lang.Object, 1)
     boxed[0] = arguments
     datasources = jvm.org.apache.spark.sql.execution.datasources

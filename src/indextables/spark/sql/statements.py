@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from indextables.errors import CommandError
 from indextables.log.delta.snapshot import DeltaSnapshot
+from indextables.spark.catalog import CATALOG
 from indextables.spark.load import load_table
 from indextables.spark.options import CallSettings, is_connect, session_zone
 from indextables.spark.read.frame import LoadedTable
@@ -70,16 +71,14 @@ def run_statement(spark: Any, original: Sql, text: str, args: Any, kwargs: Mappi
     if is_command(text):
         return spark.createDataFrame(run_sql(text, spark))
     created = parse_create(text) if _CREATE.match(text, _LEADING.match(text).end()) else None  # type: ignore[union-attr]
-    if created is not None:
+    if created is not None and (created.temporary or not names_tables(spark)):
         return _create_view(spark, created)
     changed = _changed(spark, text)
     if changed is not None:
         raise _no_change(*changed)
-    inserted = parse_insert(text) if _INSERT.search(text) else None
+    inserted = parse_insert(text, lambda name: _is_view(spark, name)) if _INSERT.search(text) else None
     if inserted is not None:
-        target = table_of_name(spark, inserted.target)
-        if target is not None:
-            return _insert(spark, inserted, target, args, frames)
+        return _insert(spark, inserted, table_of_name(spark, inserted.target), args, frames)
     return _query(spark, original, text, args, frames)
 
 
@@ -89,8 +88,16 @@ def _changed(spark: Any, text: str) -> tuple[Change, str] | None:
         return None
     prefix = _PREFIX.match(text, _LEADING.match(text).end())  # type: ignore[union-attr]
     change = parse_change(text[prefix.end() if prefix else 0 :])
-    table = None if change is None else table_of_name(spark, change.target)
-    return None if change is None or table is None else (change, table.path)
+    if change is None or not _is_view(spark, change.target):
+        return None
+    table = table_of_name(spark, change.target)
+    return None if table is None else (change, table.path)
+
+
+def _is_view(spark: Any, name: Sequence[str]) -> bool:
+    """Whether a name is a view of ours; Spark itself knows how to change a named table, and a path."""
+    by_path = len(name) > 1 and name[0].lower() == "indextables" and names_tables(spark)
+    return not by_path and table_of_name(spark, tuple(name)) is not None
 
 
 def _no_change(change: Change, path: str) -> CommandError:
@@ -98,13 +105,18 @@ def _no_change(change: Change, path: str) -> CommandError:
     other = (
         ""
         if change.verb == "DELETE"
-        else f" To replace rows, write the new ones with mode 'overwrite' and option replaceWhere, or run "
-        f"INSERT INTO {name} REPLACE WHERE ... SELECT ..."
+        else f" Or replace rows with INSERT INTO {name} REPLACE WHERE ... SELECT ..."
     )
     return CommandError(
-        f"{change.verb} is not supported on {name}, a view of the IndexTables table {path}. "
-        f"To remove rows, run DELETE FROM INDEXTABLES '{place}' WHERE ...{'.' if other else ''}{other}"
+        f"{change.verb} is not supported on {name}, a view of the IndexTables table {path}. Run it on the "
+        f"table: on indextables.`{path}`, or on a name that CREATE TABLE ... USING indextables LOCATION "
+        f"'{place}' gives it.{other}"
     )
+
+
+def names_tables(spark: Any) -> bool:
+    """Whether the session's catalog is ours, so that Spark knows tables and paths of ours by itself."""
+    return not is_connect(spark) and spark.conf.get("spark.sql.catalog.spark_catalog", None) == CATALOG
 
 
 def _query(spark: Any, original: Sql, text: str, args: Any, frames: Mapping[str, Any]) -> Any:
@@ -113,7 +125,7 @@ def _query(spark: Any, original: Sql, text: str, args: Any, frames: Mapping[str,
     start = prefix.end() if prefix else 0
     lookup = _Lookup(spark, frames)
     found = rewrite(text[start:], lookup.columns, args) if mentions_us(text) else None
-    if found is None:
+    if found is None or (names_tables(spark) and _is_plain(found)):
         refresh_named(spark, text)
         return original(_unformat(text, frames), args, **frames)
     views = {**frames, **_hidden_frames(spark, found, lookup)}
@@ -124,6 +136,11 @@ def _query(spark: Any, original: Sql, text: str, args: Any, frames: Mapping[str,
     name = prefix["view"].strip("`").replace("``", "`")
     register_view(frame, TableView(name, replace=bool(prefix["replace"]), shared=bool(prefix["global"])))
     return _nothing(spark)
+
+
+def _is_plain(found: Rewritten) -> bool:
+    """Whether Spark can read the statement as it is: no search, and no moment at a path, which it refuses."""
+    return not found.searches and not any(reference.timestamp for reference in found.references)
 
 
 def _hidden_frames(spark: Any, found: Rewritten, lookup: _Lookup) -> dict[str, Any]:

@@ -9,11 +9,9 @@ created after its first splits exist, so a failed job leaves no table behind.
 from __future__ import annotations
 
 import json
-import threading
 import uuid
-from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from indextables.errors import NotATableError, OptionError, SchemaError, TableError
@@ -22,34 +20,25 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.table_kind import refuse_foreign
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import TxnAction
-from indextables.model.fields import check_partition_columns, normalise_schema
+from indextables.model.fields import check_partition_columns
 from indextables.model.names import find_name, require_name
 from indextables.ops.results import WriteResult
 from indextables.ops.rewrite.rows import discard
-from indextables.ops.write.after_write import after_write
 from indextables.ops.write.commit import Order, commit_splits
-from indextables.ops.write.replace_where import checked, condition
-from indextables.ops.write.rows import WritePlan, build, effective, plan_write
+from indextables.ops.write.definition import Definition
+from indextables.ops.write.replace_where import condition
+from indextables.ops.write.rows import WritePlan, effective, plan_write
 from indextables.options import Options
-from indextables.predicate.names import quoted_name
-from indextables.predicate.tree import Node
 from indextables.spark.open_logs import open_log
 from indextables.spark.options import WRITE_KEYS, CallSettings, settings_for
 from indextables.spark.read.views import tables_in_frame
 from indextables.spark.requests import WriteRequest
 from indextables.spark.workers import spark_schema
+from indextables.spark.write.job import Job, run_job, schema_of, written
 from indextables.split.write.build import BuiltSplit
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from indextables.spark.read.frame import LoadedTable
-
-_KEPT = 100
-_AT_ONCE = 32_768
-
-_lock = threading.Lock()
-_written: deque[tuple[str, WriteResult]] = deque(maxlen=_KEPT)
 
 
 def save_frame(spark: Any, frame: Any, request: WriteRequest) -> WriteResult | None:
@@ -57,7 +46,7 @@ def save_frame(spark: Any, frame: Any, request: WriteRequest) -> WriteResult | N
     settings = settings_for(spark, request.options, WRITE_KEYS, request.path)
     log = open_log(spark, request.path, settings.table)
     order = _order(spark, request, settings)
-    snapshot = _newest(log)
+    snapshot = newest(log)
     if snapshot is None:
         return _save_new(frame, log, settings.options(), order, request)
     if request.mode == "error":
@@ -73,11 +62,11 @@ def save_frame(spark: Any, frame: Any, request: WriteRequest) -> WriteResult | N
     where = None if order.where is None else condition(order.where, snapshot.schema, options)
     if order.overwrite and order.expected_version is None:
         order = replace(order, expected_version=_reads_version(frame, snapshot))
-    built = _run(frame, _Job(plan, log.store.spec(), options, order.where, where))
+    built = run_job(frame, Job(plan, log.store.spec(), options, str(order.where), where))
     return _finish(log, snapshot, plan, built, order, options)
 
 
-def _newest(log: TransactionLog) -> Snapshot | None:
+def newest(log: TransactionLog) -> Snapshot | None:
     """The table as it is now; None when there is none."""
     try:
         return log.snapshot(max_staleness_s=0)
@@ -118,27 +107,9 @@ def insert_frame(
     return save_frame(spark, frame.to(_all_nullable(wanted)), WriteRequest(table.path, mode, options))
 
 
-def last_writes(limit: int = 10) -> list[tuple[str, WriteResult]]:
-    """The tables last written to from this process, and what became of it; newest first."""
-    with _lock:
-        return list(reversed(_written))[:limit]
-
-
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """What every task of a write knows; picklable."""
-
-    plan: WritePlan
-    store: Any
-    options: Options
-    text: str | None = None
-    where: Node | None = None
-    """The condition that every row to write must satisfy."""
-
-
 def _order(spark: Any, request: WriteRequest, settings: CallSettings) -> Order:
     call = settings.call
-    where = call.get("replaceWhere")
+    where = call.get("replaceWhere") if request.where is None else request.where
     if request.mode not in ("error", "ignore", "append", "overwrite"):
         raise OptionError(f"mode {request.mode!r} is not one of error, ignore, append, overwrite")
     overwrite_schema = settings.flag("overwriteSchema")
@@ -182,10 +153,6 @@ def _is_done(snapshot: Snapshot, txn: TxnAction | None) -> bool:
     return known is not None and txn is not None and known.version >= txn.version
 
 
-def _schema_of(frame: Any) -> pa.Schema:
-    return normalise_schema(frame.schema)
-
-
 def _without_void(frame: Any, snapshot: Snapshot) -> Any:
     """Columns of NULL without a type take the type of the table's column."""
     from pyspark.sql import functions
@@ -201,23 +168,26 @@ def _without_void(frame: Any, snapshot: Snapshot) -> Any:
 def _save_new(
     frame: Any, log: TransactionLog, options: Options, order: Order, request: WriteRequest
 ) -> WriteResult | None:
+    definition = Definition.of(schema_of(frame), request.partition_by or (), options=options)
+    return first_write(frame, log, options, definition, order, mode=request.mode)
+
+
+def first_write(
+    frame: Any, log: TransactionLog, options: Options, definition: Definition, order: Order, *, mode: str
+) -> WriteResult | None:
     """The first write of a table: its splits, then version 0, then the commit."""
-    schema = _schema_of(frame)
-    partitions = tuple(check_partition_columns(schema, request.partition_by or ()))
-    spec = from_options(options, schema)
-    plan = WritePlan(schema, partitions, spec, str(uuid.uuid4()), schema)
-    where = None if order.where is None else condition(order.where, schema, options)
-    built = _run(frame, _Job(plan, log.store.spec(), options, order.where, where))
+    plan = definition.first_plan(str(uuid.uuid4()))
+    where = None if order.where is None else condition(order.where, plan.schema, options)
+    built = run_job(frame, Job(plan, log.store.spec(), options, str(order.where), where))
     adds = [split.add for split in built]
     try:
-        log.initialize(schema, partitions, properties=spec.to_properties(), table_id=plan.table_id)
+        created = definition.create(log, table_id=plan.table_id)
     except SchemaError:
         discard(log.store, adds)
         raise
-    created = log.snapshot(max_staleness_s=0)
-    if created.split_table_id != plan.table_id and request.mode in ("error", "ignore"):
+    if created.split_table_id != plan.table_id and mode in ("error", "ignore"):
         discard(log.store, adds)
-        if request.mode == "ignore":
+        if mode == "ignore":
             return None
         raise TableError(
             f"{log.uri} was created by another writer meanwhile; nothing was written", uri=log.uri
@@ -229,7 +199,7 @@ def _save_new(
 def _plan_existing(
     frame: Any, snapshot: Snapshot, options: Options, order: Order, given: tuple[str, ...] | None
 ) -> WritePlan:
-    schema = _schema_of(frame)
+    schema = schema_of(frame)
     if order.overwrite_schema:
         partitions = check_partition_columns(schema, snapshot.partition_columns if given is None else given)
         spec = from_options(Options.of(options.explicit), schema)
@@ -255,65 +225,7 @@ def _finish(  # noqa: PLR0917
     options: Options,
 ) -> WriteResult:
     result = commit_splits(log, snapshot, plan, built, order, options)
-    after_write(log, options)
-    with _lock:
-        _written.append((log.uri, result))
-    return result
-
-
-def _run(frame: Any, job: _Job) -> list[BuiltSplit]:
-    """Build the splits on the executors; the reports of the tasks that count come back."""
-    import pickle
-
-    shaped = _spread(frame, job)
-    if _is_surely_empty(shaped):
-        return []
-    # PySpark takes every name for an expression here, and `a.b` for a field of `a`: they travel as numbers.
-    names = shaped.columns
-    numbered = shaped.toDF(*(f"c{at}" for at in range(len(names))))
-    rows = numbered.mapInArrow(_task(job, names), "split binary").collect()
-    return [pickle.loads(bytes(row["split"])) for row in rows]  # noqa: S301  (written by our own executors)
-
-
-def _is_surely_empty(frame: Any) -> bool:
-    return not frame.columns
-
-
-def _spread(frame: Any, job: _Job) -> Any:
-    """With optimizeWrite: rows by partition, in tasks of even size, however uneven the partitions are."""
-    if not job.options.write.optimize:
-        return frame
-    return frame.hint("rebalance", *(quoted_name(name) for name in job.plan.partition_columns))
-
-
-def _task(job: _Job, names: Sequence[str]) -> Any:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pickle
-
-        import pyarrow as pa
-
-        log = TransactionLog.open(job.store.uri, job.options)
-        rows: Iterator[Any] = (batch.rename_columns(list(names)) for batch in batches)
-        if job.where is not None:
-            rows = checked(rows, job.plan.schema, job.where, job.text, job.options)
-        for split in build(log, job.plan, _gathered(rows), job.options):
-            yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(split)], pa.binary())], names=["split"])
-
-    return run
-
-
-def _gathered(batches: Iterator[Any]) -> Iterator[Any]:
-    """Rows in pieces of a row group: Spark hands over fewer at a time, and every piece has its cost."""
-    import pyarrow as pa
-
-    pending: list[Any] = []
-    for batch in batches:
-        pending.append(batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch]))
-        if sum(piece.num_rows for piece in pending) >= _AT_ONCE:
-            yield pa.concat_tables(pending)
-            pending = []
-    if pending:
-        yield pa.concat_tables(pending)
+    return written(log, result, options)
 
 
 def _reads_version(frame: Any, snapshot: Snapshot) -> int | None:

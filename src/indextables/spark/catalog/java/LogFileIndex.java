@@ -104,6 +104,9 @@ public class LogFileIndex implements FileIndex {
     return seq(kept);
   }
 
+  /** Every file of the version, by partition. */
+  List everything() { return plan(new ArrayList()); }
+
   // ---- the planner's answer: little endian, column by column ----
 
   private ByteBuffer ask(String call, List filters) {
@@ -221,7 +224,7 @@ public class LogFileIndex implements FileIndex {
     for (scala.collection.Iterator i = filters.iterator(); i.hasNext();) trees.add(tree((Expression) i.next()));
   }
 
-  private static Map tree(Expression e) {
+  static Map tree(Expression e) {
     if (e instanceof Literal) return literal(((Literal) e).value(), e.dataType());
     ArrayList path = new ArrayList();
     String type = columnPath(e, path);
@@ -265,7 +268,7 @@ public class LogFileIndex implements FileIndex {
     return null;
   }
 
-  private static Map literal(Object value, DataType type) {
+  static Map literal(Object value, DataType type) {
     LinkedHashMap node = new LinkedHashMap();
     Object sent = value;
     boolean known = true;

@@ -1,0 +1,173 @@
+"""ALTER TABLE: changes of columns and properties that no file has to be rewritten for.
+
+A column is added at the end, nullable; int becomes long and float double; NOT
+NULL is dropped; comments, defaults and properties change. Splits are read by
+the names of their columns, so no column is renamed, moved or dropped.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from indextables.errors import SchemaError, TableError
+from indextables.log.commit.changes import properties as property_changes
+from indextables.log.commit.conflicts import CommitPlan, Rule
+from indextables.log.snapshot import Snapshot
+from indextables.log.transaction_log import TransactionLog
+from indextables.model.actions import Action, MetadataAction
+from indextables.model.fields import schema_from_json, schema_to_json
+from indextables.ops.write.definition import property_key
+
+_WIDER = {("integer", "long"), ("float", "double")}
+_CURRENT, _EXISTS = "CURRENT_DEFAULT", "EXISTS_DEFAULT"
+_REFUSED = {
+    "RenameColumn": "renamed",
+    "DeleteColumn": "dropped",
+    "UpdateColumnPosition": "moved",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change, named as Spark names it; what it does not say is None."""
+
+    kind: str
+    column: tuple[str, ...] = ()
+    key: str | None = None
+    value: str | None = None
+    type: Any = None
+    nullable: bool | None = None
+    comment: str | None = None
+    placed: bool = False
+    defaulted: bool = False
+
+
+def altered(base: Snapshot, changes: Sequence[Change]) -> MetadataAction:
+    """The metadata after the changes, each of which is allowed; pure."""
+    document = json.loads(base.metadata.schema_string)
+    described: str | None = base.metadata.description
+    properties: dict[str, str | None] = {}
+    for change in changes:
+        if change.kind not in {"SetProperty", "RemoveProperty"}:
+            _change_columns(document["fields"], change, base)
+        elif change.key == "comment":
+            described = change.value
+        elif change.key in {"location", "provider", "owner", "external"}:
+            raise TableError(
+                f"{base.store.uri}: {change.key} is not a property of the table. A table is moved by moving "
+                "its directory, and named there again with CREATE TABLE ... LOCATION."
+            )
+        else:
+            properties[property_key(str(change.key))] = change.value
+    schema = schema_from_json(json.dumps(document))
+    metadata = replace(base.metadata, description=described)
+    for action in property_changes(base, properties):
+        assert isinstance(action, MetadataAction)
+        metadata = replace(metadata, configuration=action.configuration)
+    if not schema.equals(base.schema, check_metadata=True):
+        metadata = replace(metadata, schema_string=schema_to_json(schema))
+    return metadata
+
+
+def run_alter(log: TransactionLog, changes: Sequence[Change]) -> int:
+    """Carry the changes out in one commit and return its version."""
+    first = log.snapshot(max_staleness_s=0)
+
+    def build(base: Snapshot) -> Sequence[Action]:
+        made = altered(base, changes)
+        return [] if made == base.metadata else [made]
+
+    columns = any(change.column for change in changes)
+    plan = CommitPlan(
+        "ALTER TABLE",
+        Rule.EXCLUSIVE if columns else Rule.APPEND,
+        build,
+        read_version=first.version if columns else None,
+        parameters={"changes": [_shown(change) for change in changes]},
+    )
+    return log.commit(plan).version
+
+
+def _shown(change: Change) -> str:
+    return " ".join([change.kind, ".".join(change.column) or str(change.key)])
+
+
+def _change_columns(fields: list[dict[str, Any]], change: Change, base: Snapshot) -> None:
+    name = ".".join(change.column)
+    if change.kind in _REFUSED or change.kind not in _COLUMN_CHANGES:
+        done = _REFUSED.get(change.kind)
+        what = f"column {name} cannot be {done}" if done else f"{change.kind} is not possible"
+        raise SchemaError(
+            f"{base.store.uri}: {what}: the files of a table are read by the names of its columns. "
+            "CREATE OR REPLACE TABLE ... AS SELECT writes the table anew with other columns."
+        )
+    if len(change.column) != 1:
+        raise SchemaError(
+            f"{base.store.uri}: {name} is a field inside a column; only whole columns can be changed"
+        )
+    if change.kind == "AddColumn":
+        fields.append(_added(change, base))
+        return
+    found = next((item for item in fields if item["name"].lower() == name.lower()), None)
+    if found is None:
+        raise SchemaError(f"{base.store.uri} has no column {name}")
+    _COLUMN_CHANGES[change.kind](found, change, base)
+
+
+def _added(change: Change, base: Snapshot) -> dict[str, Any]:
+    name = change.column[0]
+    reason = None
+    if not change.nullable:
+        reason = "NOT NULL, and the rows that are there have no value for it"
+    elif change.placed:
+        reason = "FIRST or AFTER another; it is added at the end"
+    elif change.defaulted:
+        reason = "with a DEFAULT, which rows that are there would need; add it, then ALTER COLUMN SET DEFAULT"
+    if reason is not None:
+        raise SchemaError(f"{base.store.uri}: column {name} cannot be added {reason}")
+    metadata = {} if change.comment is None else {"comment": change.comment}
+    return {"name": name, "type": change.type, "nullable": True, "metadata": metadata}
+
+
+def _retyped(found: dict[str, Any], change: Change, base: Snapshot) -> None:
+    if found["type"] == change.type:
+        return
+    partition = found["name"] in base.partition_columns
+    if partition or (found["type"], change.type) not in _WIDER:
+        raise SchemaError(
+            f"{base.store.uri}: column {found['name']} is {found['type']} and cannot become {change.type}; "
+            "int can be widened to bigint and float to double, unless it is a partition column"
+        )
+    found["type"] = change.type
+
+
+def _nullable(found: dict[str, Any], change: Change, base: Snapshot) -> None:
+    if not change.nullable and found["nullable"]:
+        raise SchemaError(
+            f"{base.store.uri}: column {found['name']} cannot become NOT NULL: rows may lack it"
+        )
+    found["nullable"] = bool(change.nullable)
+
+
+def _commented(found: dict[str, Any], change: Change, _: Snapshot) -> None:
+    found["metadata"] = {**found.get("metadata", {}), "comment": change.comment or ""}
+
+
+def _defaulted(found: dict[str, Any], change: Change, _: Snapshot) -> None:
+    """Set or drop a default; rows that were written before it keep what they have."""
+    metadata = {key: value for key, value in found.get("metadata", {}).items() if key != _CURRENT}
+    if change.value:
+        metadata = {_EXISTS: "NULL", **metadata, _CURRENT: change.value}
+    found["metadata"] = metadata
+
+
+_COLUMN_CHANGES: Mapping[str, Any] = {
+    "AddColumn": None,
+    "UpdateColumnType": _retyped,
+    "UpdateColumnNullability": _nullable,
+    "UpdateColumnComment": _commented,
+    "UpdateColumnDefaultValue": _defaulted,
+}

@@ -1,0 +1,107 @@
+"""The definition of a table: columns, partitions, index settings, properties and a comment.
+
+`CREATE TABLE` writes one as version 0, `REPLACE TABLE` puts one in the place of
+another in a single commit, rows included. Settings may be spelled with or
+without their prefix; a property that is none of ours is kept as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from indextables.errors import SchemaError
+from indextables.index.settings import IndexSpec, from_options
+from indextables.log.commit.changes import removals
+from indextables.log.commit.conflicts import CommitPlan, Rule
+from indextables.log.commit.redaction import refuse_secrets
+from indextables.log.snapshot import Snapshot
+from indextables.log.transaction_log import TransactionLog
+from indextables.model.actions import Action, AddAction
+from indextables.model.fields import check_partition_columns, normalise_schema, schema_to_json
+from indextables.ops.table_settings import indexing_of
+from indextables.ops.write.rows import WritePlan, settings_for_write
+from indextables.options import PREFIX, Options, canonical, check_properties
+
+
+def property_key(key: str) -> str:
+    """A property's name as the log keeps it: ours with their prefix, others as they are."""
+    known = canonical(key)
+    return key if known is None else f"{PREFIX}{known}"
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a table is, apart from its rows."""
+
+    schema: pa.Schema
+    partition_columns: tuple[str, ...]
+    spec: IndexSpec
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """All that the log keeps as properties, the index settings included."""
+    comment: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        schema: Any,
+        partition_by: Sequence[str] = (),
+        *,
+        properties: Mapping[str, str] | None = None,
+        options: Options | None = None,
+        comment: str | None = None,
+    ) -> Definition:
+        """A definition whose index settings come from properties, or from the options of a write."""
+        columns = normalise_schema(schema)
+        if not columns.names:
+            raise SchemaError("a table needs at least one column; name its columns, or select some")
+        kept = {property_key(key): value for key, value in (properties or {}).items()}
+        refuse_secrets(kept)
+        check_properties(kept)
+        explicit = indexing_of({} if options is None else options.explicit)
+        spec = from_options(Options.of({**indexing_of(kept), **explicit}), columns)
+        plain = {key: value for key, value in kept.items() if key not in indexing_of(kept)}
+        partitions = tuple(check_partition_columns(columns, partition_by))
+        return cls(columns, partitions, spec, {**plain, **spec.to_properties()}, comment)
+
+    def create(self, log: TransactionLog, *, table_id: str | None = None) -> Snapshot:
+        """Write version 0; a table that is there has to be as defined."""
+        log.initialize(
+            self.schema,
+            self.partition_columns,
+            properties=self.properties,
+            table_id=table_id,
+            description=self.comment,
+        )
+        created = log.snapshot(max_staleness_s=0)
+        settings_for_write(created, created.schema, Options.of(indexing_of(self.properties)))
+        return created
+
+    def first_plan(self, table_id: str) -> WritePlan:
+        """The plan of rows for a table that is about to be made."""
+        return WritePlan(self.schema, self.partition_columns, self.spec, table_id, self.schema)
+
+    def replacing(self, base: Snapshot, adds: Sequence[AddAction], operation: str) -> CommitPlan:
+        """The commit that makes a table this one; any foreign change since `base` is an error."""
+
+        def actions(newest: Snapshot) -> Sequence[Action]:
+            metadata = replace(
+                newest.metadata,
+                description=self.comment,
+                schema_string=schema_to_json(self.schema),
+                partition_columns=self.partition_columns,
+                configuration=dict(self.properties),
+            )
+            return [metadata, *removals(newest, newest.adds()), *adds]
+
+        return CommitPlan(
+            operation,
+            Rule.EXCLUSIVE,
+            actions,
+            read_version=base.version,
+            written_for=base.metadata,
+            metrics={"numOutputRows": sum(add.num_records or 0 for add in adds)},
+        )

@@ -1,0 +1,190 @@
+"""UPDATE: give columns other values in the rows for which a condition is true, in one commit.
+
+Only splits that may hold such a row are looked into, reading the columns of the
+condition alone, and only those that do hold one are written anew. A new value is
+a constant, another column (`col("name")`), or a function that is given the
+matching rows as a pyarrow Table and returns one value for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from indextables.errors import DamagedSplitError, PredicateError, SchemaError
+from indextables.log.transaction_log import TransactionLog
+from indextables.model.casting import cast_column
+from indextables.model.fields import find_field
+from indextables.ops.outcomes import NO_ACTION, SUCCESS, UpdateResult
+from indextables.ops.progress import Progress, silent, watched
+from indextables.ops.rewrite.rows import (
+    RewriteGroup,
+    RewriteSetting,
+    Rewritten,
+    discard,
+    require_writable,
+    rewrite,
+    rows_matching,
+)
+from indextables.ops.write.commit import commit_or_discard
+from indextables.ops.write.replace_rows import replace_plan
+from indextables.predicate.build.from_sql import as_node
+from indextables.predicate.evaluate.rows import mask, require_exact
+from indextables.predicate.expr import Expr
+from indextables.predicate.names import unquoted_name
+from indextables.predicate.tree import Node
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NewValue = Any | Callable[["pa.Table"], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SetColumns:
+    """New values for some columns of the matching rows; the others stay."""
+
+    node: Node
+    values: tuple[tuple[str, NewValue], ...]
+    schema: pa.Schema
+    time_zone: str
+
+    def apply(self, rows: pa.Table, at: int) -> pa.Table:
+        """The rows with their new values."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        del at
+        chosen = mask(self.node, rows, self.schema, self.time_zone)
+        places = pc.indices_nonzero(chosen)
+        if not len(places):
+            return rows
+        matching = rows.take(places)
+        changed = rows
+        for name, value in self.values:
+            field = self.schema.field(name)
+            new = cast_column(_values(value, matching, field), field)
+            column = rows.column(name).combine_chunks()
+            numbers = pc.cumulative_sum(chosen.cast(pa.int64()))
+            taken = new.take(pc.if_else(chosen, pc.subtract(numbers, 1), pa.scalar(None, pa.int64())))
+            changed = changed.set_column(
+                rows.schema.get_field_index(name), field, _chosen(chosen, taken, column)
+            )
+        return changed
+
+
+def _chosen(where: pa.Array, new: pa.Array, old: pa.Array) -> pa.Array:
+    """`new` where a row is chosen, else `old`; for every type, which if_else does not have."""
+    import numpy as np
+    import pyarrow as pa
+
+    at = np.arange(len(old))
+    places = np.where(where.to_numpy(zero_copy_only=False), at, at + len(old))
+    return pa.concat_arrays([new, old]).take(pa.array(places))
+
+
+def _values(value: NewValue, matching: pa.Table, field: pa.Field) -> pa.Array:
+    import pyarrow as pa
+
+    if isinstance(value, Expr):
+        found = matching.column(_column(value, matching)).combine_chunks()
+    elif callable(value):
+        found = value(matching)
+        found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+        if isinstance(found, pa.Scalar):
+            found = pa.repeat(found, matching.num_rows)
+        if not isinstance(found, pa.Array) or len(found) != matching.num_rows:
+            raise SchemaError(
+                f"the function for column {field.name!r} has to return a pyarrow Array with one value for "
+                f"each of the {matching.num_rows} rows it is given"
+            )
+    else:
+        kind = field.type if value is None else None
+        found = pa.array([value] if kind is None else [None], kind).take(pa.array([0] * matching.num_rows))
+    return found
+
+
+def _column(value: Expr, matching: pa.Table) -> str:
+    named = str(value.args[0]) if value.op == "column" else ""
+    found = find_field(matching.schema, unquoted_name(named)) if named else None
+    if found is None:
+        raise SchemaError(f"a new value is a constant, a column as col('name') or a function, not {value!r}")
+    return str(found.name)
+
+
+def run_update(
+    log: TransactionLog, where: Any, values: Mapping[str, NewValue], progress: Progress = silent
+) -> UpdateResult:
+    """Update matching rows; nothing is committed unless everything could be read."""
+    snapshot = log.snapshot(max_staleness_s=0)
+    require_writable(snapshot)
+    zone = log.options.search.time_zone
+    node = as_node(where, snapshot.schema, zone)
+    if node is None:
+        raise PredicateError("UPDATE needs a condition; 'true' updates every row")
+    require_exact(node)
+    change = SetColumns(node, _named(values, snapshot.schema), snapshot.schema, zone)
+    paths = snapshot.plan(node, columns={"path"}).files.column("path").to_pylist()
+    look = RewriteSetting.of(log, snapshot, drop=node)
+    write = RewriteSetting.of(log, snapshot, change=change)
+    pieces = [(RewriteGroup(look, (add,)), RewriteGroup(write, (add,))) for add in snapshot.adds(paths)]
+    done = _updated(log, pieces, progress)
+    adds = [add for item, _ in done for add in item.adds]
+    gone = [add for item, _ in done for add in item.sources]
+    rows = sum(matching for _, matching in done)
+    if not gone:
+        message = "no row matches the condition"
+        return UpdateResult(log.uri, NO_ACTION, snapshot.version, 0, 0, 0, 0, 0, message)
+    plan = replace_plan(
+        snapshot, "UPDATE", gone, adds, parameters={"predicate": str(where), "set": sorted(values)},
+        metrics={"numUpdatedRows": rows, "numOutputRows": sum(item.rows_written for item, _ in done)},
+    )  # fmt: skip
+    committed = commit_or_discard(log, plan, adds)
+    return UpdateResult(
+        log.uri, SUCCESS, committed.version, rows, len(gone), len(adds), committed.attempts,
+        committed.conflicts, f"updated {rows} rows in version {committed.version}",
+    )  # fmt: skip
+
+
+def _named(values: Mapping[str, NewValue], schema: pa.Schema) -> tuple[tuple[str, NewValue], ...]:
+    if not values:
+        raise SchemaError("UPDATE needs at least one column to set, such as {'status': 'done'}")
+    found = []
+    for name, value in values.items():
+        field = find_field(schema, name)
+        if field is None:
+            raise SchemaError(f"there is no column {name!r}; the columns are {', '.join(schema.names)}")
+        found.append((field.name, value))
+    return tuple(found)
+
+
+def _updated(
+    log: TransactionLog, pieces: Sequence[tuple[RewriteGroup, RewriteGroup]], progress: Progress
+) -> list[tuple[Rewritten, int]]:
+    done: list[tuple[Rewritten, int]] = []
+    try:
+        for item in watched(log.runtime.workers.map(_update_in, pieces), progress, "Updating", len(pieces)):
+            if item is None:
+                continue
+            done.append(item)
+            _require_read(item[0])
+    except BaseException:
+        discard(log.store, [add for item, _ in done for add in item.adds])
+        raise
+    return done
+
+
+def _require_read(item: Rewritten) -> None:
+    if item.unreadable:
+        add, reason = item.unreadable[0]
+        raise DamagedSplitError(
+            f"UPDATE cannot read {add.path}: {reason} Nothing was committed.", path=add.path
+        )
+
+
+def _update_in(piece: tuple[RewriteGroup, RewriteGroup]) -> tuple[Rewritten, int] | None:
+    """Write one split anew with its changed rows; None when no row of it matches."""
+    look, write = piece
+    matching, _ = rows_matching(look)
+    return (rewrite(write), matching) if matching else None

@@ -1,0 +1,336 @@
+"""MERGE of rows: update, delete and insert by key, in one commit and in bounded memory.
+
+The source is written to a scratch file that stays mapped, not read, so that it
+may be larger than memory; only its keys are held. Splits whose bounds exclude
+every key are not opened. Of the others the key columns are read, and only those
+that hold a matching row are written anew, one at a time. Source rows that
+matched nothing are inserted.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from indextables.errors import DamagedSplitError, OptionError, SchemaError, TableError
+from indextables.log.snapshot import Snapshot
+from indextables.log.transaction_log import TransactionLog
+from indextables.model.actions import AddAction
+from indextables.model.fields import cast_table, find_field
+from indextables.ops.outcomes import NO_ACTION, SUCCESS, UpsertResult
+from indextables.ops.rewrite.rows import (
+    RewriteGroup,
+    RewriteSetting,
+    Rewritten,
+    discard,
+    require_writable,
+    rewrite,
+    split_rows,
+)
+from indextables.ops.write.commit import commit_or_discard
+from indextables.ops.write.replace_rows import replace_plan
+from indextables.ops.write.rows import WritePlan, as_batches, build, effective, plan_write
+from indextables.options import Options
+from indextables.predicate.tree import Column, Compare, Literal, Node, all_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+_BATCH_ROWS = 32_768
+
+
+@dataclass(frozen=True, slots=True)
+class Clauses:
+    """What happens to rows of the table and of the source."""
+
+    matched: str | None = "update"
+    """update, delete, or nothing."""
+    not_matched: str | None = "insert"
+    """insert, or nothing."""
+    not_matched_by_source: str | None = None
+    """delete, or nothing."""
+
+    def __post_init__(self) -> None:
+        allowed = {
+            "matched": ("update", "delete", None),
+            "not_matched": ("insert", None),
+            "not_matched_by_source": ("delete", None),
+        }
+        for name, values in allowed.items():
+            if getattr(self, name) not in values:
+                shown = ", ".join(repr(value) for value in values)
+                raise OptionError(f"{name} is {getattr(self, name)!r}; expected {shown}", key=name)
+
+
+@dataclass(slots=True)
+class Source:
+    """The rows to merge, on disk, and their keys in memory."""
+
+    rows: pa.Table
+    """Mapped from the scratch file."""
+    keys: pa.Array
+    """One value per row, null where a part of the key is."""
+    repeated: np.ndarray
+    """Whether another row has the same key."""
+    on: tuple[str, ...]
+    met: np.ndarray = field(init=False)
+    """Whether a row has matched one of the table."""
+
+    def __post_init__(self) -> None:
+        import numpy as np
+
+        self.met = np.zeros(len(self.keys), dtype=bool)
+
+    def matches(self, rows: pa.Table) -> np.ndarray:
+        """For each row of the table the number of the source row with its key; -1 for none."""
+        import pyarrow.compute as pc
+
+        found = pc.index_in(key_values(rows, self.on), value_set=self.keys, skip_nulls=True)
+        numbers: np.ndarray = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
+        return numbers
+
+    def unmet(self) -> np.ndarray:
+        """Whether no row of the table has the key of a source row."""
+        if not self.repeated.any():
+            return ~self.met
+        # The first row of a key stands for all of them.
+        first = self.matches(self.rows)
+        unmet: np.ndarray = ~(self.met[first] & (first >= 0))
+        return unmet
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRows:
+    """What a split becomes: its matched rows take the source's values, or go."""
+
+    source: Source
+    numbers: np.ndarray
+    clauses: Clauses
+    columns: tuple[str, ...]
+
+    def apply(self, rows: pa.Table, at: int) -> pa.Table:
+        """The rows as they will be."""
+        import numpy as np
+        import pyarrow as pa
+
+        numbers = self.numbers[at : at + rows.num_rows]
+        matched = numbers >= 0
+        if self.clauses.matched == "update" and matched.any():
+            taken = self.source.rows.select(list(self.columns)).take(pa.array(numbers[matched]))
+            places = np.arange(rows.num_rows)
+            places[matched] = rows.num_rows + np.arange(int(matched.sum()))
+            for name in self.columns:
+                column = pa.chunked_array([*rows.column(name).chunks, *taken.column(name).chunks])
+                position = rows.schema.get_field_index(name)
+                rows = rows.set_column(position, rows.schema.field(name), column.take(pa.array(places)))
+        kept = np.ones(rows.num_rows, dtype=bool)
+        if self.clauses.matched == "delete":
+            kept &= ~matched
+        if self.clauses.not_matched_by_source == "delete":
+            kept &= matched
+        return rows if kept.all() else rows.filter(pa.array(kept))
+
+
+def run_upsert(
+    log: TransactionLog, data: Any, on: str | Sequence[str], clauses: Clauses, options: Options | None = None
+) -> UpsertResult:
+    """Merge rows; nothing is committed unless everything could be read."""
+    snapshot = log.snapshot(max_staleness_s=0)
+    require_writable(snapshot)
+    schema, batches = as_batches(data)
+    chosen = effective(snapshot, options)
+    plan = plan_write(snapshot, schema, chosen)
+    keys = _key_columns([on] if isinstance(on, str) else on, snapshot, schema)
+    with tempfile.TemporaryDirectory(prefix="indextables-") as scratch:
+        source = _spilled(batches, plan, keys, chosen, Path(scratch, "source.arrow"))
+        return _merged(log, snapshot, source, plan, clauses, chosen)
+
+
+def _merged(  # noqa: PLR0917
+    log: TransactionLog,
+    snapshot: Snapshot,
+    source: Source,
+    plan: WritePlan,
+    clauses: Clauses,
+    options: Options,
+) -> UpsertResult:
+    given = {name.lower() for name in plan.data_schema.names}
+    columns = tuple(n for n in snapshot.schema.names if n.lower() in given and n not in source.on)
+    scope = None if clauses.not_matched_by_source else _bounds(source, snapshot)
+    paths = snapshot.plan(scope, columns={"path"}).files.column("path").to_pylist()
+    done: list[Rewritten] = []
+    inserted: list[AddAction] = []
+    matched = 0
+    try:
+        for add in snapshot.adds(paths):
+            change = _change(log, snapshot, add, source, clauses, columns)
+            if change is not None:
+                matched += int((change.numbers >= 0).sum())
+                setting = RewriteSetting.of(log, snapshot, change=change)
+                done.append(_read(rewrite(RewriteGroup(setting, (add,)))))
+        if clauses.not_matched == "insert":
+            inserted = [split.add for split in build(log, plan, _unmet(source), options)]
+    except BaseException:
+        discard(log.store, [add for item in done for add in item.adds])
+        raise
+    return _committed(log, snapshot, source, clauses, done, inserted, scope, matched)
+
+
+def _change(  # noqa: PLR0917
+    log: TransactionLog,
+    snapshot: Snapshot,
+    add: AddAction,
+    source: Source,
+    clauses: Clauses,
+    columns: tuple[str, ...],
+) -> MergeRows | None:
+    """What a split becomes; None when it stays as it is."""
+    import numpy as np
+
+    parts = [source.matches(rows) for rows in split_rows(log.store, add, snapshot.schema, set(source.on))]
+    numbers = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+    met = numbers[numbers >= 0]
+    source.met[met] = True
+    if clauses.matched == "update" and source.repeated[met].any():
+        key = source.rows.select(list(source.on)).slice(int(met[source.repeated[met]][0]), 1).to_pylist()[0]
+        raise TableError(
+            f"{log.uri}: several rows of the source have the key {key}, and a row of the table matches it: "
+            "which of them it should become cannot be told. Nothing was committed; make the keys unique."
+        )
+    changes = clauses.matched is not None and len(met) > 0
+    loses = clauses.not_matched_by_source == "delete" and len(met) < len(numbers)
+    return MergeRows(source, numbers, clauses, columns) if changes or loses else None
+
+
+def _read(item: Rewritten) -> Rewritten:
+    if item.unreadable:
+        add, reason = item.unreadable[0]
+        raise DamagedSplitError(
+            f"MERGE cannot read {add.path}: {reason} Nothing was committed.", path=add.path
+        )
+    return item
+
+
+def _committed(  # noqa: PLR0917
+    log: TransactionLog,
+    snapshot: Snapshot,
+    source: Source,
+    clauses: Clauses,
+    done: Sequence[Rewritten],
+    inserted: Sequence[AddAction],
+    scope: Node | None,
+    matched: int,
+) -> UpsertResult:
+    gone = [add for item in done for add in item.sources]
+    adds = [*(add for item in done for add in item.adds), *inserted]
+    deleted = sum(item.rows_read - item.rows_written for item in done)
+    new = sum(add.num_records or 0 for add in inserted)
+    updated = 0 if clauses.matched != "update" else matched
+    if not gone and not adds:
+        message = "no row of the source matches, and none is inserted"
+        return UpsertResult(log.uri, NO_ACTION, snapshot.version, 0, 0, 0, 0, 0, 0, 0, message)
+    plan = replace_plan(
+        snapshot, "MERGE", gone, adds, node=scope, inserts=clauses.not_matched == "insert",
+        parameters={"on": list(source.on)},
+        metrics={"numUpdatedRows": updated, "numDeletedRows": deleted, "numInsertedRows": new},
+    )  # fmt: skip
+    committed = commit_or_discard(log, plan, adds)
+    message = f"updated {updated}, deleted {deleted} and inserted {new} rows in version {committed.version}"
+    return UpsertResult(
+        log.uri, SUCCESS, committed.version, updated, deleted, new, len(gone), len(adds),
+        committed.attempts, committed.conflicts, message,
+    )  # fmt: skip
+
+
+def _key_columns(on: Sequence[str], snapshot: Snapshot, data: pa.Schema) -> tuple[str, ...]:
+    if not on:
+        raise SchemaError("a merge needs at least one key column, such as on='id'")
+    found = []
+    for name in on:
+        known = find_field(snapshot.schema, name)
+        if known is None or find_field(data, name) is None:
+            where = "the table" if known is None else "the source"
+            raise SchemaError(f"{where} has no column {name!r} to merge on")
+        found.append(known.name)
+    return tuple(found)
+
+
+def _spilled(
+    batches: Iterator[pa.RecordBatch], plan: WritePlan, on: tuple[str, ...], options: Options, place: Path
+) -> Source:
+    """Write the source down in the table's types, and keep its keys."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kept: list[pa.Array] = []
+    schema = pa.schema([item.with_nullable(True) for item in plan.schema])
+    with pa.OSFile(str(place), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            rows = cast_table(batch, plan.schema, timestamps=options.write.timestamps)
+            table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+            kept.append(key_values(table, on))
+            writer.write_table(pa.Table.from_arrays(table.columns, schema=schema))
+    kind = kept[0].type if kept else pa.string()
+    keys = pa.concat_arrays(kept) if kept else pa.array([], kind)
+    counts = pc.value_counts(keys.drop_null())
+    twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+    repeated = pc.is_in(keys, value_set=twice, skip_nulls=True).to_numpy(zero_copy_only=False)
+    mapped = pa.ipc.open_file(pa.memory_map(str(place))).read_all()
+    return Source(mapped, keys, np.asarray(repeated), on)
+
+
+def key_values(rows: pa.Table, on: Sequence[str]) -> pa.Array:
+    """The key of each row as one value: the column itself, or all of them in one text."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = [rows.column(name) for name in on]
+    if len(columns) == 1:
+        found = columns[0]
+    else:
+        texts = [column.cast(pa.string()) for column in columns]
+        # Lengths keep ("a", "bc") and ("ab", "c") apart.
+        parts = [part for text in texts for part in (pc.utf8_length(text).cast(pa.string()), text)]
+        found = pc.binary_join_element_wise(*parts, ":")
+    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+
+def _bounds(source: Source, snapshot: Snapshot) -> Node | None:
+    """Between the least and the greatest key, column by column; None where that bounds nothing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    tests: list[Node] = []
+    for name in source.on:
+        kind = snapshot.schema.field(name).type
+        if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_date(kind)):
+            continue
+        ends = pc.min_max(source.rows.column(name))
+        least, greatest = ends["min"].as_py(), ends["max"].as_py()
+        if least is None:
+            continue
+        column = Column((name,), kind)
+        tests += [
+            Compare(">=", column, Literal(least, kind)),
+            Compare("<=", column, Literal(greatest, kind)),
+        ]
+    return all_of(tests) if tests else None
+
+
+def _unmet(source: Source) -> Iterator[pa.RecordBatch]:
+    """The source rows that matched nothing, a few at a time."""
+    import numpy as np
+    import pyarrow as pa
+
+    unmet = source.unmet()
+    for start in range(0, len(unmet), _BATCH_ROWS):
+        places = start + np.flatnonzero(unmet[start : start + _BATCH_ROWS])
+        if len(places):
+            yield from source.rows.take(pa.array(places)).combine_chunks().to_batches()

@@ -1,0 +1,100 @@
+"""The Python side of `Bridge.java`: every question of the JVM's comes in here.
+
+A connected session attaches it once per JVM. The question names the session it
+comes from, so that sessions with catalogs and settings of their own are served
+by the same side.
+"""
+
+# ruff: noqa: SLF001
+# because PySpark keeps its JVM objects private
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any
+from weakref import WeakSet
+
+from indextables.spark.callback import Callback
+from indextables.spark.catalog import CATALOG, rows, tables
+from indextables.spark.catalog.asked import Asked
+from indextables.spark.errors import remember
+
+_SESSIONS = 64
+
+_ANSWERS: Mapping[str, Callable[[Asked], dict[str, Any]]] = {
+    "alter": tables.alter,
+    "create": tables.create,
+    "describe": tables.describe,
+    "drop_partitions": tables.drop_partitions,
+    "exists": tables.exists,
+    "relation": tables.relation,
+    "replace_rows": rows.replace_rows,
+    "save": rows.save,
+    "truncate": tables.truncate,
+    "write": rows.write,
+}
+
+_lock = threading.Lock()
+_sessions: OrderedDict[str, Any] = OrderedDict()
+_attached: WeakSet[Any] = WeakSet()
+
+
+def attach(spark: Any, *, plain: bool = False) -> None:
+    """Let the JVM of a session ask this process; `plain` errors are for those who read them in the JVM."""
+    context = spark.sparkContext
+    with _lock:
+        _sessions[_name(spark._jsparkSession)] = spark
+        if context._gateway in _attached:
+            return
+        _attached.add(context._gateway)
+    token = secrets.token_hex(16)
+
+    def answer(question: Mapping[str, Any]) -> str:
+        return _answered(context, question)
+
+    context._jvm.io.indextables.Bridge.attach(Callback(answer, _told if plain else _failed, token), token)
+
+
+def name_tables(spark: Any) -> None:
+    """Put our rule and, where nobody else's is, our catalog into a running session."""
+    jvm, session = spark.sparkContext._jvm, spark._jsparkSession
+    jvm.io.indextables.Extensions.install(session.extensions())
+    key = "spark.sql.catalog.spark_catalog"
+    if spark.conf.get(key, "builtin") == "builtin":
+        spark.conf.set(key, CATALOG)
+
+
+def _answered(context: Any, question: Mapping[str, Any]) -> str:
+    objects = context._jvm.io.indextables.Bridge.parked(question["number"])
+    asked = Asked(_session(context, objects.get("session")), question["request"], objects)
+    return json.dumps({"answer": _ANSWERS[question["op"]](asked)})
+
+
+def _failed(error: Exception | str) -> str:
+    return json.dumps({"error": error if isinstance(error, str) else remember(error)})
+
+
+def _told(error: Exception | str) -> str:
+    return json.dumps({"error": error if isinstance(error, str) else f"{type(error).__name__}: {error}"})
+
+
+def _session(context: Any, found: Any) -> Any:
+    """The session of Python's that stands for one of the JVM's: the caches of logs belong to it."""
+    from pyspark.sql import SparkSession
+
+    name = _name(found)
+    with _lock:
+        known = _sessions.get(name)
+        if known is None:
+            known = _sessions[name] = SparkSession(context, found)
+        _sessions.move_to_end(name)
+        while len(_sessions) > _SESSIONS:
+            _sessions.popitem(last=False)
+    return known
+
+
+def _name(session: Any) -> str:
+    return str(session.sessionUUID())

@@ -1,0 +1,143 @@
+package io.indextables;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Iterator;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
+import org.apache.spark.sql.connector.catalog.*;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.types.StructType;
+
+/** CREATE, REPLACE and ALTER TABLE: what a definition says, sent to Python, which writes it into the log. */
+final class Definitions {
+  static final String MANAGED = "is_managed_location";
+  private static final java.util.regex.Pattern AT = java.util.regex.Pattern.compile("(.+)@v(\\d+)");
+
+  private Definitions() { }
+
+  static boolean ours(Map properties) { return "indextables".equalsIgnoreCase((String) properties.get("provider")); }
+
+  /** What our tables can be created with; generated and identity columns and constraints are refused by Spark. */
+  static Set capabilities() {
+    HashSet found = new HashSet();
+    found.add(TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE);
+    return found;
+  }
+
+  static Map version(String version) { return Bridge.map(new Object[] {"versionAsOf", version}); }
+
+  static Map instant(long micros) {
+    java.time.Instant at = java.time.Instant.ofEpochSecond(Math.floorDiv(micros, 1000000L), Math.floorMod(micros, 1000000L) * 1000L);
+    return Bridge.map(new Object[] {"timestampAsOf", at.toString()});
+  }
+
+  /** The table that `t@v3` means, for a name that is not itself taken. */
+  static Table travelled(Naming naming, Identifier ident) throws NoSuchTableException {
+    java.util.regex.Matcher found = AT.matcher(ident.name());
+    Identifier plain = found.matches() ? Identifier.of(ident.namespace(), found.group(1)) : null;
+    if (plain == null || !naming.known(plain)) throw new NoSuchTableException(ident);
+    return naming.named(plain, version(found.group(2)));
+  }
+
+  static Table create(Naming naming, Identifier ident, StructType schema, Transform[] by, Map properties) throws TableAlreadyExistsException {
+    if (naming.known(ident)) throw new TableAlreadyExistsException(ident);
+    HashMap entry = new HashMap(properties);
+    String path = naming.place(ident, entry);
+    Bridge.call("create", request(path, schema, by, entry, "create"));
+    naming.keep(ident, entry);
+    return naming.named(ident, new HashMap());
+  }
+
+  /** A table with the columns, partitions and settings of another, and none of its rows. */
+  static Table like(Naming naming, Identifier ident, TableInfo info, Table source) throws TableAlreadyExistsException {
+    HashMap entry = new HashMap(info.properties());
+    if (source instanceof VersionTable) {
+      Map described = ((VersionTable) source).described;
+      for (Iterator i = described.keySet().iterator(); i.hasNext();) {
+        Object key = i.next();
+        if (!entry.containsKey(key)) entry.put(key, described.get(key));
+      }
+    }
+    return create(naming, ident, CatalogV2Util.v2ColumnsToStructType(info.columns()), info.partitions(), entry);
+  }
+
+  static Map request(String path, StructType schema, Transform[] by, Map entry, String kind) {
+    return Bridge.map(new Object[] {
+      "path", path, "schema", schema.json(), "partitions", names(by), "properties", settings(entry), "options", options(entry),
+      "comment", entry.get("comment"), "kind", kind, "managed", Boolean.valueOf("true".equals(entry.get(MANAGED)))});
+  }
+
+  /** TBLPROPERTIES, without what Spark keeps in the same map. */
+  static Map settings(Map entry) {
+    HashMap found = new HashMap();
+    for (Iterator i = entry.keySet().iterator(); i.hasNext();) {
+      String key = (String) i.next();
+      boolean reserved = CatalogV2Util.TABLE_RESERVED_PROPERTIES().contains(key) || key.equals(MANAGED);
+      if (!reserved && !key.startsWith("option.") && !entry.containsKey("option." + key)) found.put(key, entry.get(key));
+    }
+    return found;
+  }
+
+  /** OPTIONS, which Spark marks with a prefix. */
+  static Map options(Map entry) {
+    HashMap found = new HashMap();
+    for (Iterator i = entry.keySet().iterator(); i.hasNext();) {
+      String key = (String) i.next();
+      if (key.startsWith("option.") && !key.equals("option.path")) found.put(key.substring(7), entry.get(key));
+    }
+    return found;
+  }
+
+  static ArrayList names(Transform[] by) {
+    ArrayList names = new ArrayList();
+    for (int i = 0; i < by.length; i++) {
+      if (!"identity".equals(by[i].name())) {
+        throw new IllegalArgumentException("PARTITIONED BY " + by[i].describe() + " is not supported by IndexTables; name a column");
+      }
+      names.add(by[i].references()[0].fieldNames()[0]);
+    }
+    return names;
+  }
+
+  static void alter(VersionTable table, TableChange[] changes) {
+    table.requireNewest();
+    ArrayList sent = new ArrayList();
+    for (int i = 0; i < changes.length; i++) sent.add(change(changes[i]));
+    Bridge.call("alter", Bridge.map(new Object[] {"path", table.path, "options", table.options, "changes", sent}));
+  }
+
+  private static Map change(TableChange change) {
+    String kind = change.getClass().getSimpleName();
+    HashMap sent = new HashMap();
+    sent.put("kind", kind);
+    if (change instanceof TableChange.SetProperty) {
+      sent.put("key", ((TableChange.SetProperty) change).property());
+      sent.put("value", ((TableChange.SetProperty) change).value());
+    } else if (change instanceof TableChange.RemoveProperty) {
+      sent.put("key", ((TableChange.RemoveProperty) change).property());
+    } else if (change instanceof TableChange.ColumnChange) {
+      sent.put("column", java.util.Arrays.asList(((TableChange.ColumnChange) change).fieldNames()));
+    }
+    if (change instanceof TableChange.AddColumn) {
+      TableChange.AddColumn add = (TableChange.AddColumn) change;
+      sent.put("type", add.dataType().json());
+      sent.put("nullable", Boolean.valueOf(add.isNullable()));
+      sent.put("comment", add.comment());
+      sent.put("placed", Boolean.valueOf(add.position() != null));
+      sent.put("defaulted", Boolean.valueOf(add.defaultValue() != null));
+    } else if (change instanceof TableChange.UpdateColumnType) {
+      sent.put("type", ((TableChange.UpdateColumnType) change).newDataType().json());
+    } else if (change instanceof TableChange.UpdateColumnNullability) {
+      sent.put("nullable", Boolean.valueOf(((TableChange.UpdateColumnNullability) change).nullable()));
+    } else if (change instanceof TableChange.UpdateColumnComment) {
+      sent.put("comment", ((TableChange.UpdateColumnComment) change).newComment());
+    } else if (change instanceof TableChange.UpdateColumnDefaultValue) {
+      sent.put("value", ((TableChange.UpdateColumnDefaultValue) change).newDefaultValue());
+    }
+    return sent;
+  }
+}

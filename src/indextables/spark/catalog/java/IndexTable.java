@@ -1,0 +1,77 @@
+package io.indextables;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.connector.catalog.SupportsPartitionManagement;
+import org.apache.spark.sql.connector.catalog.TruncatableTable;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.types.StructType;
+
+/** A table that is there. A class of its own because staged and truncatable tables have defaults that exclude each other. */
+public class IndexTable extends VersionTable implements TruncatableTable, SupportsPartitionManagement {
+  IndexTable(String name, String path, Map options, Map when, boolean byPath) { super(name, path, options, when, byPath); }
+
+  public boolean truncateTable() {
+    requireNewest();
+    Bridge.call("truncate", Bridge.map(new Object[] {"path", path, "options", options}));
+    return true;
+  }
+
+  public StructType partitionSchema() {
+    StructType found = new StructType();
+    for (int i = 0; i < partitions.length; i++) found = found.add(schema.apply(partitions[i]));
+    return found;
+  }
+
+  public void createPartition(InternalRow ident, Map properties) {
+    throw new UnsupportedOperationException("partitions of an IndexTables table come and go with their rows: INSERT creates them");
+  }
+
+  public void replacePartitionMetadata(InternalRow ident, Map properties) {
+    throw new UnsupportedOperationException("partitions of an IndexTables table have no properties");
+  }
+
+  public Map loadPartitionMetadata(InternalRow ident) { return new HashMap(); }
+
+  public boolean dropPartition(InternalRow ident) {
+    requireNewest();
+    StructType by = partitionSchema();
+    ArrayList tests = new ArrayList();
+    for (int i = 0; i < by.length(); i++) {
+      ArrayList sides = new ArrayList();
+      ArrayList named = new ArrayList();
+      named.add(by.apply(i).name());
+      sides.add(Bridge.map(new Object[] {"node", "column", "path", named, "type", by.apply(i).dataType().sql().toLowerCase()}));
+      sides.add(LogFileIndex.literal(ident.get(i, by.apply(i).dataType()), by.apply(i).dataType()));
+      tests.add(Bridge.map(new Object[] {"node", "EqualNullSafe", "type", "boolean", "children", sides}));
+    }
+    Map done = Bridge.call("drop_partitions", Bridge.map(new Object[] {"path", path, "options", options, "conditions", tests}));
+    return ((Number) done.get("files")).intValue() > 0;
+  }
+
+  public boolean truncatePartition(InternalRow ident) { return dropPartition(ident); }
+
+  /** Every combination of values that some file has and that agrees with those given. */
+  public InternalRow[] listPartitionIdentifiers(String[] names, InternalRow wanted) {
+    StructType by = partitionSchema();
+    List directories = ((LogFileIndex) ((HadoopFsRelation) relation(null)).location()).everything();
+    ArrayList found = new ArrayList();
+    for (int i = 0; i < directories.size(); i++) {
+      InternalRow values = ((PartitionDirectory) directories.get(i)).values();
+      boolean keep = true;
+      for (int j = 0; keep && j < names.length; j++) {
+        int at = by.fieldIndex(names[j]);
+        Object have = values.get(at, by.apply(at).dataType());
+        Object want = wanted.get(j, by.apply(at).dataType());
+        keep = have == null ? want == null : have.equals(want);
+      }
+      if (keep) found.add(values);
+    }
+    return (InternalRow[]) found.toArray(new InternalRow[0]);
+  }
+}

@@ -1,0 +1,129 @@
+package io.indextables;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
+import org.apache.spark.sql.catalyst.expressions.*;
+import org.apache.spark.sql.catalyst.plans.logical.*;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.connector.write.RowLevelOperationTable;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.LogicalRelation$;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.sources.BaseRelation;
+
+/**
+ * An optimizer rule that runs before Spark plans its scans.
+ *
+ * Our tables become Spark's Parquet relation over our file index; overwrites and replaced rows become an append whose
+ * write knows what it replaces. Nothing runs here: EXPLAIN plans too.
+ */
+public class Planning extends Rule {
+  public TreeNode apply(TreeNode plan) { return replaced((LogicalPlan) plan); }
+
+  static LogicalPlan replaced(LogicalPlan plan) {
+    if (plan instanceof ReplaceData && ((ReplaceData) plan).operation() instanceof VersionTable.Operation) return rows((ReplaceData) plan);
+    if (plan instanceof OverwritePartitionsDynamic && own(plan, "table") != null) return overwritten(plan, "dynamic", null);
+    if (plan instanceof OverwriteByExpression && own(plan, "table") != null) {
+      Expression condition = ((OverwriteByExpression) plan).deleteExpr();
+      boolean all = condition instanceof Literal && Boolean.TRUE.equals(((Literal) condition).value());
+      return overwritten(plan, all ? "overwrite" : "where", all ? null : Bridge.map(new Object[] {"tree", LogFileIndex.tree(condition), "text", condition.sql()}));
+    }
+    if (plan instanceof AnalyzeTable && Products.field(plan, "child") instanceof ResolvedTable
+        && Products.field(Products.field(plan, "child"), "table") instanceof VersionTable) {
+      // The log has the statistics of every file already.
+      return new NoopCommand("ANALYZE TABLE", Products.seq(new ArrayList()));
+    }
+    return scans(plan);
+  }
+
+  /** The table of ours that a field of a plan is a relation of; null for any other. */
+  private static VersionTable own(LogicalPlan plan, String field) {
+    Object relation = Products.field(plan, field);
+    Object table = relation instanceof DataSourceV2Relation ? Products.field(relation, "table") : null;
+    return table instanceof VersionTable ? (VersionTable) table : null;
+  }
+
+  private static LogicalPlan overwritten(LogicalPlan plan, String mode, Map where) {
+    Writing writing = own(plan, "table").writing(Products.java(Products.field(plan, "writeOptions")));
+    writing.mode = mode;
+    writing.where = where;
+    return append(Products.field(plan, "table"), scans((LogicalPlan) Products.field(plan, "query")), writing);
+  }
+
+  private static LogicalPlan append(Object table, LogicalPlan query, Writing writing) {
+    return (LogicalPlan) Products.make(AppendData.class, new Object[] {
+      "table", table, "query", query, "write", scala.Option.apply(writing), "analyzedQuery", scala.Option.apply(query)});
+  }
+
+  /** The rows of the files an operation touches, as they will be; which files those are is asked when it runs. */
+  private static LogicalPlan rows(ReplaceData plan) {
+    VersionTable.Operation operation = (VersionTable.Operation) plan.operation();
+    LogicalPlan table = (LogicalPlan) Products.field(plan, "originalTable");
+    ArrayList conjuncts = new ArrayList();
+    split(plan.condition(), conjuncts);
+    ArrayList trees = new ArrayList();
+    for (int i = 0; i < conjuncts.size(); i++) {
+      Expression part = (Expression) conjuncts.get(i);
+      if (part.references().subsetOf(table.outputSet()) && !SubqueryExpression.hasSubquery(part)) trees.add(LogFileIndex.tree(part));
+    }
+    operation.conditions = trees;
+    operation.complete = trees.size() == conjuncts.size();
+    if (plan.groupFilterCondition().isDefined()) {
+      LogicalPlan all = relation(operation.table, "look " + operation.key, table.output(), true);
+      operation.matching = new org.apache.spark.sql.catalyst.plans.logical.Filter((Expression) plan.groupFilterCondition().get(), all);
+    }
+    LogicalPlan query = scans(plan.query());
+    scala.collection.immutable.IndexedSeq ordinals = plan.projections().rowProjection().colOrdinals();
+    ArrayList columns = new ArrayList();
+    for (int i = 0; i < ordinals.size(); i++) columns.add(query.output().apply(((Number) ordinals.apply(i)).intValue()));
+    Writing writing = new Writing(operation.table, new HashMap(), operation);
+    return append(table, new Project(Products.seq(columns), query), writing);
+  }
+
+  private static void split(Expression e, List into) {
+    if (e instanceof And) {
+      split(((And) e).left(), into);
+      split(((And) e).right(), into);
+    } else {
+      into.add(e);
+    }
+  }
+
+  private static LogicalPlan scans(LogicalPlan plan) {
+    if (plan instanceof DataSourceV2Relation) {
+      Object table = Products.field(plan, "table");
+      if (table instanceof VersionTable) return relation((VersionTable) table, null, plan.output(), false);
+      if (table instanceof RowLevelOperationTable && ((RowLevelOperationTable) table).operation() instanceof VersionTable.Operation) {
+        VersionTable.Operation operation = (VersionTable.Operation) ((RowLevelOperationTable) table).operation();
+        return relation(operation.table, operation.key, plan.output(), false);
+      }
+    }
+    ArrayList children = new ArrayList();
+    boolean changed = false;
+    for (scala.collection.Iterator i = plan.children().iterator(); i.hasNext();) {
+      LogicalPlan child = (LogicalPlan) i.next();
+      LogicalPlan now = replaced(child);
+      changed = changed || now != child;
+      children.add(now);
+    }
+    return changed ? (LogicalPlan) plan.withNewChildren(Products.seq(children)) : plan;
+  }
+
+  /** The relation of a table under the columns that a plan knows already. */
+  private static LogicalPlan relation(VersionTable table, String key, scala.collection.immutable.Seq known, boolean withFile) {
+    LogicalRelation made = LogicalRelation$.MODULE$.apply((BaseRelation) table.relation(key), false);
+    Attribute file = (Attribute) made.metadataOutput().head();
+    ArrayList columns = new ArrayList();
+    for (scala.collection.Iterator i = known.iterator(); i.hasNext();) {
+      Attribute column = (Attribute) i.next();
+      boolean hidden = column.name().equals(file.name()) && table.schema.getFieldIndex(file.name()).isEmpty();
+      columns.add(hidden ? file.withExprId(column.exprId()) : column);
+    }
+    if (withFile) columns.add(file);
+    return (LogicalPlan) Products.copy(made, new Object[] {"output", Products.seq(columns)});
+  }
+}

@@ -1,0 +1,78 @@
+package io.indextables;
+
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Field;
+import java.lang.reflect.Modifier;
+import java.util.ArrayList;
+import java.util.List;
+
+/** Scala case classes, read and made by the names of their fields, since their number differs between versions of Spark. */
+final class Products {
+  private Products() { }
+
+  /** A field; Janino cannot call an accessor that has two return types. */
+  static Object field(Object product, String name) {
+    scala.Product p = (scala.Product) product;
+    for (int i = 0; i < p.productArity(); i++) if (p.productElementName(i).equals(name)) return p.productElement(i);
+    throw new IllegalStateException(product.getClass().getName() + " has no " + name);
+  }
+
+  /** The same with some fields changed. */
+  static Object copy(Object product, Object[] pairs) {
+    scala.Product p = (scala.Product) product;
+    Constructor made = product.getClass().getConstructors()[0];
+    Object[] values = new Object[made.getParameterCount()];
+    for (int i = 0; i < values.length; i++) {
+      values[i] = p.productElement(i);
+      for (int j = 0; j < pairs.length; j += 2) if (p.productElementName(i).equals(pairs[j])) values[i] = pairs[j + 1];
+    }
+    return instance(made, values);
+  }
+
+  /** One from named fields; what is not named has its default, or is false, empty or null. */
+  static Object make(Class type, Object[] pairs) {
+    Constructor made = type.getConstructors()[0];
+    Class[] kinds = made.getParameterTypes();
+    ArrayList names = new ArrayList();
+    Field[] fields = type.getDeclaredFields();
+    for (int i = 0; i < fields.length; i++) {
+      int m = fields[i].getModifiers();
+      if (Modifier.isFinal(m) && !Modifier.isStatic(m)) names.add(fields[i].getName());
+    }
+    Object[] values = new Object[kinds.length];
+    for (int i = 0; i < kinds.length; i++) {
+      values[i] = initial(type, i, kinds[i]);
+      for (int j = 0; j < pairs.length; j += 2) if (names.get(i).equals(pairs[j])) values[i] = pairs[j + 1];
+    }
+    return instance(made, values);
+  }
+
+  private static Object initial(Class type, int at, Class kind) {
+    try {
+      Class companion = Class.forName(type.getName() + "$", true, type.getClassLoader());
+      Object module = companion.getField("MODULE$").get(null);
+      return companion.getMethod("$lessinit$greater$default$" + (at + 1), new Class[0]).invoke(module, new Object[0]);
+    } catch (NoSuchMethodException none) {
+      if (kind == Boolean.TYPE) return Boolean.FALSE;
+      return kind == scala.collection.immutable.Map.class ? scala.collection.immutable.Map$.MODULE$.empty() : null;
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  private static Object instance(Constructor made, Object[] values) {
+    try {
+      return made.newInstance(values);
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
+  static scala.collection.immutable.Seq seq(List list) { return scala.jdk.javaapi.CollectionConverters.asScala(list).toSeq(); }
+
+  static java.util.Map java(Object map) { return scala.jdk.javaapi.CollectionConverters.asJava((scala.collection.Map) map); }
+
+  static Object scalaMap(java.util.Map map) {
+    return scala.collection.immutable.Map$.MODULE$.from(scala.jdk.javaapi.CollectionConverters.asScala(map));
+  }
+}

@@ -1,0 +1,50 @@
+package io.indextables;
+
+import java.util.HashMap;
+import java.util.Map;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.connector.catalog.*;
+import org.apache.spark.sql.connector.expressions.Transform;
+
+/** A definition with its rows: nothing is visible before Python commits both, and then the name is kept. */
+public class Staged extends VersionTable implements StagedTable {
+  final Naming naming;
+  final Identifier ident;
+  final HashMap entry;
+  final Transform[] by;
+  final String kind;
+  Dataset data = null;
+  Map given = new HashMap();
+
+  Staged(Naming naming, Identifier ident, Column[] columns, Transform[] by, HashMap entry, String kind) {
+    super(ident.toString(), naming.place(ident, entry), CatalogV2Util.v2ColumnsToStructType(columns), Definitions.settings(entry));
+    this.naming = naming;
+    this.ident = ident;
+    this.entry = entry;
+    this.by = by;
+    this.kind = kind;
+  }
+
+  public boolean equals(Object other) { return this == other; }
+  public int hashCode() { return ident.hashCode(); }
+  public Transform[] partitioning() { return by; }
+  Writing writing(Map given) { return new Rows(this, given); }
+
+  public void commitStagedChanges() {
+    HashMap objects = new HashMap();
+    if (data != null) objects.put("data", data);
+    Map request = Definitions.request(path, schema, by, entry, kind);
+    request.put("given", given);
+    Bridge.call("create", request, objects);
+    if (!naming.known(ident)) naming.keep(ident, entry);
+  }
+
+  public void abortStagedChanges() { }
+
+  /** The rows wait for the commit of the definition. */
+  public static class Rows extends Writing {
+    final Staged staged;
+    Rows(Staged staged, Map given) { super(staged, given, null); this.staged = staged; }
+    public void insert(Dataset data, boolean overwrite) { staged.data = data; staged.given = given; }
+  }
+}

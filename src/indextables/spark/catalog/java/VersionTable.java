@@ -1,0 +1,174 @@
+package io.indextables;
+
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.*;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.write.*;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/**
+ * One table at one version of its log.
+ *
+ * Rows are read by Spark's Parquet reader and written by Python, so scans and writes of this class are only markers
+ * that `Planning` replaces.
+ */
+public class VersionTable implements Table, SupportsRead, SupportsWrite, SupportsRowLevelOperations, SupportsMetadataColumns {
+  final String name;
+  final String path;
+  final Map options;
+  final StructType schema;
+  final String[] partitions;
+  final long version;
+  final String identity;
+  final Map described;
+  final boolean byPath;
+  final boolean pinned;
+  boolean managed = false;
+
+  /** A table that is there; `when` holds versionAsOf or timestampAsOf. */
+  VersionTable(String name, String path, Map options, Map when, boolean byPath) {
+    this.name = name;
+    this.options = options;
+    this.byPath = byPath;
+    this.pinned = !when.isEmpty();
+    Map found = Bridge.call("describe", Bridge.map(new Object[] {"path", path, "options", options, "when", when}));
+    this.path = (String) found.get("path");
+    schema = (StructType) DataType.fromJson((String) found.get("schema"));
+    partitions = (String[]) ((List) found.get("partitions")).toArray(new String[0]);
+    version = ((Number) found.get("version")).longValue();
+    identity = (String) found.get("id");
+    described = (Map) found.get("properties");
+  }
+
+  /** A table that is yet to be made. */
+  VersionTable(String name, String path, StructType schema, Map properties) {
+    this.name = name;
+    this.path = path;
+    this.options = new HashMap();
+    this.schema = schema;
+    this.partitions = new String[0];
+    this.version = -1L;
+    this.identity = null;
+    this.described = properties;
+    this.byPath = false;
+    this.pinned = false;
+  }
+
+  public String name() { return name; }
+  public String toString() { return name + " version " + version; }
+  public String id() { return identity; }
+  public StructType schema() { return schema; }
+
+  public Transform[] partitioning() {
+    Transform[] found = new Transform[partitions.length];
+    for (int i = 0; i < found.length; i++) found[i] = Expressions.identity(partitions[i]);
+    return found;
+  }
+
+  public Map properties() {
+    HashMap found = new HashMap(described);
+    found.put("provider", "indextables");
+    found.put("location", path);
+    if (managed) found.put(Definitions.MANAGED, "true");
+    return found;
+  }
+
+  public Set capabilities() {
+    HashSet found = new HashSet();
+    found.add(TableCapability.BATCH_READ);
+    found.add(TableCapability.V1_BATCH_WRITE);
+    if (!byPath) found.add(TableCapability.BATCH_WRITE); // asked for before Planning sees a dynamic overwrite
+    found.add(TableCapability.OVERWRITE_BY_FILTER);
+    found.add(TableCapability.OVERWRITE_DYNAMIC);
+    found.add(TableCapability.TRUNCATE);
+    try {
+      found.add(TableCapability.valueOf("AUTOMATIC_SCHEMA_EVOLUTION"));
+    } catch (IllegalArgumentException older) {
+      // This Spark has no statement that asks for it.
+    }
+    return found;
+  }
+
+  public boolean equals(Object other) {
+    if (!(other instanceof VersionTable)) return false;
+    VersionTable that = (VersionTable) other;
+    return path.equals(that.path) && version == that.version && options.equals(that.options);
+  }
+
+  public int hashCode() { return path.hashCode() * 31 + (int) version; }
+
+  public MetadataColumn[] metadataColumns() { return new MetadataColumn[] {new FileMetadata()}; }
+
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap given) { return new Marker(this); }
+
+  public WriteBuilder newWriteBuilder(LogicalWriteInfo info) { return writing(info.options().asCaseSensitiveMap()); }
+
+  Writing writing(Map given) { return new Writing(this, given, null); }
+
+  public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
+    return new Operation(this, info.command());
+  }
+
+  void requireNewest() {
+    if (pinned) throw new UnsupportedOperationException(name + " is read as of version " + version + "; only the newest version can be written");
+  }
+
+  /** The relation that reads this version; with a key, the files that Python will have chosen under it. */
+  Object relation(String key) {
+    HashMap objects = new HashMap();
+    Bridge.call("relation", Bridge.map(new Object[] {
+      "path", path, "options", options, "version", Long.valueOf(version), "key", key}), objects);
+    return objects.get("relation");
+  }
+
+  /** `_metadata`, as every file source of Spark has it. */
+  public static class FileMetadata implements MetadataColumn {
+    public String name() { return "_metadata"; }
+    public boolean isNullable() { return false; }
+    public DataType dataType() {
+      return new org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat().createFileMetadataCol().dataType();
+    }
+  }
+
+  /** Never executed: the rule puts Spark's Parquet relation in its place. */
+  public static class Marker implements ScanBuilder, Scan {
+    final VersionTable table;
+    Marker(VersionTable table) { this.table = table; }
+    public Scan build() { return this; }
+    public StructType readSchema() { return table.schema; }
+    public String description() { return "IndexTables " + table.path + " version " + table.version; }
+    public org.apache.spark.sql.connector.read.Batch toBatch() {
+      throw new IllegalStateException("this session does not know IndexTables: call indextables.connect(spark), or set spark.sql.extensions to io.indextables.Extensions");
+    }
+  }
+
+  /** DELETE, UPDATE or MERGE: which files it replaces is found out when it runs, not when it is planned. */
+  public static class Operation implements RowLevelOperation, RowLevelOperationBuilder {
+    final VersionTable table;
+    final RowLevelOperation.Command command;
+    final String key = java.util.UUID.randomUUID().toString();
+    List conditions = null;
+    boolean complete = false;
+    Object matching = null;
+
+    Operation(VersionTable table, RowLevelOperation.Command command) {
+      table.requireNewest();
+      this.table = table;
+      this.command = command;
+    }
+
+    public RowLevelOperation build() { return this; }
+    public RowLevelOperation.Command command() { return command; }
+    public ScanBuilder newScanBuilder(CaseInsensitiveStringMap given) { return new Marker(table); }
+    public WriteBuilder newWriteBuilder(LogicalWriteInfo info) { return new Writing(table, info.options().asCaseSensitiveMap(), this); }
+  }
+}

@@ -1,0 +1,42 @@
+"""The Python process of a driver that is not Python: it attaches to the JVM that started it and answers it.
+
+`Helper.java` starts it with the port and the secret of a gateway in its
+environment. It ends when its standard input does, which is when that JVM ends.
+"""
+
+# because PySpark keeps its JVM objects private
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def attached() -> Any:
+    """A session of Python's over the one that the JVM has."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    gateway = launch_gateway()
+    spark = gateway.jvm.org.apache.spark
+    java = spark.api.java.JavaSparkContext(spark.SparkContext.getOrCreate())
+    context = SparkContext(gateway=gateway, jsc=java, conf=SparkConf(_jconf=java.getConf()))
+    if context.master.startswith("local"):
+        context.pythonExec = sys.executable
+    classic = getattr(spark.sql.classic, "SparkSession$")
+    return SparkSession(context, getattr(classic, "MODULE$").getDefaultSession().get())
+
+
+def main() -> None:
+    """Answer until the JVM is gone."""
+    from indextables.spark.catalog.bridge import attach
+    from indextables.spark.read.relation import index_class
+
+    spark = attached()
+    index_class(spark)
+    attach(spark, plain=True)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

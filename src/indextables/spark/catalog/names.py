@@ -1,0 +1,42 @@
+"""Where the table of a name lies, for streams, which Spark gives no way to name a table of ours by itself."""
+
+# ruff: noqa: SLF001
+# because PySpark keeps its JVM objects private
+from __future__ import annotations
+
+from typing import Any
+
+from indextables.spark.options import is_connect
+from indextables.spark.requests import stream_partitioning, stream_written_frame
+
+
+def place_of(spark: Any, name: str) -> str | None:
+    """The path of a named table of ours; None for every other name."""
+    from pyspark.errors import AnalysisException
+
+    if is_connect(spark):
+        return None
+    try:
+        plan = spark.table(name)._jdf.queryExecution().analyzed()
+    except AnalysisException:
+        return None
+    while str(plan.getClass().getSimpleName()) == "SubqueryAlias":
+        plan = plan.children().apply(0)
+    if str(plan.getClass().getSimpleName()) != "DataSourceV2Relation":
+        return None
+    table = plan.table()
+    return (
+        str(table.properties()["location"]) if str(table.getClass().getSimpleName()) == "IndexTable" else None
+    )
+
+
+def place_for_stream(spark: Any, name: str, writer: Any, *, create: bool) -> str | None:
+    """The path of the table a stream goes to, made with the columns of the stream if it is not there."""
+    found = place_of(spark, name)
+    if found is not None or not create or is_connect(spark):
+        return found
+    rows = spark.createDataFrame([], stream_written_frame(writer).schema)
+    definition = rows.writeTo(name).using("indextables")
+    by = stream_partitioning(writer)
+    (definition.partitionedBy(*by) if by else definition).create()
+    return place_of(spark, name)

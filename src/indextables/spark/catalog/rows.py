@@ -1,0 +1,123 @@
+"""Rows that Spark hands over: INSERT in all its forms, and the replaced rows of DELETE, UPDATE and MERGE."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from indextables.errors import TableError
+from indextables.ops.read.matching import plan_match
+from indextables.ops.write.commit import commit_or_discard, outcome
+from indextables.ops.write.replace_rows import replace_plan
+from indextables.ops.write.rows import effective, plan_write
+from indextables.spark.catalog import late
+from indextables.spark.catalog.asked import Asked
+from indextables.spark.read.planner import conjunction, hadoop_paths
+from indextables.spark.requests import WriteRequest
+from indextables.spark.write.job import Job, run_job, schema_of, written
+from indextables.spark.write.save import save_frame
+
+if TYPE_CHECKING:
+    from indextables.log.snapshot import Snapshot
+    from indextables.predicate.tree import Node
+
+_LOOK = "look "
+
+
+def save(asked: Asked) -> dict[str, Any]:
+    """`save(path)` of a front end that is not Python."""
+    request = asked.request
+    modes = {"ErrorIfExists": "error"}
+    mode = modes.get(request["mode"], str(request["mode"]).lower())
+    save_frame(asked.spark, asked.frame("data"), WriteRequest(asked.path, mode, dict(request["given"])))
+    return {}
+
+
+def write(asked: Asked) -> dict[str, Any]:
+    """INSERT INTO, INSERT OVERWRITE, REPLACE WHERE and their DataFrame forms."""
+    request = asked.request
+    options = {**asked.options, **(request.get("given") or {})}
+    mode, node = str(request["mode"]), None
+    if mode == "where":
+        snapshot = asked.log().snapshot(max_staleness_s=0)
+        node = conjunction([request["where"]["tree"]], snapshot)
+    elif mode in {"overwrite", "dynamic"}:
+        options["partitionOverwriteMode"] = "dynamic" if mode == "dynamic" else "static"
+    asking = WriteRequest(asked.path, "append" if mode == "append" else "overwrite", options, where=node)
+    done = save_frame(asked.spark, asked.frame("data"), asking)
+    return {} if done is None else {"version": done.version}
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """The files a statement takes out of the table."""
+
+    whole: frozenset[str]
+    """All their rows go, as statistics prove; they are not read."""
+    read: frozenset[str]
+    """Some of their rows may change, and are written again with the others."""
+
+
+def replace_rows(asked: Asked) -> dict[str, Any]:
+    """DELETE, UPDATE and MERGE: the rows of the touched files as they are afterwards, in one commit."""
+    request = asked.request
+    key, command = str(request["key"]), str(request["command"])
+    log = asked.log()
+    snapshot = log.snapshot(version=int(request["version"]))
+    node = conjunction(request["conditions"], snapshot)
+    try:
+        touched = _touched(asked, snapshot, node)
+        late.choose(key, touched.read)
+        if command != "MERGE" and not touched.whole and not touched.read:
+            return {}
+        frame = asked.frame("data")
+        options = effective(snapshot, asked.settings.options())
+        job = Job(plan_write(snapshot, schema_of(frame), options), log.store.spec(), options)
+        built = [] if command == "DELETE" and not touched.read else run_job(frame, job)
+    finally:
+        late.forget(key)
+        late.forget(_LOOK + key)
+    gone = list(snapshot.adds(touched.whole | touched.read))
+    adds = [split.add for split in built]
+    commit = replace_plan(snapshot, command, gone, adds, node=node, inserts=command == "MERGE")
+    written(log, outcome(commit_or_discard(log, commit, adds), built), options)
+    return {}
+
+
+def _touched(asked: Asked, snapshot: Snapshot, node: Node | None) -> Touched:
+    whole: frozenset[str] = frozenset()
+    if asked.request["command"] == "DELETE" and asked.request["complete"] and node is not None:
+        planned = plan_match(snapshot, node)
+        whole = frozenset(add.path for add in planned.whole)
+        paths = [add.path for add in planned.doubtful]
+    else:
+        paths = snapshot.plan(node, columns={"path"}).files.column("path").to_pylist()
+    look = asked.frame_of_plan("matching")
+    if look is None or not paths:
+        return Touched(whole, frozenset(paths))
+    late.choose(_LOOK + str(asked.request["key"]), frozenset(paths))
+    found = {_plain(row[0]) for row in look.select("_metadata.file_path").distinct().collect()}
+    by_name = {
+        _plain(name, encoded=False): path for path, name in zip(paths, _names(snapshot, paths), strict=True)
+    }
+    if not found <= set(by_name):
+        raise TableError(
+            f"{asked.path}: Spark read {min(found - set(by_name))}, which is no file of version "
+            f"{snapshot.version}; nothing was changed",
+            uri=asked.path,
+        )
+    return Touched(whole, frozenset(by_name[name] for name in found))
+
+
+def _names(snapshot: Snapshot, paths: list[str]) -> list[str]:
+    import pyarrow as pa
+
+    found: list[str] = hadoop_paths(snapshot.store, pa.array(paths, pa.string())).to_pylist()
+    return found
+
+
+def _plain(address: str, *, encoded: bool = True) -> str:
+    """An address as it can be compared: `_metadata.file_path` is percent-encoded, a Hadoop path is not."""
+    text = unquote(address) if encoded else address
+    return text.replace("file:///", "file:/")

@@ -1,0 +1,175 @@
+"""What Spark asks about a named table: what it is, how it is read, and changes of its definition."""
+
+# ruff: noqa: SLF001
+# because PySpark keeps its JVM objects private
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from indextables.errors import TableError
+from indextables.log.delta.snapshot import DeltaSnapshot
+from indextables.ops.rewrite.delete import run_delete
+from indextables.ops.rewrite.drop_partitions import run_drop_partitions
+from indextables.ops.table_settings import require_parquet
+from indextables.ops.write.alter import Change, run_alter
+from indextables.ops.write.commit import Order, commit_or_discard, outcome
+from indextables.ops.write.definition import Definition
+from indextables.options import Options
+from indextables.predicate.tree import TRUE
+from indextables.spark.catalog import late
+from indextables.spark.catalog.asked import Asked
+from indextables.spark.hadoop import package_of
+from indextables.spark.load import load_table
+from indextables.spark.options import WRITE_KEYS, settings_for
+from indextables.spark.read.frame import reading_way
+from indextables.spark.read.planner import conjunction
+from indextables.spark.read.version import snapshot_of
+from indextables.spark.requests import ReadRequest
+from indextables.spark.write.job import Job, run_job, written
+from indextables.spark.write.save import first_write, newest
+
+if TYPE_CHECKING:
+    from indextables.log.snapshot import Snapshot
+
+_CLOUDS = {"s3": "s3", "abfss": "azure", "abfs": "azure", "az": "azure", "gs": "gcs"}
+
+
+def describe(asked: Asked) -> dict[str, Any]:
+    """The columns, partitions and properties of the version that is asked for."""
+    snapshot = snapshot_of(asked.spark, asked.path, asked.settings)
+    if isinstance(snapshot, DeltaSnapshot):
+        raise TableError(
+            f"{asked.path} is a Delta table, which has no name here. Read it with "
+            "spark.read.format('indextables').load(path) or indextables.delta.read(spark, path)."
+        )
+    require_parquet(snapshot)
+    comment = snapshot.metadata.description
+    return {
+        "path": asked.path,
+        "schema": snapshot.metadata.schema_string,
+        "partitions": list(snapshot.partition_columns),
+        "version": snapshot.version,
+        "id": snapshot.table_id,
+        "properties": {
+            **{key: value for key, value in snapshot.metadata.configuration.items() if value is not None},
+            **({} if comment is None else {"comment": comment}),
+        },
+    }
+
+
+def exists(asked: Asked) -> dict[str, Any]:
+    """Whether there is a table."""
+    return {"exists": newest(asked.log()) is not None}
+
+
+def relation(asked: Asked) -> dict[str, Any]:
+    """The relation that reads a version; for rows that are to be replaced, files that are chosen later."""
+    log = asked.log()
+    snapshot = log.snapshot(version=int(asked.request["version"]))
+    if reading_way(asked.spark, snapshot) != "native":
+        cloud = _CLOUDS.get(asked.path.partition(":")[0])
+        advice = "" if cloud is None else f" Add {package_of(cloud)} to spark.jars.packages."
+        raise TableError(
+            f"this session has no Hadoop file system for {asked.path}, which a named table is read "
+            f"through.{advice}"
+        )
+    key = asked.request.get("key")
+    if key is None:
+        version = {"versionAsOf": str(snapshot.version)}
+        frame = load_table(asked.spark, ReadRequest(asked.path, {**asked.options, **version}), "native")
+    else:
+        frame = late.frame(asked.spark, snapshot, asked.settings, str(key))
+    asked.objects["relation"] = frame._jdf.queryExecution().analyzed().relation()
+    return {}
+
+
+def create(asked: Asked) -> dict[str, Any]:
+    """CREATE TABLE and REPLACE TABLE, with or without the rows of a query."""
+    request = asked.request
+    given = {**asked.options, **(request.get("given") or {})}
+    settings = settings_for(asked.spark, given, WRITE_KEYS, asked.path)
+    log, frame = asked.log(), asked.frame("data")
+    there = newest(log)
+    properties = dict(request.get("properties") or {})
+    if there is not None and request["kind"] == "create":
+        return _adopted(asked, there, properties)
+    definition = Definition.of(
+        request["schema"],
+        tuple(request["partitions"]),
+        properties=properties,
+        options=Options.of(settings.table),
+        comment=request.get("comment"),
+    )
+    rows = None if frame is None else _as_declared(frame, request["schema"])
+    if there is None:
+        if rows is None:
+            definition.create(log)
+        else:
+            order = Order(user_metadata=settings.call.get("userMetadata"))
+            first_write(rows, log, settings.options(), definition, order, mode="error")
+        return {}
+    plan = definition.first_plan(there.split_table_id)
+    options = settings.options().over(definition.properties, log.uri)
+    built = [] if rows is None else run_job(rows, Job(plan, log.store.spec(), options))
+    adds = [split.add for split in built]
+    operation = "REPLACE TABLE" if rows is None else "REPLACE TABLE AS SELECT"
+    done = commit_or_discard(log, definition.replacing(there, adds, operation), adds)
+    written(log, outcome(done, built), options)
+    return {}
+
+
+def _adopted(asked: Asked, there: Snapshot, properties: dict[str, str]) -> dict[str, Any]:
+    """A name for a table that is there; what the statement says of it has to be so."""
+    if asked.objects.get("data") is not None or asked.request.get("managed"):
+        raise TableError(
+            f"{there.store.uri} is a table already. Name it with CREATE TABLE ... USING indextables "
+            f"LOCATION '{there.store.uri}', or replace it with CREATE OR REPLACE TABLE.",
+            uri=there.store.uri,
+        )
+    document = str(asked.request["schema"])
+    if '"fields":[]' in document and not asked.request["partitions"]:
+        if properties:
+            raise TableError(
+                f"{there.store.uri} is a table already and keeps its properties: leave TBLPROPERTIES out, "
+                "and change them with ALTER TABLE",
+                uri=there.store.uri,
+            )
+        return {}
+    Definition.of(document, tuple(asked.request["partitions"]), properties=properties).create(asked.log())
+    return {}
+
+
+def _as_declared(frame: Any, document: str) -> Any:
+    """The rows of a query under the columns of the definition: those of a query may be narrower than said."""
+    import json
+
+    from pyspark.sql.types import StructType
+
+    declared = StructType.fromJson(json.loads(document))
+    return frame.toDF(*declared.names).to(declared) if declared.fields else frame
+
+
+def alter(asked: Asked) -> dict[str, Any]:
+    """ALTER TABLE."""
+    changes = []
+    for sent in asked.request["changes"]:
+        plain = dict(sent)
+        if "type" in plain:
+            import json
+
+            plain["type"] = json.loads(plain["type"])
+        plain["column"] = tuple(plain.get("column") or ())
+        changes.append(Change(**plain))
+    return {"version": run_alter(asked.log(), changes)}
+
+
+def truncate(asked: Asked) -> dict[str, Any]:
+    """TRUNCATE TABLE, and DELETE without a condition."""
+    return {"version": run_delete(asked.log(), TRUE).version}
+
+
+def drop_partitions(asked: Asked) -> dict[str, Any]:
+    """ALTER TABLE DROP PARTITION."""
+    log = asked.log()
+    condition = conjunction(asked.request["conditions"], log.snapshot(max_staleness_s=0))
+    return {"files": run_drop_partitions(log, condition).splits_removed}

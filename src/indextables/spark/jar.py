@@ -1,0 +1,179 @@
+"""The Java classes on the driver, as a jar: compiled by the Janino that Spark carries, once for each Spark.
+
+No JDK is needed and no binary lies in the repository. A wheel may carry the jar
+(`python -m indextables jar` makes it); elsewhere the first session compiles it
+into the user's cache. What a jar was made of is written into it, so that one
+of other sources is noticed.
+"""
+
+# ruff: noqa: SLF001
+# because PySpark keeps its JVM objects private
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import tempfile
+import zipfile
+from functools import cache
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+from indextables.errors import TableError
+
+_MARK = "io/indextables/sources"
+_SERVICE = "META-INF/services/org.apache.spark.sql.sources.DataSourceRegister"
+_CARRIED = "indextables-spark.jar"
+_LOADER = "MutableURLClassLoader"
+
+
+def sources() -> dict[str, str]:
+    """The Java sources by the name of their file."""
+    here = files("indextables.spark.catalog").joinpath("java")
+    return {item.name: item.read_text("utf-8") for item in here.iterdir() if item.name.endswith(".java")}
+
+
+def digest() -> str:
+    """What the sources are, in a few characters."""
+    made = hashlib.sha256()
+    for name, text in sorted(sources().items()):
+        made.update(f"{name}\0{text}\0".encode())
+    return made.hexdigest()[:16]
+
+
+def put_on_class_path(spark: Any) -> None:
+    """Let the driver of a session know the classes, unless `spark.jars` has brought them."""
+    jvm = spark.sparkContext._jvm
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    found = _sources_known_to(jvm, loader)
+    if found == digest():
+        return
+    if found is not None:
+        raise TableError(
+            "spark.jars names a jar of another version of IndexTables than the Python package. "
+            "Make it again with: python -m indextables jar"
+        )
+    while not str(loader.getClass().getSimpleName()).endswith(_LOADER):
+        loader = loader.getParent()
+        if loader is None:
+            raise TableError(
+                "this driver takes no further classes while it runs; start it with spark.jars set to the jar "
+                "that `python -m indextables jar` makes"
+            )
+    loader.addURL(jvm.java.io.File(str(jar(spark.sparkContext._gateway, str(spark.version)))).toURI().toURL())
+
+
+def jar(gateway: Any, spark_version: str) -> Path:
+    """The jar for a version of Spark; compiled in the JVM of the gateway if nobody has done so."""
+    found = _ready(spark_version)
+    if found is None:
+        found = _cache() / _kept_name(spark_version)
+        compile_into(gateway, found)
+    return found
+
+
+def _kept_name(spark_version: str) -> str:
+    return f"indextables-spark-{spark_version}-{digest()}.jar"
+
+
+def _ready(spark_version: str) -> Path | None:
+    """The jar that the wheel carries, or the one that somebody has compiled; None when there is neither."""
+    carried = files("indextables.spark.catalog").joinpath(_CARRIED)
+    if carried.is_file():
+        with as_file(carried) as path, zipfile.ZipFile(path) as packed:
+            if packed.read(_MARK).decode() == digest() and path.is_file():
+                return path
+    kept = _cache() / _kept_name(spark_version)
+    return kept if kept.is_file() else None
+
+
+def made(into: str | None = None) -> Path:
+    """The jar for the PySpark that is installed, or a copy of it, made in a JVM of its own if need be."""
+    from pyspark import __version__
+    from pyspark.java_gateway import launch_gateway
+
+    found = _ready(str(__version__))
+    if found is None:
+        gateway = launch_gateway()
+        try:
+            found = jar(gateway, str(__version__))
+        finally:
+            gateway.shutdown()
+    if into is None:
+        return found
+    shutil.copyfile(found, into)
+    return Path(into)
+
+
+def compile_into(gateway: Any, target: Path) -> None:
+    """Compile the sources with Janino in a running JVM."""
+    with tempfile.TemporaryDirectory() as scratch:
+        written, classes = Path(scratch, "java"), Path(scratch, "classes")
+        written.mkdir()
+        classes.mkdir()
+        for name, text in sources().items():
+            written.joinpath(name).write_text(text, "utf-8")
+        compiler = gateway.jvm.org.codehaus.janino.Compiler()
+        compiler.setSourceVersion(8)
+        compiler.setTargetVersion(8)
+        # Against the jar files, all of them: classes found by reflection miss what they refer to.
+        compiler.setClassPath(_java_files(gateway, _class_path(gateway.jvm)))
+        compiler.setDestinationDirectory(gateway.jvm.java.io.File(str(classes)), False)
+        compiler.compile(_java_files(gateway, sorted(written.iterdir())))
+        _pack(classes, target)
+
+
+def _pack(classes: Path, target: Path) -> None:
+    """Written aside and moved, so that nobody loads half a jar."""
+    handle, aside = tempfile.mkstemp(dir=target.parent, suffix=".jar")
+    os.close(handle)
+    with zipfile.ZipFile(aside, "w", zipfile.ZIP_DEFLATED) as packed:
+        for path in sorted(classes.rglob("*.class")):
+            packed.writestr(zipfile.ZipInfo(path.relative_to(classes).as_posix()), path.read_bytes())
+        packed.writestr(zipfile.ZipInfo(_SERVICE), "io.indextables.DefaultSource\n")
+        packed.writestr(zipfile.ZipInfo(_MARK), digest())
+    Path(aside).replace(target)
+
+
+def _cache() -> Path:
+    """A directory of the user's own: what lies in it is run."""
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
+    found = Path(home, "indextables")
+    with contextlib.suppress(OSError):
+        found.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if os.access(found, os.W_OK):
+        return found
+    return _private()
+
+
+@cache
+def _private() -> Path:
+    return Path(tempfile.mkdtemp(prefix="indextables-"))
+
+
+def _class_path(jvm: Any) -> list[Path]:
+    found: list[Path] = []
+    for entry in str(jvm.java.lang.System.getProperty("java.class.path")).split(os.pathsep):
+        path = Path(entry)
+        found.extend(path.parent.glob("*.jar") if path.name == "*" else [path])
+    return [path for path in found if path.is_file()]
+
+
+def _java_files(gateway: Any, paths: list[Path]) -> Any:
+    array = gateway.new_array(gateway.jvm.java.io.File, len(paths))
+    for at, path in enumerate(paths):
+        array[at] = gateway.jvm.java.io.File(str(path))
+    return array
+
+
+def _sources_known_to(jvm: Any, loader: Any) -> str | None:
+    """What the classes were made of that the JVM knows; None when it knows none."""
+    stream = loader.getResourceAsStream(_MARK)
+    if stream is None:
+        return None
+    try:
+        return bytes(jvm.org.apache.commons.io.IOUtils.toByteArray(stream)).decode()
+    finally:
+        stream.close()

@@ -1,0 +1,118 @@
+"""The job behind every write: splits built on the executors, and what became of the writes of this process.
+
+A task that runs twice builds files that only one of its attempts reports.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from indextables.log.transaction_log import TransactionLog
+from indextables.model.fields import normalise_schema
+from indextables.ops.results import WriteResult
+from indextables.ops.write.after_write import after_write
+from indextables.ops.write.replace_where import checked
+from indextables.ops.write.rows import WritePlan, build
+from indextables.options import Options
+from indextables.predicate.names import quoted_name
+from indextables.predicate.tree import Node
+from indextables.split.write.build import BuiltSplit
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_KEPT = 100
+_AT_ONCE = 32_768
+
+_lock = threading.Lock()
+_written: deque[tuple[str, WriteResult]] = deque(maxlen=_KEPT)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What every task of a write knows; picklable."""
+
+    plan: WritePlan
+    store: Any
+    options: Options
+    text: str | None = None
+    where: Node | None = None
+    """The condition that every row to write must satisfy."""
+
+
+def schema_of(frame: Any) -> pa.Schema:
+    """The columns of a DataFrame as a table holds them."""
+    return normalise_schema(frame.schema)
+
+
+def run_job(frame: Any, job: Job) -> list[BuiltSplit]:
+    """Build the splits on the executors; the reports of the tasks that count come back."""
+    import pickle
+
+    shaped = _spread(frame, job)
+    if _is_surely_empty(shaped):
+        return []
+    # PySpark takes every name for an expression here, and `a.b` for a field of `a`: they travel as numbers.
+    names = shaped.columns
+    numbered = shaped.toDF(*(f"c{at}" for at in range(len(names))))
+    rows = numbered.mapInArrow(_task(job, names), "split binary").collect()
+    return [pickle.loads(bytes(row["split"])) for row in rows]  # noqa: S301  (written by our own executors)
+
+
+def _is_surely_empty(frame: Any) -> bool:
+    return not frame.columns
+
+
+def _spread(frame: Any, job: Job) -> Any:
+    """With optimizeWrite: rows by partition, in tasks of even size, however uneven the partitions are."""
+    if not job.options.write.optimize:
+        return frame
+    return frame.hint("rebalance", *(quoted_name(name) for name in job.plan.partition_columns))
+
+
+def _task(job: Job, names: Sequence[str]) -> Any:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pickle
+
+        import pyarrow as pa
+
+        log = TransactionLog.open(job.store.uri, job.options)
+        rows: Iterator[Any] = (batch.rename_columns(list(names)) for batch in batches)
+        if job.where is not None:
+            rows = checked(rows, job.plan.schema, job.where, job.text, job.options)
+        for split in build(log, job.plan, _gathered(rows), job.options):
+            yield pa.RecordBatch.from_arrays([pa.array([pickle.dumps(split)], pa.binary())], names=["split"])
+
+    return run
+
+
+def _gathered(batches: Iterator[Any]) -> Iterator[Any]:
+    """Rows in pieces of a row group: Spark hands over fewer at a time, and every piece has its cost."""
+    import pyarrow as pa
+
+    pending: list[Any] = []
+    for batch in batches:
+        pending.append(batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch]))
+        if sum(piece.num_rows for piece in pending) >= _AT_ONCE:
+            yield pa.concat_tables(pending)
+            pending = []
+    if pending:
+        yield pa.concat_tables(pending)
+
+
+def last_writes(limit: int = 10) -> list[tuple[str, WriteResult]]:
+    """The tables last written to from this process, and what became of it; newest first."""
+    with _lock:
+        return list(reversed(_written))[:limit]
+
+
+def written(log: TransactionLog, result: WriteResult, options: Options) -> WriteResult:
+    """Note a write that is committed, and do what is due after one."""
+    after_write(log, options)
+    with _lock:
+        _written.append((log.uri, result))
+    return result

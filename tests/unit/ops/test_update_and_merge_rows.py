@@ -1,0 +1,233 @@
+"""Table.update and Table.merge: what becomes of every row, in one commit, and who wins where two try."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import indextables as it
+from indextables.errors import ConflictError, OptionError, PredicateError, SchemaError, TableError
+from indextables.ops.write import update as updating
+from indextables.ops.write import upsert as upserting
+
+SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("message", pa.string()), ("n", pa.int32())])
+TEXT = {"indexing.typemap.message": "text"}
+
+
+def rows(ids, day="1", message="hello world", n=0) -> pa.Table:
+    ids = list(ids)
+    columns = {"id": ids, "day": [day] * len(ids), "message": [message] * len(ids), "n": [n] * len(ids)}
+    return pa.table(columns, SCHEMA)
+
+
+@pytest.fixture
+def table(tmp_path):
+    made = it.Table.create(tmp_path / "t", SCHEMA, partition_by=("day",), options=TEXT)
+    for day in ("1", "2", "3"):
+        first = int(day) * 10
+        made.append(rows(range(first, first + 10), day=day))
+    return made
+
+
+def content(table, *columns):
+    names = columns or ("id", "day", "message", "n")
+    found = it.Table.open(table.uri).scan(columns=list(names)).read_all().sort_by([("id", "ascending")])
+    return [tuple(row.values()) for row in found.to_pylist()]
+
+
+def test_an_update_changes_matching_rows_and_no_other_file(table):
+    before = {add.path for add in table._log.list_files()}
+    done = table.update("id IN (11, 12)", {"message": "goodbye", "N": 7})
+    assert (done.rows_updated, done.files_removed, done.files_added, done.version) == (2, 1, 1, table.version)
+    assert [row for row in content(table) if row[0] in {10, 11, 12, 20}] == [
+        (10, "1", "hello world", 0),
+        (11, "1", "goodbye", 7),
+        (12, "1", "goodbye", 7),
+        (20, "2", "hello world", 0),
+    ]
+    after = {add.path for add in it.Table.open(table.uri)._log.list_files()}
+    assert len(before & after) == 2
+    assert table.count(query="message:goodbye") == 2
+    assert table.count(query="message:hello") == 28
+    newest = table.history(1).to_pylist()[0]
+    assert newest["operation"] == "UPDATE"
+
+
+def test_a_new_value_may_be_another_column_or_a_function_of_the_rows(table):
+    table.update("id = 15", {"message": it.col("day"), "n": lambda found: pc.multiply(found["id"], 2)})
+    table.update(it.col("id") == 16, {"message": None})
+    assert content(table)[5:7] == [(15, "1", "1", 30), (16, "1", None, 0)]
+
+
+def test_rows_move_to_the_partition_that_an_update_gives_them(table):
+    table.update("id = 25", {"day": "9"})
+    assert table.count("day = '9'") == 1
+    assert table.files("day = '9'").num_rows == 1
+    assert len(content(table)) == 30
+
+
+def test_an_update_that_matches_nothing_commits_nothing(table):
+    version = table.version
+    done = table.update("id = 1000", {"n": 1})
+    assert (done.status, done.rows_updated, table.version) == ("NO ACTION", 0, version)
+
+
+def test_rows_for_which_the_condition_is_null_stay(table):
+    table.append(pa.table({"id": [99], "day": ["1"]}))
+    done = table.update("n <> 5", {"n": 6})
+    assert done.rows_updated == 30
+    assert content(table, "id", "n")[-1] == (99, None)
+
+
+@pytest.mark.parametrize(
+    ("values", "error", "words"),
+    [
+        ({}, SchemaError, "at least one column"),
+        ({"nobody": 1}, SchemaError, "no column 'nobody'"),
+        ({"n": "text"}, SchemaError, "n"),
+        ({"n": it.col("n") > 1}, SchemaError, "col\\('name'\\)"),
+        ({"n": lambda found: pa.array([1, 2])}, SchemaError, "one value for each of the 1 rows"),
+    ],
+)
+def test_a_wrong_update_is_refused_and_leaves_nothing(table, values, error, words):
+    files = sorted(str(path) for path in _splits(table))
+    with pytest.raises(error, match=words):
+        table.update("id = 10", values)
+    assert sorted(str(path) for path in _splits(table)) == files
+    with pytest.raises(PredicateError):
+        table.update(None, {"n": 1})
+
+
+def _splits(table):
+    from pathlib import Path
+
+    return Path(table.uri.removeprefix("file://")).rglob("*.split")
+
+
+SOURCE = pa.table({"id": [11, 500, None], "day": ["1", "5", "5"], "message": ["merged", "new", "nobody"]})
+
+
+def test_a_merge_updates_what_has_a_key_and_inserts_the_rest(table):
+    done = table.merge(SOURCE, "id")
+    assert (done.rows_updated, done.rows_deleted, done.rows_inserted) == (1, 0, 2)
+    assert (done.files_removed, table.version) == (1, done.version)
+    found = content(table)
+    assert found[1] == (11, "1", "merged", 0)
+    assert found[-2:] == [(500, "5", "new", None), (None, "5", "nobody", None)]
+    assert table.count(query="message:merged") == 1
+
+
+@pytest.mark.parametrize(
+    ("clauses", "left"),
+    [
+        ({"matched": "delete", "not_matched": None}, 29),
+        ({"matched": None}, 32),
+        ({"matched": "update", "not_matched": None, "not_matched_by_source": "delete"}, 1),
+        ({"not_matched_by_source": "delete"}, 3),
+    ],
+)
+def test_every_clause_of_a_merge_does_its_part(table, clauses, left):
+    table.merge(SOURCE, on=["id"], **clauses)
+    assert len(content(table)) == left
+
+
+def test_a_merge_by_several_columns_keeps_like_texts_apart(table):
+    table.append(rows([1], day="12", message="3"))
+    source = pa.table({"day": ["12", "1"], "message": ["3", "23"], "n": [5, 6], "id": [1, 1]})
+    done = table.merge(source, ["day", "message"])
+    assert (done.rows_updated, done.rows_inserted) == (1, 1)
+
+
+def test_a_repeated_key_is_an_error_where_a_row_would_become_two_things(table):
+    twice = pa.table({"id": [11, 11], "day": ["1", "1"], "n": pa.array([1, 2], pa.int32())})
+    with pytest.raises(TableError, match="several rows of the source have the key {'id': 11}"):
+        table.merge(twice, "id")
+    table.merge(twice, "id", matched="delete")
+    assert 11 not in [row[0] for row in content(table)]
+    table.merge(twice, "id")
+    assert [row[0] for row in content(table)].count(11) == 2
+
+
+def test_only_splits_that_can_hold_a_key_are_opened(table):
+    opened = []
+    original = upserting.split_rows
+
+    def watched(store, add, *rest):
+        opened.append(add.path)
+        return original(store, add, *rest)
+
+    upserting.split_rows = watched
+    try:
+        table.merge(SOURCE.slice(0, 1), "id")
+    finally:
+        upserting.split_rows = original
+    assert len(opened) == 1
+
+
+def test_wrong_merges_are_refused(table):
+    with pytest.raises(OptionError, match="matched is 'upsert'"):
+        table.merge(SOURCE, "id", matched="upsert")
+    with pytest.raises(SchemaError, match="the source has no column 'n'"):
+        table.merge(SOURCE, "n")
+    with pytest.raises(SchemaError, match="the table has no such column"):
+        table.merge(SOURCE.append_column("other", pa.array([1, 2, 3])), "id")
+    with pytest.raises(SchemaError, match="at least one key"):
+        table.merge(SOURCE, [])
+
+
+def racing(table, monkeypatch, module, foreign):
+    """Let another writer commit after the plan is made and before it is carried out."""
+    plan_of = module.replace_plan
+
+    def late(*args, **kwargs):
+        foreign(it.Table.open(table.uri))
+        return plan_of(*args, **kwargs)
+
+    monkeypatch.setattr(module, "replace_plan", late)
+
+
+def test_rows_that_others_append_meanwhile_stay(table, monkeypatch):
+    racing(table, monkeypatch, updating, lambda other: other.append(rows([77], day="1")))
+    table.update("day = '1'", {"n": 3})
+    assert content(table)[-1] == (77, "1", "hello world", 0)
+    assert sum(row[3] == 3 for row in content(table)) == 10
+
+
+def test_of_two_updates_of_a_row_one_wins_and_the_other_can_be_repeated(table, monkeypatch):
+    with monkeypatch.context() as patched:
+        racing(table, patched, updating, lambda other: _as_it_is(patched, other))
+        with pytest.raises(ConflictError, match="UPDATE needs"):
+            table.update("id = 10", {"n": 1})
+    assert content(table)[0][3] == 2
+    table.refresh().update("id = 10", {"n": 1})
+    assert content(table)[0][3] == 1
+
+
+def _as_it_is(patched, other):
+    patched.undo()
+    other.update("id = 10", {"n": 2})
+
+
+def test_two_merges_never_insert_the_same_key_twice(table, monkeypatch):
+    def foreign(other):
+        patched.undo()
+        other.merge(pa.table({"id": [500], "day": ["5"], "n": pa.array([1], pa.int32())}), "id")
+
+    with monkeypatch.context() as patched:
+        racing(table, patched, upserting, foreign)
+        with pytest.raises(ConflictError, match="MERGE was prepared on version 3, and version 4 added"):
+            table.merge(SOURCE, "id")
+    assert [row[0] for row in content(table)].count(500) == 1
+    table.refresh().merge(SOURCE, "id")
+    assert [row[0] for row in content(table)].count(500) == 1
+
+
+def test_a_merge_lets_an_append_pass_and_a_merge_elsewhere(table, monkeypatch):
+    def foreign(other):
+        patched.undo()
+        other.append(rows([500], day="5"))
+        other.refresh().merge(pa.table({"id": [9000], "day": ["9"]}), "id")
+
+    with monkeypatch.context() as patched:
+        racing(table, patched, upserting, foreign)
+        table.merge(SOURCE.slice(0, 2), "id")
+    assert [row[0] for row in content(table)][-3:] == [500, 500, 9000]
