@@ -228,3 +228,12 @@ def test_a_module_is_short_and_says_what_it_is(path):
 def test_no_module_is_named_after_nothing_in_particular():
     vague = re.compile(r"util|helper|common|^core$|^base$|manager|impl|optimi[sz]ed|enhanced|_v2$")
     assert not [name_of(path) for path in MODULES if vague.search(path.stem)]
+
+
+def test_every_package_says_what_it_is_and_is_part_of_the_wheel():
+    """A directory of modules without an `__init__` is no package of ours, or one that git was told to ignore."""
+    folders = {path.parent for path in MODULES}
+    assert [name_of(folder) for folder in sorted(folders) if not (folder / "__init__.py").exists()] == []
+    ignored = {line.strip() for line in (ROOT / ".gitignore").read_text().splitlines()}
+    names = {part for folder in folders for part in folder.relative_to(ROOT).parts}
+    assert not {f"{name}/" for name in names} & ignored

@@ -1,0 +1,1 @@
+"""Making an index: tokens become sorted runs, and runs become the bytes of an index."""

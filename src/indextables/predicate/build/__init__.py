@@ -1,0 +1,1 @@
+"""Ways to make a predicate tree: from SQL text, from Python expressions, from Spark's filters."""
