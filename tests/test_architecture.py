@@ -237,3 +237,14 @@ def test_every_package_says_what_it_is_and_is_part_of_the_wheel():
     ignored = {line.strip() for line in (ROOT / ".gitignore").read_text().splitlines()}
     names = {part for folder in folders for part in folder.relative_to(ROOT).parts}
     assert not {f"{name}/" for name in names} & ignored
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_typed_decoder_is_made_when_its_module_is_loaded(path):
+    """msgspec learns a type when it first meets it; two threads that both do so crash the process."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
+            (".json.decode", ".msgpack.decode")
+        ):
+            typed = [word.arg for word in node.keywords if word.arg == "type"]
+            assert not typed, f"{name_of(path)} line {node.lineno}: decode with a Decoder of the module"

@@ -41,6 +41,7 @@ _HEAD = struct.Struct("<4sIIIII")
 _TRAILER = _HEAD.size + 4
 _FIRST_READ = 32 << 10
 _MAGIC = b"ITF1"
+_MEMBERS = msgspec.msgpack.Decoder(tuple[str, list[str]])
 _SALTS = np.array(
     [0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31],
     np.uint32,
@@ -150,7 +151,7 @@ class FilterGroup:
         if crc32(body) != crc:
             raise damaged("its list of members is not what was written")
         members_bytes = pa.decompress(body, raw, codec="zstd", asbytes=True)
-        settings, names = msgspec.msgpack.decode(members_bytes, type=tuple[str, list[str]])
+        settings, names = _MEMBERS.decode(members_bytes)
         return cls(ranges, settings, tuple(names), blocks)
 
     def may_match(self, query: Query) -> Array:

@@ -93,6 +93,10 @@ class SplitManifest:
     """Splits whose rows this one holds, so that a lost log can be rebuilt without doubling them."""
 
 
+# msgspec learns a type when it first meets it, which two threads must not do at once.
+msgspec.json.Decoder(SplitManifest)
+
+
 @dataclass(frozen=True, slots=True)
 class SplitRef:
     """What it takes to open a split: its path and size, and where its pieces lie if that is known."""

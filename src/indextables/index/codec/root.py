@@ -62,6 +62,9 @@ class _Head(msgspec.Struct, frozen=True):
     checksums: list[int]
 
 
+_HEADS = msgspec.msgpack.Decoder(_Head)
+
+
 @dataclass(frozen=True)
 class Root:
     """A decoded root."""
@@ -147,7 +150,7 @@ def decode_root(data: Bytes) -> Root:
         raise damaged(f"the root has format {version}; this version reads {FORMAT}")
     raw = zlib.decompress(body, bufsize=raw_length)
     text, separator_lengths, block_lengths, separators = read_columns(raw)
-    head = msgspec.msgpack.decode(text, type=_Head)
+    head = _HEADS.decode(text)
     if len(head.pieces) != len(PIECES) or len(head.fields) != len(head.spec):
         raise damaged("the root does not describe its pieces")
     return Root(

@@ -55,6 +55,7 @@ _ONE = msgspec.json.Decoder(_Actions)
 _MANY = msgspec.json.Decoder(list[_Actions])
 _RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 _KEYED = msgspec.json.Decoder(_Keyed)
+_DOCUMENT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def encode_head(head: Mapping[str, Any]) -> bytes:
@@ -144,7 +145,7 @@ def _read_any(text: bytes, name: str) -> Document:
         if stripped.startswith(b"["):
             return _reduce(_MANY.decode(stripped))
         try:
-            document = msgspec.json.decode(stripped, type=dict[str, msgspec.Raw])
+            document = _DOCUMENT.decode(stripped)
         except msgspec.DecodeError:
             return _reduce(_ONE.decode(line) for line in stripped.split(b"\n") if line.strip())
         return _whole_document(document)

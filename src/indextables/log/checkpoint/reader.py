@@ -66,6 +66,10 @@ class Part(msgspec.Struct, rename="camel", frozen=True):
     size_in_bytes: int
 
 
+# msgspec learns a type when it first meets it, which two threads must not do at once.
+msgspec.json.Decoder(Part)
+
+
 @dataclass(frozen=True, slots=True)
 class OpenCheckpoint:
     """A checkpoint whose main file has been read and checked."""

@@ -148,6 +148,7 @@ class _HintWire(msgspec.Struct):
     parts: int | None = None
 
 
+_HINTS = msgspec.json.Decoder(_HintWire)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _COMMIT = re.compile(r"[0-9]{20}\.json", re.ASCII)
 _CHECKPOINT = re.compile(r"([0-9]{20})\.checkpoint\.(json|parquet)", re.ASCII)
@@ -239,7 +240,7 @@ class NativeDialect:
     def decode_hint(self, data: bytes) -> Hint | None:
         """Read `_last_checkpoint`; None when it makes no sense."""
         try:
-            wire = msgspec.json.decode(data, type=_HintWire)
+            wire = _HINTS.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
         if wire.version < 0:

@@ -26,6 +26,9 @@ class RowMapError(Exception):
     """The bytes are not a row map that was written."""
 
 
+_MAPS = msgspec.msgpack.Decoder(tuple[list[int], bytes, bytes])
+
+
 @dataclass(frozen=True, slots=True)
 class RowMap:
     """The row groups of a split, and its pages."""
@@ -40,7 +43,7 @@ class RowMap:
         if crc32(data) != crc:
             raise RowMapError("its checksum does not match")
         try:
-            groups, skeleton, pages = msgspec.msgpack.decode(data, type=tuple[list[int], bytes, bytes])
+            groups, skeleton, pages = _MAPS.decode(data)
             return cls(tuple(groups), Skeleton.from_bytes(skeleton), PageMap.from_bytes(pages, groups))
         except (pa.ArrowException, msgspec.MsgspecError, ThriftError, KeyError, ValueError) as bad:
             raise RowMapError(f"it cannot be read ({bad})") from bad
