@@ -31,7 +31,8 @@ WITHOUT_SPARK = "Without Spark"
 IMPORTS = """
 import importlib, pkgutil, indextables
 for module in pkgutil.walk_packages(indextables.__path__, "indextables."):
-    if module.name.startswith("indextables.spark") != {spark} or module.name.endswith("__main__"):
+    extra = module.name.startswith(("indextables.spark", "indextables.web"))
+    if extra != {extras} or module.name.endswith("__main__"):
         continue
     importlib.import_module(module.name)
 """
@@ -85,15 +86,15 @@ class Environment:
         """Install without and then with the extra, and use it each time."""
         self.install(constraints, built)
         say(f"{self.name}: without Spark")
-        self.check_imports(spark=False)
+        self.check_imports(extras=False)
         self.python("-c", REFUSAL)
         self.check_help()
         pages = [page for page in pages_with_examples() if not mentions_spark(page)]
         self.pages(f"{README}#{WITHOUT_SPARK}", *pages)
         self.command("demo", "--no-spark", "--rows", "20000")
-        self.install(constraints, f"{built}[spark]")
+        self.install(constraints, f"{built}[spark,serve]")
         say(f"{self.name}: with Spark")
-        self.check_imports(spark=True)
+        self.check_imports(extras=True)
         self.check_readme()
         # A page may need a package of its own, which a reader sees in its first lines.
         self.install(constraints, "deltalake>=1.0")
@@ -111,9 +112,9 @@ class Environment:
         """Run the installed command."""
         return run(self.home / "bin" / "indextables", *arguments, directory=self.home)
 
-    def check_imports(self, *, spark: bool) -> None:
+    def check_imports(self, *, extras: bool) -> None:
         """Import every module, those of the Spark package or all others."""
-        self.python("-c", IMPORTS.format(spark=spark))
+        self.python("-c", IMPORTS.format(extras=extras))
 
     def check_help(self) -> None:
         """Ask the command and the module for help, and every verb."""
