@@ -12,7 +12,8 @@ import pytest
 
 import indextables as it
 from indextables.errors import CorruptLogError, MissingSplitError
-from indextables.log.delta.snapshot import forget_recent, open_snapshot
+from indextables.log.delta import snapshot as snapshots
+from indextables.log.delta.snapshot import open_snapshot
 from indextables.log.replay.long_tail import FarTail
 from indextables.log.replay.rule import choose
 from indextables.options import Options
@@ -194,7 +195,7 @@ def test_a_missing_data_file_is_named_in_an_error_of_ours(spark, tmp_path):
 
 def far(spark, log, **options):
     """A snapshot whose commits are too large for the memory it may use."""
-    forget_recent()
+    snapshots._recent.invalidate()
     given = Options.of({"distributedLogReplay.localMemory": "1k", **options})
     return open_snapshot(log.store.uri, options=given, runtime=runtime_of(spark))
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 import indextables as it
 from indextables.spark.read.planner import TablePlanner
-from indextables.spark.read.relation import PlannerCallback
+from indextables.spark.read.relation import planner_callback
 from support.journeys import called, is_walked, steps
 
 FILTER = {
@@ -35,4 +35,4 @@ def test_a_spark_read_goes_the_way_of_the_page(spark, tmp_path):
     # The JVM asks in a thread of its own; here the same question is asked in this one.
     planner = TablePlanner(spark, table.uri, snapshot.table_id, snapshot.version, {})
     asked = json.dumps({"token": "t", "call": "plan", "filters": [FILTER]})
-    assert is_walked(journey[cut:], called(lambda: PlannerCallback(planner, "t").apply(asked))) is None
+    assert is_walked(journey[cut:], called(lambda: planner_callback(planner, "t").apply(asked))) is None
