@@ -100,7 +100,7 @@ def test_a_view_over_a_table_that_gets_deletion_vectors_never_shows_deleted_rows
     rows = pa.table({"id": list(range(10)), "name": ["n"] * 10})
     log.commit(remove("f0"), put_file(log, "f0", rows, dv=inline_vector([3]), partitionValues={"p": "x0"}))
     with pytest.raises(
-        Exception, match="has deletion vectors since it was loaded at version 4. Load it again"
+        Exception, match="has gained deletion vectors since it was loaded at version 4. Load it again"
     ):
         spark.table("late").collect()
 

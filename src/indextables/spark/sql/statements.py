@@ -13,12 +13,12 @@ import string
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from indextables.errors import CommandError
+from indextables.errors import CommandError, NotATableError
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.spark.catalog import CATALOG
 from indextables.spark.load import load_table
 from indextables.spark.options import CallSettings, is_connect, session_zone
-from indextables.spark.read.frame import LoadedTable
+from indextables.spark.read.frame import LoadedTable, reading_way
 from indextables.spark.read.version import asked_for, parse_as_of
 from indextables.spark.read.views import (
     TableView,
@@ -125,7 +125,7 @@ def _query(spark: Any, original: Sql, text: str, args: Any, frames: Mapping[str,
     start = prefix.end() if prefix else 0
     lookup = _Lookup(spark, frames)
     found = rewrite(text[start:], lookup.columns, args) if mentions_us(text) else None
-    if found is None or (names_tables(spark) and _is_plain(found)):
+    if found is None or (names_tables(spark) and _is_plain(found, lookup)):
         refresh_named(spark, text)
         return original(_unformat(text, frames), args, **frames)
     views = {**frames, **_hidden_frames(spark, found, lookup)}
@@ -138,9 +138,11 @@ def _query(spark: Any, original: Sql, text: str, args: Any, frames: Mapping[str,
     return _nothing(spark)
 
 
-def _is_plain(found: Rewritten) -> bool:
+def _is_plain(found: Rewritten, lookup: _Lookup) -> bool:
     """Whether Spark can read the statement as it is: no search, and no moment at a path, which it refuses."""
-    return not found.searches and not any(reference.timestamp for reference in found.references)
+    if found.searches or any(reference.timestamp for reference in found.references):
+        return False
+    return all(lookup.has_a_name(reference) for reference in found.references)
 
 
 def _hidden_frames(spark: Any, found: Rewritten, lookup: _Lookup) -> dict[str, Any]:
@@ -194,6 +196,16 @@ class _Lookup:
         if found is None:
             raise CommandError(f"{'.'.join(reference.name)} is not a view of an IndexTables table")
         return found.request()
+
+    def has_a_name(self, reference: Reference) -> bool:
+        """Whether Spark's catalog knows the path, which is no Delta table's and has a file system."""
+        if not reference.by_path:
+            return True
+        try:
+            snapshot = self.asked(reference)[1]
+        except NotATableError:
+            return True
+        return not isinstance(snapshot, DeltaSnapshot) and reading_way(self._spark, snapshot) == "native"
 
     def columns(self, reference: Reference) -> Sequence[str] | None:
         """The columns of a reference that is a whole table of ours."""
