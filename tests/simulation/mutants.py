@@ -514,7 +514,7 @@ def cleanup_takes_parts(bench: Bench) -> None:
     bench.change("log.retention", "_old_checkpoints", make)
 
 
-@mutant(400)
+@mutant(600)
 def checkpoint_met_itself(bench: Bench) -> None:
     """A checkpoint's put that was sent twice is taken for another writer's, and its own parts are deleted."""
     bench.change("log.checkpoint.writer", "_is_of", always(False))
