@@ -289,7 +289,12 @@ def test_options_go_before_session_before_hadoop_before_table_before_default(
     properties = {key: "1"}
 
     def resolved(**given: object) -> int:
-        return settings_for(spark, given, READ_KEYS, None).options(properties).write.max_rows_per_split
+        return (
+            settings_for(spark, given, READ_KEYS, None)
+            .options()
+            .over(properties, "t")
+            .write.max_rows_per_split
+        )
 
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()
     try:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 import zipfile
@@ -29,10 +30,23 @@ _CARRIED = "indextables-spark.jar"
 _LOADER = "MutableURLClassLoader"
 
 
+_SINCE = re.compile(r"  // since (\d+)\.(\d+)\n.*?  // before: nothing\n", re.DOTALL)
+
+
 def sources() -> dict[str, str]:
     """The Java sources by the name of their file."""
     here = files("indextables.spark.catalog").joinpath("java")
     return {item.name: item.read_text("utf-8") for item in here.iterdir() if item.name.endswith(".java")}
+
+
+def sources_for(spark_version: str) -> dict[str, str]:
+    """The sources without what this version of Spark has no names for."""
+    have = tuple(map(int, spark_version.split(".")[:2]))
+
+    def kept(found: re.Match[str]) -> str:
+        return found[0] if have >= (int(found[1]), int(found[2])) else ""
+
+    return {name: _SINCE.sub(kept, text) for name, text in sources().items()}
 
 
 def digest() -> str:
@@ -70,7 +84,7 @@ def jar(gateway: Any, spark_version: str) -> Path:
     found = _ready(spark_version)
     if found is None:
         found = _cache() / _kept_name(spark_version)
-        compile_into(gateway, found)
+        compile_into(gateway, found, spark_version)
     return found
 
 
@@ -107,13 +121,13 @@ def made(into: str | None = None) -> Path:
     return Path(into)
 
 
-def compile_into(gateway: Any, target: Path) -> None:
+def compile_into(gateway: Any, target: Path, spark_version: str) -> None:
     """Compile the sources with Janino in a running JVM."""
     with tempfile.TemporaryDirectory() as scratch:
         written, classes = Path(scratch, "java"), Path(scratch, "classes")
         written.mkdir()
         classes.mkdir()
-        for name, text in sources().items():
+        for name, text in sources_for(spark_version).items():
             written.joinpath(name).write_text(text, "utf-8")
         compiler = gateway.jvm.org.codehaus.janino.Compiler()
         compiler.setSourceVersion(8)

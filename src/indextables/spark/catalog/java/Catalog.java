@@ -88,11 +88,13 @@ public class Catalog extends DelegatingCatalogExtension implements StagingTableC
     return Definitions.create(this, ident, schema, by, properties);
   }
 
+  // since 4.3
   public Table createTableLike(Identifier ident, TableInfo info, Table source) throws TableAlreadyExistsException, NoSuchNamespaceException {
     boolean same = info.properties().get("provider") == null && source instanceof VersionTable;
     if (!same && !Definitions.ours(info.properties())) return super.createTableLike(ident, info, source);
     return Definitions.like(this, ident, info, source);
   }
+  // before: nothing
 
   public Table alterTable(Identifier ident, TableChange[] changes) throws NoSuchTableException {
     Table table = loadTable(ident);
