@@ -345,7 +345,7 @@ class Snapshot:
             self._rejected.append(state.segment.checkpoint.identity)
             try:
                 sound = load_state(self.source, self.version, self._rejected)
-            except CorruptLogError as lost:
+            except (CorruptLogError, VersionNotFoundError) as lost:
                 raise (cleaned_away(self.source, self.version) or lost) from bad
             if _table_id(sound) != _table_id(state):
                 raise VersionNotFoundError(
