@@ -83,7 +83,7 @@ class Tailer:
     def _is_replaced(self) -> bool:
         assert self._file is not None
         try:
-            return os.stat(self._path).st_ino != os.fstat(self._file.fileno()).st_ino  # noqa: PTH116
+            return os.stat(self._path).st_ino != os.fstat(self._file.fileno()).st_ino  # noqa: PTH116 - beside fstat
         except FileNotFoundError:
             return False
 

@@ -78,7 +78,7 @@ def write(
     return commit_splits(log, snapshot, plan, build(log, plan, batches, chosen), order, chosen)
 
 
-def commit_splits(  # noqa: PLR0917
+def commit_splits(  # noqa: PLR0917 - one value, passed on in one place
     log: TransactionLog,
     snapshot: Snapshot,
     plan: WritePlan,
@@ -134,7 +134,7 @@ class _Way:
         )
 
 
-def _way(  # noqa: PLR0917
+def _way(  # noqa: PLR0917 - one value, passed on in one place
     log: TransactionLog,
     snapshot: Snapshot,
     plan: WritePlan,

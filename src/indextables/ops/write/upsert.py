@@ -150,7 +150,7 @@ def run_upsert(
         return _merged(log, snapshot, source, plan, clauses, chosen)
 
 
-def _merged(  # noqa: PLR0917
+def _merged(  # noqa: PLR0917 - one value, passed on in one place
     log: TransactionLog,
     snapshot: Snapshot,
     source: Source,
@@ -180,7 +180,7 @@ def _merged(  # noqa: PLR0917
     return _committed(log, snapshot, source, clauses, done, inserted, scope, matched)
 
 
-def _change(  # noqa: PLR0917
+def _change(  # noqa: PLR0917 - one value, passed on in one place
     log: TransactionLog,
     snapshot: Snapshot,
     add: AddAction,
@@ -215,7 +215,7 @@ def _read(item: Rewritten) -> Rewritten:
     return item
 
 
-def _committed(  # noqa: PLR0917
+def _committed(  # noqa: PLR0917 - one value, passed on in one place
     log: TransactionLog,
     snapshot: Snapshot,
     source: Source,

@@ -216,7 +216,7 @@ def _plan_existing(
     return plan_write(snapshot, schema, options, merge_schema=order.merge_schema)
 
 
-def _finish(  # noqa: PLR0917
+def _finish(  # noqa: PLR0917 - one value, passed on in one place
     log: TransactionLog,
     snapshot: Snapshot,
     plan: WritePlan,
