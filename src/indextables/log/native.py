@@ -37,7 +37,7 @@ class NativePiece:
 
     def actions(self, store: Store) -> Iterator[tuple[int, Action]]:
         """The actions with their numbers."""
-        data = store.get(f"{NATIVE.log_dir}/{self.name}")
+        data = store.get(NATIVE.path(self.name))
         yield from enumerate(NATIVE.decode_commit(data, name=self.name, version=self.version))
 
 

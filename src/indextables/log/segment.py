@@ -21,7 +21,7 @@ from indextables.errors import (
     StorageError,
     VersionNotFoundError,
 )
-from indextables.log.format.dialect import Checkpoint, Dialect, Hint, LogFile
+from indextables.log.format.dialect import Checkpoint, Dialect, Hint, LogFile, digits
 from indextables.log.table_kind import not_a_table
 from indextables.storage.store import Store
 
@@ -68,7 +68,7 @@ class Segment:
 
 def read_hint(store: Store, dialect: Dialect) -> Hint | None:
     """Read `_last_checkpoint`; None when it is missing or makes no sense."""
-    path = f"{dialect.log_dir}/{HINT_NAME}"
+    path = dialect.path(HINT_NAME)
     try:
         data = store.get(path)
     except NotFoundError:
@@ -82,7 +82,7 @@ def read_hint(store: Store, dialect: Dialect) -> Hint | None:
 
 def list_log(store: Store, dialect: Dialect, start: int | None = None) -> Listing:
     """List the log directory, from the first file of version `start` on when one is given."""
-    after = None if start is None else f"{dialect.log_dir}/{start:020d}"
+    after = None if start is None else dialect.path(digits(start))
     files = []
     odd = []
     for meta in store.list_level(dialect.log_dir, start_after=after):
@@ -171,14 +171,10 @@ def fill_gaps(store: Store, dialect: Dialect, listing: Listing, missing: Sequenc
         return None
     found = []
     for version in chain.from_iterable(missing):
-        name = dialect.commit_name(version)
         try:
-            meta = store.head(f"{dialect.log_dir}/{name}")
+            found.append(dialect.commit_file(store, version))
         except NotFoundError:
             return None
-        file = dialect.parse_name(name, meta)
-        if file is not None:
-            found.append(file)
     files = sorted((*listing.files, *found), key=lambda file: file.name)
     return replace(listing, files=tuple(files))
 

@@ -67,13 +67,11 @@ class LogSource:
 
     def path(self, name: str) -> str:
         """A name of the log directory as a path of the store."""
-        return f"{self.dialect.log_dir}/{name}"
+        return self.dialect.path(name)
 
     def commit_file(self, version: int) -> LogFile:
         """The file of a version, asked of the store; NotFoundError where there is none."""
-        name = self.dialect.commit_name(version)
-        meta = self.store.head(self.path(name))
-        return LogFile(name, version, "commit", meta.size, meta.modified_ms, meta.etag)
+        return self.dialect.commit_file(self.store, version)
 
     def read_commit(self, file: LogFile) -> tuple[Action, ...]:
         """The actions of one commit file."""

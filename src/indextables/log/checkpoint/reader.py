@@ -160,7 +160,7 @@ class OpenCheckpoint:
 def open_checkpoint(store: Store, checkpoint: Checkpoint) -> OpenCheckpoint:
     """Read and check the main file of a checkpoint; CorruptLogError when it is damaged."""
     name = checkpoint.files[0].name
-    data = store.get(_path(name))
+    data = store.get(NATIVE.path(name))
     if checkpoint.checksum is not None:
         _check_sum(data, checkpoint.checksum, name)
     check_document(data, name)
@@ -192,7 +192,7 @@ class NativeCheckpointReader:
         """Protocol, metadata, skips and transactions, without reading the adds of a large document."""
         file = checkpoint.files[0]
         if checkpoint.format == "json" and file.size > _READ_WHOLE:
-            head = read_head(store.get_range(_path(file.name), 0, _HEAD_BYTES), file.name)
+            head = read_head(store.get_range(NATIVE.path(file.name), 0, _HEAD_BYTES), file.name)
             if head is not None:
                 counted = _agreed_count(_stated_count(head), checkpoint)
                 return decode_head(head, checkpoint.version, file.name, counted)
@@ -274,7 +274,7 @@ def _parts(head: Mapping[str, Any], name: str) -> tuple[Part, ...] | None:
 
 def _read_part(store: Store, part: Part) -> bytes:
     try:
-        data = store.get(_path(part.path))
+        data = store.get(NATIVE.path(part.path))
     except NotFoundError as lost:
         raise CorruptLogError(
             f"{part.path}, a part of a checkpoint, is missing. The checkpoint is incomplete.", file=part.path
@@ -293,7 +293,3 @@ def _check_sum(data: bytes, expected: str, name: str) -> None:
         raise CorruptLogError(
             f"{name} is damaged: its SHA-256 is {found}, {expected} was written.", file=name, checksum=found
         )
-
-
-def _path(name: str) -> str:
-    return f"{NATIVE.log_dir}/{name}"

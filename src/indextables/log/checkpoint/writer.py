@@ -145,21 +145,21 @@ def _publish(snapshot: Snapshot, form: str, head: Mapping[str, Any], parts: Part
         for at, file in enumerate(parts.files, start=1):
             path = NATIVE.part_name(version, name, at, total, form)
             entries.append(Part(path, file.sha256, file.actions, file.size_bytes))
-            store.put_file(_path(path), str(file.path))
+            store.put_file(NATIVE.path(path), str(file.path))
         listed = {"manifest": 1, **head, "parts": msgspec.to_builtins(entries)}
         data = parts.manifest(listed)
     else:
         data = parts.single({**head, COUNT: parts.actions})
     name = NATIVE.checkpoint_name(version, form)
-    if not store.put_if_absent(_path(name), data):
+    if not store.put_if_absent(NATIVE.path(name), data):
         # Another writer was first: his is as good as ours, unless it is damaged. Or the put was sent twice
         # and met itself: then the file names our parts.
         present = _present(store, version, form)
         if present is not None:
             for entry in () if _is_of(data, present) else entries:
-                store.delete(_path(entry.path))
+                store.delete(NATIVE.path(entry.path))
             return present
-        store.put(_path(name), data)
+        store.put(NATIVE.path(name), data)
     others = 2 + len(head["mergeskip"]) + len(head["txn"])
     size_bytes = len(data) + sum(entry.size_in_bytes for entry in entries)
     checkpoint = _reference(name, version, form, data, parts.actions)
@@ -180,7 +180,7 @@ def _present(store: Store, version: int, form: str) -> Written | None:
     """The checkpoint of a version if it is there and sound; None when there is none or it is damaged."""
     name = NATIVE.checkpoint_name(version, form)
     try:
-        data = store.get(_path(name))
+        data = store.get(NATIVE.path(name))
     except NotFoundError:
         return None
     reference = _reference(name, version, form, data, None)
@@ -215,16 +215,12 @@ def write_hint(store: Store, written: Written, clock: Clock) -> None:
     }
     if written.parts is not None:
         hint["parts"] = written.parts
-    store.put(_path(HINT_NAME), msgspec.json.encode(hint))
+    store.put(NATIVE.path(HINT_NAME), msgspec.json.encode(hint))
 
 
 def _exists(store: Store, hint: Hint) -> bool:
     try:
-        store.head(_path(NATIVE.checkpoint_name(hint.version, hint.format or "json")))
+        store.head(NATIVE.path(NATIVE.checkpoint_name(hint.version, hint.format or "json")))
     except NotFoundError:
         return False
     return True
-
-
-def _path(name: str) -> str:
-    return f"{NATIVE.log_dir}/{name}"

@@ -15,7 +15,7 @@ import msgspec
 
 from indextables.log.delta.commits import decode_commit, key_of
 from indextables.log.delta.paths import ADVICE, LOG_DIR, parse_log_name
-from indextables.log.format.dialect import Checkpoint, Hint, LogFile
+from indextables.log.format.dialect import Checkpoint, Hint, LogFile, LogNames
 from indextables.model.actions import Action
 from indextables.storage.store import ObjectMeta
 
@@ -25,16 +25,12 @@ _KINDS: dict[str, Any] = {"classic": "checkpoint", "uuid": "checkpoint", "multip
 _PREFERENCE = {"uuid": 2, "classic": 1, "multipart": 0}
 
 
-class DeltaDialect:
+class DeltaDialect(LogNames):
     """File names, line codec and file identity of Delta Lake."""
 
     name = "delta"
     log_dir = LOG_DIR
     advice = ADVICE
-
-    def commit_name(self, version: int) -> str:
-        """`<20 digits>.json`."""
-        return f"{version:020d}.json"
 
     def parse_name(self, name: str, meta: ObjectMeta) -> LogFile | None:
         """Read a name of the log directory; None when it is not a log file."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from indextables.log.delta.commits import decode_commit
-from indextables.log.delta.paths import LOG_DIR
+from indextables.log.delta.dialect import DELTA
 from indextables.log.format.dialect import LogFile
 from indextables.log.replay.long_tail import LineCount, Passed
 from indextables.model.actions import Action, CommitInfo
@@ -29,7 +29,7 @@ class DeltaPiece:
 
     def actions(self, store: Store) -> Iterator[tuple[int, Action]]:
         """The actions with a number each; of two about one file in the same version the higher counts."""
-        data = store.get_range(f"{LOG_DIR}/{self.name}", self.start, self.length)
+        data = store.get_range(DELTA.path(self.name), self.start, self.length)
         found = decode_commit(data, name=self.name, version=self.version, engine=self.engine)
         # A line has more than one byte, so the place of a piece is above every number before it. In a
         # compaction file the first line about a file is the one that counts.
@@ -65,7 +65,7 @@ def pass_over(store: Store, file: LogFile) -> Passed:
 
 def _blocks(store: Store, file: LogFile) -> Iterator[bytes]:
     """The bytes of a file in blocks that end with a line; one that is longer than a block comes whole."""
-    path, at, kept = f"{LOG_DIR}/{file.name}", 0, b""
+    path, at, kept = DELTA.path(file.name), 0, b""
     while at < file.size:
         data = store.get_range(path, at, min(_READ_BYTES, file.size - at))
         at += len(data)

@@ -19,11 +19,10 @@ from indextables.log.delta.checkpoint.reader import DeltaCheckpointReader, num_a
 from indextables.log.delta.columns import DeltaColumns, columns_of
 from indextables.log.delta.dialect import DELTA
 from indextables.log.delta.features import require_metadata, require_readable
-from indextables.log.delta.paths import LOG_DIR
 from indextables.log.delta.replay import DeltaColumnarEngine, DeltaReferenceEngine, DeltaRequest
 from indextables.log.delta.source import DeltaSource
 from indextables.log.delta.timestamps import version_as_of_ms
-from indextables.log.format.dialect import Checkpoint
+from indextables.log.format.dialect import Checkpoint, digits
 from indextables.log.replay.long_tail import FarTail
 from indextables.log.replay.rule import LiveFiles, ReplayEngine, choose, explain_choice
 from indextables.log.snapshot import Snapshot
@@ -156,7 +155,7 @@ class DeltaSnapshot(Snapshot):
     def checksum(self) -> VersionChecksum | None:
         """Read the version's `.crc` file; None when there is none or it makes no sense."""
         try:
-            data = self.store.get(f"{LOG_DIR}/{self.version:020d}.crc")
+            data = self.store.get(DELTA.path(f"{digits(self.version)}.crc"))
             wire = msgspec.json.decode(data)
             return VersionChecksum(int(wire["numFiles"]), int(wire["tableSizeBytes"]))
         except (NotFoundError, msgspec.DecodeError, KeyError, TypeError, ValueError):

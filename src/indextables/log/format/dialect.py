@@ -22,12 +22,17 @@ from indextables.log.format.checksum import sealed, unsealed
 from indextables.model.actions import Action, AddAction, CommitInfo, RemoveAction, decode_line, encode_action
 from indextables.model.lines import decode_many
 from indextables.storage.envelope import unpack
-from indextables.storage.store import ObjectMeta
+from indextables.storage.store import ObjectMeta, Store
 
 logger = logging.getLogger(__name__)
 
 Kind = Literal["commit", "checkpoint", "part", "floor", "compacted", "crc", "sidecar"]
 Key = Hashable
+
+
+def digits(version: int) -> str:
+    """A version as it stands in names: twenty digits, so that names sort as versions do."""
+    return f"{version:020d}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,27 @@ class Hint:
     parts: int | None = None
 
 
+class LogNames:
+    """Where the files of a log lie: what every dialect says in the same way."""
+
+    log_dir: str
+    """The log directory, relative to the table."""
+
+    def path(self, name: str) -> str:
+        """A file of the log directory as a path of the table's store."""
+        return f"{self.log_dir}/{name}"
+
+    def commit_name(self, version: int) -> str:
+        """`<20 digits>.json`, relative to the log directory."""
+        return f"{digits(version)}.json"
+
+    def commit_file(self, store: Store, version: int) -> LogFile:
+        """The commit file of a version, asked of the store; NotFoundError where there is none."""
+        name = self.commit_name(version)
+        meta = store.head(self.path(name))
+        return LogFile(name, version, "commit", meta.size, meta.modified_ms, meta.etag)
+
+
 class Dialect(Protocol):
     """File names, line codec and file identity of one kind of log."""
 
@@ -111,8 +137,16 @@ class Dialect(Protocol):
         """What to do about a log file that is damaged or gone, as a sentence."""
         ...
 
+    def path(self, name: str) -> str:
+        """See `LogNames`."""
+        ...
+
     def commit_name(self, version: int) -> str:
-        """Name of a version's commit file, relative to the log directory."""
+        """See `LogNames`."""
+        ...
+
+    def commit_file(self, store: Store, version: int) -> LogFile:
+        """See `LogNames`."""
         ...
 
     def parse_name(self, name: str, meta: ObjectMeta) -> LogFile | None:
@@ -157,32 +191,28 @@ _PART = re.compile(
 )
 _FLOOR = re.compile(r"[0-9]{20}\.floor", re.ASCII)
 _LINE = re.compile(rb"[^\n]+")
-_LAST_VERSION = f"{(1 << 63) - 1:020d}"
+_LAST_VERSION = digits((1 << 63) - 1)
 """Versions are 64-bit numbers; a larger one in a name is a stranger's."""
 
 
-class NativeDialect:
+class NativeDialect(LogNames):
     """The log of IndexTables: 20 digits, JSON lines in an optional gzip envelope, files known by path."""
 
     name = "native"
     log_dir = "_transaction_log"
     advice = ADVICE_ON_DAMAGE
 
-    def commit_name(self, version: int) -> str:
-        """`<20 digits>.json`."""
-        return f"{version:020d}.json"
-
     def checkpoint_name(self, version: int, form: str = "json") -> str:
         """`<20 digits>.checkpoint.json` or `.parquet`."""
-        return f"{version:020d}.checkpoint.{form}"
+        return f"{digits(version)}.checkpoint.{form}"
 
     def part_name(self, version: int, uuid: str, part: int, parts: int, form: str = "json") -> str:
         """`<20 digits>.checkpoint.<uuid>.<i>of<n>.json`, counted from 1."""
-        return f"{version:020d}.checkpoint.{uuid}.{part:05d}of{parts:05d}.{form}"
+        return f"{digits(version)}.checkpoint.{uuid}.{part:05d}of{parts:05d}.{form}"
 
     def floor_name(self, version: int) -> str:
         """`<20 digits>.floor`: the versions before this one are history no longer."""
-        return f"{version:020d}.floor"
+        return f"{digits(version)}.floor"
 
     def parse_name(self, name: str, meta: ObjectMeta) -> LogFile | None:
         """Read a name of the log directory; None when it is not a log file."""

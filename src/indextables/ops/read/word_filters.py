@@ -140,7 +140,7 @@ def update_filters(log: TransactionLog) -> int:
 
 
 def _directory() -> str:
-    return f"{NATIVE.log_dir}/filters"
+    return NATIVE.path("filters")
 
 
 def _of_splits(store: Store, adds: Sequence[AddAction], options: Options) -> Iterator[tuple[str, np.ndarray]]:

@@ -293,7 +293,7 @@ def _publish(job: RepairJob, plan: RepairPlan) -> None:
     """Write version 1, then 0, then the checkpoint and its hint: a crash leaves no table, or a whole one."""
     for version, actions in ((_STATE_VERSION, plan.state), (0, (plan.protocol, plan.metadata))):
         data = pack(NATIVE.encode_commit(actions), job.options.compression)
-        if not job.target.put_if_absent(f"{NATIVE.log_dir}/{NATIVE.commit_name(version)}", data):
+        if not job.target.put_if_absent(NATIVE.path(NATIVE.commit_name(version)), data):
             raise TableError(
                 f"version {version} appeared in {job.target.log_uri} while it was being written; another "
                 "repair is at work there. Choose another directory.",

@@ -28,6 +28,7 @@ from indextables.errors import (
     StorageError,
     VersionNotFoundError,
 )
+from indextables.log.delta.paths import LOG_DIR as DELTA_LOG
 from indextables.log.format.binding import check_tables
 from indextables.log.format.dialect import NATIVE, LogFile
 from indextables.log.format.protocol import check_writable
@@ -44,7 +45,7 @@ from indextables.storage.store import ObjectMeta, Store, StoreSpec, open_store, 
 
 _OURS = re.compile(r".+\.split|\.[0-9a-f-]{32,36}\.tmp")
 _LOG_LEFTOVER = re.compile(rf"{NATIVE.log_dir}/\.[0-9a-f-]{{32,36}}\.tmp")
-_NESTED_TABLE = re.compile(r"(.+?/)(?:_transaction_log|_delta_log)/")
+_NESTED_TABLE = re.compile(rf"(.+?/)(?:{NATIVE.log_dir}|{DELTA_LOG})/")
 _MS_PER_HOUR = 3_600_000
 _BATCH = 1000
 _AT_ONCE = 64

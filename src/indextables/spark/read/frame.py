@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from indextables.log.format.dialect import NATIVE
 from indextables.ops.read.scan import known_columns
 from indextables.ops.table_settings import require_parquet
 from indextables.predicate.names import quoted_name
@@ -179,7 +180,7 @@ def _planned(spark: Any, snapshot: Snapshot, only: frozenset[str] | None = None)
     if not paths:
         return spark.createDataFrame([], schema)
     if len(paths) == 1:
-        paths.append(snapshot.store.spark_uri("_transaction_log"))
+        paths.append(snapshot.store.spark_uri(NATIVE.log_dir))
     reader = spark.read.schema(schema).options(
         ignoreMissingFiles="false", ignoreCorruptFiles="false", recursiveFileLookup="true",
         mergeSchema="false", pathGlobFilter="*.split", datetimeRebaseMode="CORRECTED",

@@ -18,8 +18,9 @@ import pyarrow as pa
 
 from indextables.errors import CorruptLogError, NotFoundError
 from indextables.log.checkpoint.head import CheckpointHead
+from indextables.log.delta.dialect import DELTA
 from indextables.log.delta.files.text import decode_paths
-from indextables.log.delta.paths import LOG_DIR, decode_path
+from indextables.log.delta.paths import decode_path
 from indextables.log.format.dialect import Checkpoint
 from indextables.model.actions import (
     AddAction,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 
-SIDECAR_DIR = f"{LOG_DIR}/_sidecars"
+SIDECAR_DIR = DELTA.path("_sidecars")
 # One leaf of each single action tells from the column statistics which row groups hold any.
 _SINGLES = {
     "protocol": "protocol.minReaderVersion",
@@ -112,7 +113,7 @@ class DeltaCheckpointReader:
         inline: list[AddAction] = []
         parquet = []
         for file in checkpoint.files:
-            path = f"{LOG_DIR}/{file.name}"
+            path = DELTA.path(file.name)
             with _reading(path, checkpoint):
                 if file.format == "json":
                     inline.extend(_json_singles(store.get(path), singles, path))
