@@ -268,15 +268,13 @@ def _bound(text: str, kind: pa.DataType, *, greatest: bool) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def of_add(add: AddAction) -> FileStats:
-    """Read the statistics of an add wherever a writer put them: at its top level, or in `stats`."""
-    document: dict[str, Any] = {}
-    if add.stats:
-        try:
-            decoded = msgspec.json.decode(add.stats)
-        except (msgspec.DecodeError, RecursionError):
-            decoded = None  # statistics that cannot be read are statistics that are not there
-        document = decoded if isinstance(decoded, dict) else {}
+def of_add(add: AddAction, *, null_counts: bool = True) -> FileStats:
+    """Read the statistics of an add wherever a writer put them: at its top level, else in `stats`.
+
+    Null counts stand in `stats` alone. Without them an add that says the rest itself needs no decoding.
+    """
+    lacks = add.num_records is None or add.min_values is None or add.max_values is None
+    document = _document(add.stats) if null_counts or lacks else {}
     rows = add.num_records if add.num_records is not None else _whole(document.get("numRecords"))
     lower = add.min_values if add.min_values is not None else flatten_values(document.get("minValues"))
     upper = add.max_values if add.max_values is not None else flatten_values(document.get("maxValues"))
@@ -291,6 +289,15 @@ def of_add(add: AddAction) -> FileStats:
         {name: text for name, text in upper.items() if text is not None},
         nulls,
     )
+
+
+def _document(text: str | None) -> dict[str, Any]:
+    """A `stats` document; statistics that cannot be read are statistics that are not there."""
+    try:
+        found = msgspec.json.decode(text) if text else None
+    except (msgspec.DecodeError, RecursionError):
+        found = None
+    return found if isinstance(found, dict) else {}
 
 
 def flatten_values(values: Any) -> dict[str, str]:

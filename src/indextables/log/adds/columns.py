@@ -1,25 +1,28 @@
-"""Adds as columns: a leaf is one column of the files() form, or one child of its structs.
+"""Adds as columns: a leaf is one column of the files() form, or one field of its structs.
 
 Which leaves there are, what they are called in the log, how their values become
-Arrow arrays, and how they are taken from whole actions: slow, and always right.
-`add_decoder` takes them from the JSON instead.
+Arrow arrays and those a table, and how they are taken from whole actions: slow,
+and always right. `decoder` takes them from the JSON instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError
-from indextables.log.adds.file_table import files_schema
+from indextables.log.adds.file_table import files_schema, in_form
 from indextables.model.actions import FIRST_MS, LARGEST, LAST_MS, AddAction
 from indextables.model.arrays import from_values
 from indextables.model.fields import decode_partition_array, decode_stat_array
-from indextables.model.stats import of_add
+from indextables.model.stats import FileStats, of_add
+from indextables.storage.store import Store
 
 STRUCTS = ("partition_values", "min", "max", "null_count")
 WIRE = {
@@ -66,16 +69,40 @@ def leaves_of(
 
 def adds_columns(adds: Sequence[AddAction], leaves: Sequence[Leaf]) -> list[pa.Array]:
     """One array per leaf from whole actions, in the order given."""
-    maps: dict[str, list[Mapping[str, Any]]] = {}
+    wanted = {leaf.column for leaf in leaves}
+    known: list[FileStats] = []
+    if wanted & IN_STATS.keys():
+        known = [of_add(add, null_counts="null_count" in wanted) for add in adds]
     arrays = []
     for leaf in leaves:
-        if leaf.child is None:
-            arrays.append(to_array(leaf, [_PLAIN[leaf.column](add) for add in adds]))
-            continue
-        if leaf.column not in maps:
-            maps[leaf.column] = [_MAPS[leaf.column](add) for add in adds]
-        arrays.append(to_array(leaf, [item.get(leaf.child) for item in maps[leaf.column]]))
+        values = map(_VALUES[leaf.column], known if leaf.column in IN_STATS else adds)
+        found = values if leaf.child is None else (item.get(leaf.child) for item in values)
+        arrays.append(to_array(leaf, list(found)))
     return arrays
+
+
+def tabulate(
+    adds: Sequence[AddAction], schema: pa.Schema, partition_columns: Sequence[str], store: Store
+) -> pa.Table:
+    """Whole actions in the files() form, in the order given."""
+    leaves = leaves_of(schema, partition_columns)
+    columns = pa.Table.from_batches([build(leaves, adds_columns(adds, leaves))])
+    return in_form(columns, files_schema(schema, partition_columns), store)
+
+
+def build(leaves: Sequence[Leaf], arrays: Sequence[Any]) -> pa.RecordBatch:
+    """A batch in the files() form from its leaves; children of one struct must stand together."""
+    names: list[str] = []
+    columns: list[pa.Array] = []
+    for column, group in groupby(zip(leaves, arrays, strict=True), key=lambda item: item[0].column):
+        members = list(group)
+        names.append(column)
+        if members[0][0].child is None:
+            columns.append(members[0][1])
+        else:
+            fields = [pa.field(str(leaf.child), leaf.type) for leaf, _ in members]
+            columns.append(pa.StructArray.from_arrays([array for _, array in members], fields=fields))
+    return pa.RecordBatch.from_arrays(columns, names=names)
 
 
 def to_array(leaf: Leaf, values: list[Any]) -> pa.Array:
@@ -89,38 +116,21 @@ def to_array(leaf: Leaf, values: list[Any]) -> pa.Array:
     return from_values(values, leaf.type)
 
 
-def _null_count(add: AddAction) -> Mapping[str, Any]:
-    return of_add(add).null_count if add.stats else {}
-
-
-def _num_records(add: AddAction) -> int | None:
-    return add.num_records if add.num_records is not None or not add.stats else of_add(add).num_records
-
-
-def _min_values(add: AddAction) -> Mapping[str, Any]:
-    return add.min_values if add.min_values is not None else of_add(add).min_values
-
-
-def _max_values(add: AddAction) -> Mapping[str, Any]:
-    return add.max_values if add.max_values is not None else of_add(add).max_values
-
-
-_MAPS: Mapping[str, Callable[[AddAction], Mapping[str, Any]]] = {
-    "partition_values": lambda add: add.partition_values,
-    "min": _min_values,
-    "max": _max_values,
-    "null_count": _null_count,
+_VALUES: Mapping[str, Callable[[Any], Any]] = {
+    "path": attrgetter("path"),
+    "size": attrgetter("size"),
+    "modification_time": attrgetter("modification_time"),
+    "partition_values": attrgetter("partition_values"),
+    "data_change": attrgetter("data_change"),
+    "index_offset": attrgetter("hotcache_start_offset"),
+    "index_length": attrgetter("hotcache_length"),
+    "tags": attrgetter("tags"),
+    "num_records": attrgetter("num_records"),
+    "min": attrgetter("min_values"),
+    "max": attrgetter("max_values"),
+    "null_count": attrgetter("null_count"),
 }
-_PLAIN: Mapping[str, Callable[[AddAction], Any]] = {
-    "path": lambda add: add.path,
-    "size": lambda add: add.size,
-    "modification_time": lambda add: add.modification_time,
-    "num_records": _num_records,
-    "data_change": lambda add: add.data_change,
-    "index_offset": lambda add: add.hotcache_start_offset,
-    "index_length": lambda add: add.hotcache_length,
-    "tags": lambda add: add.tags,
-}
+"""Where a column stands: the statistics in the FileStats of an add, the others in the add itself."""
 
 
 def is_plausible(leaf: Leaf, array: pa.Array) -> bool:

@@ -11,8 +11,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby, pairwise
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -237,18 +236,3 @@ def _is_increasing(pieces: Sequence[pa.Array]) -> bool:
             return False
         previous = piece[-1].as_py()
     return True
-
-
-def build(leaves: Sequence[Leaf], arrays: Sequence[Any]) -> pa.RecordBatch:
-    """A batch in the files() form from its leaves; children of one struct must stand together."""
-    names: list[str] = []
-    columns: list[pa.Array] = []
-    for column, group in groupby(zip(leaves, arrays, strict=True), key=lambda item: item[0].column):
-        members = list(group)
-        names.append(column)
-        if members[0][0].child is None:
-            columns.append(members[0][1])
-        else:
-            fields = [pa.field(str(leaf.child), leaf.type) for leaf, _ in members]
-            columns.append(pa.StructArray.from_arrays([array for _, array in members], fields=fields))
-    return pa.RecordBatch.from_arrays(columns, names=names)

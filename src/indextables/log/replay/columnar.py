@@ -11,15 +11,14 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from indextables.log.adds.columns import Leaf, leaves_of
-from indextables.log.adds.file_table import file_uris, files_schema
-from indextables.log.replay.checkpoint_adds import CheckpointAdds, Columns, Rows, build
+from indextables.log.adds.columns import Leaf, build, leaves_of
+from indextables.log.adds.file_table import files_schema, in_form
+from indextables.log.replay.checkpoint_adds import CheckpointAdds, Columns, Rows
 from indextables.log.replay.rule import LiveFiles, ReplayMetrics, ReplayRequest
 from indextables.log.replay.tail_adds import TailAdds
 from indextables.model.actions import AddAction
@@ -105,7 +104,9 @@ class ColumnarEngine:
             batches = _chosen(question, checkpointed, columns, np.flatnonzero(live), tail)
         else:
             batches = list(_merged(question.wanted, checkpointed, columns, live, tail))
-        files = _finish(question, batches)
+        files = question.target.empty_table()
+        if batches:
+            files = in_form(pa.Table.from_batches(batches), question.target, request.store)
         counts = ReplayMetrics(
             self.name, len(checkpointed), len(request.tail.adds), len(request.tail.removed),
             bytes_read=checkpointed.bytes_read, rows_collected=len(files),
@@ -251,21 +252,3 @@ def _merged(
         )
     if not checkpointed.num_pieces and len(places):
         yield build(leaves, tail.arrays)
-
-
-def _finish(question: _Question, batches: Sequence[pa.RecordBatch]) -> pa.Table:
-    """The answer in the columns and types of the files() form."""
-    target = question.target
-    if not batches:
-        return target.empty_table()
-    table = pa.Table.from_batches(batches)
-    columns: list[Any] = []
-    for field in target:
-        if field.name == "uri":
-            columns.append(file_uris(question.request.store, table.column("path")))
-        elif field.name in table.column_names:
-            columns.append(table.column(field.name))
-        else:
-            # A struct without fields, as the partition values of a table without partitions.
-            columns.append(pa.array([{}] * len(table), field.type))
-    return pa.Table.from_arrays(columns, schema=target)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from indextables.log.adds.file_table import COLUMNS, tabulate
+from indextables.log.adds.columns import tabulate
+from indextables.log.adds.file_table import COLUMNS
 from indextables.log.format.dialect import Key
 from indextables.log.replay.rule import LiveFiles, ReplayMetrics, ReplayRequest
 from indextables.model.actions import AddAction

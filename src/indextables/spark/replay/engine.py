@@ -28,7 +28,8 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from indextables.errors import CorruptLogError, Error
-from indextables.log.adds.file_table import files_schema, tabulate
+from indextables.log.adds.columns import tabulate
+from indextables.log.adds.file_table import files_schema
 from indextables.log.delta.columns import DeltaColumns
 from indextables.log.delta.files.file_table import COLUMNS, STATISTICS, Wanted, files_form, raw_table
 from indextables.log.delta.replay import DeltaRequest, checkpoint_pieces, tail_files, wanted_columns

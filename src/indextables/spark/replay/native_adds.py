@@ -16,12 +16,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from indextables.log.adds.columns import Leaf, leaves_of
+from indextables.log.adds.columns import Leaf, build, leaves_of
 from indextables.log.adds.decoder import decode_adds
 from indextables.log.adds.file_table import files_schema
 from indextables.log.checkpoint.reader import OpenCheckpoint, Part, open_checkpoint
 from indextables.log.format.dialect import Checkpoint
-from indextables.log.replay.checkpoint_adds import build
 from indextables.log.replay.long_tail import FarTail
 from indextables.log.replay.rule import ReplayRequest
 from indextables.model.actions import AddAction, RemoveAction
