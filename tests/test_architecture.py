@@ -28,6 +28,7 @@ LAYERS = (
     ("split",),
     ("ops",),
     ("connection",),
+    ("handle",),
     ("table", "delta", "maintenance"),
     ("any_table",),
     ("ingest",),

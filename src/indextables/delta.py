@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from indextables.connection import delta_frames, surroundings
 from indextables.errors import OptionError, PredicateError, TableError
+from indextables.handle import Handle
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,11 +22,9 @@ if TYPE_CHECKING:
     from indextables.log.delta.snapshot import DeltaSnapshot
     from indextables.log.history import Moment
     from indextables.log.scans import Scan
-    from indextables.model.actions import MetadataAction, ProtocolAction
     from indextables.ops.describe.table import Description
     from indextables.ops.read.rows import Rows
     from indextables.ops.read.scan import Record
-    from indextables.ops.results import ScanMetrics
 
 __all__ = ["DeltaTable", "apply_skipping", "files", "last_scans", "read", "replay"]
 
@@ -33,7 +32,7 @@ SCAN_KEY = b"indextables.scan"
 """Under this key the schema of a file list says, as JSON, how the list came about."""
 
 
-class DeltaTable:
+class DeltaTable(Handle["DeltaSnapshot"]):
     """A handle on one version of a Delta table. It reads; nothing it does writes.
 
     Filters are SQL text or `col(...)` expressions; with a session a Spark Column
@@ -41,9 +40,8 @@ class DeltaTable:
     """
 
     def __init__(self, snapshot: DeltaSnapshot, spark: Any = None) -> None:
-        self._snapshot = snapshot
+        super().__init__(snapshot)
         self._spark = spark
-        self._record: Record | None = None
 
     @classmethod
     def open(
@@ -57,59 +55,10 @@ class DeltaTable:
         """Open a table at its newest version, at a version, or as it was at a moment."""
         return cls(_snapshot(uri, version, as_of, spark, options), spark)
 
-    def __repr__(self) -> str:
-        return f"DeltaTable({self.uri!r}, version={self.version})"
-
     def __reduce__(self) -> tuple[Any, ...]:
         # Stores and sessions stay where they are; the other process opens the same version again.
         explicit = dict(self._snapshot.options.explicit)
         return _reopened, (type(self), self.uri, self.version, explicit)
-
-    def _repr_html_(self) -> str:
-        return self.describe().to_html()
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self.scan().__arrow_c_stream__(requested_schema)
-
-    @property
-    def uri(self) -> str:
-        """The table's root."""
-        return self._snapshot.store.uri
-
-    @property
-    def version(self) -> int:
-        """The version this handle reads."""
-        return self._snapshot.version
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns, by the names users see."""
-        return self._snapshot.schema
-
-    @property
-    def spark_schema(self) -> str:
-        """The columns as the JSON text of a Spark StructType, as the log has it."""
-        return self._snapshot.metadata.schema_string
-
-    @property
-    def partition_columns(self) -> tuple[str, ...]:
-        """The partition columns, in order."""
-        return self._snapshot.columns.partition_columns
-
-    @property
-    def protocol(self) -> ProtocolAction:
-        """What the table asks of its readers and writers."""
-        return self._snapshot.protocol
-
-    @property
-    def metadata(self) -> MetadataAction:
-        """Schema, partitioning and properties, as the log has them."""
-        return self._snapshot.metadata
-
-    @property
-    def last_scan(self) -> ScanMetrics | None:
-        """How the last files, scan, count or search came about; it grows while batches are being read."""
-        return None if self._record is None else self._record.metrics
 
     def history(self, limit: int | None = None) -> pa.Table:
         """One row per version whose commit is still there, newest first."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from indextables.connection import surroundings
 from indextables.errors import NotATableError, OptionError, TableError
+from indextables.handle import Handle
 from indextables.options import Options, parse_size
 
 if TYPE_CHECKING:
@@ -20,18 +21,17 @@ if TYPE_CHECKING:
     from indextables.log.history import Moment
     from indextables.log.snapshot import Snapshot
     from indextables.log.transaction_log import TransactionLog
-    from indextables.model.actions import MetadataAction, ProtocolAction, SkipAction, TxnAction
+    from indextables.model.actions import SkipAction, TxnAction
     from indextables.ops import outcomes
     from indextables.ops.describe.table import Description
     from indextables.ops.read.rows import Rows
-    from indextables.ops.read.scan import Record
-    from indextables.ops.results import ScanMetrics, WriteResult
+    from indextables.ops.results import WriteResult
     from indextables.ops.write.commit import Order
 
 T = TypeVar("T")
 
 
-class Table:
+class Table(Handle["Snapshot"]):
     """A handle on one version of a table.
 
     A verb that commits moves the handle to the version it wrote, and `refresh`
@@ -39,10 +39,9 @@ class Table:
     """
 
     def __init__(self, log: TransactionLog, snapshot: Snapshot, *, pinned: bool = False) -> None:
+        super().__init__(snapshot)
         self._log = log
-        self._snapshot = snapshot
         self._pinned = pinned
-        self._record: Record | None = None
 
     @classmethod
     def create(
@@ -95,15 +94,6 @@ class Table:
             return False
         return True
 
-    def __repr__(self) -> str:
-        return f"Table({self.uri!r}, version={self.version})"
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self.scan().__arrow_c_stream__(requested_schema)
-
-    def _repr_html_(self) -> str:
-        return self.describe().to_html()
-
     def __reduce__(self) -> tuple[Any, ...]:
         # Stores and sessions stay where they are; the other process opens the same version again.
         return _reopened, (type(self), self.uri, self.version, self._pinned, dict(self._log.options.explicit))
@@ -111,49 +101,9 @@ class Table:
     # What it is
 
     @property
-    def uri(self) -> str:
-        """The table's root."""
-        return self._log.uri
-
-    @property
     def log(self) -> TransactionLog:
         """The transaction log."""
         return self._log
-
-    @property
-    def version(self) -> int:
-        """The version this handle reads."""
-        return self._snapshot.version
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns."""
-        return self._snapshot.schema
-
-    @property
-    def spark_schema(self) -> str:
-        """The columns as the JSON text of a Spark StructType."""
-        return self._snapshot.metadata.schema_string
-
-    @property
-    def partition_columns(self) -> tuple[str, ...]:
-        """The partition columns, in order."""
-        return self._snapshot.partition_columns
-
-    @property
-    def protocol(self) -> ProtocolAction:
-        """Which readers and writers the table asks for."""
-        return self._snapshot.protocol
-
-    @property
-    def metadata(self) -> MetadataAction:
-        """Schema, partitioning and properties, as the log has them."""
-        return self._snapshot.metadata
-
-    @property
-    def last_scan(self) -> ScanMetrics | None:
-        """How the last files, scan, count or search came about; it grows while batches are being read."""
-        return None if self._record is None else self._record.metrics
 
     def history(self, limit: int | None = None) -> pa.Table:
         """One row per version, newest first."""
