@@ -48,6 +48,17 @@ def test_a_csv_gets_types_and_its_texts_a_search(run, tmp_path):
     assert "indextables serve" in out
 
 
+def test_a_csv_without_headings_gets_the_columns_that_are_given(run, tmp_path):
+    text = "".join(f"node {n}\tthe disk of {n} failed\n" for n in range(4))
+    table, _ = loaded(run, tmp_path, "lines.tsv", text, "--columns", "system,line")
+    assert table.schema.names == ["system", "line"]
+    assert table.count() == 4
+    assert table.count(query="line:disk") == 4
+    code, _, err = run("load", tmp_path / "lines.tsv", "--to", tmp_path / "u", "--columns", "a,a")
+    assert code != 0
+    assert "one name twice" in err
+
+
 def test_json_lines_and_parquet_load_too_and_a_second_load_appends(run, tmp_path):
     lines = "".join(
         json.dumps({"id": n, "tags": {"a": n}, "text": "some words in here"}) + "\n" for n in range(5)

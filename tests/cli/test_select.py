@@ -33,7 +33,10 @@ def test_a_table_is_named_by_path_by_version_or_by_a_name(path):
     assert rows("SELECT count(*) FROM logs", path) == [(30,)]
     assert rows(f"SELECT count(*) FROM indextables.`{path}`", path) == [(30,)]
     assert rows(f"SELECT count(*) FROM indextables.`{path}` VERSION AS OF 1", path) == [(10,)]
+    assert rows(f"SELECT count(*) FROM '{path}' a JOIN '{path}' b USING (id)", path) == [(30,)]
+    assert rows(f"SELECT count(*) FROM '{path}' WHERE message indexquery 'timeout'", path) == [(6,)]
     assert rows("SELECT count(*) FROM logs a JOIN logs b USING (id)", path) == [(30,)]
+    assert rows("SELECT 'from' || 'x' AS a FROM logs LIMIT 1", path) == [("fromx",)]
 
 
 def test_a_search_may_stand_in_any_boolean_position(path):
@@ -63,6 +66,8 @@ def test_a_text_that_is_null_is_neither_found_nor_not(path):
         ("SELECT nowhere FROM logs", "nowhere"),
         ("SELECT * FROM read_csv('/etc/passwd')", "DuckDB cannot run"),
         ("SELECT * FROM logs WHERE level indexquery 'x'", "not indexed"),
+        ("SELECT * FROM elsewhere", "--table NAME=PATH"),
+        ("SELECT * FROM elsewhere WHERE message indexquery 'x'", "--table NAME=PATH"),
     ],
 )
 def test_mistakes_are_told_and_files_outside_are_not_read(path, text, said):

@@ -53,6 +53,13 @@ def _types(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
     return found
 
 
+def _names(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in value.split(",")) if value else ()
+    if not all(names) or len(set(names)) < len(names):
+        raise click.BadParameter(f"{value!r} has an empty name, or one name twice")
+    return names
+
+
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
 @to_flag
@@ -60,6 +67,12 @@ def _types(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
     "--format", "form", type=click.Choice(_FORMATS), help="By default what the name ends with; else a log."
 )
 @pattern_flag
+@click.option(
+    "--columns",
+    metavar="NAMES",
+    callback=_names,
+    help="The columns of a CSV without a line of headings, with commas in between.",
+)
 @click.option(
     "--type",
     "types",
@@ -80,6 +93,7 @@ def load(
     target: str,
     form: str | None,
     pattern: str | None,
+    columns: tuple[str, ...],
     types: dict[str, Any],
     texts: tuple[str, ...],
     partition_by: tuple[str, ...],
@@ -94,10 +108,11 @@ def load(
     \b
     indextables load access.log --to /data/access
     indextables load orders-*.csv --to /data/orders --type code=string --text note
+    indextables load lines.tsv --to /data/lines --columns system,line
     """  # noqa: D301 - the backspace of click's verbatim paragraphs
     from indextables.ingest.files import open_source
 
-    source = open_source(files, form, datetime.now(UTC).year, pattern, types)
+    source = open_source(files, form, datetime.now(UTC).year, pattern, types, names=columns)
     chosen = texts or source.text_columns
     said = render.Form.TEXT is settings.form
     if said:

@@ -43,7 +43,7 @@ def sql(statement: str, tables: dict[str, str], settings: Flags) -> None:
     \b
     indextables sql -t logs=/data/logs "SELECT level, count(*) AS n FROM logs
         WHERE message indexquery 'timeout' GROUP BY level ORDER BY n DESC"
-    indextables sql "SELECT * FROM indextables.`/data/logs` LIMIT 10"
+    indextables sql "SELECT * FROM '/data/logs' LIMIT 10"
     indextables sql "MERGE SPLITS '/data/logs'"
     """  # noqa: D301 - the backspace of click's verbatim paragraphs
     text = sys.stdin.read() if statement == "-" else statement

@@ -32,12 +32,14 @@ class Source:
     schema: pa.Schema
     text_columns: tuple[str, ...]
     log: LogForm | None = None
+    names: tuple[str, ...] = ()
+    """The columns of a CSV file that has no line of headings."""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows of all files, one after the other."""
         for path in self.paths:
             try:
-                yield from _rows(path, self.form, self.schema, self.log)
+                yield from _rows(path, self.form, self.schema, self.log, self.names)
             except (pa.ArrowInvalid, pa.ArrowKeyError) as wrong:
                 raise OptionError(
                     f"{path} does not fit the columns that were guessed from {self.paths[0]}: {wrong}. "
@@ -51,20 +53,24 @@ def open_source(
     year: int,
     pattern: str | None = None,
     types: Mapping[str, pa.DataType] | None = None,
+    *,
+    names: Sequence[str] = (),
 ) -> Source:
-    """Look at the first file and guess what is not given."""
+    """Look at the first file and guess what is not given; a CSV without headings needs its `names`."""
     for path in paths:
         if not Path(path).is_file():
             raise StorageError(f"there is no file {path}")
     chosen = form or ("log" if pattern else guess_format(paths[0]))
+    if names and chosen != "csv":
+        raise OptionError(f"only CSV files take column names; {paths[0]} is read as {chosen}")
     log = log_form(_first_lines(paths[0]), year, pattern) if chosen == "log" else None
-    sample = log.rows(_first_lines(paths[0])) if log else _sample(paths[0], chosen)
+    sample = log.rows(_first_lines(paths[0])) if log else _sample(paths[0], chosen, names)
     known = types or {}
     missing = [name for name in known if name not in sample.schema.names]
     if missing:
         raise OptionError(f"{paths[0]} has no column {missing[0]!r}; it has {', '.join(sample.schema.names)}")
     fields = [pa.field(item.name, known.get(item.name, _plain(item.type))) for item in sample.schema]
-    return Source(tuple(paths), chosen, pa.schema(fields), _text_columns(sample), log)
+    return Source(tuple(paths), chosen, pa.schema(fields), _text_columns(sample), log, tuple(names))
 
 
 def guess_format(path: str) -> str:
@@ -92,9 +98,9 @@ def _text_columns(sample: pa.RecordBatch) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _sample(path: str, form: str) -> pa.RecordBatch:
+def _sample(path: str, form: str, names: Sequence[str]) -> pa.RecordBatch:
     try:
-        first = next(_rows(path, form, None, None), None)
+        first = next(_rows(path, form, None, None, names), None)
     except pa.ArrowInvalid as wrong:
         raise OptionError(f"{path} cannot be read as {form}: {wrong}. --format says what it is.") from wrong
     if first is None:
@@ -102,7 +108,9 @@ def _sample(path: str, form: str) -> pa.RecordBatch:
     return first.slice(0, _SAMPLE_LINES)
 
 
-def _rows(path: str, form: str, schema: pa.Schema | None, log: LogForm | None) -> Iterator[pa.RecordBatch]:
+def _rows(
+    path: str, form: str, schema: pa.Schema | None, log: LogForm | None, names: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
     if log is not None:
         for block in _blocks(path):
             yield log.rows(split_lines(block))
@@ -121,7 +129,7 @@ def _rows(path: str, form: str, schema: pa.Schema | None, log: LogForm | None) -
         tabs = Path(path.removesuffix(".gz")).suffix.lower() == ".tsv"
         yield from pv.open_csv(
             pa.input_stream(path),
-            pv.ReadOptions(block_size=_BLOCK),
+            pv.ReadOptions(block_size=_BLOCK, column_names=list(names) or None),
             pv.ParseOptions(delimiter="\t" if tabs else ",", newlines_in_values=True),
             pv.ConvertOptions(column_types=schema, strings_can_be_null=True),
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from indextables.errors import CommandError
@@ -67,6 +68,22 @@ def mark(text: str) -> Marked:
     searches = _calls(tokens, SEARCH_CALL)
     highlights = _calls(tokens, HIGHLIGHT_CALL)
     return Marked(called, tuple(_paths(called, tokens)), tuple(searches), tuple(highlights))
+
+
+def quoted_paths_as_names(text: str) -> str:
+    """A statement in which ``FROM 'path'``, as DuckDB writes it, is ``FROM indextables.`path` ``.
+
+    Strings elsewhere stay as they are.
+    """
+    tokens = _tokens(text)
+    found = [
+        token
+        for before, token in pairwise(tokens)
+        if before.text.upper() in _TABLE_CLAUSES and text[token.start] == "'" and "`" not in token.text
+    ]
+    for token in reversed(found):
+        text = f"{text[: token.start]}{_SCHEMA}.`{token.text}`{text[token.end + 1 :]}"
+    return text
 
 
 def _tokens(text: str) -> list[Any]:

@@ -1,7 +1,7 @@
 """SELECT without Spark: DuckDB runs the statement, our tables are views of it.
 
-A table is named in the statement by its path, ``indextables.`path` ``, or by a
-name that the caller gives. `column indexquery 'words'` may stand in any boolean
+A table is named in the statement by its path, ``'path'`` or ``indextables.`path` ``,
+or by a name that the caller gives. `column indexquery 'words'` may stand in any boolean
 position, as in Spark: the statement is rewritten by the same rules, and each
 table it reads becomes a stream of Arrow batches that is read anew for each scan.
 """
@@ -27,6 +27,7 @@ from indextables.ops.table_settings import query_of
 from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef
 from indextables.split.search import hits_split
+from indextables.sql.mentions import quoted_paths_as_names
 from indextables.sql.rewrite import Reference, Rewritten, Search, hidden_view, rewrite
 from indextables.table import Table
 
@@ -34,6 +35,8 @@ _READS = re.compile(
     r"\s*(?:--[^\n]*\n\s*|/\*.*?\*/\s*)*(select|with|from|describe\s+select|explain)\b",
     re.IGNORECASE | re.DOTALL,
 )
+
+_NAMING = "Tables are named by path, FROM 'path/to/table', or get a name with --table NAME=PATH."
 
 
 def is_select(text: str) -> bool:
@@ -63,7 +66,11 @@ def run_select(
         table = table_of(reference)
         return None if table is None else table.schema.names
 
-    rewritten = rewrite(text, columns_of)
+    text = quoted_paths_as_names(text)
+    try:
+        rewritten = rewrite(text, columns_of)
+    except CommandError as wrong:
+        raise CommandError(f"{wrong} {_NAMING}") from wrong
     connection = duckdb.connect(config={"enable_external_access": "false"})
     try:
         for name, table in named.items():
@@ -76,7 +83,7 @@ def run_select(
             raise CommandError("the statement gives no rows; only SELECT is run here")
         return found.to_arrow_table()
     except duckdb.Error as wrong:
-        raise CommandError(f"DuckDB cannot run the statement: {_first_lines(wrong)}") from wrong
+        raise CommandError(f"DuckDB cannot run the statement: {_said(wrong)}") from wrong
     finally:
         connection.close()
 
@@ -174,5 +181,7 @@ def _marked(
         yield shown.filter(keep)
 
 
-def _first_lines(wrong: Exception) -> str:
-    return str(wrong).strip().split("\n\n")[0]
+def _said(wrong: Exception) -> str:
+    """DuckDB's message without the echo of the statement, and how tables are named where it found none."""
+    said = str(wrong).strip().split("\n\n")[0]
+    return f"{said}\n{_NAMING}" if "Table with name" in said else said
