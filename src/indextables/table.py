@@ -326,9 +326,8 @@ class Table(Handle["Snapshot"]):
         """
         from indextables.ops.write.upsert import Clauses, run_upsert
 
-        log, clauses = self._writable(), Clauses(matched, not_matched, not_matched_by_source)
-        chosen = Options.of({**log.options.explicit, **options}) if options else log.options
-        return self._moved(run_upsert(log, source, on, clauses, chosen))
+        log, clauses = self._writable(options), Clauses(matched, not_matched, not_matched_by_source)
+        return self._moved(run_upsert(log, source, on, clauses), log)
 
     def restore(self, version: int) -> outcomes.RestoreResult:
         """Make an older version the newest again, by a commit on top."""
@@ -395,13 +394,13 @@ class Table(Handle["Snapshot"]):
         from indextables.ops.write.after_write import after_write
         from indextables.ops.write.commit import write
 
-        log = self._writable()
-        options = Options.of({**log.options.explicit, **more}) if more else log.options
-        done = write(log, data, order, options)
-        after_write(log, options)
-        return self._moved(done)
+        log = self._writable(more)
+        done = write(log, data, order)
+        after_write(log)
+        return self._moved(done, log)
 
-    def _writable(self) -> TransactionLog:
+    def _writable(self, more: Mapping[str, Any] | None = None) -> TransactionLog:
+        """The log to commit to, under the further options of one call."""
         if self._pinned:
             raise TableError(
                 f"{self.uri} is open at the older version {self.version}, which can only be read. "
@@ -409,13 +408,15 @@ class Table(Handle["Snapshot"]):
                 version=self.version,
                 uri=self.uri,
             )
-        return self._log
+        return self._log.with_options(more)
 
-    def _moved(self, result: T) -> T:
+    def _moved(self, result: T, log: TransactionLog | None = None) -> T:
         """Go to the version the verb wrote; one that wrote nothing stays where it is.
 
         Nothing is read: the commit is durable, and no failure of the store may hide its result.
         """
+        if log is not None:
+            self._log.follow(log)
         left = self._log.left_by_commit()
         if left is not None and left.version > self.version:
             self._snapshot = left

@@ -65,18 +65,19 @@ class InPython:
         return it.Table.open(self.path, options={**self.options, **(options or {})}, spark=self.spark)
 
     def save(self, step: Save) -> None:
-        # The options of a DataFrame's writer are those the table is opened with.
+        # The options of a DataFrame's writer are those of one call.
         options = dict(step.options)
         if it.Table.exists(self.path):
-            table = self.open(options)
+            table = self.open()
         else:
             chosen = {**self.options, **options}
             table = it.Table.create(self.path, step.data.schema, step.partition_by, chosen, self.spark)
+        more: dict[str, Any] = {"merge_schema": step.merge_schema, "options": options}
         if step.mode == "append":
-            table.append(step.data, merge_schema=step.merge_schema)
+            table.append(step.data, **more)
             return
         partitions = "dynamic" if step.dynamic else "static"
-        table.overwrite(step.data, step.where, partitions=partitions, merge_schema=step.merge_schema)
+        table.overwrite(step.data, step.where, partitions=partitions, **more)
 
     def run(self, step: Run) -> list[Row]:
         return told(step.method(self.open()).to_arrow().to_pylist(), self.path)

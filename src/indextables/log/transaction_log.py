@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 from indextables.errors import CommitError, OptionError
 from indextables.log.caches import NEWS
@@ -33,7 +33,7 @@ from indextables.log.segment import Segment
 from indextables.log.skips import eligible, in_cooldown, next_skip
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import Action, AddAction, SkipAction, TxnAction
-from indextables.options import RetentionOptions
+from indextables.options import Options, RetentionOptions
 
 logger = logging.getLogger(__name__)
 
@@ -143,6 +143,30 @@ class TransactionLog(LogHandle):
     def left_by_commit(self) -> Snapshot | None:
         """The version that the last commit through this handle wrote; None where it wrote none."""
         return self._left
+
+    # Options of one call
+
+    def with_options(self, more: Mapping[str, Any] | None) -> Self:
+        """The same log under further options, for one call that brings its own; itself without any.
+
+        It begins at what this handle knows. The store stays the one that was opened. `follow` brings
+        this handle to what was committed through the other.
+        """
+        if not more:
+            return self
+        other = type(self)(self.store, Options.of({**self.options.explicit, **more}), self.runtime)
+        known = self._current
+        if known is not None:
+            other._adopt(Snapshot(other.source, known.state))  # noqa: SLF001 - the same class
+        return other
+
+    def follow(self, other: Self) -> None:
+        """Take over the last commit of a handle that `with_options` made. Nothing is read."""
+        if other is self or other._left is None:
+            return
+        self._last_commit = other._last_commit
+        self._left = Snapshot(self.source, other._left.state)
+        self._adopt(self._left)
 
     # Keeping
 

@@ -27,7 +27,7 @@ from indextables.model.fields import decode_partition
 from indextables.ops.results import WriteResult
 from indextables.ops.rewrite.rows import discard
 from indextables.ops.write.replace_where import TakenOut, checked, condition
-from indextables.ops.write.rows import WritePlan, as_batches, build, effective, plan_write
+from indextables.ops.write.rows import WritePlan, as_batches, build, plan_write
 from indextables.options import Options
 from indextables.predicate.tree import FALSE, Column, Compare, IsNull, Literal, Node, all_of, any_of
 from indextables.split.write.build import BuiltSplit
@@ -63,13 +63,11 @@ class Order:
 APPEND = Order()
 
 
-def write(
-    log: TransactionLog, data: Any, order: Order = APPEND, options: Options | None = None
-) -> WriteResult:
-    """Write rows as an order says, in one commit."""
+def write(log: TransactionLog, data: Any, order: Order = APPEND) -> WriteResult:
+    """Write rows as an order says, in one commit, by the options of the log and of the table."""
     given, batches = as_batches(data)
     snapshot = log.snapshot(max_staleness_s=0)
-    chosen = effective(snapshot, options)
+    chosen = snapshot.settings
     schema = given if given.names else snapshot.schema
     plan = plan_write(snapshot, schema, chosen, merge_schema=order.merge_schema)
     if order.where is not None:

@@ -32,7 +32,7 @@ from indextables.ops.rewrite.rows import (
 )
 from indextables.ops.write.commit import commit_or_discard
 from indextables.ops.write.replace_rows import replace_plan
-from indextables.ops.write.rows import WritePlan, as_batches, build, effective, plan_write
+from indextables.ops.write.rows import WritePlan, as_batches, build, plan_write
 from indextables.options import Options
 from indextables.predicate.tree import Column, Compare, Literal, Node, all_of
 
@@ -135,14 +135,12 @@ class MergeRows:
         return rows if kept.all() else rows.filter(pa.array(kept))
 
 
-def run_upsert(
-    log: TransactionLog, data: Any, on: str | Sequence[str], clauses: Clauses, options: Options | None = None
-) -> UpsertResult:
+def run_upsert(log: TransactionLog, data: Any, on: str | Sequence[str], clauses: Clauses) -> UpsertResult:
     """Merge rows; nothing is committed unless everything could be read."""
     snapshot = log.snapshot(max_staleness_s=0)
     require_writable(snapshot)
     schema, batches = as_batches(data)
-    chosen = effective(snapshot, options)
+    chosen = snapshot.settings
     plan = plan_write(snapshot, schema, chosen)
     keys = _key_columns([on] if isinstance(on, str) else on, snapshot, schema)
     with tempfile.TemporaryDirectory(prefix="indextables-") as scratch:
