@@ -11,8 +11,9 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from indextables.records import dataclass
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from indextables.log.history import Moment
     from indextables.log.scans import Scan
     from indextables.ops.describe.table import Description
+    from indextables.ops.read.record import Record
     from indextables.ops.read.rows import Rows
-    from indextables.ops.read.scan import Record
 
 __all__ = ["DeltaTable", "apply_skipping", "files", "last_scans", "read", "replay"]
 

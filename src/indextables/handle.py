@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from indextables.log.snapshot import Snapshot
     from indextables.model.actions import MetadataAction, ProtocolAction
     from indextables.ops.describe.table import Description
+    from indextables.ops.read.record import Record
     from indextables.ops.read.rows import Rows
-    from indextables.ops.read.scan import Record
     from indextables.ops.results import ScanMetrics
 
 S = TypeVar("S", bound="Snapshot")

@@ -16,12 +16,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain, islice
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from indextables.errors import CancelledError
+from indextables.records import dataclass
 
 T = TypeVar("T")
 R = TypeVar("R")

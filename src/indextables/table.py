@@ -138,9 +138,9 @@ class Table(Handle["Snapshot"]):
 
     def count(self, where: Any = None, *, query: str | None = None, operator: str | None = None) -> int:
         """How many rows there are, match a filter, or are found by a full-text query."""
-        from indextables.ops.read import scan
+        from indextables.ops.read.count import count
 
-        total, self._record = scan.count(self._snapshot, where, query, operator)
+        total, self._record = count(self._snapshot, where, query, operator)
         return total
 
     def search(

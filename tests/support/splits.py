@@ -14,7 +14,8 @@ from indextables.index.settings import IndexSpec, from_options
 from indextables.model.actions import AddAction
 from indextables.options import Options
 from indextables.split.layout import SplitManifest, SplitRef, read_footer
-from indextables.split.search import SearchMetrics, count_split, hits_split, search_split
+from indextables.split.metrics import SearchMetrics
+from indextables.split.search import count_split, hits_split, search_split
 from indextables.split.source import Source
 from indextables.split.write.build import write_splits
 from indextables.storage.store import Store, open_store

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from indextables.cli import render
 from indextables.cli.render import Form
+from indextables.records import dataclass
 from indextables.sql import commands
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -31,6 +30,7 @@ from indextables.index.query.ranges import InOrder
 from indextables.index.query.tree import Query
 from indextables.index.read.cache import Ranges
 from indextables.index.read.lookup import Index
+from indextables.records import dataclass
 from indextables.storage.checksum import crc32
 
 BITS_PER_WORD = 14

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ import pyarrow as pa
 from indextables.index.query.tree import Between, Boolean, Boosted, Matching, Node, Query, Words
 from indextables.index.settings import STRING, TEXT, IndexField
 from indextables.index.tokens import id_places, is_id, words_of
+from indextables.records import dataclass
 
 Span = tuple[int, int]
 SNIPPET_LENGTH = 150

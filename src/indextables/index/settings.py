@@ -8,7 +8,7 @@ split's index can answer for the table's settings or its rows must be scanned.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ import pyarrow as pa
 from indextables.errors import OptionError
 from indextables.model.names import find_name
 from indextables.options import PREFIX, IndexingOptions, Options
+from indextables.records import dataclass
 
 TEXT, STRING, JSON, IP, FAST = "text", "string", "json", "ip", "fast"
 SUBSTRING = "substring"

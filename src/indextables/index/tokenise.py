@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +22,7 @@ import pyarrow.compute as pc
 from indextables.index.codec.numbers import Array, gather, starts_of
 from indextables.index.settings import FAST, IP, JSON, STRING, SUBSTRING, IndexField
 from indextables.index.tokens import ID_MARK, LEAF_GAP, address, analyzer, json_text, words_of
+from indextables.records import dataclass
 
 NULLS = b"\xffn"
 """The entry of the rows that are null."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 from indextables.cache import CacheStats, TtlCache
 from indextables.log.state import VersionCache
 from indextables.options import TransactionOptions
+from indextables.records import dataclass
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ win over them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, date, datetime, time
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -20,6 +20,7 @@ from indextables.log.format.dialect import NATIVE, LogFile
 from indextables.log.segment import Listing
 from indextables.log.state import LogSource
 from indextables.model.actions import CommitInfo
+from indextables.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
 from indextables.errors import NotFoundError
-from indextables.log.checkpoint.reader import NativeCheckpointReader
-from indextables.log.checkpoint.writer import write_checkpoint
+from indextables.log.checkpoint.head import CheckpointHead, CheckpointReader
 from indextables.log.format.binding import check_version
 from indextables.log.format.checksum import unsealed
 from indextables.log.format.dialect import NATIVE, Checkpoint, LogFile, decode_lines
-from indextables.log.replay.columnar import ColumnarEngine
 from indextables.log.replay.long_tail import FarSource, LineCount, Passed
-from indextables.log.replay.reference import ReferenceEngine
-from indextables.log.replay.rule import ReplayEngine
+from indextables.log.replay.rule import LiveFiles, ReplayEngine, ReplayRequest
 from indextables.log.snapshot import Snapshot
 from indextables.log.state import VersionCache
-from indextables.model.actions import Action, CommitInfo
+from indextables.model.actions import Action, AddAction, CommitInfo
 from indextables.options import Options
+from indextables.records import dataclass
 from indextables.runtime import Runtime
 from indextables.storage.envelope import is_packed, unpack_blocks
 from indextables.storage.store import Store
@@ -78,14 +76,60 @@ class NativeSource(FarSource):
         return Passed(file.version, tuple(heads), (piece,), lines.adds, lines.removes)
 
 
+@dataclass(frozen=True, slots=True)
+class LateEngine:
+    """An engine whose code is loaded by its first replay: to open a small table takes none."""
+
+    name: str
+    make: Callable[[], ReplayEngine]
+
+    def replay(self, request: ReplayRequest) -> LiveFiles:
+        """Return the live files of the request."""
+        return self.make().replay(request)
+
+
+def _columnar() -> ReplayEngine:
+    from indextables.log.replay.columnar import ColumnarEngine
+
+    return ColumnarEngine()
+
+
+def _reference() -> ReplayEngine:
+    from indextables.log.replay.reference import ReferenceEngine
+
+    return ReferenceEngine()
+
+
+class LateReader:
+    """The reader of native checkpoints, whose code is loaded by the first checkpoint."""
+
+    def head(self, store: Store, checkpoint: Checkpoint) -> CheckpointHead:
+        """Protocol, metadata, skips and transactions."""
+        return self._reader().head(store, checkpoint)
+
+    def adds(
+        self, store: Store, checkpoint: Checkpoint, paths: AbstractSet[str] | None = None
+    ) -> Iterator[AddAction]:
+        """Adds as whole actions; only those of `paths` when given."""
+        return self._reader().adds(store, checkpoint, paths)
+
+    def _reader(self) -> CheckpointReader:
+        from indextables.log.checkpoint.reader import NativeCheckpointReader
+
+        return NativeCheckpointReader()
+
+
 def native_source(
     store: Store, options: Options, runtime: Runtime, versions: VersionCache | None = None
 ) -> NativeSource:
     """How a native log in a store is read."""
-    engines: dict[str, ReplayEngine] = {"reference": ReferenceEngine(), "columnar": ColumnarEngine()}
-    return NativeSource(store, NATIVE, NativeCheckpointReader(), engines, options, runtime, versions)
+    late = (LateEngine("reference", _reference), LateEngine("columnar", _columnar))
+    engines: dict[str, ReplayEngine] = {engine.name: engine for engine in late}
+    return NativeSource(store, NATIVE, LateReader(), engines, options, runtime, versions)
 
 
 def write_native_checkpoint(snapshot: Snapshot) -> Checkpoint:
     """Write a checkpoint of a snapshot and point to it."""
+    from indextables.log.checkpoint.writer import write_checkpoint
+
     return write_checkpoint(snapshot, snapshot.settings, snapshot.runtime.clock)

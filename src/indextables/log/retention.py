@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import takewhile
 
 from indextables.errors import CorruptLogError, NotFoundError, StorageError
@@ -26,6 +26,7 @@ from indextables.log.segment import Listing, list_log, read_hint, with_hint
 from indextables.log.state import LogSource
 from indextables.model.actions import CommitInfo
 from indextables.options import RetentionOptions
+from indextables.records import dataclass
 from indextables.storage.envelope import pack
 from indextables.storage.store import Store
 

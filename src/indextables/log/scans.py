@@ -11,11 +11,12 @@ import logging
 import threading
 from collections import Counter, deque
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import Any
 
 from indextables.log.replay.rule import ReplayMetrics
-from indextables.predicate.prune.rule import PruneMetrics
+from indextables.predicate.prune.metrics import PruneMetrics
+from indextables.records import dataclass
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, pairwise
 
@@ -23,6 +23,7 @@ from indextables.errors import (
 )
 from indextables.log.format.dialect import Checkpoint, Dialect, Hint, LogFile, digits
 from indextables.log.table_kind import not_a_table
+from indextables.records import dataclass
 from indextables.storage.store import Store
 
 logger = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from indextables.errors import ADVICE_ON_DAMAGE, CorruptLogError, NotFoundError, VersionNotFoundError
@@ -37,11 +37,9 @@ from indextables.model.actions import (
     SkipAction,
     TxnAction,
 )
-from indextables.model.fields import schema_from_json
 from indextables.options import Options
-from indextables.predicate.build.from_sql import as_node
-from indextables.predicate.prune.rule import PruneMetrics
-from indextables.predicate.tree import Node
+from indextables.predicate.prune.metrics import PruneMetrics
+from indextables.records import dataclass
 from indextables.runtime import Runtime
 from indextables.storage.store import Store
 
@@ -49,6 +47,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from indextables.log.segment import Segment
+    from indextables.predicate.tree import Node
 
 logger = logging.getLogger(__name__)
 
@@ -170,7 +169,7 @@ class Snapshot:
     @property
     def schema(self) -> pa.Schema:
         """The table's columns."""
-        return self.once("schema", lambda: schema_from_json(self.metadata.schema_string))
+        return self.once("schema", self._read_schema)
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
@@ -246,6 +245,8 @@ class Snapshot:
         explain: bool = False,
     ) -> FilePlan:
         """Choose the files a predicate cannot exclude; `columns` are columns of the files() form."""
+        from indextables.predicate.build.from_sql import as_node
+
         node = as_node(where, self.schema, self.time_zone)
         engines = {**self.source.engines, **self.runtime.engines}
         chosen: ReplayEngine = engines[choose(self.options, self.num_files_hint, engines.keys(), engine)]
@@ -365,7 +366,21 @@ class Snapshot:
             except (CorruptLogError, NotFoundError) as bad:
                 self.fall_back(state, bad)
 
+    def _read_schema(self) -> pa.Schema:
+        from indextables.model.fields import schema_from_json
+
+        return schema_from_json(self.metadata.schema_string)
+
     def _sum(self) -> Totals:
+        tail = self._state.tail
+        if self.segment.checkpoint is None and not isinstance(tail, FarTail):
+            # Every live file is at hand as an object, and a short program need not load what adds columns.
+            adds = tail.adds.values()
+            counts = [add.num_records for add in adds]
+            known = [count for count in counts if count is not None]
+            return Totals(
+                len(counts), sum(add.size for add in adds), sum(known) if len(known) == len(counts) else None
+            )
         import pyarrow.compute as pc
 
         files = self.plan(columns=("size", "num_records")).files

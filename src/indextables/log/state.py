@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from indextables.cache import TtlCache
@@ -39,6 +39,7 @@ from indextables.log.segment import (
 )
 from indextables.model.actions import Action, CommitInfo
 from indextables.options import Options
+from indextables.records import dataclass
 from indextables.runtime import Runtime
 from indextables.storage.store import Store
 

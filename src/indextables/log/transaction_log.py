@@ -13,10 +13,8 @@ from typing import Any, Self
 
 from indextables.errors import CommitError, OptionError
 from indextables.log.caches import NEWS
-from indextables.log.checkpoint.writer import prefers_parquet
 from indextables.log.commit import changes
 from indextables.log.commit.attempt import CommitPlan, Committed, Rule, run_commit
-from indextables.log.commit.create import create_table
 from indextables.log.format.dialect import NATIVE
 from indextables.log.format.protocol import PARQUET_CHECKPOINT, READER_VERSION, WRITER_VERSION, check_writable
 from indextables.log.native import write_native_checkpoint
@@ -63,6 +61,8 @@ class TransactionLog(LogHandle):
         description: str | None = None,
     ) -> int:
         """Create the table; where it exists with the same schema and partitioning nothing happens."""
+        from indextables.log.commit.create import create_table
+
         version = create_table(
             self._source,
             lambda: self._newest(0),
@@ -244,6 +244,8 @@ class TransactionLog(LogHandle):
         return eligible(adds, self.snapshot().skips, self.runtime.clock.now_ms())
 
     def _write_checkpoint(self, snapshot: Snapshot) -> int:
+        from indextables.log.checkpoint.writer import prefers_parquet
+
         known = snapshot.protocol.reader_features or ()
         if PARQUET_CHECKPOINT not in known and prefers_parquet(snapshot, snapshot.settings):
             snapshot = self._allow_parquet() or snapshot

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 import msgspec
 
 from indextables.errors import CommitError, CorruptLogError
+from indextables.records import dataclass
 
 LARGEST = (1 << 63) - 1
 FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import msgspec
@@ -31,6 +31,7 @@ from indextables.model.truncation import (
 )
 from indextables.model.values import encode_stat, has_order, parse_stat
 from indextables.options import Options, StatsOptions
+from indextables.records import dataclass
 
 __all__ = [
     "MARKER",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -19,6 +19,7 @@ import pyarrow as pa
 from indextables.model.actions import AddAction
 from indextables.model.fields import leaf_fields, normalise_schema
 from indextables.options import Options, StatsOptions
+from indextables.records import dataclass
 
 MARKER = " [TRUNCATED]"
 _LAST_BEFORE_SURROGATES, _FIRST_AFTER_SURROGATES = "\ud7ff", "\ue000"

@@ -9,8 +9,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Any
+
+from indextables.records import dataclass
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from indextables.log.replay.rule import ReplayMetrics
 from indextables.ops.outcomes import Reported
-from indextables.predicate.prune.rule import PruneMetrics
-from indextables.split.search import SearchMetrics
+from indextables.predicate.prune.metrics import PruneMetrics
+from indextables.records import dataclass
+from indextables.split.metrics import SearchMetrics
 
 
 @dataclass(frozen=True, slots=True)

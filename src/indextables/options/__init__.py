@@ -12,7 +12,7 @@ import dataclasses
 import difflib
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, cast
 
 from indextables.errors import OptionError
@@ -33,6 +33,7 @@ from indextables.options.groups import (
     WriteOptions,
 )
 from indextables.options.kinds import Kind, parse_size
+from indextables.records import dataclass
 
 __all__ = [
     "KEYS",

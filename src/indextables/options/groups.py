@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
 from indextables.options.kinds import (
@@ -22,6 +22,7 @@ from indextables.options.kinds import (
     one_of,
     option,
 )
+from indextables.records import dataclass
 
 DELTA_REPLAY_PREFIX = "spark.databricks.delta.v2.distributedLogReplay."
 

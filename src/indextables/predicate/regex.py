@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
+
+from indextables.records import dataclass
 
 MOST_CHOICES = 16
 _LINE_ENDS = r"\n\r\x{85}\x{2028}\x{2029}"

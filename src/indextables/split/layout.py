@@ -19,7 +19,7 @@ import os
 import struct as packing
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ import msgspec
 from indextables.errors import DamagedSplitError, NewerSplitError, SplitError
 from indextables.index.settings import IndexSpec
 from indextables.model.actions import AddAction
+from indextables.records import dataclass
 from indextables.split.parquet.fields import FileFields, PairFields, items, value
 from indextables.split.parquet.thrift import BINARY, LIST, STRUCT, Struct, ThriftError, decode, encode
 from indextables.split.source import Source, cut_short

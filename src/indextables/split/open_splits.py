@@ -13,7 +13,6 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from indextables.errors import DamagedIndexError
@@ -21,6 +20,7 @@ from indextables.index.codec.numbers import Bytes
 from indextables.index.read.cache import DiskRanges, Ranges
 from indextables.index.read.lookup import SMALL_INDEX, Index
 from indextables.options import SearchOptions
+from indextables.records import dataclass
 from indextables.split.layout import SplitRef, read_footer
 from indextables.split.read.rows import SplitReader, open_reader
 from indextables.split.source import Range, Source

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -30,6 +30,7 @@ from indextables.predicate.tree import Node as Predicate
 from indextables.split.filtered import Filtered
 from indextables.split.layout import SplitRef
 from indextables.split.match import match_rows
+from indextables.split.metrics import Note, SearchMetrics
 from indextables.split.open_splits import known_index, open_index, open_split, warn_once
 from indextables.split.read.rows import SplitReader, to_table_schema
 from indextables.storage.store import Store
@@ -42,31 +43,6 @@ _TRIED = 32
 """So many times the wanted rows are tried against a filter before every hit is."""
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class SearchMetrics:
-    """How searches of splits came about."""
-
-    splits: int = 0
-    ruled_out: int = 0
-    """Splits that a filter beside the log left out before any index was opened."""
-    hits: int = 0
-    by_index: int = 0
-    scanned: int = 0
-    """Splits whose rows were matched without an index: damaged, missing, or made with other settings."""
-    damaged: int = 0
-    verified_rows: int = 0
-    by_pages: int = 0
-    by_row_groups: int = 0
-    by_scan: int = 0
-
-    def plus(self, other: SearchMetrics) -> SearchMetrics:
-        """Both together."""
-        return SearchMetrics(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
-
-
-Note = Callable[[SearchMetrics], None]
 
 
 def _ignore(_: SearchMetrics) -> None:

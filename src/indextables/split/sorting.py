@@ -14,8 +14,9 @@ from indextables.predicate.evaluate.ordering import spark_order
 from indextables.predicate.tree import Node
 from indextables.split.filtered import Filtered
 from indextables.split.layout import SplitRef
+from indextables.split.metrics import Note
 from indextables.split.open_splits import open_split
-from indextables.split.search import Note, fetch_rows, hits_split
+from indextables.split.search import fetch_rows, hits_split
 from indextables.storage.store import Store
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from indextables.errors import DamagedSplitError, Error, MissingSplitError, NotFoundError, StorageError
+from indextables.records import dataclass
 from indextables.runtime import in_threads
 from indextables.storage.store import Store, resolve
 from indextables.storage.stores.local import ABSENT, open_regular

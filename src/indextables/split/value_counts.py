@@ -16,8 +16,8 @@ from indextables.index.settings import STRING
 from indextables.index.tokenise import BEYOND
 from indextables.options import Options
 from indextables.split.layout import SplitRef
+from indextables.split.metrics import Note, SearchMetrics
 from indextables.split.open_splits import open_index, warn_once
-from indextables.split.search import Note, SearchMetrics
 from indextables.storage.store import Store
 
 ROWS_PER_BLOCK = 8192

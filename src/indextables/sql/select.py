@@ -22,7 +22,8 @@ from indextables.errors import CommandError
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
 from indextables.ops.read.in_order import in_order
-from indextables.ops.read.scan import Record, rows_found, rows_of
+from indextables.ops.read.record import Record
+from indextables.ops.read.scan import rows_found, rows_of
 from indextables.ops.table_settings import query_of
 from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from indextables.errors import StorageError
 from indextables.options import ALLOWED_ROOTS
+from indextables.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import quote, unquote
 
 from indextables.errors import StorageError
+from indextables.records import dataclass
 from indextables.storage.secrets import hide_signature
 
 Kind = Literal["file", "memory", "s3", "azure", "gs"]

@@ -9,9 +9,9 @@ import pytest
 
 from indextables.model.stats import FileStats
 from indextables.predicate.build.from_sql import parse
+from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.predicate.prune.rule import (
     Needs,
-    PruneMetrics,
     Verdict,
     columns_needed,
     prune_file,

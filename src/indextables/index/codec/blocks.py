@@ -7,7 +7,6 @@ begins. No object is made for a word before somebody asks for it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -25,6 +24,7 @@ from indextables.index.codec.numbers import (
     unvarints,
     write_columns,
 )
+from indextables.records import dataclass
 
 BLOCK_BYTES = 12 << 10
 """Bytes of a block before compression, about."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import struct
 import zlib
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -27,6 +26,7 @@ from indextables.index.codec.numbers import (
     write_columns,
 )
 from indextables.index.settings import IndexSpec
+from indextables.records import dataclass
 
 FORMAT = 1
 PIECES = ("lists", "positions", "norms", "words")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from indextables.index.query.plan import Key, OneTerm, Plan, Scored, Session, Sp
 from indextables.index.read.lookup import Term
 from indextables.index.read.rowset import Rows, difference, everything, intersection, nothing, union
 from indextables.index.read.words import Word
+from indextables.records import dataclass
 
 
 @dataclass(frozen=True)

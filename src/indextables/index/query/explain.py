@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from indextables.index.query.plan import OneTerm, Plan, Session
 from indextables.index.query.ranges import InOrder
 from indextables.index.read.ranking import Statistics
 from indextables.index.tokens import PATH_END
+from indextables.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

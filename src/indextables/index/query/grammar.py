@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NoReturn
 
 from indextables.errors import QueryError
@@ -27,6 +27,7 @@ from indextables.index.query.parts import (
     Within,
 )
 from indextables.index.query.patterns import Gap
+from indextables.records import dataclass
 
 LONGEST_QUERY = 100_000
 DEEPEST_QUERY = 100

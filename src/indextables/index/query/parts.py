@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from indextables.index.query.patterns import Gap
+from indextables.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ the words and not with the expression; edits are counted over a whole column of 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
@@ -17,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.index.codec.numbers import Array
+from indextables.records import dataclass
 
 MOST_EDITS = 2
 LONGEST_EXPRESSION = 1000

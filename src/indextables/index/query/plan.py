@@ -9,7 +9,6 @@ caller to check against their text. Negation swaps the two.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -26,6 +25,7 @@ from indextables.index.read.ranking import Statistics, impacts_at, weight_of
 from indextables.index.read.rowset import Rows, RowSet, difference, everything, nothing
 from indextables.index.read.words import Word
 from indextables.index.tokenise import BEYOND, NULLS
+from indextables.records import dataclass
 
 Values: TypeAlias = Callable[[str], pa.Array]
 Scored: TypeAlias = tuple[Array, Array]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -19,6 +18,7 @@ from indextables.index.read.rowset import NO_ROWS, Rows, RowSet, found_in, union
 from indextables.index.read.words import Word, read_lists
 from indextables.index.tokenise import GAPS
 from indextables.index.tokens import ID_MARK, with_spaces
+from indextables.records import dataclass
 
 Slice: TypeAlias = tuple[Block, int, int]
 """Some words of a block that follow each other."""

@@ -6,11 +6,12 @@ It drives both the index and the scan of rows, with the same words.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 from indextables.index.query.patterns import Pattern
 from indextables.index.settings import IndexSpec
+from indextables.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

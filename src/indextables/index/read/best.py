@@ -9,7 +9,6 @@ that rounding never loses a tie; equal scores come in the order of rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from indextables.index.read.ranking import Weighted, best_of, impacts_at
 from indextables.index.read.rowset import NO_ROWS, TESTED, found_in
 from indextables.index.read.sets import are_sets, best_by_sets
 from indextables.index.read.words import Word
+from indextables.records import dataclass
 
 KEPT_AFTER = 2
 """Rankings with a word after which its impacts are kept."""

@@ -9,7 +9,6 @@ the whole index are kept: numbered row after row by the lengths that ranking kno
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +19,7 @@ from indextables.index.codec.numbers import Array, damaged, gather, starts_of
 from indextables.index.read.lookup import Index
 from indextables.index.read.rowset import NO_ROWS, Rows, found_in, intersection
 from indextables.index.read.words import Word, pages_of, read_positions
+from indextables.records import dataclass
 
 KEPT_AFTER = 2
 """Phrases with a word after which its places in the whole index are kept."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from indextables.index.codec.lengths import K1
 from indextables.index.codec.numbers import Array
 from indextables.index.read.lookup import Index, Term
 from indextables.index.read.words import Word
+from indextables.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

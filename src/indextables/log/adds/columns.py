@@ -8,7 +8,6 @@ and always right. `decoder` takes them from the JSON instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -22,6 +21,7 @@ from indextables.model.actions import FIRST_MS, LARGEST, LAST_MS, AddAction
 from indextables.model.arrays import from_values
 from indextables.model.fields import decode_partition_array, decode_stat_array
 from indextables.model.stats import FileStats, of_add
+from indextables.records import dataclass
 from indextables.storage.store import Store
 
 STRUCTS = ("partition_values", "min", "max", "null_count")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import Protocol
 
 from indextables.log.format.dialect import Checkpoint
 from indextables.model.actions import AddAction, MetadataAction, ProtocolAction, SkipAction, TxnAction
+from indextables.records import dataclass
 from indextables.storage.store import Store
 
 

@@ -9,13 +9,13 @@ the same document with `parts` in the place of `add`; a part has only `add`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from indextables.errors import CorruptLogError
 from indextables.log.adds.lines import LINE_END, chunk_raws, cut_text
+from indextables.records import dataclass
 from indextables.storage.envelope import unpack_members
 
 OPENING = b'"add":[\n'

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +31,7 @@ from indextables.model.actions import AddAction
 from indextables.model.lines import source_of
 from indextables.model.stats import truncate_add
 from indextables.options import Options
+from indextables.records import dataclass
 
 _TAIL = "the log's tail"
 

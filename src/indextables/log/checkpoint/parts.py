@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from indextables.log.checkpoint.json_document import CLOSING, PART_OPENING, enco
 from indextables.log.checkpoint.parquet import AddsWriter
 from indextables.log.format.checksum import sealed_document
 from indextables.options import CompressionOptions
+from indextables.records import dataclass
 from indextables.runtime import default_parallelism
 from indextables.storage.envelope import pack
 

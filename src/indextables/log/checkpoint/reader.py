@@ -13,7 +13,6 @@ import hashlib
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -43,6 +42,7 @@ from indextables.model.actions import (
     action_from_wire,
 )
 from indextables.model.fields import schema_from_json
+from indextables.records import dataclass
 from indextables.runtime import default_parallelism, in_threads
 from indextables.storage.store import Store
 

@@ -15,7 +15,6 @@ import hashlib
 import math
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -33,6 +32,7 @@ from indextables.log.segment import HINT_NAME, read_hint
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import Action, SkipAction, action_to_wire
 from indextables.options import Options
+from indextables.records import dataclass
 from indextables.runtime import Clock
 from indextables.storage.scratch import scratch_directory
 from indextables.storage.store import Store

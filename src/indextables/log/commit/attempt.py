@@ -14,7 +14,7 @@ import logging
 import random
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from indextables import __version__
 from indextables.errors import AttemptsExhaustedError
@@ -33,6 +33,7 @@ from indextables.model.actions import (
     RemoveAction,
 )
 from indextables.options import TransactionOptions
+from indextables.records import dataclass
 from indextables.runtime import Clock
 from indextables.storage.envelope import pack
 

@@ -20,11 +20,9 @@ against the newest one, from the version they were prepared on.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, auto
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from indextables.errors import ConflictError, NotFoundError
 from indextables.log.snapshot import Snapshot
@@ -37,10 +35,12 @@ from indextables.model.actions import (
     RemoveAction,
     TxnAction,
 )
-from indextables.model.fields import schema_from_json
-from indextables.model.stats import of_add
-from indextables.predicate.prune.rule import Verdict, prune_file
-from indextables.predicate.tree import Node
+from indextables.records import dataclass
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from indextables.predicate.tree import Node
 
 APPENDED = "WRITE"
 """The operation of a commit that adds rows without having read any."""
@@ -166,7 +166,7 @@ def check_schema(plan: CommitPlan, first: Snapshot, base: Snapshot, actions: Ite
         return
     elif old.partition_columns != new.partition_columns:
         reason = "changed the partition columns"
-    elif not fits(schema_from_json(old.schema_string), base.schema):
+    elif not _still_fits(old, base):
         reason = "changed the schema so that these files no longer fit it"
     else:
         return
@@ -177,17 +177,23 @@ def check_schema(plan: CommitPlan, first: Snapshot, base: Snapshot, actions: Ite
     )  # fmt: skip
 
 
-_WIDER = {(pa.int32(), pa.int64()), (pa.float32(), pa.float64())}
+def _still_fits(old: MetadataAction, base: Snapshot) -> bool:
+    from indextables.model.fields import schema_from_json
+
+    return fits(schema_from_json(old.schema_string), base.schema)
 
 
 def fits(old: pa.Schema, new: pa.Schema) -> bool:
     """Whether a file of the old schema can be read under the new one."""
+    import pyarrow as pa
+
+    wider = {(pa.int32(), pa.int64()), (pa.float32(), pa.float64())}
     for column in old:
         at = new.get_field_index(column.name)
         if at < 0:
             return False
         kind = new.field(at).type
-        if kind != column.type and (column.type, kind) not in _WIDER:
+        if kind != column.type and (column.type, kind) not in wider:
             return False
     known = set(old.names)
     return all(column.nullable for column in new if column.name not in known)
@@ -220,6 +226,9 @@ def _in_scope(plan: CommitPlan, action: AddAction | RemoveAction, base: Snapshot
     add = action if isinstance(action, AddAction) else AddAction(path=action.path)
     if isinstance(action, RemoveAction) and action.partition_values is None:
         return True
+    from indextables.model.stats import of_add
+    from indextables.predicate.prune.rule import Verdict, prune_file
+
     verdict = prune_file(
         plan.scope, of_add(add), action.partition_values or {}, base.schema, base.partition_columns
     )

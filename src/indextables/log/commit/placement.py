@@ -19,7 +19,6 @@ has the rules, what each is for, and the model that checks them.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
 from enum import Enum, auto
 
 from indextables.errors import CommitError, CorruptLogError, NotFoundError, StorageError
@@ -29,6 +28,7 @@ from indextables.log.retention import FENCE_MS
 from indextables.log.segment import list_log
 from indextables.log.state import LogSource
 from indextables.model.actions import CommitInfo
+from indextables.records import dataclass
 from indextables.storage.stores.put_if_absent import require_exclusion
 
 logger = logging.getLogger(__name__)

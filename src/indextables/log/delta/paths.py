@@ -12,8 +12,9 @@ when they are read, so keys compare by the real name.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from urllib.parse import unquote
+
+from indextables.records import dataclass
 
 LOG_DIR = "_delta_log"
 # What to do about a damaged or missing log file. Nothing here writes to a Delta log.

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import cast
 
@@ -34,7 +34,9 @@ from indextables.log.delta.files.file_table import (
 from indextables.log.delta.files.text import DOUBLE_DIGITS, key_paths, text_column
 from indextables.log.replay.rule import LiveFiles, ReplayMetrics, ReplayRequest
 from indextables.model.actions import AddAction
-from indextables.predicate.prune.rule import PruneMetrics, columns_needed, prune_table
+from indextables.predicate.prune.metrics import PruneMetrics
+from indextables.predicate.prune.rule import columns_needed, prune_table
+from indextables.records import dataclass
 from indextables.runtime import default_parallelism, in_threads
 
 _MEMO = "delta"

@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import msgspec
@@ -21,6 +20,7 @@ from indextables.log.format.binding import check_version
 from indextables.log.format.checksum import sealed, unsealed
 from indextables.model.actions import Action, AddAction, CommitInfo, RemoveAction, decode_line, encode_action
 from indextables.model.lines import decode_many
+from indextables.records import dataclass
 from indextables.storage.envelope import unpack
 from indextables.storage.store import ObjectMeta, Store
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 
 import numpy as np
@@ -22,8 +22,10 @@ from indextables.log.replay.checkpoint_adds import CheckpointAdds, Columns, Rows
 from indextables.log.replay.rule import LiveFiles, ReplayMetrics, ReplayRequest
 from indextables.log.replay.tail_adds import TailAdds
 from indextables.model.actions import AddAction
-from indextables.predicate.prune.rule import Pruned, PruneMetrics, columns_needed, prune_table
+from indextables.predicate.prune.metrics import PruneMetrics
+from indextables.predicate.prune.rule import Pruned, columns_needed, prune_table
 from indextables.predicate.tree import Compare, IsNull, IsTrue, IsUndecided, Node, Unknown, walk
+from indextables.records import dataclass
 
 _FEW = 8
 """If fewer than 1/8 of the rows survive pruning, missing columns are fetched for those rows only."""

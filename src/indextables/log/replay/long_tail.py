@@ -13,13 +13,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from indextables.log.format.dialect import Key, LogFile
 from indextables.log.replay.rule import Tail, reduce_tail
 from indextables.log.state import LogSource
 from indextables.model.actions import Action, AddAction
+from indextables.records import dataclass
 from indextables.runtime import in_threads
 from indextables.storage.store import Store
 

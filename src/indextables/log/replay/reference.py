@@ -9,7 +9,8 @@ from indextables.log.adds.file_table import COLUMNS
 from indextables.log.format.dialect import Key
 from indextables.log.replay.rule import LiveFiles, ReplayMetrics, ReplayRequest
 from indextables.model.actions import AddAction
-from indextables.predicate.prune.rule import PruneMetrics, prune_table
+from indextables.predicate.prune.metrics import PruneMetrics
+from indextables.predicate.prune.rule import prune_table
 
 
 class ReferenceEngine:

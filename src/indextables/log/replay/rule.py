@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, MutableMapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from indextables.errors import OptionError
@@ -31,12 +31,14 @@ from indextables.model.actions import (
     TxnAction,
 )
 from indextables.options import Options
-from indextables.predicate.prune.rule import PruneMetrics
-from indextables.predicate.tree import Node
+from indextables.predicate.prune.metrics import PruneMetrics
+from indextables.records import dataclass
 from indextables.storage.store import Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from indextables.predicate.tree import Node
 
 
 @dataclass(frozen=True, slots=True)

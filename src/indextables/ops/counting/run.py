@@ -34,14 +34,16 @@ from indextables.ops.counting.partial import (
 from indextables.ops.counting.question import Aggregate, Question, Wanted, column_of, key_of, question_of
 from indextables.ops.read.in_order import in_order
 from indextables.ops.read.matching import may_survive
-from indextables.ops.read.scan import Record, row_filter, rows_found, rows_of
+from indextables.ops.read.record import Record
+from indextables.ops.read.scan import row_filter, rows_found, rows_of
 from indextables.ops.read.word_filters import splits_to_search
 from indextables.ops.table_settings import query_of, require_parquet, settings_of
 from indextables.predicate.prune.rule import prune_table
 from indextables.predicate.tree import Node
 from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef
-from indextables.split.search import SearchMetrics, count_split
+from indextables.split.metrics import SearchMetrics
+from indextables.split.search import count_split
 from indextables.split.value_counts import value_counts
 
 ROWS = (State("rows"),)

@@ -19,7 +19,8 @@ from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.ops.delta.data_file import NAMES, DataFile, RowReader, data_files
 from indextables.ops.read.in_order import in_order
 from indextables.ops.read.matching import may_survive
-from indextables.ops.read.scan import Record, known_columns, reader_of, row_filter
+from indextables.ops.read.record import Record
+from indextables.ops.read.scan import known_columns, reader_of, row_filter
 from indextables.predicate.tree import Node, all_of
 from indextables.runtime import default_parallelism
 from indextables.storage.store import require_allowed

@@ -14,7 +14,8 @@ from indextables.index.settings import IndexSpec, from_options
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.ops.delta.data_file import NAMES
 from indextables.ops.delta.scan import Piece, files, pieces_of, require_schema, row_reader
-from indextables.ops.read.scan import Record, check_limit, known_columns, reader_of, row_filter
+from indextables.ops.read.record import Record
+from indextables.ops.read.scan import check_limit, known_columns, reader_of, row_filter
 from indextables.ops.table_settings import operator_of
 from indextables.options import PREFIX, Options
 from indextables.split.match import match_rows

@@ -7,7 +7,7 @@ tables whose splits this version cannot read.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from indextables.log.format.dialect import NATIVE, LogFile
@@ -28,6 +28,7 @@ from indextables.model.actions import (
 )
 from indextables.model.plain import size_text
 from indextables.model.types import type_to_sql
+from indextables.records import dataclass
 from indextables.storage.store import open_store
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction, RemoveAction
 from indextables.ops.read.in_order import in_order
-from indextables.ops.read.scan import Record, known_columns, row_filter, rows_found, rows_of
+from indextables.ops.read.record import Record
+from indextables.ops.read.scan import known_columns, row_filter, rows_found, rows_of
 from indextables.ops.table_settings import query_of
 from indextables.runtime import default_parallelism
 

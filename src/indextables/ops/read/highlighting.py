@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -14,8 +13,10 @@ from indextables.index.query.tree import Query
 from indextables.index.settings import STRING, TEXT
 from indextables.log.snapshot import Snapshot
 from indextables.ops.read import scan
-from indextables.ops.read.scan import Record, known_columns
+from indextables.ops.read.record import Record
+from indextables.ops.read.scan import known_columns
 from indextables.ops.table_settings import query_of
+from indextables.records import dataclass
 
 HIGHLIGHT, SNIPPETS = "_highlight", "_snippets"
 MARKS = ("<em>", "</em>")

@@ -6,8 +6,6 @@ prove that every row matches is never read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
 from indextables.predicate.prune.rule import prune_table
@@ -25,6 +23,7 @@ from indextables.predicate.tree import (
     columns_of,
     walk,
 )
+from indextables.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

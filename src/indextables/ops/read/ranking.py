@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from functools import partial
 
 import numpy as np
@@ -28,9 +28,11 @@ from indextables.model.arrays import integers, numbers
 from indextables.ops.read.in_order import in_order
 from indextables.ops.table_settings import query_of
 from indextables.predicate.tree import Node
+from indextables.records import dataclass
 from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef
-from indextables.split.search import SCORE, Note, explain_row, fetch_rows, rank_split, statistics_split
+from indextables.split.metrics import Note
+from indextables.split.search import SCORE, explain_row, fetch_rows, rank_split, statistics_split
 
 ROWS_AT_ONCE = 65_536
 """Rows that are fetched together; of all others only score, split and number are in memory."""

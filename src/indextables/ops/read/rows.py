@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from indextables.errors import MissingPackageError, TableError
 from indextables.model.notebook import table_html
-from indextables.ops.read.scan import Record
+from indextables.ops.read.record import Record
 from indextables.ops.results import ScanMetrics
 
 _SHOWN = 20

@@ -8,9 +8,7 @@ split is opened.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +16,6 @@ import pyarrow as pa
 
 from indextables.errors import OptionError, SchemaError
 from indextables.index.query.tree import Query
-from indextables.log import scans
 from indextables.log.replay.rule import ReplayMetrics
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
@@ -27,63 +24,22 @@ from indextables.ops.read.hints import spelling_notes
 from indextables.ops.read.in_order import in_order
 from indextables.ops.read.matching import plan_match
 from indextables.ops.read.ranking import best_rows_of_table, width_of
+from indextables.ops.read.record import Record
 from indextables.ops.read.sorting import sort_keys, sorted_rows
 from indextables.ops.read.word_filters import splits_to_search
-from indextables.ops.results import ScanMetrics
 from indextables.ops.table_settings import query_of, require_parquet, settings_of
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.evaluate.rows import require_exact
-from indextables.predicate.prune.rule import PruneMetrics
+from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.predicate.tree import Node
 from indextables.runtime import default_parallelism
 from indextables.split.filtered import Filtered
 from indextables.split.layout import SplitRef
+from indextables.split.metrics import SearchMetrics
 from indextables.split.open_splits import open_split
 from indextables.split.read.rows import to_table_schema
-from indextables.split.search import SCORE, SearchMetrics, count_known, count_split, search_split
+from indextables.split.search import SCORE, count_known, count_split, search_split
 from indextables.split.substring import fields_of, index_for, needed_trigrams
-
-
-class Record:
-    """The metrics of a scan while it goes on."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._lock = threading.Lock()
-        self._uri = snapshot.store.uri
-        self.metrics = ScanMetrics(snapshot.version, PruneMetrics(0, 0, 0, 0))
-
-    def planned(self, files: PruneMetrics, replay: ReplayMetrics) -> None:
-        """Note how files were chosen; this is what a scan logs."""
-        self.metrics = replace(self.metrics, files=files, replay=replay)
-        scans.record(self._uri, self.metrics.version, files, replay)
-
-    def read(self, rows: int, files: int = 1) -> None:
-        """Note files that were opened, and rows that were returned from them."""
-        with self._lock:
-            self.metrics = replace(
-                self.metrics, files_read=self.metrics.files_read + files, rows=self.metrics.rows + rows
-            )
-
-    def counted(self, *, from_log: int = 0, from_index: int = 0, total: int | None = None) -> None:
-        """Note files that were counted without reading rows, or how many rows a search finds in all."""
-        with self._lock:
-            self.metrics = replace(
-                self.metrics,
-                files_from_log=self.metrics.files_from_log + from_log,
-                files_from_index=self.metrics.files_from_index + from_index,
-                total=self.metrics.total if total is None else total,
-            )
-
-    def noted(self, notes: Sequence[str]) -> None:
-        """Note what the author of a query should know."""
-        with self._lock:
-            known = dict.fromkeys((*self.metrics.notes, *notes))
-            self.metrics = replace(self.metrics, notes=tuple(known))
-
-    def searched(self, search: SearchMetrics) -> None:
-        """Note how the search of a split went."""
-        with self._lock:
-            self.metrics = replace(self.metrics, search=self.metrics.search.plus(search))
 
 
 def files(snapshot: Snapshot, where: Any = None, engine: str = "auto") -> tuple[pa.Table, Record]:
@@ -106,25 +62,19 @@ def scan(
     return reader_of(_schema(snapshot, wanted), pieces), record
 
 
-def count(
-    snapshot: Snapshot, where: Any = None, query: str | None = None, operator: str | None = None
-) -> tuple[int, Record]:
-    """How many rows there are; files whose statistics decide are not opened."""
-    node = row_filter(snapshot, where)
-    record = Record(snapshot)
-    if query is not None:
-        return _count_found(snapshot, node, query_of(snapshot, query, operator=operator), record), record
-    if node is None and snapshot.num_records is not None:
-        return snapshot.num_records, record
+def count_rows(snapshot: Snapshot, node: Node | None, record: Record) -> int:
+    """How many rows there are, or for how many a filter is true; files whose statistics decide stay shut."""
     require_parquet(snapshot)
     if node is None:
-        return sum(_row_count(snapshot, add) for add in snapshot.adds()), record
+        return sum(_row_count(snapshot, add) for add in snapshot.adds())
     chosen = snapshot.plan(node, columns={"path"})
     record.planned(chosen.metrics, chosen.replay)
     plan = plan_match(snapshot, node)
     total = sum(_row_count(snapshot, add) for add in plan.whole)
     pieces = [partial(rows_of, snapshot, add, node, (), record) for add in plan.doubtful]
-    return total + sum(piece.num_rows for piece in in_order(pieces, default_parallelism())), record
+    for piece in in_order(pieces, default_parallelism()):
+        total += piece.num_rows
+    return total
 
 
 def search(
@@ -156,7 +106,7 @@ def search(
     keys = None if sort is None else sort_keys(snapshot, sort)
     if total:
         # Counted for itself: a limit stops the search long before it has seen every hit.
-        record.counted(total=_count_found(snapshot, node, parsed, Record(snapshot)))
+        record.counted(total=count_found(snapshot, node, parsed, Record(snapshot)))
     adds = _to_search(snapshot, parsed, _planned(snapshot, node, record), record)
     if limit == 0:
         adds = []
@@ -293,7 +243,8 @@ def rows_found(
     record.read(rows)
 
 
-def _count_found(snapshot: Snapshot, node: Node | None, parsed: Query, record: Record) -> int:
+def count_found(snapshot: Snapshot, node: Node | None, parsed: Query, record: Record) -> int:
+    """How many rows a query and a filter find."""
     record.noted(parsed.notes)
     adds = _to_search(snapshot, parsed, _planned(snapshot, node, record), record)
     known = snapshot.once("split refs", lambda: {add.path: SplitRef.of(add) for add in snapshot.adds()})

@@ -20,7 +20,7 @@ from indextables.predicate.names import unquoted_name
 from indextables.predicate.tree import Node
 from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef
-from indextables.split.search import Note
+from indextables.split.metrics import Note
 from indextables.split.sorting import sorted_split
 
 Keys = tuple[tuple[str, bool], ...]

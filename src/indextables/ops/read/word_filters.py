@@ -14,7 +14,6 @@ import logging
 import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,6 +27,7 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
 from indextables.ops.table_settings import settings_of
 from indextables.options import Options
+from indextables.records import dataclass
 from indextables.split.layout import SplitRef, index_tags
 from indextables.split.open_splits import SplitRanges, open_index
 from indextables.split.source import Source

@@ -10,7 +10,6 @@ look at b where a is false.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -43,6 +42,7 @@ from indextables.predicate.tree import (
     Unknown,
     walk,
 )
+from indextables.records import dataclass
 
 _CHAR = re.compile(r"char\((\d+)\)\Z")
 # Taken out of an array: making a scalar from a Python value loads pandas.

@@ -9,7 +9,6 @@ that a null partition value is the value NULL.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from indextables.predicate.evaluate.ordering import as_double, compare_array
 from indextables.predicate.prune.facts import spans_of
 from indextables.predicate.prune.one_file import keeps_order
 from indextables.predicate.tree import Cast, Column, Operand
+from indextables.records import dataclass
 
 # Taken out of an array: making a scalar from a Python value loads pandas.
 _UNKNOWN = pa.nulls(1, pa.bool_())[0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from indextables.model.truncation import is_truncated, prefix_of, successor
 from indextables.model.values import parse_partition, parse_stat
 from indextables.predicate.prune.facts import spans_of
 from indextables.predicate.tree import Cast, Column, Operand
+from indextables.records import dataclass
 
 Truth = bool | None
 

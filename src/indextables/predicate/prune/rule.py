@@ -9,7 +9,6 @@ is known the answer is neither, and the file stays.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import reduce
 from typing import Any
@@ -21,6 +20,7 @@ from indextables.model.stats import FileStats
 from indextables.predicate.coerce import like_pieces
 from indextables.predicate.prune.facts import Facts, T
 from indextables.predicate.prune.many_files import ManyFiles
+from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.predicate.prune.one_file import OneFile, keeps_order
 from indextables.predicate.tree import (
     And,
@@ -41,10 +41,10 @@ from indextables.predicate.tree import (
     RLike,
     columns_of,
 )
+from indextables.records import dataclass
 
 __all__ = [
     "Needs",
-    "PruneMetrics",
     "Pruned",
     "Verdict",
     "columns_needed",
@@ -64,30 +64,6 @@ class Verdict(Enum):
     KEEP = "keep"
     DROP = "drop"
     UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class PruneMetrics:
-    """How many files a prune saw and why it left some out; `reasons` has a text per file, null if kept."""
-
-    considered: int = 0
-    pruned_by_partition: int = 0
-    skipped_by_statistics: int = 0
-    kept: int = 0
-    reasons: pa.Array | None = None
-
-    def plus(self, other: PruneMetrics) -> PruneMetrics:
-        """Return the sum of two prunes over different files."""
-        reasons = None
-        if self.reasons is not None and other.reasons is not None:
-            reasons = pa.concat_arrays([self.reasons, other.reasons])
-        return PruneMetrics(
-            self.considered + other.considered,
-            self.pruned_by_partition + other.pruned_by_partition,
-            self.skipped_by_statistics + other.skipped_by_statistics,
-            self.kept + other.kept,
-            reasons,
-        )
 
 
 @dataclass(frozen=True, slots=True)

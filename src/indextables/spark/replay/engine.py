@@ -36,7 +36,8 @@ from indextables.log.delta.replay import DeltaRequest, checkpoint_pieces, tail_f
 from indextables.log.replay.long_tail import FarTail
 from indextables.log.replay.reference import prune
 from indextables.log.replay.rule import LiveFiles, ReplayMetrics, ReplayRequest, Tail
-from indextables.predicate.prune.rule import PruneMetrics, columns_needed
+from indextables.predicate.prune.metrics import PruneMetrics
+from indextables.predicate.prune.rule import columns_needed
 from indextables.predicate.tree import Column as TreeColumn
 from indextables.predicate.tree import Node
 from indextables.spark.errors import known_error

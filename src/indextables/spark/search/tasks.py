@@ -12,7 +12,8 @@ from indextables.index.read.ranking import Statistics
 from indextables.options import Options
 from indextables.spark.read.arrow_scan import FILE, ROW
 from indextables.split.layout import SplitRef
-from indextables.split.search import SearchMetrics, count_split, hits_split, search_split, statistics_split
+from indextables.split.metrics import SearchMetrics
+from indextables.split.search import count_split, hits_split, search_split, statistics_split
 from indextables.storage.store import StoreSpec, open_store
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct as packing
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import pyarrow as pa
 
 from indextables.errors import DamagedSplitError
 from indextables.model.arrays import integers
+from indextables.records import dataclass
 from indextables.split.parquet.fields import (
     ChunkFields,
     ElementFields,

@@ -10,12 +10,12 @@ one number stands for all rows of the split.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
+from indextables.records import dataclass
 from indextables.split.parquet.page_map import PageMap, map_pages, pages_bytes
 from indextables.split.parquet.thrift import Struct, ThriftError
 from indextables.split.read.page_reader import Skeleton, skeleton_bytes

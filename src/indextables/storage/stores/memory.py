@@ -10,11 +10,12 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from indextables.errors import NotFoundError, StorageError
+from indextables.records import dataclass
 from indextables.storage.objects import (
     ObjectMeta,
     StoreSpec,

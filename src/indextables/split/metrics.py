@@ -1,0 +1,34 @@
+"""How searches of splits came about, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+
+from indextables.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SearchMetrics:
+    """How searches of splits came about."""
+
+    splits: int = 0
+    ruled_out: int = 0
+    """Splits that a filter beside the log left out before any index was opened."""
+    hits: int = 0
+    by_index: int = 0
+    scanned: int = 0
+    """Splits whose rows were matched without an index: damaged, missing, or made with other settings."""
+    damaged: int = 0
+    verified_rows: int = 0
+    by_pages: int = 0
+    by_row_groups: int = 0
+    by_scan: int = 0
+
+    def plus(self, other: SearchMetrics) -> SearchMetrics:
+        """Both together."""
+        return SearchMetrics(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+
+Note = Callable[[SearchMetrics], None]
+"""Told how the search of a split went."""
