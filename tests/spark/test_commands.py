@@ -182,3 +182,56 @@ def test_a_large_check_runs_on_the_executors(spark, path, monkeypatch):
     result = it.repair_log(f"{path}/_transaction_log", f"{path}/_new", spark=spark)
     assert (result.status, result.valid_splits) == ("SUCCESS", 4)
     assert used == [4]
+
+
+@pytest.fixture
+def known(spark, tmp_path):
+    """A table by its path, as a view and as a named table, each of its own."""
+    from support.familiar_statements import make_familiar_table
+
+    for name in ("by_path", "by_view", "by_name"):
+        make_familiar_table(str(tmp_path / name))
+    spark.read.format("indextables").load(str(tmp_path / "by_view")).createOrReplaceTempView("known_view")
+    spark.sql(f"CREATE TABLE known_name USING indextables LOCATION '{tmp_path / 'by_name'}'")
+    yield (f"'{tmp_path / 'by_path'}'", "known_view", "known_name")
+    spark.catalog.dropTempView("known_view")
+    spark.sql("DROP TABLE known_name")
+
+
+def test_statements_of_other_systems_reach_a_table_by_path_view_and_name(spark, known):
+    from support.familiar_statements import REFUSED, UNNEEDED, WORKING
+
+    for table in known:
+        for statement, wanted in WORKING.items():
+            if statement.startswith("SHOW") and table == "known_name":
+                # Spark asks the catalog for the partitions of a named table.
+                assert [row[0] for row in spark.sql(f"SHOW PARTITIONS {table}").collect()] == [
+                    "day=mon",
+                    "day=tue",
+                ]
+                continue
+            row = spark.sql(statement.format(t=table)).first()
+            assert {key: row[key] for key in wanted} == wanted, (statement, table)
+    for statement, words in UNNEEDED.items():
+        row = spark.sql(statement.format(t=known[0])).first()
+        assert (row.status, words in row.message) == ("NOT NEEDED", True), statement
+    for statement, words in REFUSED.items():
+        with pytest.raises(CommandError, match=words):
+            spark.sql(statement.format(t=known[1]))
+
+
+def test_the_same_words_about_a_table_of_another_format_are_left_to_spark(spark):
+    spark.sql("CREATE TABLE plain_parquet (id INT, day STRING) USING parquet PARTITIONED BY (day)")
+    try:
+        spark.sql("INSERT INTO plain_parquet VALUES (1, 'mon')")
+        assert spark.sql("SHOW PARTITIONS plain_parquet").first()[0] == "day=mon"
+        spark.sql("ANALYZE TABLE plain_parquet COMPUTE STATISTICS")
+        with pytest.raises(Exception, match="PARSE_SYNTAX_ERROR"):
+            spark.sql("OPTIMIZE plain_parquet")
+    finally:
+        spark.sql("DROP TABLE plain_parquet")
+
+
+def test_a_version_at_the_end_of_a_path_in_a_query_is_answered_with_how_to_say_it(spark, path):
+    with pytest.raises(it.Error, match="VERSION AS OF 1"):
+        spark.sql(f"SELECT * FROM indextables.`{path}@v1`")

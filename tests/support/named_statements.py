@@ -184,7 +184,7 @@ STATEMENTS = [
     ),
     said("COMMENT ON TABLE {t} IS 'another'", [], "ALTER TABLE"),
     said("ALTER TABLE {t} DROP PARTITION (day = 'z')", [], "DROP PARTITIONS", named=True),
-    said("ANALYZE TABLE {t} COMPUTE STATISTICS", []),
+    said("ANALYZE TABLE {t} COMPUTE STATISTICS", [], named=True),
     # definitions with rows
     said(
         "CREATE TABLE {u} USING indextables PARTITIONED BY (day) AS SELECT * FROM {t}", [], "WRITE", on="{u}"

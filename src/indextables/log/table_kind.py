@@ -8,6 +8,7 @@ the same log directory; only its metadata tells it apart (`require_parquet`).
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from itertools import islice
 
@@ -21,6 +22,7 @@ from indextables.storage.urls import parse_url
 _ICEBERG = "metadata"
 _HUDI = ".hoodie"
 _LOOKED_AT = 50
+_AT_VERSION = re.compile(r"(?P<path>.+)@v(?P<version>\d+)")
 _DATA = (".parquet", ".split", ".csv", ".json", ".orc", ".avro")
 
 
@@ -76,6 +78,14 @@ def not_a_table(store: Store, log_dir: str) -> NotATableError:
     # A Delta table is never made here, so there the path is all that can be wrong.
     absent = kind is TableKind.NOTHING and log_dir == DELTA_LOG
     advice = "There is nothing there. Check the path." if absent else _ADVICE[kind]
+    older = _AT_VERSION.fullmatch(store.uri)
+    if kind is TableKind.NOTHING and older is not None:
+        # Delta Lake takes a version at the end of a path; here a path is taken as it is written.
+        advice = (
+            f"For version {older['version']} of {older['path']} leave @v{older['version']} out and say "
+            f"version={older['version']} in Python, VERSION AS OF {older['version']} in SQL, the option "
+            f"versionAsOf in Spark or --version {older['version']} in a shell."
+        )
     return NotATableError(
         f"{store.uri} is not a table: {log_dir} holds no version. {advice}", uri=store.uri, kind=kind
     )

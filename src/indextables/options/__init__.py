@@ -16,6 +16,7 @@ from dataclasses import field
 from typing import Any, cast
 
 from indextables.errors import OptionError
+from indextables.options.elsewhere import instead_of
 from indextables.options.groups import (
     COLUMN_KEYS,
     CheckpointOptions,
@@ -215,6 +216,9 @@ def unknown_option(key: str, more: Iterable[str] = ()) -> OptionError:
 
 def _nearest(key: str, more: Iterable[str] = ()) -> str:
     bare = key.lower().removeprefix(PREFIX)
+    instead = instead_of(bare)
+    if instead is not None:
+        return f": {instead}"
     prefix = key[: len(key) - len(bare)]
     known = (*KEYS, *(name + "<column>" for name in COLUMN_KEYS), *more)
     spelled = {name.lower(): name for name in known}

@@ -114,11 +114,12 @@ def options_of(
 
 
 def _address_of_view(spark: Any, name: Sequence[str]) -> str | None:
-    """The path of the table that a view shows; None when it shows none of ours."""
+    """The path of the table that a view shows or a catalog names; None when it is none of ours."""
+    from indextables.spark.catalog.names import place_of, quoted
     from indextables.spark.read.views import table_of_name
 
     found = table_of_name(spark, tuple(name))
-    return None if found is None else found.path
+    return place_of(spark, quoted(name)) if found is None else found.path
 
 
 class SparkFrames:

@@ -93,6 +93,8 @@ class Describe(Struct, frozen=True):
     subject: Subject
     table: TableName | None = None
     include_all: bool = False
+    limit: int | None = None
+    """How many versions of a history, the newest first; None: all of them."""
 
 
 class InvalidateCache(Struct, frozen=True):
@@ -102,10 +104,11 @@ class InvalidateCache(Struct, frozen=True):
 
 
 class Restore(Struct, frozen=True):
-    """RESTORE INDEXTABLES: make an older version the newest again."""
+    """RESTORE INDEXTABLES: make an older version the newest again, named by its number or by a moment."""
 
     table: TableName
-    version: int
+    version: int | None = None
+    as_of: str | None = None
 
 
 class DeleteRows(Struct, frozen=True):
@@ -113,6 +116,19 @@ class DeleteRows(Struct, frozen=True):
 
     table: TableName
     where: str
+
+
+class ShowPartitions(Struct, frozen=True):
+    """SHOW PARTITIONS: the partitions of a table, with what is in each."""
+
+    table: TableName
+
+
+class Unneeded(Struct, frozen=True):
+    """A statement of another system whose purpose is fulfilled here without it."""
+
+    message: str
+    table: None = None
 
 
 Command = (
@@ -127,4 +143,6 @@ Command = (
     | InvalidateCache
     | Restore
     | DeleteRows
+    | ShowPartitions
+    | Unneeded
 )

@@ -8,7 +8,9 @@ to be called `target` or `run` stays a column.
 
 `is_command` decides which statements are ours. It claims as little as possible:
 ``DESCRIBE indextables``, ``DELETE FROM indextables WHERE ...`` and everything
-that starts with REPAIR TABLE, MERGE INTO or DROP TABLE belong to Spark.
+that starts with REPAIR TABLE, MERGE INTO or DROP TABLE belong to Spark. A
+statement such as OPTIMIZE or VACUUM is ours where its table is, which is for the
+caller to find out: `shared_subject` says which table it names.
 """
 
 from __future__ import annotations
@@ -29,11 +31,14 @@ from indextables.sql.commands import (
     Purge,
     RepairLog,
     Restore,
+    ShowPartitions,
     Subject,
     TableName,
     TruncateHistory,
+    Unneeded,
     WriteCheckpoint,
 )
+from indextables.sql.familiar import advice_on, named, subject_of, unquoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,16 +69,20 @@ _OURS = re.compile(
     r"""(?: REPAIR\s+INDEXFILES
           | MERGE\s+SPLITS
           | (?:CHECK|PURGE|DROP|CHECKPOINT|COMPACT|TRUNCATE|INVALIDATE)\s+INDEXTABLES?
-          | DESC(?:RIBE)?\s+INDEXTABLES?\s+(?:TRANSACTION|STATE|HISTORY|SKIPPED|COMPONENT|DATA)
+          | DESC(?:RIBE)?\s+INDEXTABLES?\s+(?:TRANSACTION|STATE|HISTORY|SKIPPED|COMPONENT|DATA
+                                            |PREWARM|MERGE|PROFILER|DISK|STORAGE|ENVIRONMENT)
+          | (?:PREWARM|FLUSH|ENABLE|DISABLE|RESET|BUILD|WAIT\s+FOR)\s+INDEXTABLES?
           | RESTORE\s+INDEXTABLES?(?=\s*['"`]|\s+(?!TO\b)\w)
           | DELETE\s+FROM\s+INDEXTABLES?(?=\s*['"`]|\s+(?!(?:AS|WHERE)\b)\w)
         )(?![\w.])""",
     re.IGNORECASE | re.VERBOSE,
 )
 _VERB = re.compile(
-    r"(?:REPAIR|CHECK|MERGE|PURGE|DROP|CHECKPOINT|COMPACT|TRUNCATE|INVALIDATE|DESC|DESCRIBE|RESTORE|DELETE)\b",
+    r"(?:REPAIR|CHECK|MERGE|PURGE|DROP|CHECKPOINT|COMPACT|TRUNCATE|INVALIDATE|DESC|DESCRIBE|RESTORE|DELETE"
+    r"|PREWARM|FLUSH|ENABLE|DISABLE|RESET|BUILD|WAIT)\b",
     re.IGNORECASE,
 )
+_SHARED_VERB = re.compile(r"(?:OPTIMIZE|VACUUM|DESC|DESCRIBE|RESTORE|SHOW|ANALYZE|FSCK)\b", re.IGNORECASE)
 _LEXEME = re.compile(
     r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`|--[^\n]*|/\*|[^'\"`/-]+|.", re.DOTALL
 )
@@ -100,11 +109,25 @@ def is_command(text: str) -> bool:
     return _OURS.match(blanked.lstrip()) is not None
 
 
+def shared_subject(text: str) -> TableName | None:
+    """The table of a statement that is ours if the table is, such as OPTIMIZE; None for all others."""
+    try:
+        verb = _SHARED_VERB.match(text, _code_start(text))
+        return subject_of(_without_comments(text)) if verb else None
+    except CommandError:
+        return None
+
+
 def parse_command(text: str) -> Command:
     """The command that a statement states; a CommandError shows line, column and what was expected."""
     from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedToken
 
     blanked = _without_comments(text)
+    advice = advice_on(blanked)
+    if advice is not None:
+        if advice.unneeded:
+            return Unneeded(advice.sentence)
+        raise CommandError(advice.sentence, line=1, column=1, expected=())
     try:
         tree = _parser().parse(blanked)
     except UnexpectedToken as error:
@@ -234,9 +257,15 @@ def _command(tree: Tree[Token], text: str) -> Command:
         case "invalidate":
             return InvalidateCache(_table_or_none(tree, text))
         case "restore":
-            return Restore(_table(tree, text), _number(tree, "version", text))
+            return _restore(tree, text)
         case "delete":
             return DeleteRows(_table(tree, text), _where(tree, text) or "")
+        case "optimize":
+            return MergeSplits(_table(tree, text), _where(tree, text), **_clauses(tree, text))
+        case "vacuum":
+            return Purge(_table(tree, text), **_clauses(tree, text))
+        case "show_partitions":
+            return ShowPartitions(_table(tree, text))
     raise AssertionError(tree.data)
 
 
@@ -245,7 +274,16 @@ def _describe(tree: Tree[Token], text: str) -> Describe:
     words = [str(token).upper() for token in subject.children if not hasattr(token, "data")]
     include_all = words[-2:] == ["INCLUDE", "ALL"]
     name = " ".join(words[:-2] if include_all else words)
-    return Describe(Subject(name), _table_or_none(subject, text), include_all)
+    limit = next((_number(part, "count", text, least=1) for part in subject.find_data("limit")), None)
+    chosen = Subject.STATE if name == "DETAIL" else Subject(name)
+    return Describe(chosen, _table_or_none(subject, text), include_all, limit)
+
+
+def _restore(tree: Tree[Token], text: str) -> Restore:
+    table = _table(tree, text)
+    for moment in tree.find_data("to_moment"):
+        return Restore(table, as_of=unquoted(_first(next(moment.find_data("string")))))
+    return Restore(table, _number(next(tree.find_data("to_version")), "version", text))
 
 
 def _table(tree: Tree[Token], text: str) -> TableName:
@@ -255,20 +293,16 @@ def _table(tree: Tree[Token], text: str) -> TableName:
 
 
 def _table_or_none(tree: Tree[Token], text: str) -> TableName | None:
-    for named in tree.find_pred(lambda part: part.data in ("path", "view")):
-        if named.data == "path":
-            return TableName(path=_path(named, text))
-        parts = tuple(_unquoted(part) for part in named.children if part.type != "DOT")
-        schema, *rest = parts
-        if schema.lower() == "indextables" and len(rest) == 1:
-            return TableName(path=rest[0])
-        return TableName(view=parts)
+    for found in tree.find_pred(lambda part: part.data in ("path", "view")):
+        if found.data == "path":
+            return TableName(path=_path(found, text))
+        return named([unquoted(part) for part in found.children if part.type != "DOT"])
     return None
 
 
 def _path(tree: Tree[Token], text: str) -> str:
     token = _first(tree)
-    path = _unquoted(token)
+    path = unquoted(token)
     if not path.strip() or "\0" in path:
         raise _failure(text, token.start_pos or 0, "this is not a path", ("a quoted path",))
     return path
@@ -291,7 +325,7 @@ def _clauses(tree: Tree[Token], text: str) -> dict[str, Any]:
                 item = ("max_dest_splits", _number(clause, "count", text, least=1))
             case "max_source":
                 item = ("max_source_splits", _number(clause, "count", text, least=2))
-            case "older_than":
+            case "older_than" | "retain":
                 item = ("older_than_hours", _hours(clause, text))
             case "log_retention":
                 item = ("log_retention_hours", _hours(clause, text))
@@ -327,7 +361,7 @@ def _hours(clause: Any, text: str) -> int:
 def _size(clause: Any, text: str) -> int:
     last = clause.children[-1]
     token: Token = last if hasattr(last, "type") else _first(last)
-    written = _unquoted(token)
+    written = unquoted(token)
     at = token.start_pos or 0
     size = _SIZE.fullmatch(written.strip())
     if size is None or len(written) > _DIGITS:
@@ -343,10 +377,3 @@ def _first(tree: Tree[Token]) -> Token:
     token = tree.children[0]
     assert hasattr(token, "type")
     return token
-
-
-def _unquoted(token: Token) -> str:
-    quote = token[0]
-    if quote not in "'\"`":
-        return str(token)
-    return str(token)[1:-1].replace(quote * 2, quote)

@@ -26,9 +26,11 @@ from indextables.sql.commands import (
     Purge,
     RepairLog,
     Restore,
+    ShowPartitions,
     Subject,
     TableName,
     TruncateHistory,
+    Unneeded,
     WriteCheckpoint,
 )
 from indextables.sql.grammar import parse_command
@@ -59,6 +61,10 @@ def run(
 ) -> pa.Table:
     """Carry a command out and return its rows."""
     resolved = Options.of(options)
+    if isinstance(command, Unneeded):
+        import pyarrow as pa
+
+        return pa.table({"status": ["NOT NEEDED"], "message": [command.message]})
     if isinstance(command, RepairLog):
         from indextables.ops.repair.repair import RepairRequest, run_repair
 
@@ -110,7 +116,7 @@ def _describe(command: Describe, log: TransactionLog) -> pa.Table:
         case Subject.STATE:
             return describe.describe_state(log).to_arrow()
         case Subject.HISTORY:
-            return describe.history_rows(log)
+            return describe.history_rows(log, command.limit)
         case Subject.SKIPPED_FILES:
             return describe.skipped_rows(log)
         case Subject.COMPONENT_SIZES:
@@ -153,7 +159,14 @@ def _change(command: Command, log: TransactionLog, progress: Progress) -> pa.Tab
         case Restore():
             from indextables.ops.rewrite.restore import run_restore
 
-            return run_restore(log, command.version, progress).to_arrow()
+            version = command.version
+            if version is None:
+                version = log.snapshot(as_of=command.as_of).version
+            return run_restore(log, version, progress).to_arrow()
+        case ShowPartitions():
+            from indextables.ops.describe.partitions import partition_rows
+
+            return partition_rows(log.snapshot(max_staleness_s=0))
         case DeleteRows():
             from indextables.ops.rewrite.delete import run_delete
             from indextables.sql.conditions import searched_condition

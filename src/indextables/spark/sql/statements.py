@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from indextables.errors import CommandError, NotATableError
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.spark.catalog import CATALOG
+from indextables.spark.catalog.names import place_of, quoted
 from indextables.spark.load import load_table
 from indextables.spark.options import CallSettings, is_connect, session_zone
 from indextables.spark.read.frame import LoadedTable, reading_way
@@ -31,7 +32,7 @@ from indextables.spark.requests import ReadRequest
 from indextables.spark.search.dataframe import hidden_frame
 from indextables.spark.search.highlights import with_highlights
 from indextables.sql.definitions import Change, CreateView, Insert, parse_change, parse_create, parse_insert
-from indextables.sql.grammar import is_command
+from indextables.sql.grammar import is_command, shared_subject
 from indextables.sql.rewrite import Reference, Rewritten, hidden_view, mentions_us, rewrite
 from indextables.sql.runner import sql as run_sql
 
@@ -49,13 +50,15 @@ _PREFIX = re.compile(
     r"(?P<view>`(?:[^`]|``)+`|\w+)\s+AS\s+)",
     re.IGNORECASE,
 )
+_ASKED_BY_SPARK = re.compile(r"(?:SHOW\s+PARTITIONS|ANALYZE\s+TABLE)\b", re.IGNORECASE)
+_AT_VERSION = re.compile(r"@v\d+$")
 _COMMENTS = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"
 _LEADING = re.compile(_COMMENTS, re.DOTALL)
 
 
 def concerns_us(spark: Any, text: str) -> bool:
     """Whether a statement is ours, or may be; cheap, for every statement passes here."""
-    if is_command(text) or mentions_us(text) or _INSERT.search(text):
+    if is_command(text) or mentions_us(text) or _INSERT.search(text) or _is_shared(spark, text):
         return True
     if _CREATE.match(text, _LEADING.match(text).end()):  # type: ignore[union-attr]
         return parse_create(text) is not None
@@ -68,7 +71,7 @@ def concerns_us(spark: Any, text: str) -> bool:
 def run_statement(spark: Any, original: Sql, text: str, args: Any, kwargs: Mapping[str, Any]) -> Any:
     """Run a statement that may be ours."""
     text, frames = _format(spark, text, kwargs) if kwargs else (text, {})
-    if is_command(text):
+    if is_command(text) or _is_shared(spark, text):
         return spark.createDataFrame(run_sql(text, spark))
     created = parse_create(text) if _CREATE.match(text, _LEADING.match(text).end()) else None  # type: ignore[union-attr]
     if created is not None and (created.temporary or not names_tables(spark)):
@@ -80,6 +83,27 @@ def run_statement(spark: Any, original: Sql, text: str, args: Any, kwargs: Mappi
     if inserted is not None:
         return _insert(spark, inserted, table_of_name(spark, inserted.target), args, frames)
     return _query(spark, original, text, args, frames)
+
+
+def _is_shared(spark: Any, text: str) -> bool:
+    """Whether a statement such as OPTIMIZE, which other tables have too, is about a table of ours.
+
+    Spark asks our catalog for the partitions of a named table, and analyzes it, by itself.
+    """
+    subject = shared_subject(text)
+    if subject is None:
+        return False
+    if subject.path is None:
+        if table_of_name(spark, subject.view) is not None:
+            return True
+        by_spark = names_tables(spark) and _ASKED_BY_SPARK.match(text, _LEADING.match(text).end())  # type: ignore[union-attr]
+        return not by_spark and place_of(spark, quoted(subject.view)) is not None
+    if "delta" not in spark.conf.get("spark.sql.extensions", "").lower():
+        return True
+    try:
+        return not isinstance(asked_for(spark, ReadRequest(subject.path, {}))[1], DeltaSnapshot)
+    except NotATableError:
+        return False
 
 
 def _changed(spark: Any, text: str) -> tuple[Change, str] | None:
@@ -204,6 +228,9 @@ class _Lookup:
         try:
             snapshot = self.asked(reference)[1]
         except NotATableError:
+            # The name may be another's, in a database called indextables; `path@v1` is nobody else's.
+            if _AT_VERSION.search(reference.name[0]):
+                raise
             return True
         return not isinstance(snapshot, DeltaSnapshot) and reading_way(self._spark, snapshot) == "native"
 

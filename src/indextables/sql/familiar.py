@@ -1,0 +1,129 @@
+"""Statements that people know from other systems: which are answered here, and what is said to the rest.
+
+OPTIMIZE, VACUUM, DESCRIBE HISTORY, DESCRIBE DETAIL, RESTORE TABLE and SHOW
+PARTITIONS are other spellings of commands of ours, and the grammar reads them.
+The statements here have no command: either nothing has to be done for what
+they ask, or one sentence says what to type instead.
+
+The words of Delta Lake and Spark are also used for tables that are not ours.
+`subject_of` says which table such a statement is about, so that a session can
+leave it to whoever owns that table.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from indextables.sql.commands import TableName
+
+_STRING = r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
+_PART = r"(?:`(?:[^`]|``)+`|[^\W\d]\w*)"
+_SHARED = re.compile(
+    rf"""(?: OPTIMIZE | VACUUM | DESC(?:RIBE)?\s+(?:HISTORY|DETAIL) | RESTORE(?:\s+TABLE)? | SHOW\s+PARTITIONS
+           | ANALYZE\s+TABLE | FSCK\s+REPAIR\s+TABLE
+         )(?![\w.])\s*(?: (?P<path>{_STRING}) | (?P<name>{_PART}(?:\s*\.\s*{_PART})*) )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_PARTS = re.compile(_PART)
+_BY_PATH = 2
+
+
+class Advice(NamedTuple):
+    """What to say to a statement that has no command here."""
+
+    sentence: str
+    unneeded: bool
+    """Whether its purpose is fulfilled without it, so that a script that runs it may go on."""
+
+
+_STATISTICS = (
+    "Statistics are written with every split and kept in the log, so there is nothing to compute; "
+    "DESCRIBE INDEXTABLES STATE shows what the log knows of a table."
+)
+_PREWARM = (
+    "An index is read by ranges and kept in memory once it was used, so nothing has to be loaded "
+    "beforehand; the option indexCache.dir keeps what was read on a local disk as well."
+)
+_FLUSH = (
+    "What is cached of an index never becomes stale, so there is nothing to flush; INVALIDATE INDEXTABLES "
+    "TRANSACTION LOG CACHE makes open tables look for newer versions."
+)
+_PROFILER = (
+    "There is no profiler to switch on or off, for every scan keeps its own figures: see table.last_scan in "
+    "Python, DESCRIBE INDEXTABLES DATA SKIPPING STATS in SQL, or indextables bench in a shell."
+)
+_MERGE_JOBS = (
+    "Merges after a write are part of that write, so there are no jobs to look at; DESCRIBE INDEXTABLES "
+    "HISTORY shows them."
+)
+_ZORDER = (
+    "ZORDER BY is not known here, for merged rows keep their order: sort the rows before they are written, "
+    "or partition the table. OPTIMIZE without it merges small splits."
+)
+_FSCK = (
+    "Type CHECK INDEXTABLES '/path/of/the/table' instead: it changes nothing, names each file that is "
+    "missing, and says which command helps."
+)
+_NO_CACHE_FIGURES = (
+    "There is no disk cache to describe unless the option indexCache.dir names a directory: its files are "
+    "the cache, and indexCache.maxBytes is their bound."
+)
+_STORAGE_STATS = (
+    "Reads are counted for each scan: see table.last_scan in Python, or DESCRIBE INDEXTABLES DATA SKIPPING "
+    "STATS in SQL."
+)
+_ENVIRONMENT = (
+    "Type SET in spark.sql to see the configuration of the session; every option that counts here begins "
+    "with spark.indextables."
+)
+_COMPANION = (
+    "A companion index beside a Delta table cannot be built here: search the Delta table as it is with "
+    "it.DeltaTable.open(path).search(query), or copy its rows into a table of ours as docs/delta.md shows."
+)
+_ADVICE: tuple[tuple[str, Advice], ...] = (
+    (r"OPTIMIZE\b.*?\bZORDER\b", Advice(_ZORDER, unneeded=False)),
+    (r"ANALYZE\s+TABLES?\b", Advice(_STATISTICS, unneeded=True)),
+    (r"FSCK\s+REPAIR\s+TABLE\b", Advice(_FSCK, unneeded=False)),
+    (r"PREWARM\s+INDEXTABLES?\s+CACHE\b", Advice(_PREWARM, unneeded=True)),
+    (r"WAIT\s+FOR\s+INDEXTABLES?\s+PREWARM\s+JOBS\b", Advice(_PREWARM, unneeded=True)),
+    (r"DESC(?:RIBE)?\s+INDEXTABLES?\s+PREWARM\s+JOBS\b", Advice(_PREWARM, unneeded=True)),
+    (r"DESC(?:RIBE)?\s+INDEXTABLES?\s+MERGE\s+JOBS\b", Advice(_MERGE_JOBS, unneeded=True)),
+    (r"FLUSH\s+INDEXTABLES?\s+(?:SEARCHER|DISK)\s+CACHE\b", Advice(_FLUSH, unneeded=True)),
+    (r"(?:ENABLE|DISABLE|RESET)\s+INDEXTABLES?\s+PROFILER\b", Advice(_PROFILER, unneeded=True)),
+    (r"DESC(?:RIBE)?\s+INDEXTABLES?\s+PROFILER\b", Advice(_PROFILER, unneeded=False)),
+    (r"DESC(?:RIBE)?\s+INDEXTABLES?\s+DISK\s+CACHE\b", Advice(_NO_CACHE_FIGURES, unneeded=False)),
+    (r"DESC(?:RIBE)?\s+INDEXTABLES?\s+STORAGE\s+STATS\b", Advice(_STORAGE_STATS, unneeded=False)),
+    (r"DESC(?:RIBE)?\s+INDEXTABLES?\s+ENVIRONMENT\b", Advice(_ENVIRONMENT, unneeded=False)),
+    (r"BUILD\s+INDEXTABLES?\s+COMPANION\b", Advice(_COMPANION, unneeded=False)),
+)
+_KNOWN = tuple((re.compile(words, re.IGNORECASE | re.DOTALL), advice) for words, advice in _ADVICE)
+
+
+def advice_on(text: str) -> Advice | None:
+    """What to say to a statement of another system that has no command here; comments are blanked out."""
+    bare = text.lstrip()
+    return next((advice for words, advice in _KNOWN if words.match(bare)), None)
+
+
+def subject_of(text: str) -> TableName | None:
+    """The table of a statement whose words other systems use too; None for any other statement."""
+    found = _SHARED.match(text.lstrip())
+    if found is None:
+        return None
+    if found["path"]:
+        return TableName(path=unquoted(found["path"]))
+    return named([unquoted(part) for part in _PARTS.findall(found["name"])])
+
+
+def named(parts: list[str]) -> TableName:
+    """A table by the parts of its name: ``indextables.`path` `` is a path, all else the name of a view."""
+    if len(parts) == _BY_PATH and parts[0].lower() == "indextables":
+        return TableName(path=parts[1])
+    return TableName(view=tuple(parts))
+
+
+def unquoted(text: str) -> str:
+    """A name or string without its quotes, and with doubled quotes as one."""
+    quote = text[0]
+    return text if quote not in "'\"`" else text[1:-1].replace(quote * 2, quote)
