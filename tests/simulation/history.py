@@ -18,7 +18,7 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.runtime import Runtime
 from simulation.actors import SCHEMA, Actor, Stage, Step
 from simulation.intents import ACKNOWLEDGED, Intent, Violation
-from simulation.oracle import _CHECKPOINT, _COMMIT, Truth, actions_of, checkpoint_of
+from simulation.oracle import _CHECKPOINT, _COMMIT, _FLOOR, Truth, actions_of, checkpoint_of
 from simulation.world import HOUR_MS, LOG_DIR, ActorClock, Faults, SimStore, World
 
 WRITES = (
@@ -294,9 +294,10 @@ def _check_end(truth: Truth, world: World, stage: Stage, end: int) -> None:
             truth.broken(
                 "history is kept as long as promised", f"versions {lost} are gone, there are {offered}"
             )
-    for _, form, path in _checkpoints(world):
-        if path in world.came_late:
-            # Its parts may have been cleaned away by then; readers pass such a checkpoint over.
+    floor = max((int(found[1]) for path in world.objects if (found := _FLOOR.fullmatch(path))), default=0)
+    for number, form, path in _checkpoints(world):
+        if path in world.came_late or number < floor:
+            # Its parts may have been cleaned away before its writer went on; readers pass it over.
             continue
         try:
             checkpoint_of(world.objects[path].data, form, lambda name: world.objects[name].data)

@@ -30,6 +30,7 @@ from simulation.intents import (
 from simulation.world import HOUR_MS, LOG_DIR, Effect
 
 _COMMIT = re.compile(rf"{LOG_DIR}/(\d{{20}})\.json")
+_FLOOR = re.compile(rf"{LOG_DIR}/(\d{{20}})\.floor")
 _CHECKPOINT = re.compile(rf"{LOG_DIR}/(\d{{20}})\.checkpoint\.(json|parquet)")
 _SKEW_MS = 4 * HOUR_MS
 """Clocks are wrong by less than this."""

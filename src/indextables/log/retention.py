@@ -194,7 +194,10 @@ def _delete(
     source: LogSource, files: Iterable[LogFile], retention: RetentionOptions, *, stop: bool
 ) -> tuple[int, int]:
     done = failures = 0
+    undeleted: set[int] = set()
     for file in files:
+        if file.kind == "part" and file.version in undeleted:
+            continue  # the checkpoint that names it is still there
         try:
             source.store.delete(source.path(file.name))
         except StorageError as failed:
@@ -202,6 +205,7 @@ def _delete(
                 raise
             logger.warning("%s: cannot delete the expired %s: %s", source.store.uri, file.name, failed)
             failures += 1
+            undeleted.add(file.version)
             if stop:
                 break
         else:
