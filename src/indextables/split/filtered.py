@@ -60,20 +60,30 @@ class Filtered:
         reader = self._reader
         narrowed = self._by_trigrams()
         if narrowed is not None:
-            rows = narrowed if rows is None else np.intersect1d(rows, narrowed, assume_unique=True)
+            if rows is not None:
+                rows = np.intersect1d(rows, narrowed, assume_unique=True)
+            elif reader.plan(narrowed) == "pages":
+                rows = narrowed
+            else:
+                # Where most pages are read, looking at every row of them is quicker than choosing some.
+                rows = self._of_groups(list(reader.by_group(narrowed)))
         total = reader.rows if rows is None else len(rows)
         if self._where is None or len(reader.group_rows) < 2 or total < WORTH_A_FOOTER:  # noqa: PLR2004 - one is whole
             return np.arange(reader.rows) if rows is None else rows
         left = reader.groups_left(self._where, self._ref.partition_values)
-        starts = reader.group_starts
         if rows is None:
-            spans = [np.arange(starts[at], starts[at + 1]) for at, kept in enumerate(left) if kept]
-            return np.concatenate(spans) if spans else np.zeros(0, np.int64)
+            return self._of_groups([at for at, kept in enumerate(left) if kept])
         if all(left):
             return rows
-        cuts = np.searchsorted(rows, starts)
+        cuts = np.searchsorted(rows, reader.group_starts)
         kept = [rows[cuts[at] : cuts[at + 1]] for at, keep in enumerate(left) if keep]
         return np.concatenate(kept) if kept else rows[:0]
+
+    def _of_groups(self, groups: Sequence[int]) -> np.ndarray:
+        """All rows of some row groups."""
+        starts = self._reader.group_starts
+        spans = [np.arange(starts[at], starts[at + 1]) for at in groups]
+        return np.concatenate(spans) if spans else np.zeros(0, np.int64)
 
     def _by_trigrams(self) -> np.ndarray | None:
         if self._where is None or self._index is None:
@@ -90,6 +100,19 @@ class Filtered:
             return rows
         kept = [some for some, _ in self._decided(self.in_question(rows))]
         return np.concatenate(kept) if kept else np.zeros(0, np.int64)
+
+    def count(self) -> int:
+        """How many rows the filter keeps; they are counted where they are read."""
+        asked = self.in_question()
+        if self._where is None:
+            return len(asked)
+        present = [name for name in self.columns if name in self._reader.columns]
+
+        def kept(found: np.ndarray, raw: pa.Table) -> int:
+            table = self._as_rows(found, raw, self.columns)
+            return int(mask(self._where, table, self._schema, self._zone).true_count)
+
+        return sum(self._reader.worked(asked, present, kept))
 
     def tables(
         self, rows: np.ndarray | None, columns: Sequence[str], limit: int | None = None
@@ -111,13 +134,17 @@ class Filtered:
                 return
 
     def _decided(self, rows: np.ndarray) -> Iterator[tuple[np.ndarray, pa.Table]]:
-        """The rows that are kept, with the filter's columns."""
-        for found, table in self._fetched(rows, self.columns):
+        """The rows that are kept, with the filter's columns; decided in the threads that read them."""
+        present = [name for name in self.columns if name in self._reader.columns]
+
+        def kept(found: np.ndarray, raw: pa.Table) -> tuple[np.ndarray, pa.Table]:
+            table = self._as_rows(found, raw, self.columns)
             wanted = mask(self._where, table, self._schema, self._zone)
             if wanted.true_count == len(found):
-                yield found, table
-            elif wanted.true_count:
-                yield row_numbers(integers(found).filter(wanted)), table.filter(wanted)
+                return found, table
+            return row_numbers(integers(found).filter(wanted)), table.filter(wanted)
+
+        return (piece for piece in self._reader.worked(rows, present, kept) if len(piece[0]))
 
     def _completed(
         self, decided: Iterator[tuple[np.ndarray, pa.Table]], columns: Sequence[str], limit: int | None
@@ -151,13 +178,13 @@ class Filtered:
             yield found, pa.Table.from_arrays(both, schema=schema)
 
     def _fetched(self, rows: np.ndarray, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, pa.Table]]:
-        """Rows as rows of the table: its types, its partition values, nulls for younger columns."""
+        """Rows as rows of the table."""
         present = [name for name in columns if name in self._reader.columns]
         for found, raw in self._reader.fetch(rows, present):
-            held = raw if raw.column_names else pa.table({"": pa.nulls(len(found))})
-            yield (
-                found,
-                to_table_schema(held, self._schema, columns, self._ref.partition_values).select(
-                    list(columns)
-                ),
-            )
+            yield found, self._as_rows(found, raw, columns)
+
+    def _as_rows(self, found: np.ndarray, raw: pa.Table, columns: Sequence[str]) -> pa.Table:
+        """What was read as rows of the table: its types, its partition values, nulls for younger columns."""
+        held = raw if raw.column_names else pa.table({"": pa.nulls(len(found))})
+        table = to_table_schema(held, self._schema, columns, self._ref.partition_values)
+        return table.select(list(columns))

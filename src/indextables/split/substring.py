@@ -31,8 +31,8 @@ from indextables.storage.store import Store
 SIZE = 3
 DENSE = 8
 """When even the rarest trigram is in one row of so many, reading all rows is quicker."""
-ENOUGH = 1024
-"""Once so few rows are left, more lists are not read."""
+ENOUGH = 8
+"""Once so few rows are left, more lists are not read: a list costs less than the page of a row."""
 
 
 def fields_of(spec: IndexSpec) -> frozenset[str]:

@@ -19,9 +19,6 @@ from indextables.ops.counting.partial import Layout, State, key_values
 from indextables.ops.counting.question import Key, Question
 from indextables.predicate.tree import Column
 
-FILE_COLUMNS = frozenset({"path", "num_records", "partition_values", "min", "max", "null_count"})
-"""What of the files() form is needed."""
-
 
 @dataclass(frozen=True, slots=True)
 class _Known:

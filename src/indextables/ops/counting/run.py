@@ -22,7 +22,7 @@ from indextables.index.settings import STRING
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
 from indextables.ops.counting.buckets import bucket_of
-from indextables.ops.counting.known import FILE_COLUMNS, LogCounts
+from indextables.ops.counting.known import LogCounts
 from indextables.ops.counting.partial import (
     Layout,
     Merging,
@@ -33,7 +33,7 @@ from indextables.ops.counting.partial import (
 )
 from indextables.ops.counting.question import Aggregate, Question, Wanted, column_of, key_of, question_of
 from indextables.ops.read.in_order import in_order
-from indextables.ops.read.matching import may_survive
+from indextables.ops.read.matching import FILE_COLUMNS, may_survive
 from indextables.ops.read.record import Record
 from indextables.ops.read.scan import row_filter, rows_found, rows_of
 from indextables.ops.read.word_filters import splits_to_search

@@ -6,7 +6,10 @@ prove that every row matches is never read.
 
 from __future__ import annotations
 
-from indextables.log.snapshot import Snapshot
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.log.snapshot import FilePlan, Snapshot
 from indextables.model.actions import AddAction
 from indextables.predicate.prune.rule import prune_table
 from indextables.predicate.tree import (
@@ -36,16 +39,35 @@ class MatchPlan:
     """These may hold rows that match and rows that do not."""
 
 
+@dataclass(frozen=True, slots=True)
+class SortedFiles:
+    """The same, as rows of the files() form: nothing is made for a split that is not opened."""
+
+    plan: FilePlan
+    whole: pa.Table
+    doubtful: pa.Table
+
+
+FILE_COLUMNS = frozenset({"path", "num_records", "partition_values", "min", "max", "null_count"})
+"""What of the files() form tells whether all rows of a file match."""
+
+
+def sort_files(snapshot: Snapshot, node: Node) -> SortedFiles:
+    """Sort the files that may hold a match by whether all their rows must match."""
+    plan = snapshot.plan(node, columns=FILE_COLUMNS)
+    possible = prune_table(may_survive(node), plan.files, snapshot.schema, snapshot.partition_columns).mask
+    return SortedFiles(plan, plan.files.filter(pc.invert(possible)), plan.files.filter(possible))
+
+
 def plan_match(snapshot: Snapshot, node: Node) -> MatchPlan:
     """Sort the splits that may hold a match by whether all their rows must match."""
-    files = snapshot.plan(node).files
-    survives = prune_table(may_survive(node), files, snapshot.schema, snapshot.partition_columns).mask
-    adds = {add.path: add for add in snapshot.adds(files.column("path").to_pylist())}
-    whole: list[AddAction] = []
-    doubtful: list[AddAction] = []
-    for path, possible in zip(files.column("path").to_pylist(), survives.to_pylist(), strict=True):
-        (doubtful if possible else whole).append(adds[path])
-    return MatchPlan(tuple(whole), tuple(doubtful))
+    found = sort_files(snapshot, node)
+    doubtful = frozenset(found.doubtful.column("path").to_pylist())
+    adds = snapshot.adds(found.plan.files.column("path").to_pylist())
+    return MatchPlan(
+        tuple(add for add in adds if add.path not in doubtful),
+        tuple(add for add in adds if add.path in doubtful),
+    )
 
 
 def may_survive(node: Node) -> Node:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from indextables.errors import OptionError, SchemaError
 from indextables.index.query.tree import Query
@@ -22,7 +23,7 @@ from indextables.model.actions import AddAction
 from indextables.model.names import require_name
 from indextables.ops.read.hints import spelling_notes
 from indextables.ops.read.in_order import in_order
-from indextables.ops.read.matching import plan_match
+from indextables.ops.read.matching import sort_files
 from indextables.ops.read.ranking import best_rows_of_table, width_of
 from indextables.ops.read.record import Record
 from indextables.ops.read.sorting import sort_keys, sorted_rows
@@ -67,13 +68,16 @@ def count_rows(snapshot: Snapshot, node: Node | None, record: Record) -> int:
     require_parquet(snapshot)
     if node is None:
         return sum(_row_count(snapshot, add) for add in snapshot.adds())
-    chosen = snapshot.plan(node, columns={"path"})
-    record.planned(chosen.metrics, chosen.replay)
-    plan = plan_match(snapshot, node)
-    total = sum(_row_count(snapshot, add) for add in plan.whole)
-    pieces = [partial(rows_of, snapshot, add, node, (), record) for add in plan.doubtful]
-    for piece in in_order(pieces, default_parallelism()):
-        total += piece.num_rows
+    found = sort_files(snapshot, node)
+    record.planned(found.plan.metrics, found.plan.replay)
+    rows = found.whole.column("num_records")
+    unknown = snapshot.adds(found.whole.filter(pc.is_null(rows)).column("path").to_pylist())
+    total: int = pc.sum(rows, min_count=0).as_py() + sum(_row_count(snapshot, add) for add in unknown)
+    doubtful = snapshot.adds(found.doubtful.column("path").to_pylist())
+    left = _with_trigrams(snapshot, node, doubtful, record)
+    pieces = [partial(_count_of, snapshot, add, node, record) for add in left]
+    for counted in in_order(pieces, default_parallelism()):
+        total += counted
     return total
 
 
@@ -107,7 +111,8 @@ def search(
     if total:
         # Counted for itself: a limit stops the search long before it has seen every hit.
         record.counted(total=count_found(snapshot, node, parsed, Record(snapshot)))
-    adds = _to_search(snapshot, parsed, _planned(snapshot, node, record), record)
+    planned = _planned(snapshot, node, record)
+    adds = _to_search(snapshot, parsed, planned, record)
     if limit == 0:
         adds = []
     if keys is not None:
@@ -126,7 +131,7 @@ def search(
         ]
 
     def when_empty() -> None:
-        record.noted(spelling_notes(snapshot, parsed))
+        record.noted(spelling_notes(snapshot, parsed, planned))
 
     return reader_of(schema, pieces, limit, when_empty), record
 
@@ -170,6 +175,11 @@ def _planned(snapshot: Snapshot, node: Node | None, record: Record) -> list[AddA
     plan = snapshot.plan(node, columns={"path"})
     record.planned(plan.metrics, plan.replay)
     adds = snapshot.adds(plan.files.column("path").to_pylist())
+    return _with_trigrams(snapshot, node, adds, record)
+
+
+def _with_trigrams(snapshot: Snapshot, node: Node, adds: list[AddAction], record: Record) -> list[AddAction]:
+    """The splits that the filters beside the log leave for the trigrams which a filter needs."""
     spec = settings_of(snapshot)
     needed = needed_trigrams(node, fields_of(spec))
     return adds if needed is None else _to_search(snapshot, Query(str(node), needed, spec), adds, record)
@@ -192,23 +202,33 @@ def _row_count(snapshot: Snapshot, add: AddAction) -> int:
     return open_split(snapshot.store, SplitRef.of(add)).rows
 
 
+def _count_of(snapshot: Snapshot, add: AddAction, node: Node, record: Record) -> Iterator[int]:
+    """How many rows of one split a filter keeps; only its own columns are read."""
+    found = _filtered(snapshot, add, node).count()
+    record.read(found)
+    yield found
+
+
+def _filtered(snapshot: Snapshot, add: AddAction, node: Node) -> Filtered:
+    ref = SplitRef.of(add)
+    index = index_for(snapshot.store, ref, node, settings_of(snapshot), snapshot.settings)
+    reader = open_split(snapshot.store, ref)
+    return Filtered(reader, ref, snapshot.schema, node, zone=snapshot.time_zone, index=index)
+
+
 def rows_of(
     snapshot: Snapshot, add: AddAction, node: Node | None, columns: Sequence[str], record: Record
 ) -> Iterator[pa.Table]:
     """The rows of one split, or those for which a filter is true."""
-    ref = SplitRef.of(add)
-    reader = open_split(snapshot.store, ref)
-    zone = snapshot.time_zone
     rows = 0
     if node is None:
+        reader = open_split(snapshot.store, SplitRef.of(add))
         for _, raw in reader.scan([name for name in columns if name in reader.columns]):
             table = to_table_schema(raw, snapshot.schema, columns, add.partition_values)
             rows += table.num_rows
             yield table.select(list(columns))
     else:
-        index = index_for(snapshot.store, ref, node, settings_of(snapshot), snapshot.settings)
-        kept = Filtered(reader, ref, snapshot.schema, node, zone=zone, index=index)
-        for _, table in kept.tables(None, columns):
+        for _, table in _filtered(snapshot, add, node).tables(None, columns):
             rows += table.num_rows
             yield table
     record.read(rows)
@@ -246,11 +266,14 @@ def rows_found(
 def count_found(snapshot: Snapshot, node: Node | None, parsed: Query, record: Record) -> int:
     """How many rows a query and a filter find."""
     record.noted(parsed.notes)
-    adds = _to_search(snapshot, parsed, _planned(snapshot, node, record), record)
-    known = snapshot.once("split refs", lambda: {add.path: SplitRef.of(add) for add in snapshot.adds()})
-    refs = [known[add.path] for add in adds]
+    planned = _planned(snapshot, node, record)
+    adds = _to_search(snapshot, parsed, planned, record)
     total = 0
-    if node is None:
+    if node is not None:
+        refs = [SplitRef.of(add) for add in adds]
+    else:
+        known = snapshot.once("split refs", lambda: {add.path: SplitRef.of(add) for add in snapshot.adds()})
+        refs = [known[add.path] for add in adds]
         total, refs = count_known(snapshot.store, refs, parsed, record.searched)
         record.read(total, files=len(adds) - len(refs))
 
@@ -273,7 +296,7 @@ def count_found(snapshot: Snapshot, node: Node | None, parsed: Query, record: Re
     pieces = [partial(counted, refs[at : at + step]) for at in range(0, len(refs), step)]
     total += sum(in_order(pieces, width))
     if not total:
-        record.noted(spelling_notes(snapshot, parsed))
+        record.noted(spelling_notes(snapshot, parsed, planned))
     return total
 
 

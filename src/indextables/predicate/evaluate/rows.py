@@ -18,10 +18,9 @@ import pyarrow.compute as pc
 from indextables.errors import PredicateError
 from indextables.model.casting import cast_column
 from indextables.model.fields import find_field, struct_leaf
-from indextables.predicate.coerce import like_pieces
 from indextables.predicate.evaluate.casts import cast_values
 from indextables.predicate.evaluate.ordering import compare_array
-from indextables.predicate.regex import translated
+from indextables.predicate.evaluate.texts import text_matches
 from indextables.predicate.tree import (
     And,
     Cast,
@@ -47,7 +46,6 @@ from indextables.records import dataclass
 _CHAR = re.compile(r"char\((\d+)\)\Z")
 # Taken out of an array: making a scalar from a Python value loads pandas.
 _NULL = pa.nulls(1, pa.bool_())[0]
-_MATCHES = {"startswith": pc.starts_with, "endswith": pc.ends_with, "contains": pc.match_substring}
 
 
 def require_exact(node: Node) -> None:
@@ -183,12 +181,7 @@ class _Rows:
         return pc.if_else(pc.is_valid(values), found, _NULL)
 
     def _text(self, node: Match | Like | RLike) -> Any:
-        values = self._padded(node.column)
-        if isinstance(node, Match):
-            return _MATCHES[node.kind](values, node.text)
-        if isinstance(node, RLike):
-            return pc.match_substring_regex(values, translated(node.pattern))
-        return pc.match_substring_regex(values, _regex(node))
+        return text_matches(node, self._padded(node.column))
 
 
 def _width(node: Compare | In) -> int:
@@ -200,13 +193,3 @@ def _width(node: Compare | In) -> int:
 def _pad(value: Any, operand: Operand, width: int) -> Any:
     sized = _CHAR.match(operand.order) if isinstance(operand, Column) else None
     return value if sized is None else value.ljust(max(int(sized.group(1)), width))
-
-
-def _regex(node: Like) -> str:
-    wildcards = {"%": ".*", "_": "."}
-    pieces = [wildcards.get(piece) or _quoted(piece[1:]) for piece in like_pieces(node.pattern, node.escape)]
-    return r"(?s)\A" + "".join(pieces) + r"\z"
-
-
-def _quoted(text: str) -> str:
-    return "".join(char if char.isalnum() or char > "\x7f" else f"\\x{{{ord(char):x}}}" for char in text)

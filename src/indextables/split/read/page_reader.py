@@ -41,8 +41,8 @@ MAGIC = b"PAR1"
 MANY_CHUNKS = 40
 """Column chunks from which on it pays to decode them in two threads, which also wait for each other."""
 POOL = pa.system_memory_pool()
-"""Arrow's own pool gives most memory back to the system at once; clearing it for the next search can cost
-more than all decoding."""
+"""For small reads. Arrow's own pool gives most memory back to the system at once; clearing it for the next
+search can cost more than decoding a few pages. For whole row groups it is the other way round."""
 SMALL_READ = 256 << 10
 """Bytes below which decoding on one thread is quicker than starting several."""
 
@@ -377,10 +377,11 @@ def _decode(buffer: pa.Buffer, name: str, coded: Sequence[str] = ()) -> pa.Table
     # What is below ParquetFile, because it takes a pool.
     from pyarrow.parquet.core import ParquetReader
 
-    reader = ParquetReader(memory_pool=POOL)
+    small = buffer.size <= SMALL_READ
+    reader = ParquetReader(memory_pool=POOL if small else pa.default_memory_pool())
     try:
         reader.open(pa.BufferReader(buffer), pre_buffer=False, read_dictionary=list(coded))
-        return reader.read_all(use_threads=buffer.size > SMALL_READ)
+        return reader.read_all(use_threads=not small)
     except (pa.ArrowException, OSError, ValueError) as bad:
         raise DamagedSplitError(
             f"{name} is damaged: its pages cannot be decoded ({bad}). Bring back an intact copy, "

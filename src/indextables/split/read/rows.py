@@ -9,9 +9,9 @@ null, widened ones are cast, and partition columns take the log's value.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,8 @@ from indextables.split.read.row_map import RowMap, RowMapError
 from indextables.split.read.sparse import UndecodedError, can_decode, decode_rows
 from indextables.split.source import Source
 from indextables.storage.ranged_file import RangedFile
+
+T = TypeVar("T")
 
 GROUPS_AT_ONCE = 4
 """Row groups that a scan reads together, and how many of them found rows may amount to."""
@@ -123,18 +125,28 @@ class SplitReader:
 
     def fetch(self, rows: np.ndarray, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, pa.Table]]:
         """Wanted rows with their numbers, in pieces of bounded size, read by the cheapest plan."""
+        return self.worked(rows, columns, lambda found, table: (found, table))
+
+    def worked(
+        self, rows: np.ndarray, columns: Sequence[str], work: Callable[[np.ndarray, pa.Table], T]
+    ) -> Iterator[T]:
+        """What some work makes of each such piece; the threads that read a piece also do the work."""
         if not len(rows):
             return
         if self.plan(rows) == "pages":
-            yield rows, self.read_rows(rows, columns)
+            yield work(rows, self.read_rows(rows, columns))
             return
         parts = self.by_group(rows)
         sparse = self._is_sparse(parts, columns)
         pieces = self._pieces(parts, GROUPS_AT_ONCE if sparse else 0)
         pick = self._pick_sparse if sparse else self._pick
-        with Ahead(partial(pick, columns=columns), pieces) as reading:
-            for piece, table in reading:
-                yield np.concatenate(list(piece.values())), table
+
+        def read(piece: Parts) -> T:
+            return work(np.concatenate(list(piece.values())), pick(piece, columns=columns))
+
+        with Ahead(read, pieces) as reading:
+            for _, made in reading:
+                yield made
 
     def _pieces(self, parts: Parts, most: int) -> list[Parts]:
         """Row groups in pieces whose wanted rows are no more than so many groups hold; one group at least."""
@@ -176,10 +188,10 @@ class SplitReader:
     def _pick(self, parts: Parts, columns: Sequence[str]) -> pa.Table:
         """Many of the rows of one row group."""
         ((group, rows),) = parts.items()
+        if len(rows) == self.group_rows[group]:
+            return self._read({group: None}, columns)
         table = self._read({group: None}, columns, coded=True)
-        if len(rows) < table.num_rows:
-            table = table.take(integers(rows - self.group_starts[group]))
-        return decoded(table)
+        return decoded(table.take(integers(rows - self.group_starts[group])))
 
     def groups_left(self, where: Node, partition_values: Mapping[str, str | None]) -> list[bool]:
         """For every row group whether the statistics of the footer leave room for a match in it."""

@@ -1,0 +1,131 @@
+r"""Which texts hold a text, or match LIKE or RLIKE: vectorised, and quick where most texts do not.
+
+A text that has to be there is looked for in the bytes of all values at once.
+Only values that hold it are then given to a regular expression, and none where
+holding it is the whole question. UTF-8 makes this exact: the bytes of a character are
+never found inside those of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.predicate.coerce import like_pieces
+from indextables.predicate.regex import required_texts, translated
+from indextables.predicate.tree import Like, Match, RLike
+
+FEW_BYTES = 4096
+"""Less text is given to the regular expression at once."""
+FREQUENT = 16
+"""Where one byte of so many looks like the needle, a regular expression is quicker than looking closer."""
+BLOCK = 1 << 20
+"""Bytes that are compared at once: what comes out of it stays in the processor's cache."""
+
+_ENDS = {"startswith": pc.starts_with, "endswith": pc.ends_with}
+# Taken out of an array: making a scalar from a Python value loads pandas.
+_NULL = pa.nulls(1, pa.bool_())[0]
+
+
+def text_matches(node: Match | Like | RLike, values: Any) -> Any:
+    """For each text whether the node is true of it; null for null."""
+    if isinstance(node, Match):
+        if node.kind in _ENDS:
+            return _ENDS[node.kind](values, node.text)
+        return _searched(values, node.text, None)
+    if isinstance(node, RLike):
+        return _searched(values, _needed(required_texts(node.pattern)), translated(node.pattern))
+    pieces = like_pieces(node.pattern, node.escape)
+    texts = [piece[1:] for piece in pieces if piece.startswith("=")]
+    return _searched(values, max(texts, key=len, default=""), _like_regex(pieces))
+
+
+def _needed(choices: Sequence[Sequence[str]]) -> str:
+    """The longest text that every match holds; empty when there is none, or one of several."""
+    return max(choices[0], key=len, default="") if len(choices) == 1 else ""
+
+
+def _like_regex(pieces: Sequence[str]) -> str:
+    r"""A LIKE pattern for RE2; an open end is left open, which it finds sooner than `.*`."""
+    wildcards = {"%": ".*", "_": "."}
+    spelled = [wildcards.get(piece) or _quoted(piece[1:]) for piece in pieces]
+    first = next((at for at, piece in enumerate(pieces) if piece != "%"), len(pieces))
+    last = next((at for at in range(len(pieces), first, -1) if pieces[at - 1] != "%"), first)
+    start = r"\A" if first == 0 else ""
+    end = r"\z" if last == len(pieces) else ""
+    return rf"(?s){start}{''.join(spelled[first:last])}{end}"
+
+
+def _quoted(text: str) -> str:
+    return "".join(char if char.isalnum() or char > "\x7f" else f"\\x{{{ord(char):x}}}" for char in text)
+
+
+def _searched(values: Any, needle: str, regex: str | None) -> Any:
+    """Texts that hold the needle and, if there is one, match the regular expression."""
+    held = _holding(values, needle.encode("utf-8", "surrogatepass")) if needle else None
+    if held is None:
+        pattern = f"(?s){_quoted(needle)}" if regex is None else regex
+        return pc.match_substring_regex(values, pattern)
+    if regex is not None:
+        places = np.flatnonzero(held)
+        held[places] = pc.match_substring_regex(values.take(pa.array(places)), regex).to_numpy(
+            zero_copy_only=False
+        )
+    found = pa.array(held)
+    return pc.if_else(values.is_valid(), found, _NULL) if values.null_count else found
+
+
+def _holding(values: Any, needle: bytes) -> np.ndarray | None:
+    """Which texts hold some bytes; None where a regular expression tells sooner."""
+    if not isinstance(values, pa.StringArray) or not len(values):
+        return None
+    ends = np.frombuffer(values.buffers()[1], np.int32)[values.offset : values.offset + len(values) + 1]
+    if ends[-1] - ends[0] < FEW_BYTES:
+        return None
+    data = np.frombuffer(values.buffers()[2], np.uint8)[ends[0] : ends[-1]]
+    starts = _occurrences(data, needle)
+    if starts is None:
+        return None
+    starts += ends[0]
+    rows = np.searchsorted(ends, starts, side="right") - 1
+    # Values lie end to end: what runs on into the next one is in neither.
+    inside = starts + len(needle) <= ends[rows + 1]
+    found = np.zeros(len(values), np.bool_)
+    found[rows[inside]] = True
+    return found
+
+
+def _occurrences(data: np.ndarray, needle: bytes) -> np.ndarray | None:
+    """Where the needle begins; None where too many places look like it."""
+    width = min(2, len(needle))
+    at = _rarest(data, needle, width)
+    part = np.frombuffer(needle[at : at + width], f"<u{width}")[0]
+    found: list[np.ndarray] = []
+    for start in range(0, len(data), BLOCK):
+        block = data[start : start + BLOCK + width - 1]
+        alike = 0
+        # The bytes as numbers of this width, once for every place they can begin at.
+        for shift in range(min(width, len(block))):
+            whole = (len(block) - shift) // width * width
+            numbers = block[shift : shift + whole].view(f"<u{width}")
+            places = np.flatnonzero(numbers == part) * width + (start + shift - at)
+            alike += len(places)
+            places = places[(places >= 0) & (places <= len(data) - len(needle))]
+            for offset, byte in enumerate(needle):
+                if not at <= offset < at + width and len(places):
+                    places = places[data[places + offset] == byte]
+            found.append(places)
+        if alike * FREQUENT > len(block):
+            return None
+    return np.concatenate(found)
+
+
+def _rarest(data: np.ndarray, needle: bytes, width: int) -> int:
+    """Where in the needle its rarest part begins, by the bytes of a sample."""
+    sample = np.bincount(data[:: max(1, len(data) // FEW_BYTES)], minlength=256) + 1
+    weights = np.log(sample[np.frombuffer(needle, np.uint8)])
+    return int(np.argmin(np.convolve(weights, np.ones(width), "valid")))
