@@ -141,6 +141,8 @@ def child(target: str, function: str, directory: str) -> dict[str, Any]:
     facts = operation() or {}
     spent = time.process_time() - cpu
     seconds = facts.pop("seconds", None) if isinstance(facts, dict) else None
+    # What runs in processes of its own knows their time; this one only waited for them.
+    spent = facts.pop("cpu_seconds", spent) if isinstance(facts, dict) else spent
     done = time.perf_counter()
     gc.unfreeze()
     return {

@@ -21,6 +21,7 @@ from benchmarks.harness import Case, Operation, Target
 PROCESSES = 11
 SIZE = ("1k",)
 GOALS = {"import Table": 0.25, "indextables inspect": 0.4, "indextables search": 0.4}
+CPU_GOALS = {"open and count": 0.35}
 
 
 def prepare(directory: Path, size: str) -> None:
@@ -98,7 +99,7 @@ def _python(program: str) -> Operation:
 
 
 def _timed(*arguments: str) -> Operation:
-    """An operation that reports the median of several processes, and the CPU time of the leanest."""
+    """An operation that reports the median of several processes, and the CPU time of the one that took least."""
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     start = partial(
         subprocess.run, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True
@@ -110,7 +111,7 @@ def _timed(*arguments: str) -> Operation:
         runs = [_seconds(start, *arguments) for _ in range(PROCESSES)]
         return {
             "seconds": max(median(seconds for seconds, _ in runs) - nothing, 0.0),
-            "least_cpu_seconds": round(min(cpu for _, cpu in runs), 3),
+            "cpu_seconds": min(cpu for _, cpu in runs),
         }
 
     return run
@@ -127,13 +128,14 @@ def _seconds(start: Any, *arguments: str) -> tuple[float, float]:
 
 
 def goals(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Which goals are met, by the wall time of a median process."""
+    """Which goals are met, by the wall time of a median process or the CPU time of the one that took least."""
     found = []
     for row in rows:
-        goal = GOALS.get(row["case"]) if row["system"] == "indextables" else None
-        if goal is not None:
-            met = "met" if row["seconds"] <= goal else "MISSED"
-            found.append(f"{row['case']}: {row['seconds']:.2f} s (goal: {goal} s): {met}")
+        for column, unit, wanted in (("seconds", "s", GOALS), ("cpu_seconds", "CPU s", CPU_GOALS)):
+            goal = wanted.get(row["case"]) if row["system"] == "indextables" else None
+            if goal is not None:
+                met = "met" if row[column] <= goal else "MISSED"
+                found.append(f"{row['case']}: {row[column]:.2f} {unit} (goal: {goal} {unit}): {met}")
     return found
 
 

@@ -46,6 +46,16 @@ def loaded_after(*statements: str, arguments: tuple[str, ...] = ()) -> set[str]:
     return {name for name in names if not name.startswith(NOISE)} - {"typing_extensions"}
 
 
+def test_describing_a_small_table_loads_no_functions_of_arrow(table):
+    """They take longer to load than the rest of what `indextables inspect` does."""
+    asked = (
+        f"print('pyarrow.compute' in sys.modules) if it.Table.open({table!r}).describe().num_rows == 4 else 1"
+    )
+    script = f"import sys; import indextables as it; {asked}"
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert ran.stdout == "False\n", ran.stderr
+
+
 def after_command(*arguments: str) -> set[str]:
     return loaded_after("from indextables.cli.main import program", "program()", arguments=arguments)
 

@@ -20,8 +20,6 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bars
 from rich.table import Table
 from rich.text import Text
 
@@ -155,8 +153,10 @@ def watching() -> Iterator[Callable[[str, int, int], None]]:
     if not console.is_terminal:
         yield lambda _stage, _done, _total: None
         return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Bars(*columns, console=console, transient=True) as bars:
+    with Progress(*columns, console=console, transient=True) as bars:
         tasks: dict[str, TaskID] = {}
 
         def advance(stage: str, done: int, total: int) -> None:

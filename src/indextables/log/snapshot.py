@@ -286,6 +286,16 @@ class Snapshot:
             self._asked = wanted, tuple(found)
         return found
 
+    def recent_adds(self) -> Collection[AddAction] | None:
+        """The live files as actions while no checkpoint holds any of them; None where one does.
+
+        They are at hand then, and a short program need not load what adds up columns.
+        """
+        tail = self._state.tail
+        if self.segment.checkpoint is not None or isinstance(tail, FarTail):
+            return None
+        return tail.adds.values()
+
     def _require_readable(self) -> None:
         """Raise when the table asks for more than this version reads; a dialect has its own rules."""
         check_readable(self.protocol, self.options, self.store.uri)
@@ -372,10 +382,8 @@ class Snapshot:
         return schema_from_json(self.metadata.schema_string)
 
     def _sum(self) -> Totals:
-        tail = self._state.tail
-        if self.segment.checkpoint is None and not isinstance(tail, FarTail):
-            # Every live file is at hand as an object, and a short program need not load what adds columns.
-            adds = tail.adds.values()
+        adds = self.recent_adds()
+        if adds is not None:
             counts = [add.num_records for add in adds]
             known = [count for count in counts if count is not None]
             return Totals(

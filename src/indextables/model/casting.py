@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.errors import SchemaError
 from indextables.model.names import find_name
@@ -36,14 +35,14 @@ def _cast(array: pa.Array, field: pa.Field, where: str, timestamps: str) -> pa.A
     if pa.types.is_dictionary(given):
         return _cast(array.dictionary_decode(), field, where, timestamps)
     if pa.types.is_run_end_encoded(given):
-        return _cast(pc.run_end_decode(array), field, where, timestamps)
+        return _cast(_pc().run_end_decode(array), field, where, timestamps)
     if pa.types.is_nested(wanted):
         return _cast_nested(array, wanted, where, timestamps)
     if given == wanted:
         return array
     _check_kinds(given, wanted, where)
     if pa.types.is_timestamp(given) and given.unit == "ns" and timestamps == "truncate":
-        array = pc.floor_temporal(array, unit="microsecond")
+        array = _pc().floor_temporal(array, unit="microsecond")
     try:
         if pa.types.is_integer(given) and pa.types.is_decimal(wanted):
             # Arrow asks for room for any integer of the type; the second cast looks at those that are there.
@@ -88,7 +87,7 @@ def _cast_nested(array: pa.Array, wanted: pa.DataType, where: str, timestamps: s
         begin, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
         keys = _cast(array.keys[begin:end], wanted.key_field, where + ".key", timestamps)
         items = _cast(array.items[begin:end], wanted.item_field, where + ".value", timestamps)
-        offsets = pc.subtract(array.offsets, pa.scalar(begin, pa.int32()))
+        offsets = _pc().subtract(array.offsets, pa.scalar(begin, pa.int32()))
         return pa.MapArray.from_arrays(offsets, keys, items, type=wanted, mask=_mask(array))
     if pa.types.is_list(wanted) and pa.types.is_list(spark_type(given, where)):
         array = _plain_list(array)
@@ -131,6 +130,7 @@ def _plain_list(array: pa.Array) -> pa.Array:
 
     Arrow's own cast from views leaves out the last offset, and the last list with it.
     """
+    pc = _pc()
     ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(array), 0))
     offsets = pa.concat_arrays([pa.array([0], ends.type), ends]).cast(pa.int32())
     return pa.ListArray.from_arrays(offsets, array.flatten(), mask=_mask(array))
@@ -138,3 +138,10 @@ def _plain_list(array: pa.Array) -> pa.Array:
 
 def _mask(array: pa.Array) -> pa.Array | None:
     return array.is_null() if array.null_count else None
+
+
+def _pc() -> Any:
+    """Arrow's functions, which take longer to load than most programs need that only look at a schema."""
+    import pyarrow.compute as pc
+
+    return pc

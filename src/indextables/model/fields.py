@@ -15,7 +15,6 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.errors import SchemaError
 from indextables.model.casting import cast_column
@@ -193,6 +192,8 @@ def _absent(field: pa.Field, batch: Any) -> Any:
 
 def struct_leaf(column: Any, steps: tuple[str, ...]) -> Any:
     """Return the leaf of a struct column by its exact field names; null where any parent is null."""
+    import pyarrow.compute as pc
+
     for step in steps:
         column = pc.struct_field(column, column.type.get_field_index(step))
     return column

@@ -26,7 +26,6 @@ from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError
 from indextables.model.calendar import (
@@ -285,6 +284,8 @@ def _has_hexadecimal(texts: pa.Array) -> bool:
 
 def _fast_stat(texts: pa.Array, kind: pa.DataType) -> pa.Array | None:
     """Let Arrow parse the whole column where its grammar is ours; None where one text needs a closer look."""
+    import pyarrow.compute as pc
+
     is_ = pa.types
     if is_.is_boolean(kind):
         known = pc.is_in(texts, value_set=pa.array(["true", "false"]))

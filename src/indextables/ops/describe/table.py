@@ -136,15 +136,24 @@ class Description:
 
 def describe_state(log: TransactionLog, snapshot: Snapshot | None = None) -> Description:
     """Everything the log says about a version, the newest by default."""
-    import pyarrow.compute as pc
-
     shown = snapshot or log.snapshot(max_staleness_s=0)
-    index = shown.plan(columns=("index_length",)).files.column("index_length")
     return replace(
         described(shown, str(shown.metadata.format.get("provider", ""))),
-        index_bytes=pc.sum(index, min_count=0).as_py(),
+        index_bytes=_index_bytes(shown),
         files_in_cooldown=len(in_cooldown(shown.skips, log.runtime.clock.now_ms())),
     )
+
+
+def _index_bytes(shown: Snapshot) -> int:
+    adds = shown.recent_adds()
+    if adds is not None:
+        return sum(add.hotcache_length or 0 for add in adds)
+    import pyarrow.compute as pc
+
+    found: int = pc.sum(
+        shown.plan(columns=("index_length",)).files.column("index_length"), min_count=0
+    ).as_py()
+    return found
 
 
 def described(shown: Snapshot, provider: str) -> Description:

@@ -374,8 +374,8 @@ def _chunk(begun: bytes, position: int, length: int, piece: ColumnChunk) -> byte
 
 
 def _decode(buffer: pa.Buffer, name: str, coded: Sequence[str] = ()) -> pa.Table:
-    # What is below ParquetFile, because it takes a pool.
-    from pyarrow.parquet.core import ParquetReader
+    # What is below ParquetFile: it takes a pool, and loads no file systems of clouds.
+    from pyarrow._parquet import ParquetReader
 
     small = buffer.size <= SMALL_READ
     reader = ParquetReader(memory_pool=POOL if small else pa.default_memory_pool())
