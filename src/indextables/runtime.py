@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from dataclasses import field
 from itertools import chain, islice
 from types import MappingProxyType
@@ -105,7 +105,8 @@ def in_threads(
 
     Before a result is taken, at most `ahead` of those after it have been begun, by default one per
     thread: that bounds the memory. When the caller stops, or at the first failure, nothing more begins.
-    One item, or one thread without anything ahead, is worked on right here.
+    One item, or one thread without anything ahead, is worked on right here. Threads work in the context
+    of the caller, so that giving up reaches them.
     """
     source = iter(items)
     most = threads if ahead is None else ahead
@@ -115,9 +116,12 @@ def in_threads(
         return
     pool = ThreadPoolExecutor(max(1, min(threads, most + 1)), thread_name_prefix="indextables")
     try:
-        waiting = deque(pool.submit(function, item) for item in first)
+        waiting = deque(pool.submit(copy_context().run, function, item) for item in first)
         while waiting:
-            waiting.extend(pool.submit(function, item) for item in islice(source, most + 1 - len(waiting)))
+            waiting.extend(
+                pool.submit(copy_context().run, function, item)
+                for item in islice(source, most + 1 - len(waiting))
+            )
             yield waiting.popleft().result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

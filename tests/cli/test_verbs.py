@@ -74,7 +74,7 @@ def test_history_is_newest_first_and_limited(run, table):
     code, out, _ = run("history", table)
     assert code == 0
     assert "CREATE TABLE" in out
-    assert "+1 files" in out
+    assert "+1 file" in out
 
 
 def test_files_shows_what_is_left_after_skipping(run, table):

@@ -1,6 +1,7 @@
 """The page in a real browser: type, filter, brush, page, look at a row, make a mistake, give up."""
 
 import json
+import re
 import threading
 from urllib.parse import parse_qs, urlsplit
 
@@ -82,6 +83,17 @@ def test_a_search_shows_its_rows_counts_and_time(page):
     assert page.title() == "timeout - events - IndexTables"
     assert page.locator("#rows mark").count() == 50
     assert page.locator("#rows mark").first.inner_text() == "timeout"
+
+
+def test_how_an_answer_was_found_is_told_with_its_time_and_bytes(page):
+    search(page, "upstream AND n4310")
+    page.locator("#how summary").click()
+    told = dict(
+        zip(page.locator("#how dt").all_inner_texts(), page.locator("#how dd").all_inner_texts(), strict=True)
+    )
+    assert told["Files of the table"] == "3"
+    assert told["Time"].endswith(" ms")
+    assert re.fullmatch(r"[\d,.]+ (B|KiB)|nothing: it was still in memory", told["Read from files"])
 
 
 def test_a_click_on_a_count_filters_and_the_address_keeps_it(page, address):

@@ -264,3 +264,15 @@ def test_a_delta_table_is_searched_and_looked_at_too(tmp_path):
         assert sorted(rows) == [[2, "b timeout"], [3, "c"]]
         assert client.get("/api/tables/d/about").json()["rows"] == 3
         assert client.get("/api/tables/d/facets", params={"column": "id"}).status_code == 400
+
+
+def test_an_answer_says_how_many_bytes_of_the_splits_it_read(tmp_path):
+    """Counted in the threads that read, and nothing where a cache still had it."""
+    make_events(tmp_path / "fresh", days=4)
+    size = it.Table.open(tmp_path / "fresh").describe().size_bytes
+    with serving(str(tmp_path / "fresh")) as address:
+        rows, question = f"{address}/api/tables/fresh/rows", {"q": "timeout", "limit": "5"}
+        headers = {"authorization": f"Bearer {TOKEN}"}
+        first, again = (httpx.get(rows, params=question, headers=headers).json()["found"] for _ in range(2))
+    assert 0 < first["bytes_read"] < size
+    assert again["bytes_read"] < first["bytes_read"]

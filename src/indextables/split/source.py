@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from indextables.errors import DamagedSplitError, Error, MissingSplitError, NotFoundError, StorageError
 from indextables.records import dataclass
@@ -19,6 +22,42 @@ LOCAL_GAP = 16 << 10
 REMOTE_GAP = 64 << 10
 """The same for an object store, where each request costs a round trip."""
 REMOTE_READS_AT_ONCE = 8
+
+
+class Tally:
+    """How many bytes of splits were read; threads add to it."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self._lock = threading.Lock()
+
+    def add(self, count: int) -> None:
+        """Count some more."""
+        with self._lock:
+            self.bytes += count
+
+
+_tally: ContextVar[Tally | None] = ContextVar("indextables_bytes_read", default=None)
+
+
+@contextmanager
+def counting_bytes() -> Iterator[Tally]:
+    """Count the bytes of splits that are read inside, here and in threads that work for this one.
+
+    What a cache still has is not read, and not counted.
+    """
+    tally = Tally()
+    token = _tally.set(tally)
+    try:
+        yield tally
+    finally:
+        _tally.reset(token)
+
+
+def bytes_counted() -> int | None:
+    """How many bytes were counted so far, inside `counting_bytes`; None outside of it."""
+    tally = _tally.get()
+    return None if tally is None else tally.bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +94,9 @@ class Source:
         wanted = sorted(set(ranges))
         local = self.local
         blocks = coalesce(wanted, LOCAL_GAP if local is not None else REMOTE_GAP)
+        tally = _tally.get()
+        if tally is not None:
+            tally.add(sum(length for _, length in blocks))
         bodies = _read_local(local, blocks, self.name) if local is not None else self._read_remote(blocks)
         found: dict[Range, memoryview] = {}
         at = 0

@@ -18,6 +18,7 @@ from indextables.errors import OptionError
 from indextables.model.plain import plain_value
 from indextables.model.types import type_to_sql
 from indextables.split.search import SCORE
+from indextables.split.source import bytes_counted
 from indextables.table import Table
 from indextables.web.intervals import interval_for, length_of
 from indextables.web.marks import marks
@@ -141,8 +142,11 @@ def how(table: AnyTable, began: float) -> dict[str, Any]:
     scan = table.last_scan
     if scan is None:
         return {"milliseconds": _since(began)}
+    # The files of a Delta table are read by Arrow itself, which does not say how much it reads.
+    read = bytes_counted() if isinstance(table, Table) else None
     return {
         "milliseconds": _since(began),
+        **({} if read is None else {"bytes_read": read}),
         "considered": scan.files.considered,
         "pruned_by_partition": scan.files.pruned_by_partition,
         "skipped_by_statistics": scan.files.skipped_by_statistics,

@@ -28,6 +28,7 @@ from indextables.errors import (
     SchemaError,
     VersionNotFoundError,
 )
+from indextables.split.source import counting_bytes
 from indextables.web import about, answers, exports, live, tables
 from indextables.web.elastic.routes import elastic_routes
 from indextables.web.guard import Access, Guard
@@ -92,9 +93,14 @@ def _asked(catalog: Catalog, desk: Desk, work: Answer) -> Endpoint:
     async def answer(request: Request) -> Response:
         served = catalog.find(request.path_params["table"])
         question = read_question(request.query_params)
-        return JSONResponse(await desk.answer(request, partial(work, served, question, request)))
+        return JSONResponse(await desk.answer(request, partial(_counted, work, served, question, request)))
 
     return answer
+
+
+def _counted(work: Answer, served: Served, question: Question, request: Request) -> dict[str, Any]:
+    with counting_bytes():
+        return work(served, question, request)
 
 
 def _facets(served: Served, question: Question, request: Request) -> dict[str, Any]:

@@ -6,6 +6,7 @@ tables whose splits this version cannot read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -224,12 +225,13 @@ _METRICS = {
     "numRestoredFiles": "{} files restored",
     "numMissingFiles": "{} files missing",
 }
+_ONE = re.compile(r"(?<![\d.])(1 (?:file|row|group))s\b")
 
 
 def metrics_text(metrics: Iterable[tuple[str, str]]) -> str:
     """What a version changed, in few words; what is zero is left out."""
     shown = [_METRICS.get(key, key + " {}").format(value) for key, value in metrics if value not in ("0", "")]
-    return ", ".join(shown)
+    return ", ".join(_ONE.sub(r"\1", text) for text in shown)
 
 
 def log_rows(log: TransactionLog, *, include_all: bool = False) -> pa.Table:

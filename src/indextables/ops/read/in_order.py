@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from itertools import chain, islice
 from typing import Any, TypeVar
 
@@ -51,7 +52,7 @@ def in_order(pieces: Iterable[Callable[[], Iterator[T]]], width: int) -> Generat
         while True:
             for piece in islice(rest, _AHEAD * width - len(waiting)):
                 results: queue.Queue[Any] = queue.Queue(QUEUED)
-                waiting.append((results, pool.submit(_run, piece, results, stop)))
+                waiting.append((results, pool.submit(copy_context().run, _run, piece, results, stop)))
             if not waiting:
                 return
             yield from _drained(*waiting.popleft())

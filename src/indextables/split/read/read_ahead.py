@@ -11,6 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
@@ -70,13 +71,13 @@ class Ahead(Generic[A, T]):
     def _start(self) -> None:
         if self._items:
             item = self._items.popleft()
-            self._running.append((item, self._pool.submit(self._work, item)))
+            self._running.append((item, self._pool.submit(copy_context().run, self._work, item)))
 
 
 def at_once(work: Callable[[A], T], items: Sequence[A]) -> list[T]:
     """Results of work on items, in order; the first is worked on here, the others in threads."""
     pool = _pool()
-    others = [pool.submit(work, item) for item in items[1:]]
+    others = [pool.submit(copy_context().run, work, item) for item in items[1:]]
     try:
         return [work(items[0]), *(other.result() for other in others)]
     finally:

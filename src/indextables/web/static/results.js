@@ -82,12 +82,13 @@ export function showHow(found) {
   const read = Math.max(0, files - pruned - (search?.ruled_out || 0));
   const fact = (name, text) => facts.push(h("dt", {}, name), h("dd", {}, text));
   fact("Time", `${found.milliseconds.toLocaleString("en")} ms`);
+  if (found.bytes_read !== undefined) fact("Read from files", found.bytes_read ? bytes(found.bytes_read) : "nothing: it was still in memory");
   if (files) {
     fact("Files of the table", count(files));
     fact("Ruled out by partition", count(found.pruned_by_partition));
     fact("Ruled out by statistics", count(found.skipped_by_statistics));
     if (search?.ruled_out) fact("Ruled out by word filters", count(search.ruled_out));
-    fact("Left to look into", `${count(read)}${found.bytes_left === undefined ? "" : `, ${bytes(found.bytes_left)} in all`}`);
+    fact("Left to look into", count(read));
   }
   if (search?.splits) {
     fact("Answered by the index", plural(search.by_index, "file"));
