@@ -22,6 +22,7 @@ from indextables.index.read.lookup import SMALL_INDEX, Index
 from indextables.options import SearchOptions
 from indextables.records import dataclass
 from indextables.split.layout import SplitRef, read_footer
+from indextables.split.read import kept_pages
 from indextables.split.read.rows import SplitReader, open_reader
 from indextables.split.source import Range, Source
 from indextables.storage.checksum import crc32
@@ -139,6 +140,7 @@ def known_index(store: Store, ref: SplitRef) -> Index | None:
 def forget_splits() -> None:
     """Drop what is remembered about split files."""
     _splits.clear()
+    kept_pages.MEMORY.clear()
 
 
 def _opened(

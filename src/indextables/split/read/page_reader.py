@@ -33,6 +33,7 @@ from indextables.split.parquet.thrift import (
     encode,
     encode_more,
 )
+from indextables.split.read.kept_pages import Cover, KeptPages
 from indextables.split.read.read_ahead import at_once
 from indextables.split.source import Range, Source
 from indextables.storage.checksum import crc32
@@ -66,10 +67,6 @@ class ColumnChunk:
     crcs: list[int]
     values: int
     dictionary: bool
-
-
-Cover = tuple[tuple[int, tuple[Span, ...]], ...]
-"""The rows that are read: row groups, and spans in each that begin and end with a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +153,19 @@ def read_pages(
     wanted: Mapping[int, np.ndarray | None],
     *,
     coded: bool = False,
+    kept: KeptPages | None = None,
 ) -> pa.Table:
     """Read rows of some row groups: `wanted` maps a group to its rows in order, or None for all of them.
 
-    With `coded`, text that repeats stays a dictionary: cheaper where only some rows are kept.
+    With `coded`, text that repeats stays a dictionary: cheaper where only some rows are kept. Pages in
+    `kept` are not read, and those that are read are put there.
     """
     plans = _plans(skeleton, pages, columns, wanted)
-    layouts = [_layout(skeleton, pages, names, cover) for cover, names in plans.items()]
+    known = {} if kept is None else {cover: kept.find(cover, names) for cover, names in plans.items()}
+    layouts = [
+        [] if known.get(cover) is not None else _layout(skeleton, pages, names, cover)
+        for cover, names in plans.items()
+    ]
     ranges = {
         place: crc
         for layout in layouts
@@ -174,9 +177,12 @@ def read_pages(
 
     def decode_plan(plan: tuple[Cover, Sequence[str], Sequence[Sequence[ColumnChunk]]]) -> pa.Table:
         cover, names, layout = plan
-        picks = _picks(cover, wanted)
-        kept = _coded(skeleton, names, layout) if coded or picks is not None else []
-        table = _decode(_lay_out(skeleton, names, cover, layout, bodies), source.name, kept)
+        picks, table = _picks(cover, wanted), known.get(cover)
+        if table is None:
+            texts = _coded(skeleton, names, layout) if coded or picks is not None else []
+            table = _decode(_lay_out(skeleton, names, cover, layout, bodies), source.name, texts)
+            if kept is not None:
+                kept.keep(cover, table)
         return table if picks is None else table.take(picks)
 
     work = list(zip(plans, plans.values(), layouts, strict=True))
@@ -240,9 +246,10 @@ def _plans(
     plans: dict[Cover, list[str]] = {}
     for name in columns:
         cover = []
+        leaves = skeleton.columns[name].leaves
         for group, rows in wanted.items():
-            chunks = [pages.chunk(group, leaf) for leaf in skeleton.columns[name].leaves]
-            key = (group, *(chunk.first_rows for chunk in chunks))
+            chunks = [pages.chunk(group, leaf) for leaf in leaves]
+            key = (group, chunks[0].first_rows, *[chunk.first_rows for chunk in chunks[1:]])
             spans = known.get(key)
             if spans is None:
                 total = pages.group_rows[group]
@@ -286,19 +293,23 @@ def _picks(cover: Cover, wanted: Mapping[int, np.ndarray | None]) -> pa.Array | 
     """Where the wanted rows stand among the covered ones; None when every covered row is wanted."""
     if all(wanted[group] is None for group, _ in cover):
         return None
-    picks: list[np.ndarray] = []
+    # Row groups are put one after the other, as if each ended with its last span.
+    starts: list[int] = []
+    ends: list[int] = []
+    picked: list[np.ndarray] = []
     base = 0
     for group, spans in cover:
         rows = wanted[group]
-        starts, ends = np.array(spans, np.int64).T
-        before = base + np.cumsum(ends - starts) - ends
-        covered = int((ends - starts).sum())
+        starts += [base + first for first, _ in spans]
+        ends += [base + end for _, end in spans]
         if rows is None:
-            picks.append(np.arange(base, base + covered))
+            picked += [np.arange(base + first, base + end) for first, end in spans]
         else:
-            picks.append(before[np.searchsorted(ends, rows, "right")] + rows)
-        base += covered
-    return integers(np.concatenate(picks))
+            picked.append(rows + base)
+        base = ends[-1]
+    all_rows, all_ends = np.concatenate(picked), np.array(ends)
+    before = np.cumsum(all_ends - starts) - all_ends
+    return integers(before[np.searchsorted(all_ends, all_rows, "right")] + all_rows)
 
 
 def _coded(skeleton: Skeleton, names: Sequence[str], layout: Sequence[Sequence[ColumnChunk]]) -> list[str]:

@@ -23,6 +23,7 @@ from indextables.predicate.tree import Node
 from indextables.split.layout import MAGIC, SplitManifest, SplitRef, read_footer
 from indextables.split.parquet.page_map import ROWS_PER_PAGE
 from indextables.split.read.group_bounds import groups_left
+from indextables.split.read.kept_pages import KeptPages
 from indextables.split.read.page_reader import check_pages, decoded, read_pages, schema_of
 from indextables.split.read.read_ahead import Ahead
 from indextables.split.read.row_map import RowMap, RowMapError
@@ -84,6 +85,7 @@ class SplitReader:
         self.group_rows = tuple(group_rows)
         self.rows = sum(self.group_rows)
         self._map = row_map
+        self._kept = KeptPages()
         self.group_starts = np.concatenate([[0], np.cumsum(self.group_rows, dtype=np.int64)])
 
     @cached_property
@@ -104,7 +106,8 @@ class SplitReader:
     def read_rows(self, rows: np.ndarray, columns: Sequence[str]) -> pa.Table:
         """Some rows, which are given in order."""
         parts = self.by_group(rows)
-        return self._read({group: some - self.group_starts[group] for group, some in parts.items()}, columns)
+        wanted = {group: some - self.group_starts[group] for group, some in parts.items()}
+        return self._read(wanted, columns, kept=self._kept)
 
     def by_group(self, rows: np.ndarray) -> dict[int, np.ndarray]:
         """The given rows, which are in order, by the row group they lie in."""
@@ -220,13 +223,21 @@ class SplitReader:
                 yield int(self.group_starts[some[0]]), table
 
     def _read(
-        self, wanted: Mapping[int, np.ndarray | None], columns: Sequence[str], *, coded: bool = False
+        self,
+        wanted: Mapping[int, np.ndarray | None],
+        columns: Sequence[str],
+        *,
+        coded: bool = False,
+        kept: KeptPages | None = None,
     ) -> pa.Table:
         if not columns:
             sizes = (self.group_rows[group] if rows is None else len(rows) for group, rows in wanted.items())
             return pa.table({"": pa.nulls(sum(sizes))}).select([])
         if self._map is not None:
-            return read_pages(self.source, self._map.skeleton, self._map.pages, columns, wanted, coded=coded)
+            found = self._map
+            return read_pages(
+                self.source, found.skeleton, found.pages, columns, wanted, coded=coded, kept=kept
+            )
         return self._read_plain(wanted, columns)
 
     def _read_plain(self, wanted: Mapping[int, np.ndarray | None], columns: Sequence[str]) -> pa.Table:

@@ -1,0 +1,68 @@
+"""Decoded pages that were read lately, so that rows near those of the last search are not decoded again.
+
+Kept are pages from which single rows were picked; row groups that are read whole are used up at once. The
+pages of all splits share one bound, and what was unused longest goes first.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from indextables.index.read.cache import BlockCache
+from indextables.split.parquet.page_map import Span
+
+Cover = tuple[tuple[int, tuple[Span, ...]], ...]
+"""The rows that are read: row groups, and spans in each that begin and end with a page."""
+
+MOST_ROWS = 1 << 17
+"""Reads that cover more rows are not kept: they would drive out everything else."""
+
+MEMORY = BlockCache(64 << 20)
+"""The pages kept by this process."""
+
+
+class KeptPages:
+    """The kept pages of one open split."""
+
+    def __init__(self) -> None:
+        # A name that no other open split has: a file that is opened again starts with nothing kept.
+        self._identity = os.urandom(16)
+
+    def find(self, cover: Cover, names: Sequence[str]) -> pa.Table | None:
+        """The covered rows of some columns; None unless every page of them is kept."""
+        pieces: list[dict[str, list[pa.Array]]] = []
+        for span in _spans(cover):
+            piece = MEMORY.get((self._identity, span))
+            if piece is None or not piece.keys() >= set(names):
+                return None
+            pieces.append(piece)
+        columns = []
+        for name in names:
+            chunks = [chunk for piece in pieces for chunk in piece[name]]
+            if any(chunk.type != chunks[0].type for chunk in chunks):
+                # Text may have been kept with its dictionary here and without one there.
+                return None
+            columns.append(pa.chunked_array(chunks))
+        return pa.Table.from_arrays(columns, names=list(names))
+
+    def keep(self, cover: Cover, table: pa.Table) -> None:
+        """Keep rows that were decoded: all that the cover names, in its order."""
+        if table.num_rows > MOST_ROWS:
+            return
+        at = 0
+        for span in _spans(cover):
+            _, first, end = span
+            part = table.slice(at, end - first)
+            new = {name: part.column(name).chunks for name in part.column_names}
+            # Pages of other columns that cover the same rows are kept along.
+            piece = {**(MEMORY.get((self._identity, span)) or {}), **new}
+            size = sum(chunk.nbytes for chunks in piece.values() for chunk in chunks)
+            MEMORY.put((self._identity, span), piece, size)
+            at += end - first
+
+
+def _spans(cover: Cover) -> Iterator[tuple[int, int, int]]:
+    return ((group, first, end) for group, spans in cover for first, end in spans)
