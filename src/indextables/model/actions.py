@@ -339,8 +339,8 @@ def action_to_wire(action: Action) -> tuple[str, dict[str, Any]]:
     Raises CommitError for an action that could not be read back: once written, it would take the whole
     table with it.
     """
-    extra = action.extra  # looked at first: it is what makes an action read lazily a plain one
-    kind = type(action)
+    kind = getattr(action, "plain_kind", type(action))
+    extra = action.extra
     body: dict[str, Any] = {}
     for item in _FIELDS[kind]:
         value: Any = getattr(action, item.attribute)

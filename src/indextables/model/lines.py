@@ -8,16 +8,15 @@ reads lines one by one. What is not of that form is left to that reader at once.
 
 from __future__ import annotations
 
-import dataclasses
-import threading
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeAlias
 
 import msgspec
 from msgspec.structs import astuple
 
 from indextables.errors import ADVICE_ON_DAMAGE, CorruptLogError
 from indextables.model.actions import KINDS, Action, AddAction, RemoveAction, action_from_wire
+from indextables.model.unread import Unread, unread
 
 Source: TypeAlias = tuple[msgspec.Raw, str, int, int]
 """The text of an action, the file and version it stands in, and the number of its line."""
@@ -28,8 +27,6 @@ class _Keyed(msgspec.Struct, gc=False):
 
 
 _KEYED = msgspec.json.Decoder(_Keyed)
-_READING = threading.Lock()
-"""Held while an action is read: threads share what caches hold, and the text is gone once it is read."""
 _LINE = msgspec.defstruct(
     "Line",
     [(key, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for key in KINDS],
@@ -50,15 +47,17 @@ def decode_many(text: bytes, *, name: str, version: int) -> list[Action] | None:
 
 
 def _actions(lines: list[Any], name: str, version: int) -> list[Action] | None:
-    unset, path_of, add, remove = msgspec.UNSET, _KEYED.decode, _UNREAD_ADD, _UNREAD_REMOVE
+    unset, path_of = msgspec.UNSET, _KEYED.decode
     actions: list[Action] = []
     for number, line in enumerate(lines, start=1):
         if astuple(line).count(unset) != len(_OTHERS) + 1:
             return None
         if line.add is not unset:
-            actions.append(add(path_of(line.add).path, (line.add, name, version, number)))
+            source = (line.add, name, version, number)
+            actions.append(unread(_UnreadAdd, path_of(line.add).path, source))
         elif line.remove is not unset:
-            actions.append(remove(path_of(line.remove).path, (line.remove, name, version, number)))
+            source = (line.remove, name, version, number)
+            actions.append(unread(_UnreadRemove, path_of(line.remove).path, source))
         else:
             found = [key for key in _OTHERS if getattr(line, key) is not unset]
             body = msgspec.json.decode(getattr(line, found[0]))
@@ -69,11 +68,35 @@ def _actions(lines: list[Any], name: str, version: int) -> list[Action] | None:
     return actions
 
 
+class _Unread(Unread):
+    """An action of a log file that nobody has looked into: its text waits in `source`."""
+
+    __slots__ = ()
+    key: ClassVar[str]
+    source: Source | None
+
+    def read_fields(self) -> Mapping[str, Any]:
+        source = self.source
+        if source is None:
+            return {}
+        whole = _whole(self.key, source)
+        # The text goes last: a thread that finds it gone finds the fields in their slots.
+        return {**{name: getattr(whole, name) for name in self.field_names}, "source": None}
+
+
+class _UnreadAdd(_Unread, AddAction):
+    __slots__ = ("source",)
+    key = "add"
+
+
+class _UnreadRemove(_Unread, RemoveAction):
+    __slots__ = ("source",)
+    key = "remove"
+
+
 def source_of(action: Action) -> Source | None:
     """The text of an action that has not been looked at yet; None for any other."""
-    with _READING:
-        known = _SOURCES.get(type(action))
-        return None if known is None else known(action)
+    return action.source if isinstance(action, _Unread) else None
 
 
 def _whole(key: str, source: Source) -> Action | None:
@@ -85,65 +108,3 @@ def _whole(key: str, source: Source) -> Action | None:
             f"line {number} of {name} (version {version}) cannot be read: {bad}. {ADVICE_ON_DAMAGE}",
             file=name, version=version, line=number,
         ) from bad  # fmt: skip
-
-
-def _unread(kind: type[Any], key: str) -> Callable[[str, Source], Any]:
-    """Make the class of actions of a kind that nobody has looked into, and the function that builds one.
-
-    The text waits in the slot of `extra`. Every other attribute but the path finds its slot empty and comes
-    to `__getattr__`, which reads the text; from then on the action is a plain one.
-    """
-    slots = {item.name: getattr(kind, item.name) for item in dataclasses.fields(kind)}
-    set_path, set_source, source = slots["path"].__set__, slots["extra"].__set__, slots["extra"].__get__
-
-    def read(action: Any) -> None:
-        with _READING:
-            if type(action) is kind:
-                return
-            whole = _whole(key, source(action))
-            for slot, descriptor in slots.items():
-                descriptor.__set__(action, getattr(whole, slot))
-            object.__setattr__(action, "__class__", kind)
-
-    class Unread(kind):  # type: ignore[misc]
-        __slots__ = ()
-        __hash__ = kind.__hash__
-
-        def __getattr__(self, name: str) -> Any:
-            read(self)
-            return getattr(self, name)
-
-        @property
-        def extra(self) -> Any:
-            read(self)
-            return self.extra
-
-        def __eq__(self, other: object) -> bool:
-            read(self)
-            return bool(self == other)
-
-        def __repr__(self) -> str:
-            read(self)
-            return repr(self)
-
-        def __reduce__(self) -> tuple[Any, ...]:
-            read(self)
-            return dataclasses.replace, (self,)
-
-    # Whoever asks for its name learns what it is about to be.
-    Unread.__name__ = Unread.__qualname__ = kind.__name__
-    _SOURCES[Unread] = source
-    new = object.__new__
-
-    def build(path: str, text: Source) -> Any:
-        action = new(Unread)
-        set_path(action, path)
-        set_source(action, text)
-        return action
-
-    return build
-
-
-_SOURCES: dict[type[Any], Callable[[Any], Source]] = {}
-_UNREAD_ADD = _unread(AddAction, "add")
-_UNREAD_REMOVE = _unread(RemoveAction, "remove")

@@ -2,8 +2,8 @@
 
 A long tail of commits holds tens of thousands of adds, and of most of them a
 query only wants the path. So a line is decoded into a typed structure at once,
-and the action is a view of it whose fields are looked up when they are asked
-for. A file that does not fit the types exactly is read the general way.
+and the fields of the action are taken from it at the first look. A file that
+does not fit the types exactly is read the general way.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -20,6 +20,7 @@ from indextables.errors import CorruptLogError
 from indextables.log.delta.paths import ADVICE, decode_path, key_path
 from indextables.log.format.dialect import decode_lines
 from indextables.model.actions import Action, AddAction, RemoveAction, action_from_wire
+from indextables.model.unread import Unread, unread
 
 _NO_EXTRA: Mapping[str, Any] = MappingProxyType({})
 _REST = ("protocol", "metaData", "txn", "commitInfo")
@@ -69,27 +70,13 @@ class _Line(msgspec.Struct):
 _LINES = msgspec.json.Decoder(_Line)
 
 
-class DeltaAdd(AddAction):
-    """An add as a view of its decoded line; fields that Delta does not have are absent."""
+class DeltaAdd(Unread, AddAction):
+    """An add whose fields are taken from its decoded line at the first look at any of them."""
 
-    __slots__ = ("_counts_nan", "_path", "_wire")
-    _path: str
-    _wire: _Add
-    _counts_nan: bool
-
-    def __init__(self, wire: _Add, *, counts_nan: bool) -> None:
-        _set_add(self, wire)
-        _set_path(self, decode_path(wire.path))
-        _set_counts_nan(self, counts_nan)
-
-    path = property(lambda self: self._path)
-    partition_values = property(lambda self: self._wire.partitionValues)
-    size = property(lambda self: self._wire.size)
-    modification_time = property(lambda self: self._wire.modificationTime)
-    data_change = property(lambda self: self._wire.dataChange)
-    stats = property(lambda self: self._wire.stats)
-    tags = property(lambda self: self._wire.tags)
-    extra = property(lambda self: _extra(self._wire))
+    __slots__ = ("source",)
+    source: _Add
+    counts_nan: ClassVar[bool] = False
+    # What Delta does not have is absent from every add.
     min_values = max_values = num_records = None
     footer_start_offset = footer_end_offset = hotcache_start_offset = hotcache_length = None
     has_footer_offsets = False
@@ -97,33 +84,37 @@ class DeltaAdd(AddAction):
     time_range_start = time_range_end = split_tags = delete_opstamp = num_merge_ops = None
     doc_mapping_json = uncompressed_size_bytes = None
 
+    def read_fields(self) -> Mapping[str, Any]:
+        """Those of the line."""
+        wire = self.source
+        return {
+            "partition_values": wire.partitionValues,
+            "size": wire.size,
+            "modification_time": wire.modificationTime,
+            "data_change": wire.dataChange,
+            "stats": wire.stats,
+            "tags": wire.tags,
+            "extra": _extra(wire),
+        }
 
-class DeltaRemove(RemoveAction):
-    """A remove as a view of its decoded line."""
 
-    __slots__ = ("_path", "_wire")
-    _path: str
-    _wire: _Remove
+class _CountingNan(DeltaAdd):
+    """An add of a writer whose maxima count NaN."""
 
-    def __init__(self, wire: _Remove) -> None:
-        _set_remove(self, wire)
-        _set_removed(self, decode_path(wire.path))
+    __slots__ = ()
+    counts_nan = True
 
-    path = property(lambda self: self._path)
-    data_change = property(lambda self: self._wire.dataChange)
-    extra = property(lambda self: _extra(self._wire))
+
+class DeltaRemove(Unread, RemoveAction):
+    """A remove whose fields are taken from its decoded line at the first look at any of them."""
+
+    __slots__ = ("source",)
+    source: _Remove
     deletion_timestamp = extended_file_metadata = partition_values = size = tags = None
 
-
-# Frozen dataclasses refuse plain assignment; the slots themselves do not.
-_ADD_SLOTS: dict[str, Any] = vars(DeltaAdd)  # type: ignore[assignment]
-_REMOVE_SLOTS: dict[str, Any] = vars(DeltaRemove)  # type: ignore[assignment]
-_set_add, _set_path = _ADD_SLOTS["_wire"].__set__, _ADD_SLOTS["_path"].__set__
-_set_counts_nan = _ADD_SLOTS["_counts_nan"].__set__
-_set_remove, _set_removed = _REMOVE_SLOTS["_wire"].__set__, _REMOVE_SLOTS["_path"].__set__
-
-
-_VIEWS = (DeltaAdd, DeltaRemove)
+    def read_fields(self) -> Mapping[str, Any]:
+        """Those of the line."""
+        return {"data_change": self.source.dataChange, "extra": _extra(self.source)}
 
 
 def _extra(wire: _Add | _Remove) -> Mapping[str, Any]:
@@ -132,8 +123,8 @@ def _extra(wire: _Add | _Remove) -> Mapping[str, Any]:
 
 def key_of(action: AddAction | RemoveAction) -> tuple[str, str | None]:
     """Path as it is compared and deletion vector id of an action."""
-    if isinstance(action, _VIEWS) and action._wire.deletionVector is None:  # noqa: SLF001 - the same module
-        return key_path(action._path), None  # noqa: SLF001 - the same module
+    if isinstance(action, DeltaAdd | DeltaRemove) and action.source.deletionVector is None:
+        return key_path(action.path), None
     from indextables.log.delta.vectors import unique_id
 
     return key_path(action.path), unique_id(action.extra.get("deletionVector"))
@@ -160,19 +151,19 @@ def decode_commit(data: bytes, *, name: str, version: int, engine: str | None = 
 
 def counts_nan(add: AddAction) -> bool:
     """Whether the writer of an add is known to count NaN in its maxima, as Spark does."""
-    return isinstance(add, DeltaAdd) and add._counts_nan  # noqa: SLF001 - the same module
+    return isinstance(add, DeltaAdd) and add.counts_nan
 
 
 def _quickly(data: bytes, engine: str | None) -> list[Action]:
     actions: list[Action] = []
     lines = _LINES.decode_lines(data)
     engine = next((line.commitInfo.get("engineInfo") for line in lines if line.commitInfo), engine)
-    is_spark = str(engine).startswith(_COUNT_NAN)
+    kind = _CountingNan if str(engine).startswith(_COUNT_NAN) else DeltaAdd
     for line in lines:
         if line.add is not None:
-            actions.append(DeltaAdd(line.add, counts_nan=is_spark))
+            actions.append(unread(kind, decode_path(line.add.path), line.add))
         elif line.remove is not None:
-            actions.append(DeltaRemove(line.remove))
+            actions.append(unread(DeltaRemove, decode_path(line.remove.path), line.remove))
         else:
             for key in _REST:
                 body = getattr(line, key)

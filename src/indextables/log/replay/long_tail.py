@@ -11,15 +11,14 @@ pays, is decided here.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
-from typing import Protocol
+from typing import Any, Protocol
 
-from indextables.log.format.dialect import Key, LogFile
+from indextables.log.format.dialect import LogFile
 from indextables.log.replay.rule import Tail, reduce_tail
 from indextables.log.state import LogSource
-from indextables.model.actions import Action, AddAction
+from indextables.model.actions import Action
 from indextables.records import dataclass
 from indextables.runtime import in_threads
 from indextables.storage.store import Store
@@ -88,15 +87,19 @@ class LineCount:
 
 
 class FarTail(Tail):
-    """A tail whose adds and removes stay in its files until somebody asks for them here."""
+    """A tail whose adds and removes stay in its files until somebody asks for them here.
 
-    __slots__ = ("_near", "_read", "files", "pieces", "removes", "total")
+    Their slots are empty at first. Python then asks `__getattr__`, which reads the files and fills both.
+    """
+
+    __slots__ = ("files", "pieces", "read", "removes", "total")
     files: tuple[LogFile, ...]
     pieces: tuple[CommitPiece, ...]
     total: int
+    """Lines about added files."""
     removes: int
-    _read: Callable[[], Tail]
-    _near: Tail | None
+    """Lines about removed files."""
+    read: Callable[[], Tail]
 
     def __init__(  # noqa: PLR0917 - one value, made in one place
         self,
@@ -107,35 +110,21 @@ class FarTail(Tail):
         removes: int,
         read: Callable[[], Tail],
     ) -> None:
-        for name in _OF_TAIL:
-            object.__setattr__(self, name, getattr(heads, name))
-        rest: dict[str, object] = {
-            "files": files, "pieces": pieces, "total": total, "removes": removes,
-            "_read": read, "_near": None,
-        }  # fmt: skip
-        for name, value in rest.items():
+        own = {"files": files, "pieces": pieces, "total": total, "removes": removes, "read": read}
+        for name, value in {**{name: getattr(heads, name) for name in _OF_TAIL}, **own}.items():
             object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in {"adds", "removed"}:
+            raise AttributeError(f"a tail has no {name!r}")
+        near = self.read()
+        object.__setattr__(self, "adds", near.adds)
+        object.__setattr__(self, "removed", near.removed)
+        return getattr(near, name)
 
     def size(self) -> tuple[int, int]:
         """Lines about added and removed files: one file may have several."""
         return self.total, self.removes
-
-    @property
-    def adds(self) -> Mapping[Key, AddAction]:
-        """Read in this process."""
-        return self._here().adds
-
-    @property
-    def removed(self) -> AbstractSet[Key]:
-        """Read in this process."""
-        return self._here().removed
-
-    def _here(self) -> Tail:
-        near = self._near
-        if near is None:
-            near = self._read()
-            object.__setattr__(self, "_near", near)
-        return near
 
 
 class FarSource(LogSource):

@@ -22,7 +22,7 @@ from indextables.log.commit.attempt import CommitPlan, Committed, Rule
 from indextables.log.commit.changes import removals
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
-from indextables.model.actions import Action, AddAction, TxnAction
+from indextables.model.actions import Action, AddAction, RemoveAction, TxnAction
 from indextables.model.fields import decode_partition
 from indextables.ops.results import WriteResult
 from indextables.ops.rewrite.rows import discard
@@ -209,7 +209,7 @@ def outcome(done: Committed, built: Sequence[BuiltSplit]) -> WriteResult:
     """What a committed write came to."""
     named = {action.path for action in done.actions if isinstance(action, AddAction)}
     mine = [split for split in built if split.add.path in named]
-    removed = sum(type(action).__name__ == "RemoveAction" for action in done.actions)
+    removed = sum(isinstance(action, RemoveAction) for action in done.actions)
     return WriteResult(
         version=done.version,
         files_added=len(named),
