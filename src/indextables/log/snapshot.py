@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from indextables.errors import ADVICE_ON_DAMAGE, CorruptLogError, NotFoundError, VersionNotFoundError
 from indextables.log.format.dialect import Checkpoint, Dialect
@@ -56,6 +56,7 @@ T = TypeVar("T")
 _ABSENT = object()
 _BASE = "adds"
 _KEPT_ADDS = 100_000
+_FEW_ADDS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +76,15 @@ class Totals:
     size_bytes: int
     num_records: int | None
     """None when it is unknown for any file."""
+    index_bytes: int = 0
+    """What search indexes take of the size."""
 
 
 class Snapshot:
     """One version of a table. Its answers never change."""
+
+    _summed: ClassVar[tuple[str, ...]] = ("size", "num_records", "index_length")
+    """The columns of files() that totals are made of."""
 
     def __init__(self, source: LogSource, state: State) -> None:
         self.source = source
@@ -287,12 +293,12 @@ class Snapshot:
         return found
 
     def recent_adds(self) -> Collection[AddAction] | None:
-        """The live files as actions while no checkpoint holds any of them; None where one does.
+        """The live files as actions while they are few and no checkpoint holds any of them; else None.
 
         They are at hand then, and a short program need not load what adds up columns.
         """
         tail = self._state.tail
-        if self.segment.checkpoint is not None or isinstance(tail, FarTail):
+        if self.segment.checkpoint is not None or isinstance(tail, FarTail) or len(tail.adds) > _FEW_ADDS:
             return None
         return tail.adds.values()
 
@@ -383,22 +389,18 @@ class Snapshot:
 
     def _sum(self) -> Totals:
         adds = self.recent_adds()
-        if adds is not None:
-            counts = [add.num_records for add in adds]
-            known = [count for count in counts if count is not None]
-            return Totals(
-                len(counts), sum(add.size for add in adds), sum(known) if len(known) == len(counts) else None
-            )
+        counts = [add.num_records for add in adds or () if add.num_records is not None]
+        if adds is not None and len(counts) == len(adds):
+            size, index = sum(add.size for add in adds), sum(add.hotcache_length or 0 for add in adds)
+            return Totals(len(adds), size, sum(counts), index)
         import pyarrow.compute as pc
 
-        files = self.plan(columns=("size", "num_records")).files
-        rows = files.column("num_records")
-        known = rows.null_count == 0
-        return Totals(
-            len(files),
-            pc.sum(files.column("size"), min_count=0).as_py(),
-            pc.sum(rows, min_count=0).as_py() if known else None,
-        )
+        # In one question: what one column costs is to pass over the text of every add.
+        files = self.plan(columns=self._summed).files
+        sums = {name: pc.sum(files.column(name), min_count=0).as_py() for name in self._summed}
+        if files.column("num_records").null_count:
+            sums["num_records"] = None
+        return Totals(len(files), sums["size"], sums["num_records"], sums.get("index_length", 0))
 
     def _read_info(self) -> CommitInfo | None:
         if self.segment.commits:

@@ -20,7 +20,7 @@ from indextables.errors import CorruptLogError
 from indextables.log.delta.paths import ADVICE, decode_path, key_path
 from indextables.log.format.dialect import decode_lines
 from indextables.model.actions import Action, AddAction, RemoveAction, action_from_wire
-from indextables.model.unread import Unread, unread
+from indextables.model.lines import Unread, unread
 
 _NO_EXTRA: Mapping[str, Any] = MappingProxyType({})
 _REST = ("protocol", "metaData", "txn", "commitInfo")

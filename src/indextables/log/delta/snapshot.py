@@ -52,6 +52,8 @@ class VersionChecksum:
 class DeltaSnapshot(Snapshot):
     """One version of a Delta table."""
 
+    _summed = ("size", "num_records")
+
     def _require_readable(self) -> None:
         """Check protocol and metadata before anything else is believed."""
         require_readable(self._declared_protocol(), uri=self.store.uri)

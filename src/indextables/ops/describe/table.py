@@ -140,21 +140,8 @@ def describe_state(log: TransactionLog, snapshot: Snapshot | None = None) -> Des
     shown = snapshot or log.snapshot(max_staleness_s=0)
     return replace(
         described(shown, str(shown.metadata.format.get("provider", ""))),
-        index_bytes=_index_bytes(shown),
         files_in_cooldown=len(in_cooldown(shown.skips, log.runtime.clock.now_ms())),
     )
-
-
-def _index_bytes(shown: Snapshot) -> int:
-    adds = shown.recent_adds()
-    if adds is not None:
-        return sum(add.hotcache_length or 0 for add in adds)
-    import pyarrow.compute as pc
-
-    found: int = pc.sum(
-        shown.plan(columns=("index_length",)).files.column("index_length"), min_count=0
-    ).as_py()
-    return found
 
 
 def described(shown: Snapshot, provider: str) -> Description:
@@ -173,7 +160,7 @@ def described(shown: Snapshot, provider: str) -> Description:
         num_files=totals.num_files,
         num_rows=totals.num_records,
         size_bytes=totals.size_bytes,
-        index_bytes=0,
+        index_bytes=totals.index_bytes,
         partition_columns=tuple(metadata.partition_columns),
         protocol=protocol_text(shown.protocol),
         provider=provider,
