@@ -12,6 +12,7 @@ from indextables.index.codec.lengths import saturation
 from indextables.index.query.evaluate import Search
 from indextables.index.query.tree import Boolean, Words
 from indextables.index.read.cache import BlockCache
+from indextables.index.read.first import best_from_rarest
 from indextables.index.read.ranking import Weighted, best_of, impacts_at
 from indextables.index.read.sets import best_by_sets
 from indextables.index.settings import IndexField, IndexSpec
@@ -45,9 +46,14 @@ def by_scoring_all(index, words, table, limit):
     return scores[rows][at], rows[at]
 
 
+def from_rarest(words, norms, table, limit):
+    return best_from_rarest(words, norms.take, table, limit)
+
+
+@pytest.mark.parametrize("best", [best_by_sets, from_rarest])
 @pytest.mark.parametrize("limit", [1, 10, 1000, 5000])
 @pytest.mark.parametrize("mean", [0.5, 6.0, 1e9])
-def test_sets_of_words_give_the_rows_that_scoring_all_gives(index, limit, mean):
+def test_first_rankings_give_the_rows_that_scoring_all_gives(index, best, limit, mean):
     """A mean length of 1e9 makes all classes count the same: then rows decide."""
     dice, table = random.Random(limit), saturation(mean)
     for size in (1, 2, 3, 5):
@@ -58,10 +64,22 @@ def test_sets_of_words_give_the_rows_that_scoring_all_gives(index, limit, mean):
                 for word in chosen
                 if (entry := index.entries([(0, word.encode())])[0]) is not None
             ]
-            scores, rows = best_by_sets(words, index.norms(0), table, limit)
+            scores, rows = best(words, index.norms(0), table, limit)
             wanted_scores, wanted_rows = by_scoring_all(index, words, table, limit)
             assert rows.tolist() == wanted_rows.tolist()
             assert scores.tolist() == wanted_scores.tolist()
+
+
+def test_a_word_says_how_often_it_is_in_some_rows_of_some_pages(spread):
+    rows, built = spread
+    asked = np.array([0, 3, 5, 65_540, 70_001, 139_999], np.uint32)
+    for word in ("common", "pair", "filler"):
+        for before in (False, True):
+            index = opened(built, cache=BlockCache(0))
+            held = index.word(0, word.encode(), index.entries([(0, word.encode())])[0])
+            if before:
+                held.counts()
+            assert held.often(asked).tolist() == [rows[at].split().count(word) for at in asked]
 
 
 @pytest.fixture(scope="module")

@@ -18,12 +18,14 @@ from indextables.index.codec.lists import (
     has,
     pack,
     page_bits,
-    page_repeats,
     page_rows,
+    pages_repeats,
+    pages_rows,
     ranks,
     unpack,
 )
 from indextables.index.codec.numbers import (
+    Planes,
     few_varints,
     frame,
     gather,
@@ -97,11 +99,42 @@ def test_a_page_gives_back_its_rows_bits_and_occurrences(case, data):
     raw = encode_page(rows, counts, span)
     assert page_rows(raw, len(rows), span).tolist() == rows.tolist()
     assert unpack(page_bits(raw, len(rows), span)).tolist() == rows.tolist()
-    places, often = page_repeats(raw, len(rows))
+    places, often = pages_repeats([(raw, len(rows))])
     found = np.ones(len(rows), np.uint32)
     found[places] = often
     assert found.tolist() == counts.tolist()
     assert (often > 1).all()
+
+
+@given(st.lists(row_sets, min_size=1, max_size=5), st.data())
+def test_many_pages_are_decoded_as_each_of_them_is(cases, data):
+    """Pages of different forms too: one row in 32 makes a bitmap."""
+    pages, firsts, rows, counts, first = [], [], [], [], 0
+    for span, chosen in cases:
+        whole = max(chosen) + 1 if span % 2 else (span + 1) * 40
+        held = sorted(chosen)
+        often = data.draw(st.lists(st.integers(1, 300), min_size=len(held), max_size=len(held)))
+        # Bitmaps are of whole bytes, as those of all pages but the last are.
+        whole = -(-whole // 64) * 64
+        pages.append((encode_page(np.array(held, np.uint32), np.array(often), whole), len(held), whole))
+        firsts.append(first)
+        rows += [first + row for row in held]
+        counts += often
+        first += whole + data.draw(st.sampled_from([0, 64, 640]))
+    assert pages_rows(pages, firsts).tolist() == rows
+    places, often = pages_repeats([page[:2] for page in pages])
+    found = np.ones(len(rows), np.uint32)
+    found[places] = often
+    assert found.tolist() == counts
+
+
+@given(st.lists(st.lists(numbers32, min_size=1, max_size=9), min_size=1, max_size=4), st.data())
+def test_some_of_many_numbers_are_taken_from_their_planes(texts, data):
+    every = [number for text in texts for number in text]
+    held = Planes([planes(np.array(text, np.uint64)) for text in texts])
+    at = data.draw(st.lists(st.integers(0, len(every) - 1), max_size=9))
+    assert held.take(np.array(at, np.int64)).tolist() == [every[one] for one in at]
+    assert len(held) == len(every)
 
 
 @given(row_sets, st.data())

@@ -17,6 +17,7 @@ from indextables.index.build.runs import Postings, first_not_below, joined, merg
 from indextables.index.build.writer import BuiltIndex, IndexWriter
 from indextables.index.codec.blocks import Block
 from indextables.index.codec.lengths import LENGTHS
+from indextables.index.codec.lists import page_count
 from indextables.index.codec.numbers import Array, believing, damaged, gather, starts_of, unframe, unplanes
 from indextables.index.codec.root import FieldRoot
 from indextables.index.read.lookup import Index
@@ -119,7 +120,7 @@ class _FieldSource:
         read_lists(index, [(word, None) for word in every])
         short: list[Array | None] = [None] * len(blocks)
         if self._positions:
-            pages = np.arange(-(-index.rows // (1 << 16)))
+            pages = np.arange(page_count(index.rows))
             read_positions(index, [(word, pages) for word in every])
             short = self._short_positions(blocks)
         return [
@@ -141,7 +142,7 @@ class _FieldSource:
 
     def _postings(self, block: Block, words: dict[int, Word], short: Array | None) -> Postings:
         """All postings of a block in the order of its words: short lists at once, long ones one by one."""
-        pages = np.arange(-(-self._index.rows // (1 << 16)))
+        pages = np.arange(page_count(self._index.rows))
         rows, sizes = block.short_rows(0, block.count)
         counts = block.short_counts(0, block.count, sizes)
         pieces = [(rows, counts, short)]

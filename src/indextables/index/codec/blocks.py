@@ -1,6 +1,6 @@
 """Blocks of the dictionary: sorted words with their frequencies, short lists, and where long lists lie.
 
-A block is about 12 KB of columns. A word shares its beginning with the one before
+A block is about 4 KB of columns. A word shares its beginning with the one before
 it, except that every sixteenth stands whole, which is where a search in the block
 begins. No object is made for a word before somebody asks for it.
 """
@@ -8,7 +8,7 @@ begins. No object is made for a word before somebody asks for it.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from indextables.index.codec.numbers import (
 )
 from indextables.records import dataclass
 
-BLOCK_BYTES = 12 << 10
+BLOCK_BYTES = 4 << 10
 """Bytes of a block before compression, about."""
 RESTART = 16
 """Every so many words one stands whole."""
@@ -34,7 +34,10 @@ _COLUMNS = 19
 _SHARED, _SUFFIX_LENGTHS, _SUFFIXES, _FREQUENCIES, _INLINE_LENGTHS, _INLINE, _TAIL_LENGTHS, _TAILS, _EXTRA = (
     range(9)
 )
-_SHORT_POSITIONS = 17
+(
+    _LONG, _LIST_OFFSETS, _LIST_LENGTHS, _POSITION_OFFSETS, _POSITION_LENGTHS,
+    _PAGE_FREQUENCIES, _PAGE_LENGTHS, _PAGE_POSITION_LENGTHS, _SHORT_POSITIONS, _SEPARATE,
+) = range(9, _COLUMNS)  # fmt: skip
 """Columns that a search for one word looks at, by their number in BlockColumns."""
 _REMEMBERED = 64
 
@@ -85,8 +88,7 @@ class BlockColumns:
         return BlockColumns(*found)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One word of a dictionary: in how many rows it is, and where its list and positions are."""
 
     frequency: int
@@ -135,16 +137,14 @@ class Block:
     def _column(self, number: int) -> Any:
         return read_column(self._raw, *self._places[number])
 
+    def _has(self, column: int) -> bool:
+        _, begin, end = self._places[column]
+        return end > begin
+
     def _number(self, column: int, at: int) -> int:
         width, begin, _ = self._places[column]
         begin += at * width
         return int.from_bytes(self._raw[begin : begin + width], "little")
-
-    def _step(self, at: int, before: bytes) -> bytes:
-        begin = self._suffixes
-        suffix = self._raw[begin + self._suffix[at] : begin + self._suffix[at + 1]]
-        shared = self._number(_SHARED, at)
-        return before[:shared] + suffix if shared else suffix
 
     def lower(self, word: bytes) -> tuple[int, bytes | None]:
         """The place of the first word that is not below this one, and that word; None behind the last."""
@@ -158,13 +158,16 @@ class Block:
             else:
                 high = middle
         at = low * RESTART
-        current = self._step(at, b"")
-        while current < word:
+        width, first, _ = self._places[_SHARED]
+        current = b""
+        while at < self.count:
+            place = first + at * width
+            shared = raw[place] if width == 1 else int.from_bytes(raw[place : place + width], "little")
+            current = current[:shared] + raw[begin + ends[at] : begin + ends[at + 1]]
+            if current >= word:
+                return at, current
             at += 1
-            if at >= self.count:
-                return at, None
-            current = self._step(at, current)
-        return at, current
+        return at, None
 
     @believing("a block of words")
     def known(self, word: bytes) -> Entry | None:
@@ -204,11 +207,6 @@ class Block:
         c = self.columns
         return starts_of(np.where(c.inline_lengths > 0, c.frequencies.astype(np.int64) + c.extra, 0))
 
-    @cached_property
-    def cut(self) -> Array:
-        """Of the words with long lists, how many before each are cut into pages."""
-        return starts_of(self.columns.separate)
-
     def _before(self, column: int, at: int) -> int:
         """The sum of the numbers of a column before a place."""
         width, begin, _ = self._places[column]
@@ -230,9 +228,12 @@ class Block:
         place = self._column(_SHORT_POSITIONS)
         if not len(place):
             return Entry(frequency, inline, tail)
-        earlier = self._column(_INLINE_LENGTHS)[:at] > 0
-        first = int(self._column(_FREQUENCIES)[:at].sum(where=earlier, dtype=np.int64))
-        first += int(self._column(_EXTRA)[:at].sum(where=earlier, dtype=np.int64))
+        # Words with a list elsewhere have no inline list and nothing extra, but a frequency.
+        first = self._before(_FREQUENCIES, at) + self._before(_EXTRA, at)
+        elsewhere = self._column(_LONG)
+        if len(elsewhere):
+            some = elsewhere[: elsewhere.searchsorted(at)]
+            first -= int(self._column(_FREQUENCIES).take(some).sum(dtype=np.int64))
         occurrences = frequency + self._number(_EXTRA, at)
         return Entry(frequency, inline, tail, 0, 0, int(place[0]), int(place[1]), first, occurrences)
 
@@ -242,26 +243,26 @@ class Block:
         length = self._number(_INLINE_LENGTHS, at)
         if length:
             return self._short(at, frequency, length)
-        c = self.columns
-        k = int(np.searchsorted(c.long, at))
-        where: dict[str, Any] = {"offset": int(c.list_offsets[k]), "length": int(c.list_lengths[k])}
-        if len(c.position_offsets):
-            where |= {
-                "position_offset": int(c.position_offsets[k]),
-                "position_length": int(c.position_lengths[k]),
-            }
+        k = int(self._column(_LONG).searchsorted(at))
+        offset, size = self._number(_LIST_OFFSETS, k), self._number(_LIST_LENGTHS, k)
+        positions = (0, 0)
+        if self._has(_POSITION_OFFSETS):
+            positions = self._number(_POSITION_OFFSETS, k), self._number(_POSITION_LENGTHS, k)
         if not is_cut(frequency, self.rows):
-            return Entry(frequency, **where)
+            return Entry(
+                frequency,
+                offset=offset,
+                length=size,
+                position_offset=positions[0],
+                position_length=positions[1],
+            )
         pages = page_count(self.rows)
-        begin, end = int(self.cut[k]) * pages, (int(self.cut[k]) + 1) * pages
-        position_pages = c.page_position_lengths[begin:end] if len(c.page_position_lengths) else None
-        return Entry(
-            frequency,
-            **where,
-            page_frequencies=c.page_frequencies[begin:end],
-            page_lengths=c.page_lengths[begin:end],
-            page_position_lengths=position_pages,
-        )
+        begin = self._before(_SEPARATE, k) * pages
+        cuts = [
+            self._column(column)[begin : begin + pages] if self._has(column) else None
+            for column in (_PAGE_FREQUENCIES, _PAGE_LENGTHS, _PAGE_POSITION_LENGTHS)
+        ]
+        return Entry(frequency, None, b"", offset, size, *positions, 0, 0, *cuts)
 
     @believing("the short lists of a block")
     def short_rows(self, begin: int, end: int) -> tuple[Array, Array]:

@@ -9,17 +9,18 @@ the word occurs in a row is written only where that is more than once.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from indextables.index.codec.numbers import Array, Bytes, believing, damaged, unvarints, varints
+from indextables.index.codec.numbers import Array, Bytes, believing, damaged, starts_of, unvarints, varints
 
 PAGE = 1 << 16
 """Rows of one page."""
-CUT = 8192
+CUT = 32_768
 """Rows of a word from which its list is cut into pages."""
 INLINE = 48
 """Bytes of a list that stands in the dictionary itself, beside its word."""
@@ -28,6 +29,8 @@ _DIFFERENCES, _BITMAP = 0, 1
 _HEAD = struct.Struct("<BI")
 _DENSE = 32
 """A bitmap is written from one row in so many: compressed it is no larger, and quicker to read."""
+_FLAG = 128
+"""From here on a byte of a varint says that another follows."""
 _NO_PLACES = np.zeros(0, np.int64)
 _NO_COUNTS = np.zeros(0, np.uint32)
 _MASK = np.left_shift(1, np.arange(8)).astype(np.uint8)
@@ -193,6 +196,46 @@ def page_rows(raw: bytes, count: int, span: int) -> Array:
     return rows
 
 
+def is_bitmap(raw: bytes) -> bool:
+    """Whether a page is a bitmap."""
+    return raw[0] == _BITMAP
+
+
+@believing("a list")
+def pages_rows(pages: Sequence[tuple[bytes, int, int]], firsts: Sequence[int]) -> Array:
+    """The rows of several pages, each given with its count, its span and its first row: decoded at once."""
+    kinds = {is_bitmap(raw) for raw, _, _ in pages}
+    if len(kinds) > 1:
+        return np.concatenate(
+            [page_rows(*page) + np.uint32(first) for page, first in zip(pages, firsts, strict=True)]
+        )
+    counts = [count for _, count, _ in pages]
+    bodies = [_parts(raw)[1] for raw, _, _ in pages]
+    moved = np.array(firsts, np.int64)
+    if True in kinds:
+        for body, (_, _, span) in zip(bodies, pages, strict=True):
+            _padded(body, span)
+        rows = unpack(_padded(memoryview(b"".join(bodies)), sum(span for _, _, span in pages)))
+        spans = starts_of(np.array([span for _, _, span in pages]))
+        if not np.array_equal(rows.searchsorted(spans), starts_of(np.array(counts))):
+            raise damaged("a list does not hold the rows that were written")
+        if moved[-1] - moved[0] == spans[-2]:
+            return rows + np.uint32(firsts[0]) if firsts[0] else rows
+        moved -= spans[:-1]
+    else:
+        steps = unvarints(b"".join(bodies))
+        if len(steps) != sum(counts):
+            raise damaged("a list does not hold the rows that were written")
+        rows = np.cumsum(steps, dtype=np.uint32)
+        begin = starts_of(np.array(counts))
+        before = rows.take(begin[:-1]) - steps.take(begin[:-1])
+        if (rows.take(begin[1:] - 1) - before >= np.array([span for _, _, span in pages])).any():
+            raise damaged("a list has a row beyond the last")
+        moved -= before
+    rows += moved.repeat(counts).astype(np.uint32)
+    return rows
+
+
 @believing("a list")
 def page_bits(raw: bytes, count: int, span: int) -> Array:
     """The bitmap of a page."""
@@ -212,10 +255,27 @@ def _padded(body: memoryview, span: int) -> Array:
 
 
 @believing("a list")
-def page_repeats(raw: bytes, count: int) -> tuple[Array, Array]:
-    """Which rows of a page, by their place in it, hold the word more than once, and how often."""
-    _, _, tail = _parts(raw)
-    return repeats_of(tail, count)
+def pages_repeats(pages: Sequence[tuple[bytes, int]]) -> tuple[Array, Array]:
+    """The rows of several pages that hold the word more than once, by their place in all, and how often."""
+    tails = [_parts(raw)[2] for raw, _ in pages]
+    joined = b"".join(tails)
+    if not joined:
+        return _NO_PLACES, _NO_COUNTS
+    numbers = unvarints(joined)
+    steps = numbers[0::2]
+    # The pairs of every page: a number ends with a byte below 128.
+    ended = [np.count_nonzero(np.frombuffer(tail, np.uint8) < _FLAG) if len(tail) else 0 for tail in tails]
+    pairs = starts_of(np.array(ended) >> 1)
+    before = starts_of(np.array([count for _, count in pages]))
+    total = np.cumsum(steps, dtype=np.int64)
+    size = np.diff(pairs)
+    some = size.nonzero()[0]
+    begin, last = pairs.take(some), pairs.take(some + 1) - 1
+    base = total.take(begin) - steps.take(begin)
+    if len(numbers) % 2 or (total.take(last) - base >= np.diff(before).take(some)).any():
+        raise damaged("a list has other occurrences than were written")
+    total += (before.take(some) - base).repeat(size.take(some))
+    return total, numbers[1::2] + np.uint32(2)
 
 
 def repeats_of(tail: Bytes, count: int) -> tuple[Array, Array]:

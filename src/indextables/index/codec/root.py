@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import struct
 import zlib
+from bisect import bisect_right
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -28,7 +30,7 @@ from indextables.index.codec.numbers import (
 from indextables.index.settings import IndexSpec
 from indextables.records import dataclass
 
-FORMAT = 1
+FORMAT = 2
 PIECES = ("lists", "positions", "norms", "words")
 """The pieces before the root, in their order."""
 _TAIL = struct.Struct("<4sIIII")
@@ -103,20 +105,25 @@ class Root:
 
     def separator(self, block: int) -> bytes:
         """The separator of a block."""
-        return self.separators[int(self.separator_at[block]) : int(self.separator_at[block + 1])]
+        return self._separators[block]
 
     def block_of(self, field: int, word: bytes) -> int:
         """The block that holds a word of a field, if any does; -1 for a field without words."""
-        low, high = int(self.first_block[field]), int(self.first_block[field + 1])
-        if low == high:
-            return -1
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self.separator(middle) <= word:
-                low = middle
-            else:
-                high = middle
-        return low
+        low, high = self._blocks_of[field]
+        return bisect_right(self._separators, word, low + 1, high) - 1 if low < high else -1
+
+    @cached_property
+    def _blocks_of(self) -> list[tuple[int, int]]:
+        return list(pairwise(self.first_block.tolist()))
+
+    @cached_property
+    def _separators(self) -> list[bytes]:
+        return [self.separators[begin:end] for begin, end in pairwise(self.separator_at.tolist())]
+
+    @cached_property
+    def block_ranges(self) -> list[tuple[int, int]]:
+        """The offset and the length of every block among the words."""
+        return list(zip(self.block_at.tolist(), self.block_lengths.tolist(), strict=False))
 
     def encode(self) -> bytes:
         """The root as bytes."""

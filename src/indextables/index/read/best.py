@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from indextables.index.codec.lengths import saturation
-from indextables.index.codec.lists import PAGE, has
+from indextables.index.codec.lists import has
 from indextables.index.codec.numbers import Array
+from indextables.index.read.first import best_from_rarest
 from indextables.index.read.lookup import Index
 from indextables.index.read.ranking import Weighted, best_of, impacts_at
 from indextables.index.read.rowset import NO_ROWS, TESTED, found_in
@@ -31,6 +32,8 @@ _SMALL = 512
 _SAMPLE = 16
 _MANY = 8192
 _ACCUMULATED = 20_000
+_RARER = 16
+"""A word in fewer than one row in so many of all is rare beside the others."""
 _SOME = 256
 _SLACK = np.float32(1 - 2e-6)
 """The first filter divides: it must not lose a tie to rounding."""
@@ -95,42 +98,20 @@ def best_rows(
             _Runner(one.word, one.weight, one.word.ranked.impacts(one.word, norms, mean)) for one in words
         ]
         return _Race(runners, norms, limit).run()
-    return _accumulated(index, field_number, words, limit, mean)
+    return _first_time(index, field_number, words, limit, mean)
 
 
-def _accumulated(
+def _first_time(
     index: Index, field_number: int, words: Sequence[Weighted], limit: int, mean: float
 ) -> tuple[Array, Array]:
-    """Every row is scored: a page of rows at a time when they are many."""
+    """The same for words of which nothing is kept."""
     table = saturation(mean)
     total = sum(one.word.count for one in words)
     if total < _ACCUMULATED:
         return _few(words, lambda rows: index.classes(field_number, rows), table, limit)
-    norms = index.norms(field_number)
-    if are_sets(words):
-        return best_by_sets(words, norms, table, limit)
-    top_scores, top_rows = np.zeros(0, np.float32), NO_ROWS
-    edges = np.arange(0, index.rows + PAGE, PAGE)
-    held = [(one.word.array(), one.word.counts(), one.weight) for one in words]
-    cuts = [rows.searchsorted(edges) for rows, _, _ in held]
-    scores = np.empty(PAGE, np.float32)
-    for page, start in enumerate(edges[:-1].tolist()):
-        scores[:] = 0
-        for (rows, counts, weight), at in zip(held, cuts, strict=True):
-            a, b = int(at[page]), int(at[page + 1])
-            if a < b:
-                some = rows[a:b]
-                counted = None if counts is None else counts[a:b]
-                scores[some - np.uint32(start)] += weight * impacts_at(counted, norms.take(some), table)
-        low = top_scores[-1] if len(top_scores) == limit else np.float32(0)
-        at = (scores > low).nonzero()[0]
-        if len(at):
-            at = np.sort(at[best_of(scores[at], limit)])
-            top_scores = np.concatenate([top_scores, scores[at]])
-            top_rows = np.concatenate([top_rows, (at + start).astype(np.uint32)])
-            order = best_of(top_scores, limit)
-            top_scores, top_rows = top_scores[order], top_rows[order]
-    return top_scores, top_rows
+    if min(one.word.count for one in words) * _RARER > total and are_sets(words):
+        return best_by_sets(words, index.norms(field_number), table, limit)
+    return best_from_rarest(words, lambda rows: index.classes(field_number, rows), table, limit)
 
 
 def _few(

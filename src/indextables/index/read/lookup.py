@@ -134,8 +134,7 @@ class Index:
             else:
                 found[number] = block
         if missing:
-            at, lengths = self.root.block_at, self.root.block_lengths
-            ranges = [(int(at[number]), int(lengths[number])) for number in missing]
+            ranges = [self.root.block_ranges[number] for number in missing]
             for number, (offset, _), data in zip(
                 missing, ranges, self.read_piece("words", ranges), strict=True
             ):
@@ -233,10 +232,10 @@ class Index:
 
     def every_block(self) -> Iterator[tuple[int, Block]]:
         """All blocks of words with the numbers of their fields, read in order and not kept."""
-        at, lengths, starts = self.root.block_at, self.root.block_lengths, self.root.first_block
-        for first in range(0, len(lengths), _BLOCKS_AT_ONCE):
-            numbers = range(first, min(first + _BLOCKS_AT_ONCE, len(lengths)))
-            ranges = [(int(at[number]), int(lengths[number])) for number in numbers]
+        every, starts = self.root.block_ranges, self.root.first_block
+        for first in range(0, len(every), _BLOCKS_AT_ONCE):
+            ranges = every[first : first + _BLOCKS_AT_ONCE]
+            numbers = range(first, first + len(ranges))
             bodies = self.read_piece("words", ranges)
             for number, (offset, _), data in zip(numbers, ranges, bodies, strict=True):
                 field = int(np.searchsorted(starts, number, "right")) - 1

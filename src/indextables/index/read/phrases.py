@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from indextables.index.codec.lengths import LENGTHS
-from indextables.index.codec.lists import has, pack
-from indextables.index.codec.numbers import Array, damaged, gather, starts_of
+from indextables.index.codec.lists import has, pack, page_count
+from indextables.index.codec.numbers import Array, Planes, damaged, gather, starts_of
 from indextables.index.read.lookup import Index
 from indextables.index.read.rowset import NO_ROWS, Rows, found_in, intersection
 from indextables.index.read.words import Word, pages_of, read_positions
@@ -143,7 +143,7 @@ def find_phrase(
     return _by_row(rows, numbering.numbers(first))
 
 
-def _in_order(rows: Array, words: Sequence[tuple[Array, Array | None, Array]]) -> Found:
+def _in_order(rows: Array, words: Sequence[tuple[Array, Array | None, Planes]]) -> Found:
     """The rows in which words follow each other, given where in its positions those of each row stand.
 
     Most rows hold every word once: then the positions are compared one by one.
@@ -167,7 +167,7 @@ def _in_order(rows: Array, words: Sequence[tuple[Array, Array | None, Array]]) -
     return Found(rows.take(found), counts.take(found))
 
 
-def _among_several(often: Array, words: Sequence[tuple[Array, Array | None, Array]]) -> Array:
+def _among_several(often: Array, words: Sequence[tuple[Array, Array | None, Planes]]) -> Array:
     """How often words follow each other in rows that hold some of them more than once."""
     every, numbered = np.arange(len(often)), []
     for start, sizes, held in words:
@@ -294,7 +294,7 @@ def _all_kept(index: Index, field: int, words: Sequence[Word]) -> bool:
     if not missing:
         return True
     room, start, total = _row_starts(index, field)
-    everywhere = np.arange(-(-index.rows // (1 << 16)))
+    everywhere = np.arange(page_count(index.rows))
     for word in missing:
         index.fetch([(word, None)])
     read_positions(index, [(word, everywhere) for word in missing])

@@ -20,11 +20,13 @@ from indextables.index.codec.lists import (
     PAGE,
     empty_bits,
     has,
+    is_bitmap,
     pack,
     page_bits,
     page_count,
-    page_repeats,
     page_rows,
+    pages_repeats,
+    pages_rows,
     ranks,
     repeats_of,
     unpack,
@@ -32,9 +34,11 @@ from indextables.index.codec.lists import (
 from indextables.index.codec.numbers import (
     Array,
     Bytes,
+    Planes,
     believing,
     damaged,
     few_varints,
+    planes,
     starts_of,
     unframe,
     unplanes,
@@ -52,7 +56,31 @@ class Reader(Protocol):
         ...
 
 
+class Frame:
+    """A page of a list as it was read: opened when it is first looked at. Words with equal lists share it."""
+
+    __slots__ = ("_data", "_offset", "_raw")
+
+    def __init__(self, data: Bytes, offset: int) -> None:
+        self._data: Bytes = data
+        self._offset = offset
+        self._raw: bytes | None = None
+
+    def __len__(self) -> int:
+        return len(self._data if self._raw is None else self._raw)
+
+    def open(self) -> bytes:
+        """What was written."""
+        raw = self._raw
+        if raw is None:
+            raw = self._raw = unframe(self._data, self._offset, "lists")
+            self._data = b""
+        return raw
+
+
 _MAKING = threading.Lock()
+_TRIED = 32
+"""From one row in so many of a list, its bitmap is made to look rows up."""
 _PAGE_BITS = PAGE.bit_length() - 1
 
 
@@ -71,11 +99,11 @@ class Word:
         self.count = entry.frequency
         self.grown = True
         """Whether it takes more memory than when it was last kept."""
-        self._pages: dict[int, bytes] = {}
+        self._pages: dict[int, Frame] = {}
         self._parts = 1 if entry.page_lengths is None else int(np.count_nonzero(entry.page_lengths))
         self._whole = entry.inline is not None
         self._filled = False
-        self._positions: dict[int, Array] = {}
+        self._positions: dict[int, bytes] = {}
         self._array: Array | None = None
         self._bits: Array | None = None
         self._done: Array | None = None
@@ -89,8 +117,9 @@ class Word:
     @property
     def size(self) -> int:
         """Bytes in memory, about."""
-        held = [self._array, self._bits, self._counts, *(self._repeats or ()), *self._positions.values()]
-        total = sum(one.nbytes for one in held if one is not None) + sum(map(len, self._pages.values()))
+        held = [self._array, self._bits, self._counts, *(self._repeats or ())]
+        total = sum(one.nbytes for one in held if one is not None)
+        total += sum(map(len, self._pages.values())) + sum(map(len, self._positions.values()))
         kept = (one.size for one in (self.phrases, self.ranked) if one is not None)
         return int(total + 600 + sum(kept))
 
@@ -108,26 +137,26 @@ class Word:
             return []
         if entry.page_lengths is None:
             return [(0, entry.offset, entry.length)]
-        at = starts_of(entry.page_lengths)
-        wanted = range(len(entry.page_lengths)) if pages is None else pages.tolist()
+        lengths = entry.page_lengths.tolist()
+        at = list(accumulate(lengths, initial=entry.offset))
+        wanted = range(len(lengths)) if pages is None else pages.tolist()
         return [
-            (page, entry.offset + int(at[page]), int(entry.page_lengths[page]))
-            for page in wanted
-            if entry.page_lengths[page] and page not in self._pages
+            (page, at[page], lengths[page]) for page in wanted if lengths[page] and page not in self._pages
         ]
 
-    def put(self, page: int, raw: bytes) -> None:
+    def put(self, page: int, frame: Frame) -> None:
         """A part of the list, as it was read."""
-        self._pages[page] = raw
+        self._pages[page] = frame
         self._whole = len(self._pages) == self._parts
         self.grown = True
 
+    def _page(self, page: int) -> tuple[bytes, int]:
+        """A page, and how many rows it holds."""
+        per_page = self.entry.page_frequencies
+        return self._pages[page].open(), self.count if per_page is None else int(per_page[page])
+
     def _span(self, page: int) -> int:
         return min(PAGE, self._index.rows - page * PAGE) if self.cut else self._index.rows
-
-    def _frequency(self, page: int) -> int:
-        per_page = self.entry.page_frequencies
-        return self.count if per_page is None else int(per_page[page])
 
     def array(self) -> Array:
         """The rows, ascending."""
@@ -137,7 +166,7 @@ class Word:
                 self._array = _inline_rows(entry, self._index.rows)
             elif not self.cut:
                 read_lists(self._index, [(self, None)])
-                self._array = page_rows(self._pages[0], self.count, self._index.rows)
+                self._array = page_rows(*self._page(0), self._index.rows)
             else:
                 self._array = self._all_rows()
             self.grown = True
@@ -155,10 +184,26 @@ class Word:
         if self.cut and not self._filled:
             self._fill(None)
         elif self._bits is None:
-            self._bits = pack(self.array(), self._index.rows)
+            universe = self._index.rows
+            self._bits = (
+                page_bits(*self._page(0), universe) if self._is_bitmap() else pack(self.array(), universe)
+            )
             self.grown = True
         assert self._bits is not None
         return self._bits
+
+    def _is_bitmap(self) -> bool:
+        """Whether the list is one page, and that a bitmap."""
+        if self.entry.inline is not None or self.cut:
+            return False
+        read_lists(self._index, [(self, None)])
+        return is_bitmap(self._pages[0].open())
+
+    def _at(self, rows: Array) -> Array:
+        """The places of some of its rows in a list that is not cut."""
+        if self._array is None and self._is_bitmap():
+            return ranks(self.bits(), rows)
+        return self.array().searchsorted(rows)
 
     def _fill(self, pages: Array | None) -> None:
         """Make some pages of the bitmap."""
@@ -173,9 +218,17 @@ class Word:
                 self._bits, self._done = empty_bits(self._index.rows), entry.page_lengths == 0
         self.grown = True
         todo = np.arange(len(self._done)) if pages is None else pages
-        for page in todo[~self._done[todo]].tolist():
-            found = page_bits(self._pages[page], self._frequency(page), self._span(page))
-            self._bits[page * PAGE // 8 : page * PAGE // 8 + len(found)] = found
+        missing = todo[~self._done[todo]].tolist()
+        sparse = [page for page in missing if not is_bitmap(self._pages[page].open())]
+        if sparse:
+            bits = pack(self._rows_of(sparse), self._index.rows)
+        for page in missing:
+            begin = page * PAGE // 8
+            if page in sparse:
+                self._bits[begin : begin + PAGE // 8] = bits[begin : begin + PAGE // 8]
+            else:
+                found = page_bits(*self._page(page), self._span(page))
+                self._bits[begin : begin + len(found)] = found
             self._done[page] = True
         self._filled = bool(self._done.all())
 
@@ -186,9 +239,12 @@ class Word:
                 self._fill(pages_of(rows, self._index.rows))
             assert self._bits is not None
             return has(self._bits, rows)
-        if self._bits is not None or self.count * TESTED > self._index.rows:
+        if self._bits is not None or self._is_bitmap() or self._worth_a_bitmap(rows):
             return has(self.bits(), rows)
         return found_in(self.array(), rows)[1]
+
+    def _worth_a_bitmap(self, rows: Array) -> bool:
+        return self.count * TESTED > self._index.rows and len(rows) * _TRIED > self.count
 
     def _has_pages_of(self, rows: Array) -> bool:
         """Whether the pages of a few rows are known to be here, at less cost than looking for all."""
@@ -211,14 +267,7 @@ class Word:
 
     def _repeats_of(self, pages: Sequence[int]) -> tuple[Array, Array]:
         """The same for some pages of the list, places counted from the first row of these."""
-        places, often, before = [], [], 0
-        for page in pages:
-            count = self._frequency(page)
-            some, times = page_repeats(self._pages[page], count)
-            places.append(some + before if before else some)
-            often.append(times)
-            before += count
-        return _joined(places), _joined(often)
+        return pages_repeats([self._page(page) for page in pages])
 
     def counts(self) -> Array | None:
         """Occurrences in every row; None when they are all 1."""
@@ -231,6 +280,29 @@ class Word:
             self._counts = found
             self.grown = True
         return self._counts
+
+    def often(self, rows: Array) -> Array:
+        """How often the word is in each of some ascending rows; only the pages they lie in are read."""
+        found: Array = self.test(rows).astype(np.uint32)
+        some = found.nonzero()[0]
+        if not len(some):
+            return found
+        held = rows if len(some) == len(rows) else rows.take(some)
+        if not self.cut or self._repeats is not None:
+            places, often = self.repeats()
+            if not len(places):
+                return found
+            at = self.array().searchsorted(held) if self.cut else self._at(held)
+        else:
+            pages = pages_of(held, self._index.rows)
+            places, often = self._repeats_of(pages.tolist())
+            if not len(places):
+                return found
+            at = self._ranks(held, pages)
+        k = places.searchsorted(at)
+        hit = (places.take(k, mode="clip") == at).nonzero()[0]
+        found[some.take(hit)] = often.take(k.take(hit))
+        return found
 
     # Positions
 
@@ -250,17 +322,21 @@ class Word:
 
     def put_positions(self, page: int, raw: bytes) -> None:
         """Positions, as they were read."""
-        found = _decoded_positions(raw)
         entry = self.entry
         if entry.inline is not None:
-            found = found[entry.first_position : entry.first_position + entry.occurrences]
-        self._positions[page] = found
+            # Of the positions of all short words of a block those of one are kept.
+            some = np.arange(entry.first_position, entry.first_position + entry.occurrences)
+            raw = planes(_planes([raw]).take(some))
+        self._positions[page] = raw
         self.grown = True
+
+    def _all_positions(self, pages: Sequence[int]) -> Array:
+        return _joined([_decoded_positions(self._positions[page]) for page in pages])
 
     def occurrences(self, pages: Array) -> tuple[Array, Array | None, Array]:
         """Rows, occurrences and positions of pages whose positions are here; of the whole list if uncut."""
         if not self.cut:
-            rows, counts, positions = self.array(), self.counts(), self._positions[0]
+            rows, counts, positions = self.array(), self.counts(), self._all_positions([0])
         else:
             some = [page for page in pages.tolist() if page in self._positions]
             rows, counts = self._rows_of(some), None
@@ -268,24 +344,25 @@ class Word:
             if len(places):
                 counts = np.ones(len(rows), np.uint32)
                 counts[places] = often
-            positions = _joined([self._positions[page] for page in some])
+            positions = self._all_positions(some)
         if len(positions) != (len(rows) if counts is None else int(counts.sum(dtype=np.int64))):
             raise damaged("a word has more or fewer positions than occurrences")
         return rows, counts, positions
 
-    def located(self, rows: Array, pages: Array) -> tuple[Array, Array | None, Array]:
+    def located(self, rows: Array, pages: Array) -> tuple[Array, Array | None, Planes]:
         """For ascending rows of the list: where each one's positions begin, how many, and all positions.
 
         `pages` are those that the rows lie in, and their positions are here. None: one position each.
         """
         if not self.cut:
-            total, (places, often), positions = self.count, self.repeats(), self._positions[0]
-            at = np.arange(total) if len(rows) == total else self.array().searchsorted(rows)
+            total, (places, often), positions = self.count, self.repeats(), _planes([self._positions[0]])
+            at = np.arange(total) if len(rows) == total else self._at(rows)
         else:
             some = pages.tolist()
-            total = sum(map(self._frequency, some))
+            assert self.entry.page_frequencies is not None
+            total = int(self.entry.page_frequencies.take(pages).sum())
             places, often = self._repeats_of(some)
-            positions = _joined([self._positions[page] for page in some])
+            positions = _planes([self._positions[page] for page in some])
             at = np.arange(total) if len(rows) == total else self._ranks(rows, pages)
         if len(positions) != total + int(often.sum(dtype=np.int64)) - len(often):
             raise damaged("a word has more or fewer positions than occurrences")
@@ -323,11 +400,10 @@ class Word:
             last = min(len(self._bits), (pages[-1] + 1) * PAGE // 8)
             if pages[-1] - pages[0] + 1 == len(pages):
                 return unpack(self._bits[first:last]) + np.uint32(pages[0] * PAGE)
-        found = [
-            page_rows(self._pages[page], self._frequency(page), self._span(page)) + np.uint32(page * PAGE)
-            for page in pages
-        ]
-        return np.concatenate(found) if found else NO_ROWS
+        if not len(pages):
+            return NO_ROWS
+        held = [(*self._page(page), self._span(page)) for page in pages]
+        return pages_rows(held, [page * PAGE for page in pages])
 
 
 def pages_of(rows: Array, universe: int) -> Array:
@@ -356,6 +432,11 @@ def _inline_repeats(entry: Entry) -> tuple[Array, Array]:
 
 
 @believing("positions")
+def _planes(texts: Sequence[bytes]) -> Planes:
+    return Planes(texts)
+
+
+@believing("positions")
 def _decoded_positions(raw: bytes) -> Array:
     return unplanes(raw)
 
@@ -363,26 +444,42 @@ def _decoded_positions(raw: bytes) -> Array:
 def read_lists(index: Reader, wanted: Sequence[tuple[Word, Array | None]]) -> None:
     """Read the parts of several words' lists that are not here yet, in one round trip."""
     parts = [(word, *part) for word, pages in wanted for part in word.missing(pages)]
-    _read(index, "lists", parts)
+    if parts:
+        data = _read(index, "lists", parts)
+        frames = {offset: Frame(held, offset) for offset, held in data.items()}
+        for word, page, offset, _ in parts:
+            word.put(page, frames[offset])
 
 
 def read_positions(index: Reader, wanted: Sequence[tuple[Word, Array]]) -> None:
     """Read the positions of several words that are not here yet, in one round trip."""
     parts = [(word, *part) for word, pages in wanted for part in word.missing_positions(pages)]
-    _read(index, "positions", parts)
+    if parts:
+        data = _read(index, "positions", parts)
+        opened: dict[int, bytes] = {}
+        for word, page, offset, _ in parts:
+            if offset not in opened:
+                opened[offset] = unframe(data[offset], offset, "positions")
+            word.put_positions(page, opened[offset])
 
 
-def _read(index: Reader, piece: str, parts: Sequence[tuple[Word, int, int, int]]) -> None:
-    if not parts:
-        return
-    distinct = list(dict.fromkeys((offset, length) for _, _, offset, length in parts))
-    data = dict(zip(distinct, index.read_piece(piece, distinct), strict=True))
-    opened: dict[int, bytes] = {}
-    for word, page, offset, length in parts:
-        raw = opened.get(offset)
-        if raw is None:
-            raw = opened[offset] = unframe(data[offset, length], offset, piece)
-        if piece == "lists":
-            word.put(page, raw)
+def _read(index: Reader, piece: str, parts: Sequence[tuple[Word, int, int, int]]) -> dict[int, Bytes]:
+    """The bytes of parts by their offset; parts that lie side by side are one range."""
+    distinct = sorted({(offset, length) for _, _, offset, length in parts})
+    ranges: list[tuple[int, int]] = []
+    end = -1
+    for offset, length in distinct:
+        if offset == end:
+            ranges[-1] = (ranges[-1][0], end + length - ranges[-1][0])
         else:
-            word.put_positions(page, raw)
+            ranges.append((offset, length))
+        end = offset + length
+    found: dict[int, Bytes] = {}
+    held = iter(zip(ranges, index.read_piece(piece, ranges), strict=True))
+    first, last, data = 0, -1, memoryview(b"")
+    for offset, length in distinct:
+        if offset >= last:
+            (first, size), whole = next(held)
+            last, data = first + size, memoryview(whole)
+        found[offset] = data[offset - first : offset - first + length]
+    return found

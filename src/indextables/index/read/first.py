@@ -1,0 +1,104 @@
+"""The best rows of words that are read for the first time.
+
+The rarest word comes first, because it counts most. Once enough rows are scored, a
+row can still be among the best only if the words it may hold, each counted as if it
+saturated, reach the last of these. So common words are mostly asked about the rows of
+rarer ones and need not be read in full.
+
+Scores are summed in the order of the words, and so are bounds: rounding is
+monotonic, so no bound is below a score that it bounds. Equal scores come in the
+order of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from indextables.index.codec.numbers import Array
+from indextables.index.read.ranking import Weighted, best_of, impacts_at
+from indextables.index.read.rowset import NO_ROWS
+
+_SAMPLE = 4
+"""Times the wanted rows that are scored in full before others are ruled out."""
+
+
+def best_from_rarest(
+    words: Sequence[Weighted], classes: Callable[[Array], Array], table: Array, limit: int
+) -> tuple[Array, Array]:
+    """The best rows with any of some words: scores and rows, best first."""
+    return _FromRarest(sorted(words, key=lambda one: one.word.count), classes, table, limit).run()
+
+
+class _FromRarest:
+    def __init__(
+        self, words: Sequence[Weighted], classes: Callable[[Array], Array], table: Array, limit: int
+    ) -> None:
+        self.words, self.classes, self.table, self.limit = words, classes, table, limit
+        self.scores, self.rows = np.zeros(0, np.float32), NO_ROWS
+        self.low = np.float32(-1)
+        """The score of the last of the best; below 0 while there are not enough."""
+
+    def run(self) -> tuple[Array, Array]:
+        for at in range(len(self.words)):
+            if self.bound(np.float32(0), at) < self.low:
+                break
+            self.follow(at)
+        return self.scores, self.rows
+
+    def bound(self, scores: Any, at: int) -> Any:
+        """What scores can become with all the words from one on."""
+        for one in self.words[at:]:
+            scores = scores + one.weight
+        return scores
+
+    def follow(self, at: int) -> None:
+        """Score the rows of a word that hold none of the words before it."""
+        one = self.words[at]
+        rows = one.word.array()
+        classes = self.classes(rows)
+        scores = one.weight * impacts_at(one.word.counts(), classes, self.table)
+        if self.low < 0 and len(rows) > 2 * _SAMPLE * self.limit:
+            first = np.sort(best_of(scores, _SAMPLE * self.limit))
+            self.judge(at, rows.take(first), classes.take(first), scores.take(first))
+            rest = np.ones(len(rows), bool)
+            rest[first] = False
+            rest &= self.bound(scores, at + 1) >= self.low
+            some = rest.nonzero()[0]
+            rows, classes, scores = rows.take(some), classes.take(some), scores.take(some)
+        self.judge(at, rows, classes, scores)
+
+    def judge(self, at: int, rows: Array, classes: Array, scores: Array) -> None:
+        """Add what the words behind one are worth, ruling rows out before each."""
+        for following in range(at + 1, len(self.words) + 1):
+            if self.low > 0:
+                live = (self.bound(scores, following) >= self.low).nonzero()[0]
+                if len(live) < len(rows):
+                    rows, classes, scores = rows.take(live), classes.take(live), scores.take(live)
+            if not len(rows):
+                return
+            if following < len(self.words):
+                other = self.words[following]
+                often = other.word.often(rows)
+                some = often.nonzero()[0]
+                scores[some] += other.weight * impacts_at(often.take(some), classes.take(some), self.table)
+        for earlier in self.words[:at]:
+            new = ~earlier.word.test(rows)
+            rows, scores = rows.compress(new), scores.compress(new)
+        self.take(rows, scores)
+
+    def take(self, rows: Array, scores: Array) -> None:
+        """Rows with their whole scores, none of which came before; the best stay."""
+        if not len(rows):
+            return
+        if len(rows) > 8 * self.limit:
+            cut = np.partition(scores, len(scores) - self.limit)[len(scores) - self.limit]
+            some = (scores >= cut).nonzero()[0]
+            rows, scores = rows.take(some), scores.take(some)
+        rows, scores = np.append(self.rows, rows), np.append(self.scores, scores)
+        order = np.lexsort((rows, -scores))[: self.limit]
+        self.scores, self.rows = scores[order], rows[order]
+        if len(order) == self.limit:
+            self.low = self.scores[-1]
