@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
@@ -35,7 +37,29 @@ class Combined(Plan):
 
     def keys(self) -> Sequence[Key]:
         """See Plan."""
-        return [key for keys in (part.keys() for part in self.parts) for key in keys]
+        return self._keys
+
+    @cached_property
+    def _keys(self) -> Sequence[Key]:
+        return tuple(chain.from_iterable(part.keys() for part in self.parts))
+
+    @cached_property
+    def only_words(self) -> Mapping[OneTerm, float]:
+        """See Plan."""
+        found: dict[OneTerm, float] = {}
+        for part in self.should:
+            some = part.only_words
+            if not some or self.must or self.must_not:
+                return {}
+            for term, boost in some.items():
+                found[term] = found.get(term, 0.0) + boost
+        return found if len({term.field for term in found}) == 1 else {}
+
+    @cached_property
+    def _all_words(self) -> Sequence[Key]:
+        """The words of a query that is nothing but words which must all be there and which decide alone."""
+        words = [part.key for part in self.must if isinstance(part, OneTerm) and part.exact]
+        return words if len(words) == len(self.parts) else ()
 
     def spans(self) -> Sequence[Span]:
         """See Plan."""
@@ -47,6 +71,10 @@ class Combined(Plan):
 
     def wanted(self, at: Session) -> Sequence[Word]:
         """See Plan."""
+        single = [at.word(key) for key in self._all_words]
+        if single:
+            words = [word for word in single if word is not None]
+            return conjunction_lists(words) if len(words) == len(single) else ()
         single = [at.word(part.key) for part in self.must if isinstance(part, OneTerm)]
         together = [word for word in single if word is not None]
         if len(together) < len(single):
@@ -76,6 +104,9 @@ class Combined(Plan):
 
     def _rows(self, at: Session, wanted: Callable[[Plan], Rows], unwanted: Callable[[Plan], Rows]) -> Rows:
         universe = at.index.rows
+        if self._all_words:
+            words = [word for key in self._all_words if (word := at.word(key)) is not None]
+            return intersection(words, universe) if len(words) == len(self._all_words) else nothing(universe)
         if self.must:
             if any(isinstance(part, OneTerm) and not part.count(at) for part in self.must):
                 return nothing(universe)
@@ -123,6 +154,12 @@ class Boost(Plan):
     def exact(self) -> bool:  # type: ignore[override]
         """As the part."""
         return self.part.exact
+
+    @cached_property
+    def only_words(self) -> Mapping[OneTerm, float]:
+        """See Plan."""
+        some = self.part.only_words if self.factor > 0 else {}
+        return {term: boost * self.factor for term, boost in some.items()}
 
     def keys(self) -> Sequence[Key]:
         """See Plan."""

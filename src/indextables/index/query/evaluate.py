@@ -11,7 +11,8 @@ checked against their text, and `scores` gives the scores of those that passed.
 
 from __future__ import annotations
 
-from typing import Any, TypeGuard
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -76,8 +77,11 @@ class Search:
         if isinstance(self._plan, OneTerm):
             return  # It is read when it is asked for.
         if not self._ready:
-            self._at.look_up(self._plan.keys(), self._plan.spans())
-            read_lists(self.index, [(word, None) for word in self._plan.wanted(self._at)])
+            plan, at = self._plan, self._at
+            keys, spans = plan.keys(), plan.spans()
+            if spans or not at.recall(keys):
+                at.look_up(keys, spans)
+                read_lists(self.index, [(word, None) for word in plan.wanted(at)])
             self._ready = True
 
     def count(self) -> int:
@@ -132,8 +136,8 @@ class Search:
         if limit < 1 or not self.index.rows:
             return np.zeros(0, np.float32), NO_ROWS
         self._rank_by(statistics)
-        words = {self._plan: 1.0} if _is_word(self._plan) else _only_words(self._plan)
-        if words is not None:
+        words = self._plan.only_words
+        if words:
             found = self._best_of_words(words, limit)
         else:
             rows = self._plan.upper(self._at).array()
@@ -152,7 +156,7 @@ class Search:
         self._prepare()
         self._at.statistics = statistics or self._at.own_statistics(self._plan.terms())
 
-    def _best_of_words(self, words: dict[OneTerm, float], limit: int) -> tuple[Array, Array]:
+    def _best_of_words(self, words: Mapping[OneTerm, float], limit: int) -> tuple[Array, Array]:
         statistics = self._at.known_statistics(())
         field, column = next((term.field, term.column) for term in words)
         weighted = []
@@ -198,27 +202,6 @@ def _reads_no_list(plan: Plan) -> bool:
     if isinstance(plan, Combined):
         return len(plan.parts) <= 1 and all(map(_reads_no_list, plan.parts))
     return isinstance(plan, (OneTerm, AllRows, NotNull))
-
-
-def _is_word(plan: Plan) -> TypeGuard[OneTerm]:
-    return isinstance(plan, OneTerm) and not plan.constant
-
-
-def _only_words(plan: Plan) -> dict[OneTerm, float] | None:
-    """Words and boosts of a query that is nothing but words of one field, any of which may match."""
-    found: dict[OneTerm, float] = {}
-    pending: list[tuple[Plan, float]] = [(plan, 1.0)]
-    while pending:
-        part, boost = pending.pop()
-        if isinstance(part, Boost):
-            pending.append((part.part, boost * part.factor))
-        elif isinstance(part, Combined) and not part.must and not part.must_not and part.should:
-            pending += [(one, boost) for one in part.should]
-        elif _is_word(part) and boost > 0:
-            found[part] = found.get(part, 0.0) + boost
-        else:
-            return None
-    return found if len({term.field for term in found}) == 1 else None
 
 
 class Compiler:

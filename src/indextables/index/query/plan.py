@@ -8,7 +8,9 @@ caller to check against their text. Negation swaps the two.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from operator import attrgetter
 from typing import TypeAlias
 
 import numpy as np
@@ -50,7 +52,8 @@ class Session:
     def look_up(self, keys: Sequence[Key], spans: Sequence[Span]) -> None:
         """Find words and ranges of words, in one round trip."""
         index, root = self.index, self.index.root
-        self._entries.update(index.recall(keys))
+        if index.recall(keys, self._entries) and not spans:
+            return
         keys = [key for key in keys if key not in self._entries]
         spans = [span for span in spans if span not in self._slices]
         if not keys and not spans:
@@ -68,8 +71,23 @@ class Session:
         for span, some in zip(spans, covered, strict=True):
             self._slices[span] = _places([blocks[number] for number in some], span)
 
+    def recall(self, keys: Sequence[Key]) -> bool:
+        """Take words that are kept with their whole lists; if not all of them are, take none: False."""
+        index = self.index
+        found: list[Word] | None = index.cache.get_all(index.identity, keys) if keys else None
+        if found is None:
+            return False
+        for word in found:
+            if not word.whole:
+                return False
+        self._words = dict(zip(keys, found, strict=True))
+        return True
+
     def entry(self, key: Key) -> Entry | None:
         """The entry of a word."""
+        word = self._words.get(key)
+        if word is not None:
+            return word.entry
         if key not in self._entries:
             self.look_up([key], [])
         return self._entries[key]
@@ -155,6 +173,11 @@ class Plan:
         """Rows that surely match."""
         return self.upper(at) if self.exact else nothing(at.index.rows)
 
+    @property
+    def only_words(self) -> Mapping[OneTerm, float]:
+        """Words and boosts of a query that is nothing but words of one field, any of which may match."""
+        return {}
+
     def score(self, at: Session, rows: Array) -> Scored:
         """Which of some ascending rows match, and their scores; a part without words counts 1."""
         inside = self.upper(at).test(rows)
@@ -236,10 +259,15 @@ class OneTerm(Plan):
     constant: bool = False
     """Counts 1 wherever it is."""
 
-    @property
+    @cached_property
     def key(self) -> Key:
         """The word and its field."""
         return self.field, self.word
+
+    @property
+    def only_words(self) -> Mapping[OneTerm, float]:
+        """See Plan."""
+        return {} if self.constant else {self: 1.0}
 
     def keys(self) -> Sequence[Key]:
         """See Plan."""
@@ -295,7 +323,10 @@ def conjunction_lists(words: Sequence[Word]) -> Sequence[Word]:
     """
     if not words:
         return ()
-    rarest = min(words, key=lambda word: word.count)
-    if rarest.entry.inline is None:
-        return words
-    return [word for word in words if not word.cut]
+    missing = [word for word in words if not word.whole]
+    if missing and min(words, key=_count).entry.inline is not None:
+        return [word for word in missing if not word.cut]
+    return missing
+
+
+_count = attrgetter("count")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -228,6 +229,10 @@ class InOrder(Plan):
 
     def keys(self) -> Sequence[Key]:
         """See Plan."""
+        return self._keys
+
+    @cached_property
+    def _keys(self) -> Sequence[Key]:
         spelled = tuple((self.field, word) for word in self.words)
         more = ((self.field, GAPS),) if self.gaps and self.slop else ()
         return spelled + more + tuple(self.last.keys() if self.last is not None else ())

@@ -9,6 +9,7 @@ that rounding never loses a tie; equal scores come in the order of rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,6 +30,8 @@ CHAMPIONS = 64
 """Best rows that are remembered of a word."""
 _SMALL = 512
 """Words of so few rows are scored at once."""
+_FEW = 16
+"""Rows up to which a loop is the quickest way."""
 _SAMPLE = 16
 _MANY = 8192
 _ACCUMULATED = 20_000
@@ -94,9 +97,10 @@ def best_rows(
     kept = all(one.word.ranked.uses >= KEPT_AFTER for one in words)
     if kept and sum(one.word.count for one in words) * 12 <= index.cache.max_bytes:
         norms = index.norms(field_number)
-        runners = [
-            _Runner(one.word, one.weight, one.word.ranked.impacts(one.word, norms, mean)) for one in words
-        ]
+        runners = []
+        for one in words:
+            made = one.word.ranked.impacts(one.word, norms, mean)
+            runners.append(_Runner(one.word, one.weight, made, one.weight * made.by_class))
         return _Race(runners, norms, limit).run()
     return _first_time(index, field_number, words, limit, mean)
 
@@ -134,11 +138,12 @@ def _few(
     return scores[at], rows[at]
 
 
-@dataclass(frozen=True, slots=True)
-class _Runner:
+class _Runner(NamedTuple):
     word: Word
     weight: np.float32
     kept: _Impacts
+    by_class: Array
+    """The most that it counts in rows of every length class."""
 
 
 class _Race:
@@ -158,20 +163,38 @@ class _Race:
             word = words[0].word
             at = words[0].kept.champions[: self.limit]
             return words[0].weight * words[0].kept.impact[at], word.array()[at]
+        if sum(one.word.count for one in words) <= _FEW:
+            return self.one_by_one()
         first = [
             one.word.array() if one.word.count <= _SMALL else one.word.array().take(one.kept.champions)
             for one in words
         ]
-        rows = np.unique(np.concatenate(first))
+        rows = np.sort(np.concatenate(first))
+        new = np.ones(len(rows), bool)
+        np.not_equal(rows[1:], rows[:-1], out=new[1:])
+        rows = rows.compress(new)
         scores = np.zeros(len(rows), np.float32)
         for one in words:
             _add(scores, one, rows)
         self.take(rows, scores)
         tops = [float(one.weight * one.kept.most) for one in words]
         for number, one in enumerate(words):
+            others = sum(tops[number + 1 :])
+            if tops[number] + others < self.low * _SLACK:
+                break
             if one.word.count > _SMALL:
-                self.follow(number, sum(tops[number + 1 :]))
+                self.follow(number, others)
         return self.scores, self.rows
+
+    def one_by_one(self) -> tuple[Array, Array]:
+        """The best of a few rows, for which a loop is quicker than the fixed cost of array operations."""
+        found: dict[int, np.float32] = {}
+        for one in self.words:
+            for row, worth in zip(one.word.array().tolist(), one.weight * one.kept.impact, strict=True):
+                found[row] = found[row] + worth if row in found else worth
+        order = sorted(found.items(), key=lambda item: (-item[1], item[0]))[: self.limit]
+        rows = np.array([row for row, _ in order], np.uint32)
+        return np.array([score for _, score in order], np.float32), rows
 
     def follow(self, at: int, others: float) -> None:
         """Score the rows of one word that can still be among the best; a sample raises the threshold."""
@@ -199,7 +222,7 @@ class _Race:
             if self.low > 0:
                 bound = scores
                 for other in words[following:]:
-                    bound = bound + (other.weight * other.kept.by_class).take(classes)
+                    bound = bound + other.by_class.take(classes)
                 live = (bound >= self.low).nonzero()[0]
                 if len(live) > _SOME:
                     tied = bound.take(live)
@@ -222,8 +245,9 @@ class _Race:
             cut = np.partition(scores, len(scores) - self.limit)[len(scores) - self.limit]
             some = (scores >= cut).nonzero()[0]
             rows, scores = rows[some], scores[some]
-        rows, first = np.unique(np.concatenate([self.rows, rows]), return_index=True)
-        scores = np.concatenate([self.scores, scores])[first]
+        if len(self.rows):
+            rows, first = np.unique(np.concatenate([self.rows, rows]), return_index=True)
+            scores = np.concatenate([self.scores, scores])[first]
         order = np.lexsort((rows, -scores))[: self.limit]
         self.scores, self.rows = scores[order], rows[order]
         if len(order) == self.limit:

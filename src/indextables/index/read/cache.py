@@ -54,6 +54,19 @@ class BlockCache:
                 self._held.move_to_end(key)
         return found[0]
 
+    def get_all(self, identity: bytes, pieces: Sequence[Hashable]) -> list[Any] | None:
+        """Some pieces of one index; None unless all of them are kept."""
+        found, held = [], self._held
+        with self._lock:
+            for piece in pieces:
+                key = identity, piece
+                one = held.get(key)
+                if one is None:
+                    return None
+                held.move_to_end(key)
+                found.append(one[0])
+        return found
+
     def put(self, key: Key, piece: Any, size: int) -> None:
         """Keep a piece, or note that it has grown."""
         with self._lock:

@@ -144,7 +144,8 @@ class Index:
 
     def entries(self, words: Sequence[tuple[int, bytes]]) -> list[Entry | None]:
         """The entries of words, each given with the number of its field; one round trip."""
-        found = self.recall(words)
+        found: dict[tuple[int, bytes], Entry | None] = {}
+        self.recall(words, found)
         missing = [key for key in words if key not in found]
         numbers = [self.root.block_of(*key) for key in missing]
         blocks = self.blocks([number for number in numbers if number >= 0])
@@ -153,10 +154,15 @@ class Index:
             self.remember(key, found[key])
         return [found[key] for key in words]
 
-    def recall(self, keys: Sequence[tuple[int, bytes]]) -> dict[tuple[int, bytes], Entry | None]:
-        """The entries of those words that were looked up before."""
-        held = self._remembered
-        return {key: held[key] for key in keys if key in held}
+    def recall(self, keys: Sequence[tuple[int, bytes]], into: dict[tuple[int, bytes], Entry | None]) -> bool:
+        """Note the entries of words that were looked up before; whether these are all."""
+        held, every = self._remembered, True
+        for key in keys:
+            if key in held:
+                into[key] = held[key]
+            elif key not in into:
+                every = False
+        return every
 
     def remember(self, key: tuple[int, bytes], entry: Entry | None) -> None:
         """Note the entry of a word."""

@@ -358,16 +358,15 @@ def _kept_phrase(words: Sequence[Word], *, counted: bool) -> Found:
             return Found(NO_ROWS, NO_ROWS)
         if at != order[-1]:
             here = here.compress(keep)
-    if words[first].counts() is None and not counted:
-        return Found(rows, NO_ROWS)
-    return _by_row(rows, np.arange(len(rows))) if words[first].counts() is None else _runs_of(rows)
-
-
-def _runs_of(rows: Array) -> Found:
-    new = np.ones(len(rows), bool)
+    if words[first].counts() is None:
+        return Found(rows, np.ones(len(rows), np.int64) if counted else NO_ROWS)
+    new = np.empty(len(rows), bool)
+    new[0] = True
     np.not_equal(rows[1:], rows[:-1], out=new[1:])
-    at = new.nonzero()[0]
-    return Found(rows[at], np.diff(np.append(at, len(rows))))
+    if not counted:
+        return Found(rows.compress(new), NO_ROWS)
+    begin = new.nonzero()[0]
+    return Found(rows.take(begin), np.diff(np.append(begin, len(rows))))
 
 
 __all__ = ["Found", "OneWord", "Part", "find_phrase", "is_kept", "placed"]

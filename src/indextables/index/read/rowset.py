@@ -7,6 +7,7 @@ well, which is how a query avoids decoding what it does not touch.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Protocol
 
 import numpy as np
@@ -19,6 +20,7 @@ DENSE = 64
 TESTED = 256
 """From one row in so many, membership is looked up in a bitmap."""
 NO_ROWS = np.zeros(0, np.uint32)
+_count = attrgetter("count")
 
 
 class Rows(Protocol):
@@ -117,7 +119,7 @@ def everything(universe: int) -> RowSet:
 
 def intersection(sets: Sequence[Rows], universe: int) -> Rows:
     """Rows in all of some sets."""
-    ordered = sorted(sets, key=lambda one: one.count)
+    ordered = sorted(sets, key=_count)
     first = ordered[0]
     if len(ordered) == 1:
         return first

@@ -89,8 +89,8 @@ class Word:
 
     __slots__ = (
         "_array", "_bits", "_counts", "_done", "_filled", "_index", "_pages", "_parts", "_positions",
-        "_repeats", "_whole",
-        "count", "entry", "grown", "phrases", "ranked",
+        "_repeats",
+        "count", "entry", "grown", "phrases", "ranked", "whole",
     )  # fmt: skip
 
     def __init__(self, index: Reader, entry: Entry) -> None:
@@ -101,7 +101,8 @@ class Word:
         """Whether it takes more memory than when it was last kept."""
         self._pages: dict[int, Frame] = {}
         self._parts = 1 if entry.page_lengths is None else int(np.count_nonzero(entry.page_lengths))
-        self._whole = entry.inline is not None
+        self.whole = entry.inline is not None
+        """Whether all of its list is here."""
         self._filled = False
         self._positions: dict[int, bytes] = {}
         self._array: Array | None = None
@@ -133,7 +134,7 @@ class Word:
     def missing(self, pages: Array | None = None) -> list[tuple[int, int, int]]:
         """Parts of the list that are not here yet: page, offset and length."""
         entry = self.entry
-        if self._whole:
+        if self.whole:
             return []
         if entry.page_lengths is None:
             return [(0, entry.offset, entry.length)]
@@ -147,7 +148,7 @@ class Word:
     def put(self, page: int, frame: Frame) -> None:
         """A part of the list, as it was read."""
         self._pages[page] = frame
-        self._whole = len(self._pages) == self._parts
+        self.whole = len(self._pages) == self._parts
         self.grown = True
 
     def _page(self, page: int) -> tuple[bytes, int]:
