@@ -12,7 +12,6 @@ import struct
 import threading
 import zlib
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from itertools import accumulate
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
@@ -277,11 +276,6 @@ _COLUMN = struct.Struct("<BI")
 _KINDS = {width: np.dtype(f"<u{width}") for width in (1, 2, 4, 8)}
 
 
-@lru_cache(maxsize=32)
-def _heads(count: int) -> struct.Struct:
-    return struct.Struct("<" + "BI" * count)
-
-
 def write_columns(columns: Sequence[Array | bytes]) -> bytes:
     """Columns of numbers, each as narrow as it can be, and strings of bytes."""
     heads, bodies = [], []
@@ -295,9 +289,8 @@ def write_columns(columns: Sequence[Array | bytes]) -> bytes:
 
 def column_places(raw: bytes) -> list[tuple[int, int, int]]:
     """The width, the first byte and the end of every column that `write_columns` wrote."""
-    heads = _heads(raw[0])
-    place = 1 + heads.size
-    numbers = heads.unpack_from(raw, 1)
+    place = 1 + raw[0] * _COLUMN.size
+    numbers = struct.unpack_from("<" + "BI" * raw[0], raw, 1)
     found = []
     for width, length in zip(numbers[0::2], numbers[1::2], strict=True):
         end = place + length
