@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from indextables.connection import surroundings
+from indextables.ops.progress import in_notebook
 
 if TYPE_CHECKING:
     from indextables.ops.check.findings import CheckResult
@@ -22,7 +23,7 @@ def check(uri: str, options: Mapping[str, Any] | Options | None = None, spark: A
     """
     from indextables.ops.check.run import run_check
 
-    return run_check(uri, *surroundings(spark, options, uri))
+    return run_check(uri, *surroundings(spark, options, uri), in_notebook())
 
 
 def repair_log(
@@ -44,4 +45,4 @@ def repair_log(
     from indextables.ops.repair.repair import RepairRequest, run_repair
 
     request = RepairRequest(source, target, from_splits, up_to_version)
-    return run_repair(request, *surroundings(spark, options, source))
+    return run_repair(request, *surroundings(spark, options, source), in_notebook())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from indextables.connection import surroundings
 from indextables.errors import NotATableError, OptionError, TableError
 from indextables.handle import Handle
+from indextables.ops.progress import in_notebook
 from indextables.options import Options, parse_size
 
 if TYPE_CHECKING:
@@ -302,7 +303,8 @@ class Table(Handle["Snapshot"]):
         from indextables.ops.rewrite.delete import run_delete
 
         searches = () if query is None else ((None, query),)
-        return self._moved(run_delete(self._writable(), where, searches=searches, operator=operator))
+        log, told = self._writable(), in_notebook()
+        return self._moved(run_delete(log, where, told, searches=searches, operator=operator))
 
     def update(self, where: Any, values: Mapping[str, Any]) -> outcomes.UpdateResult:
         """Give columns other values in the rows for which the filter is true.
@@ -312,7 +314,7 @@ class Table(Handle["Snapshot"]):
         """
         from indextables.ops.write.update import run_update
 
-        return self._moved(run_update(self._writable(), where, values))
+        return self._moved(run_update(self._writable(), where, values, in_notebook()))
 
     def merge(
         self, source: Any, on: str | Sequence[str], *, matched: str | None = "update",
@@ -333,7 +335,7 @@ class Table(Handle["Snapshot"]):
         """Make an older version the newest again, by a commit on top."""
         from indextables.ops.rewrite.restore import run_restore
 
-        return self._moved(run_restore(self._writable(), version))
+        return self._moved(run_restore(self._writable(), version, in_notebook()))
 
     def merge_splits(
         self, where: Any = None, *, target_size: int | str | None = None,
@@ -344,7 +346,7 @@ class Table(Handle["Snapshot"]):
 
         target_bytes = parse_size(target_size) if isinstance(target_size, str) else target_size
         request = MergeRequest(where, target_bytes, max_dest_splits, max_source_splits, dry_run)
-        return self._moved(run_merge(self._writable(), request))
+        return self._moved(run_merge(self._writable(), request, in_notebook()))
 
     def purge(
         self, *, older_than_hours: float | None = None, log_retention_hours: float | None = None,
@@ -354,7 +356,7 @@ class Table(Handle["Snapshot"]):
         from indextables.ops.upkeep.purge import PurgeRequest, run_purge
 
         request = PurgeRequest(older_than_hours, log_retention_hours, dry_run)
-        return run_purge(self._writable(), request)
+        return run_purge(self._writable(), request, in_notebook())
 
     def checkpoint(self) -> outcomes.CheckpointResult:
         """Write a checkpoint of the newest version."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from html import escape
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -21,3 +23,36 @@ def watched(results: Iterable[T], progress: Progress, stage: str, total: int) ->
     for done, result in enumerate(results, start=1):
         yield result
         progress(stage, done, total)
+
+
+def in_notebook() -> Progress:
+    """A bar below the cell in a notebook; silence anywhere else.
+
+    The modules of IPython are looked for and never loaded: a notebook has loaded them.
+    """
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    display = getattr(sys.modules.get("IPython.core.display_functions"), "display", None)
+    # A terminal's IPython has no kernel, and could not draw a bar.
+    return silent if display is None or getattr(shell, "kernel", None) is None else _Bars(display)
+
+
+class _Bars:
+    """One bar for each stage, drawn again whenever it has grown by a hundredth."""
+
+    def __init__(self, display: Callable[..., Any]) -> None:
+        self._display = display
+        self._shown: dict[str, tuple[Any, int]] = {}
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        grown = 100 * done // total if total else 100
+        handle, before = self._shown.get(stage, (None, -1))
+        if grown == before:
+            return
+        said = f"{stage}: {done:,} of {total:,}"
+        bar = f"<progress value='{done}' max='{max(total, 1)}' style='width:20em'></progress>"
+        data = {"text/plain": said, "text/html": f"<div>{bar} {escape(said)}</div>"}
+        if handle is None:
+            handle = self._display(data, raw=True, display_id=True)
+        else:
+            handle.update(data, raw=True)
+        self._shown[stage] = (handle, grown)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from indextables.connection import surroundings
 from indextables.errors import CommandError
 from indextables.log.transaction_log import TransactionLog
-from indextables.ops.progress import Progress, silent
+from indextables.ops.progress import Progress, in_notebook, silent
 from indextables.options import Options
 from indextables.runtime import LOCAL, Runtime
 from indextables.sql.commands import (
@@ -49,7 +49,7 @@ def sql(text: str, spark: Any = None, options: Mapping[str, Any] | None = None) 
     command = parse_command(text)
     place = command.source if isinstance(command, RepairLog) else command.table and command.table.path
     resolved, runtime = surroundings(spark, options, place)
-    return run(command, options=resolved, runtime=runtime)
+    return run(command, options=resolved, runtime=runtime, progress=in_notebook())
 
 
 def run(
