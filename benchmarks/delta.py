@@ -11,6 +11,7 @@ nothing but drive. `scan` reads rows without Spark: of a size, so many rows.
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import sys
@@ -112,6 +113,8 @@ def _session(master: str) -> Any:
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    # A cluster that loses its driver starts executors anew until its master gives the application up.
+    atexit.register(spark.stop)
     return spark
 
 

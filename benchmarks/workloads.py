@@ -18,6 +18,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 COLUMNS = (
     ("date", "date"), ("id", "long"), ("ts", "timestamp"), ("level", "string"), ("host", "string"), ("price", "double"),
 )  # fmt: skip
@@ -28,6 +30,7 @@ SCHEMA_JSON = json.dumps(
     }
 )
 ROWS_PER_FILE = 1000
+DAYS = tuple((date(2024, 1, 1) + timedelta(days=day)).isoformat() for day in range(365))
 CHECKPOINT_VERSION = 11
 FILES_PER_COMMIT = 1000
 
@@ -59,7 +62,7 @@ class File:
 
     @property
     def day(self) -> str:
-        return (date(2024, 1, 1) + timedelta(days=self.number % 365)).isoformat()
+        return DAYS[self.number % len(DAYS)]
 
     @property
     def path(self) -> str:
@@ -86,7 +89,7 @@ class File:
             "size": self.size,
             "modificationTime": self.modified,
             "dataChange": True,
-            "stats": json.dumps({"nullCount": counts}, separators=(",", ":")),
+            "stats": _line({"nullCount": counts}).decode(),
             "minValues": {
                 "id": str(n * ROWS_PER_FILE), "ts": str(micros), "level": "DEBUG",
                 "host": f"host-{n % 1000:05d}", "price": str(n % 100 / 4),
@@ -125,12 +128,12 @@ class File:
             "size": self.size,
             "modificationTime": self.modified,
             "dataChange": True,
-            "stats": json.dumps(stats, separators=(",", ":")),
+            "stats": _line(stats).decode(),
         }
 
 
 def _instant(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def commits(workload: ReplayWorkload) -> Iterator[tuple[list[File], list[File]]]:
@@ -249,7 +252,7 @@ def _removal(file: File) -> dict[str, Any]:
 
 
 def _line(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()
+    return msgspec.json.encode(value)
 
 
 def _fields(action: Any) -> dict[str, Any]:
