@@ -16,6 +16,7 @@ from indextables.errors import (
     DamagedSplitError,
     MissingSplitError,
     PredicateError,
+    QueryError,
     SchemaError,
     TableError,
     VersionNotFoundError,
@@ -308,6 +309,13 @@ def test_words_are_found_by_reading_the_rows(log):
     assert table.search("name:22", columns=["p"]).read_all().to_pylist() == [{"p": "x %0"}]
     assert table.count(query="name") == len(LIVE)
     assert table.count("id < 5", query="name") == 5
+
+
+def test_a_table_without_text_says_so_when_it_is_searched(tmp_path):
+    log = DeltaLog(open_store(tmp_path / "n"), schema_string(id="long"))
+    log.commit(put_file(log, "f", pa.table({"id": [1]})))
+    with pytest.raises(QueryError, match="no column of text"):
+        it.DeltaTable.open(tmp_path / "n").search("error")
 
 
 def test_what_needs_spark_says_so(log):

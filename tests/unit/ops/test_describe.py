@@ -5,7 +5,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from indextables.ops.describe.table import describe_state, log_rows, skipped_rows
+from indextables.ops.describe.table import describe_state, log_rows, metrics_text, skipped_rows
 from indextables.ops.upkeep.checkpoint import run_checkpoint
 from support.upkeep import SCHEMA, HandClock, StandIn
 
@@ -108,3 +108,22 @@ def test_the_log_of_another_container_is_described_and_repaired_but_its_rows_are
     for statement in (f"MERGE SPLITS '{path}'", f"DELETE FROM INDEXTABLES '{path}' WHERE id = 1"):
         with pytest.raises(TableError, match="not in Parquet"):
             it.sql(statement)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "text"),
+    [
+        ({"numAddedFiles": "2", "numRemovedFiles": "1", "numOutputRows": "0"}, "+2 files, -1 file"),
+        ({"numUpdatedRows": "1", "numInsertedRows": "3"}, "1 row updated, 3 rows inserted"),
+        ({"numFiles": "1", "numOutputRows": "12", "numOutputBytes": "4001"}, "+1 file, 12 rows written"),
+        ({"executionTimeMs": "1419", "numDeletedRows": "1"}, "1 row deleted"),
+        (
+            {"num_added_files": "1", "num_added_rows": "5", "execution_time_ms": "7"},
+            "+1 file, 5 rows written",
+        ),
+        ({"numWonders": "7"}, "numWonders 7"),
+    ],
+)
+def test_what_a_version_changed_is_told_in_few_words(metrics, text):
+    """Our own metrics, those of Delta on Spark and those of delta-rs."""
+    assert metrics_text(metrics.items()) == text

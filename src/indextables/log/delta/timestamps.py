@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from indextables.errors import CorruptLogError, VersionNotFoundError
 from indextables.log.format.dialect import LogFile
+from indextables.log.history import instant
 from indextables.log.segment import list_log, reconstructible
 from indextables.log.state import LogSource
 from indextables.model.actions import CommitInfo
@@ -40,8 +41,8 @@ def version_as_of_ms(source: LogSource, time_ms: int, configuration: Mapping[str
     if not found:
         first = times[0] if times else recorded_time(source, newer[0])
         raise VersionNotFoundError(
-            f"{source.store.uri} has no version at or before {time_ms} ms; its oldest readable version, "
-            f"{commits[0].version}, was written at {first} ms",
+            f"{source.store.uri} has no version at or before {instant(time_ms)}; its oldest readable "
+            f"version, {commits[0].version}, was written at {instant(first)}.",
             uri=source.store.uri, time_ms=time_ms, earliest_ms=first,
         )  # fmt: skip
     return found[-1]

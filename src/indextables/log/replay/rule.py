@@ -30,6 +30,7 @@ from indextables.model.actions import (
     SkipAction,
     TxnAction,
 )
+from indextables.model.plain import size_text
 from indextables.options import Options
 from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.records import dataclass
@@ -219,4 +220,5 @@ def explain_choice(options: Options, num_files: int | None, engine: str) -> str:
         return "the number of files is unknown"
     if distributed.file_threshold is not None:
         return f"{num_files} files, threshold {distributed.file_threshold}"
-    return f"{num_files} files, about {num_files * BYTES_PER_FILE} of {distributed.local_memory} bytes"
+    needed, allowed = size_text(num_files * BYTES_PER_FILE), size_text(distributed.local_memory)
+    return f"{num_files} files, about {needed} in memory where {allowed} are allowed"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from indextables.errors import QueryError
 from indextables.index.query.syntax import parse_query
 from indextables.index.query.tree import Query
 from indextables.index.settings import IndexSpec, from_options
@@ -39,6 +40,12 @@ def search(
     require_schema(snapshot)
     joined = operator_of(operator, snapshot.options)
     spec = search_settings(snapshot)
+    if not spec.fields:
+        raise QueryError(
+            f"{snapshot.store.uri} has no column of text, and words are looked for in text only; filter its "
+            "rows with `where` instead",
+            query=query, uri=snapshot.store.uri,
+        )  # fmt: skip
     parsed = parse_query(query, spec, snapshot.schema, None, snapshot.time_zone, operator=joined)
     node = row_filter(snapshot, where)
     wanted = known_columns(snapshot, columns)

@@ -204,21 +204,35 @@ def history_rows(log: TransactionLog, limit: int | None = None) -> pa.Table:
 
 
 _METRICS = {
-    "numAddedFiles": "+{} files",
-    "numRemovedFiles": "-{} files",
-    "numOutputRows": "{} rows written",
-    "numDeletedRows": "{} rows deleted",
-    "numMergeGroups": "{} groups",
-    "numRestoredFiles": "{} files restored",
-    "numMissingFiles": "{} files missing",
+    "num_files": "+{} files",
+    "num_added_files": "+{} files",
+    "num_removed_files": "-{} files",
+    "num_output_rows": "{} rows written",
+    "num_added_rows": "{} rows written",
+    "num_inserted_rows": "{} rows inserted",
+    "num_updated_rows": "{} rows updated",
+    "num_deleted_rows": "{} rows deleted",
+    "num_read_rows": "{} rows read",
+    "num_copied_rows": "{} rows copied",
+    "num_merge_groups": "{} groups",
+    "num_restored_files": "{} files restored",
+    "num_missing_files": "{} files missing",
 }
-_ONE = re.compile(r"(?<![\d.])(1 (?:file|row|group))s\b")
+_OF_NO_CHANGE = ("_ms", "_bytes")
+"""How the names of durations and sizes end."""
 
 
 def metrics_text(metrics: Iterable[tuple[str, str]]) -> str:
-    """What a version changed, in few words; what is zero is left out."""
-    shown = [_METRICS.get(key, key + " {}").format(value) for key, value in metrics if value not in ("0", "")]
-    return ", ".join(_ONE.sub(r"\1", text) for text in shown)
+    """What a version changed, in few words; zeros, durations and sizes are left out."""
+    shown = []
+    for key, value in metrics:
+        # Spark writes numAddedFiles, delta-rs num_added_files.
+        name = re.sub("(?<=[a-z])[A-Z]", lambda capital: f"_{capital[0].lower()}", key)
+        if value in ("0", "") or name.endswith(_OF_NO_CHANGE):
+            continue
+        text = _METRICS.get(name, key + " {}").format(value)
+        shown.append(re.sub("(row|file|group)s", r"\1", text) if value == "1" else text)
+    return ", ".join(dict.fromkeys(shown))
 
 
 def log_rows(log: TransactionLog, *, include_all: bool = False) -> pa.Table:
