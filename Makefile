@@ -14,7 +14,7 @@ KILLS  ?= 1000
 JOBS   ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install java browser demo test test-fast test-wheel check bench simulate harness docs clean
+.PHONY: help install java browser demo test test-fast test-wheel check bench simulate harness golden docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -66,6 +66,10 @@ harness: $(STAMP) ## run HISTORIES, TABLES, CORRUPTIONS and KILLS, going on wher
 	cd tests && $(abspath $(BIN))/python -m corruption.page
 	cd tests && $(abspath $(BIN))/python -m harness.kills --until $(KILLS)
 	cd tests && $(abspath $(BIN))/python -m harness.page
+
+golden: $(STAMP) java ## read every version of the golden Delta tables, with Spark in three time zones
+	$(BIN)/python -m pytest tests/golden
+	INDEXTABLES_GOLDEN=all $(BIN)/python -m pytest -s tests/spark/test_golden_versions.py
 
 docs: $(STAMP) ## write the generated pages, build the site into build/site, run the examples
 	$(BIN)/python scripts/write_pages.py

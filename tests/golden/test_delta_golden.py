@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from functools import cache
 
 import pyarrow as pa
 import pytest
@@ -15,6 +14,7 @@ from indextables.errors import Error, MissingSplitError, TableError
 from indextables.log.delta.files.text import typed_partition
 from indextables.log.delta.snapshot import open_snapshot
 from indextables.options import Options
+from support.golden import expected, table_path
 from support.shared import shared, shared_directory
 
 OPTIONS = Options.of(None)
@@ -29,15 +29,6 @@ REFUSED = [row["name"] for row in MANIFEST if row["outcome"] == "refuse"] or ["a
 CHECKPOINTED = [
     row["name"] for row in MANIFEST if row["outcome"] == "ok" and row["checkpoint_version"] is not None
 ] or ["absent"]
-
-
-def table_path(name):
-    return shared("golden", "delta", "tables", name)
-
-
-@cache
-def expected(name):
-    return json.loads(shared("golden", "delta", "expected", f"{name}.json").read_text())
 
 
 def rows_of(files: pa.Table):

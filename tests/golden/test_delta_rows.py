@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
-import math
 
 import pyarrow as pa
 import pytest
 
 import indextables as it
 from indextables.errors import MissingSplitError, TableError
-from support.shared import shared
+from support.golden import rows_of, table_path, versions
 
 # What the other reader itself says or does about these tables.
 NOT_COMPARABLE = {
     "delta-rs__table_with_edge_timestamps": "deltalake overflows on the year 9999 and gives 1816",
 }
 LEAST = 398
-
-
-def plain(value):
-    """A value in a form in which two readers can be compared."""
-    if isinstance(value, float):
-        return "nan" if math.isnan(value) else round(value, 9)
-    if isinstance(value, dt.datetime):
-        return (value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value).isoformat()
-    if isinstance(value, dict):
-        return tuple((key, plain(item)) for key, item in value.items())
-    if isinstance(value, list | tuple):
-        return tuple(plain(item) for item in value)
-    return bytes(value) if isinstance(value, bytes | bytearray) else value
-
-
-def rows_of(table, names):
-    return sorted(str([plain(row.get(name)) for name in names]) for row in table.to_pylist())
 
 
 def rows_of_others(path, version):
@@ -50,20 +31,14 @@ def rows_of_others(path, version):
         return None
 
 
-def versions():
-    for row in json.loads(shared("golden", "delta", "MANIFEST.json").read_text()):
-        if row["outcome"] == "ok" and row["name"] not in NOT_COMPARABLE:
-            expected = json.loads(shared("golden", "delta", "expected", f"{row['name']}.json").read_text())
-            for version in expected["versions"]:
-                yield row["name"], int(version)
-
-
 @pytest.mark.slow
 def test_rows_and_counts_are_what_another_reader_reads():
     """K7: every version of every golden table whose files are there."""
     compared, different, unread = 0, [], []
-    for name, version in versions():
-        path = shared("golden", "delta", "tables", name)
+    for name, version in versions("ok"):
+        if name in NOT_COMPARABLE:
+            continue
+        path = table_path(name)
         theirs = rows_of_others(path, version)
         try:
             table = it.DeltaTable.open(path, version=version)
@@ -85,7 +60,7 @@ def test_rows_and_counts_are_what_another_reader_reads():
 
 def test_widened_types_are_those_of_the_newest_schema():
     """The other reader refuses this table; its rows were looked up in its files."""
-    table = it.DeltaTable.open(shared("golden", "delta", "tables", "kernel-rs__type-widening"))
+    table = it.DeltaTable.open(table_path("kernel-rs__type-widening"))
     first = table.scan("byte_long = 1").read_all().to_pylist()
     assert [
         (row["float_double"], str(row["int_decimal"]), str(row["date_timestamp_ntz"])) for row in first
@@ -95,7 +70,7 @@ def test_widened_types_are_those_of_the_newest_schema():
 
 def test_variants_come_as_the_bytes_they_are_stored_as():
     name = "delta-kernel__spark-shredded-variant-preview-delta"
-    table = it.DeltaTable.open(shared("golden", "delta", "tables", name))
+    table = it.DeltaTable.open(table_path(name))
     rows = table.scan(columns=["id", "v"]).read_all()
     assert rows.num_rows == table.count() == 102
     assert set(rows.schema.field("v").type.field(at).name for at in range(2)) == {"metadata", "value"}
@@ -103,7 +78,7 @@ def test_variants_come_as_the_bytes_they_are_stored_as():
 
 def test_a_shredded_variant_is_refused_and_its_neighbours_are_not():
     name = "delta-spark__variant-stats-no-checkpoint"
-    table = it.DeltaTable.open(shared("golden", "delta", "tables", name))
+    table = it.DeltaTable.open(table_path(name))
     with pytest.raises(TableError, match="shredded variant"):
         table.scan().read_all()
     variants = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import subprocess
@@ -23,7 +22,6 @@ from indextables.spark.session import runtime_of
 from indextables.storage.store import open_store
 from support.deltahistories import PARSED, PREDICATES, keys_of, live_of, random_log
 from support.deltatables import LOG, DeltaLog, add, remove, schema_string
-from support.shared import shared
 
 pytestmark = pytest.mark.spark
 
@@ -41,51 +39,6 @@ def in_jobs(frames):
             lambda one, two: one.unionByName(two), frames[start : start + TABLES_PER_JOB]
         ).collect()
     return rows
-
-
-@pytest.mark.slow
-def test_the_golden_tables_replay_on_the_cluster(spark):
-    """K7: latest and every checkpointed version of all tables that must be readable."""
-    manifest = json.loads(shared("golden", "delta", "MANIFEST.json").read_text())
-    frames, expected = [], {}
-    for row in manifest:
-        if row["outcome"] != "ok":
-            continue
-        path = shared("golden", "delta", "tables", row["name"])
-        state = json.loads(shared("golden", "delta", "expected", f"{row['name']}.json").read_text())
-        snapshot = open_snapshot(path, options=OPTIONS)
-        expected[row["name"], snapshot.version] = sorted(
-            ((path, dv, size, count) for path, dv, size, _, count in state["files"]), key=str
-        )
-        snapshots = [snapshot] if snapshot.segment.checkpoint or row["n_files"] else []
-        for version in {int(name.name[:20]) for name in (path / "_delta_log").glob("[0-9]*.checkpoint*")}:
-            if version != snapshot.version and str(version) in state["versions"]:
-                older = open_snapshot(path, version=version, options=OPTIONS)
-                files = older.plan(columns=["dv", "size", "num_records"], engine="reference").files
-                expected[row["name"], version] = sorted(
-                    (
-                        tuple(item[key] for key in ("path", "dv", "size", "num_records"))
-                        for item in files.to_pylist()
-                    ),
-                    key=str,
-                )
-                assert len(expected[row["name"], version]) == state["versions"][str(version)]["n_files"]
-                snapshots.append(older)
-        for item in snapshots:
-            frame = replay_frame(spark, item.request()).select(
-                F.lit(row["name"]).alias("table"),
-                F.lit(item.version).alias("version"),
-                "path",
-                "dv",
-                "size",
-                "num_records",
-            )
-            frames.append(frame)
-    found = {key: [] for key in expected}
-    for row in in_jobs(frames):
-        found[row["table"], row["version"]].append((row["path"], row["dv"], row["size"], row["num_records"]))
-    different = [key for key, rows in expected.items() if sorted(found[key], key=str) != rows]
-    assert different == []
 
 
 @pytest.mark.slow
