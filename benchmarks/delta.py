@@ -145,7 +145,7 @@ def _on_spark(
         warm = ReplayWorkload(WARM).prune if prune else None
         for _ in range(3):
             _snapshot(spark, directory / "warm", form).plan(warm, columns=columns, engine="spark")
-        before = _memory(spark)
+        before = _memory(spark, begins=True)
 
         def operation() -> Mapping[str, Any]:
             worked, began = _cpu_seconds(), time.perf_counter()
@@ -166,8 +166,11 @@ def _on_spark(
     return case
 
 
-def _memory(spark: Any) -> dict[str, float]:
-    """Megabytes: the peak of this process since it was asked last, and of the driver's JVM heap and process."""
+def _memory(spark: Any, *, begins: bool = False) -> dict[str, float]:
+    """Megabytes: the peak of this process since a measurement began, and of the driver's JVM heap and process."""
+    if begins:
+        # What was needed before, to warm the session, must not hide what the question needs.
+        Path("/proc/self/clear_refs").write_text("5")
     import psutil
 
     java = [child for child in psutil.Process().children(recursive=True) if "java" in child.name()]
@@ -176,8 +179,6 @@ def _memory(spark: Any) -> dict[str, float]:
     bean = spark.sparkContext._jvm.java.lang.management.ManagementFactory.getMemoryMXBean()  # noqa: SLF001
     bean.gc()
     found["heap"] = bean.getHeapMemoryUsage().getUsed() / (1 << 20)
-    # From here on the peak is that of what follows.
-    Path("/proc/self/clear_refs").write_text("5")
     return found
 
 
