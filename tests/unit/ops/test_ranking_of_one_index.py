@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 
 import pyarrow as pa
 import pytest
@@ -181,3 +182,27 @@ def test_all_rows_are_ranked_without_holding_them_all(rows, many, monkeypatch):
         assert {name: row[name] for name in SCHEMA.names} == by_id[row["id"]]
     values = found["_score"].to_pylist()
     assert values == sorted(values, reverse=True)
+
+
+def test_all_rows_best_first_are_never_in_memory_together(tmp_path, monkeypatch):
+    monkeypatch.setattr(ranking, "ROWS_AT_ONCE", 4096)
+    rows = 60_000
+    payload = pa.array([f"{number:08d}" + "x" * 600 for number in range(rows)])
+    schema = pa.schema([("message", pa.string()), ("payload", pa.string())])
+    table = it.Table.create(tmp_path / "t", schema, options={"indexing.typemap.message": "text"})
+    words = ["error", "error error", "an error here"]
+    table.append(pa.table({"message": [words[at % 3] for at in range(rows)], "payload": payload}, schema))
+    pools = (pa.default_memory_pool(), pa.system_memory_pool())
+    before = sum(pool.bytes_allocated() for pool in pools)
+    tracemalloc.start()
+    seen, most, last = 0, 0, float("inf")
+    for batch in table.search("error", score=True):
+        seen += batch.num_rows
+        most = max(most, sum(pool.bytes_allocated() for pool in pools) - before)
+        assert batch["_score"][0].as_py() <= last
+        last = batch["_score"][-1].as_py()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert seen == rows
+    assert most < payload.nbytes / 4
+    assert peak < payload.nbytes / 4
