@@ -95,13 +95,22 @@ def measure(target: str, case: Case, size: str, directory: Path, repeat: int, ti
 
 
 def beside(row: Row) -> list[Row]:
-    """A row, and those of the systems that its process measured in turn with it (`beside` in the facts)."""
+    """A row, and those of the systems that its process measured in turn with it (`beside` in the facts).
+
+    Where the facts say everybody's CPU milliseconds, these count, not those of the process.
+    """
     facts = {key: value for key, value in row.facts.items() if key != "beside"}
-    others = [
-        replace(row, system=system, seconds=round(seconds, 4), best_seconds=round(seconds, 4), facts={})
-        for system, seconds in row.facts.get("beside", {}).items()
-    ]
-    return [replace(row, facts=facts), *others]
+    cpu: Mapping[str, float] = row.facts.get("cpu_ms", {})
+
+    def one(system: str, seconds: float, facts: Mapping[str, Any]) -> Row:
+        worked = round(cpu[system] / 1000, 5) if system in cpu else row.cpu_seconds
+        best = row.best_seconds if system == row.system else round(seconds, 4)
+        return replace(
+            row, system=system, seconds=round(seconds, 4), best_seconds=best, cpu_seconds=worked, facts=facts
+        )
+
+    others = [one(system, seconds, {}) for system, seconds in row.facts.get("beside", {}).items()]
+    return [one(row.system, row.seconds, facts), *others]
 
 
 def prepare(target: str, size: str, directory: Path) -> None:

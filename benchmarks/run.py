@@ -23,7 +23,18 @@ from benchmarks.harness import (
 )
 
 HERE = Path(__file__).parent
-TARGETS = ("replay", "delta", "skipping", "search", "spark", "maintenance", "startup", "ranking")
+TARGETS = (
+    "replay",
+    "delta",
+    "skipping",
+    "search",
+    "spark",
+    "maintenance",
+    "startup",
+    "ranking",
+    "like",
+    "counting",
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
