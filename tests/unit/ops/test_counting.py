@@ -336,3 +336,37 @@ def test_a_wrong_sort_is_an_error(table, sort, says):
         table.search("error", sort=sort)
     with pytest.raises(OptionError, match="not both"):
         table.search("error", sort="id", score=True)
+
+
+def test_texts_that_repeat_are_counted_alike_in_every_row_group(tmp_path):
+    rows = 70_000
+    host = [None if at % 11 == 0 else f"host-{(at * at) % 37}" for at in range(rows)]
+    data = pa.table({"host": host, "line": [f"line {at // 2}" for at in range(rows)], "n": range(rows)})
+    table = it.Table.create(tmp_path / "t", data.schema)
+    table.append(data)
+    wanted = data.group_by("host").aggregate([([], "count_all"), ("n", "sum"), ("line", "max")])
+    found = table.aggregate("host", ["count(*)", "sum(n)", "max(line)"])
+    assert sorted(map(repr, zip(*(c.to_pylist() for c in found.columns), strict=True))) == sorted(
+        map(repr, zip(*(wanted.column(at).to_pylist() for at in (0, 1, 2, 3)), strict=True))
+    )
+    assert table.facets("line", top=None)["count"].unique().to_pylist() == [2]
+    known = [name for name in host if name is not None]
+    (whole,) = table.aggregate(None, ["count(distinct host)", "count(host)", "min(host)"]).to_pylist()
+    assert [*whole.values()] == [len(set(known)), len(known), min(known)]
+
+
+def test_a_query_that_counts_nothing_says_what_it_might_have_meant(tmp_path):
+    data = pa.table({"level": ["ERROR", "INFO"], "n": [1, 2]})
+    table = it.Table.create(tmp_path / "t", data.schema, options={"indexing.typemap.level": "string"})
+    table.append(data)
+    for ask in (
+        lambda: table.facets("n", query="level:error"),
+        lambda: table.histogram("n", 1, query="level:error"),
+        lambda: table.search("level:error", sort="n").read_all(),
+        lambda: table.search("level:error").read_all(),
+        lambda: table.count(query="level:error"),
+    ):
+        ask()
+        assert "'ERROR' is there" in table.last_scan.notes[0]
+    table.facets("n", query="ERROR and INFO")
+    assert "operator AND" in table.last_scan.notes[0]

@@ -9,6 +9,7 @@ decimals keep Spark's precision and scale.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,8 +84,11 @@ class Layout:
         keys = [pa.field(f"k{at}", kind) for at, kind in enumerate(self.keys)]
         return pa.schema([*keys, *(pa.field(f"s{at}", state.type) for at, state in enumerate(self.states))])
 
-    def grouped(self, table: pa.Table, *, again: bool) -> pa.Table:
-        """Rows, or partial rows when it is done `again`, with one row per group."""
+    def grouped(self, table: pa.Table, *, again: bool, words: Mapping[int, Any] | None = None) -> pa.Table:
+        """Rows, or partial rows when it is done `again`, with one row per group.
+
+        Keys with `words` are numbers of these.
+        """
         names = [f"k{at}" for at in range(len(self.keys))]
         if not names:
             # A constant key: groups without one are counted by other functions.
@@ -97,6 +101,8 @@ class Layout:
         found = table.group_by(names or ["all"], use_threads=False).aggregate(asked)
         states = [found.column(at + len(names or ["all"])) for at in range(len(self.states))]
         keys = [found.column(name) for name in names]
+        for at, texts in (words or {}).items():
+            keys[at] = pa.chunked_array([texts.take(keys[at].combine_chunks())])
         cast = [column.cast(field.type) for column, field in zip([*keys, *states], self.schema, strict=True)]
         return pa.Table.from_arrays(cast, schema=self.schema)
 
@@ -128,20 +134,28 @@ def partial_of(rows: pa.Table, question: Question, layout: Layout) -> pa.Table:
     def values(column: Column) -> Any:
         if column not in read:
             whole = rows.column(column.path[0])
-            array = whole.chunk(0) if whole.num_chunks == 1 else whole.combine_chunks()
+            array = whole.chunk(0) if whole.num_chunks == 1 else whole.unify_dictionaries().combine_chunks()
             read[column] = struct_leaf(array, column.path[1:])
         return read[column]
 
     columns: dict[str, Any] = {}
+    words: dict[int, Any] = {}
     for at, key in enumerate(question.keys):
         held = values(key.column)
+        if pa.types.is_dictionary(held.type):
+            # Grouped by the numbers of the texts; the few groups that are left get their texts.
+            words[at], held = held.dictionary, held.indices
         columns[f"k{at}"] = key_values(held if key.bucket is None else key.bucket.of(held))
     for at, state in enumerate(layout.states):
         if state.column is not None:
-            columns[f"s{at}"] = state.prepared(values(state.column))
+            columns[f"s{at}"] = state.prepared(_written_out(values(state.column)))
     if not columns:
         columns[""] = pa.nulls(rows.num_rows)
-    return layout.grouped(pa.table(columns), again=False)
+    return layout.grouped(pa.table(columns), again=False, words=words)
+
+
+def _written_out(values: Any) -> Any:
+    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
 
 def key_values(values: Any) -> Any:

@@ -32,6 +32,7 @@ from indextables.ops.counting.partial import (
     partial_of,
 )
 from indextables.ops.counting.question import Aggregate, Question, Wanted, column_of, key_of, question_of
+from indextables.ops.read.hints import spelling_notes
 from indextables.ops.read.in_order import in_order
 from indextables.ops.read.matching import FILE_COLUMNS, may_survive
 from indextables.ops.read.record import Record
@@ -99,10 +100,13 @@ def answer(snapshot: Snapshot, question: Question, query: str | None, where: Any
     node = row_filter(snapshot, where)
     parsed = None if query is None else query_of(snapshot, query)
     record = Record(snapshot)
+    record.noted(() if parsed is None else parsed.notes)
     distinct = distinct_questions(question)
     parts = [(one, Layout.of(one)) for one in (question, *(other for _, other in distinct))]
     counter = _Counter(snapshot, node, parsed, record, parts)
     totals = _together(counter.partials(), parts)
+    if parsed is not None and not totals[0].num_rows:
+        record.noted(spelling_notes(snapshot, parsed, counter.searched))
     found = {at: total for (at, _), total in zip(distinct, totals[1:], strict=True)}
     return finished(totals[0], *parts[0], found), record
 
@@ -132,6 +136,7 @@ class _Counter:
         self.query = query
         self.record = record
         self.parts = parts
+        self.searched: Sequence[AddAction] = ()
         self.columns = tuple(dict.fromkeys(name for question, _ in parts for name in question.columns))
 
     def partials(self) -> Iterator[Parts]:
@@ -190,7 +195,8 @@ class _Counter:
                 self.record.counted(from_index=1)
                 yield [pa.Table.from_arrays(list(known), schema=self.parts[0][1].schema)]
                 return
-        yield from self._aggregated(rows_of(self.snapshot, add, self.node, self.columns, self.record))
+        rows = rows_of(self.snapshot, add, self.node, self.columns, self.record, coded=True)
+        yield from self._aggregated(rows)
 
     def _aggregated(self, rows: Iterator[pa.Table]) -> Iterator[Parts]:
         """The partial tables of the rows of one file."""
@@ -202,6 +208,7 @@ class _Counter:
     ) -> list[Callable[[], Iterator[Parts]]]:
         assert self.query is not None
         adds = self.snapshot.adds(files.column("path").to_pylist()) if files.num_rows else []
+        self.searched = adds
         left = {add.path for add in splits_to_search(self.snapshot, self.query, adds)}
         self.record.searched(SearchMetrics(ruled_out=len(adds) - len(left)))
         question, layout = self.parts[0]

@@ -115,11 +115,17 @@ def search(
     adds = _to_search(snapshot, parsed, planned, record)
     if limit == 0:
         adds = []
+
+    def when_empty() -> None:
+        record.noted(spelling_notes(snapshot, parsed, planned))
+
     if keys is not None:
         found = sorted_rows(
             snapshot, adds, parsed, record.searched, node=node, columns=wanted, keys=keys, limit=limit
         )
         record.read(found.num_rows, files=len(adds))
+        if not found.num_rows:
+            when_empty()
         return found.to_reader(), record
     pieces: list[Callable[[], Iterator[pa.Table]]]
     if score:
@@ -129,9 +135,6 @@ def search(
             partial(rows_found, snapshot, add, parsed, record, node=node, columns=wanted, limit=limit)
             for add in adds
         ]
-
-    def when_empty() -> None:
-        record.noted(spelling_notes(snapshot, parsed, planned))
 
     return reader_of(schema, pieces, limit, when_empty), record
 
@@ -217,14 +220,23 @@ def _filtered(snapshot: Snapshot, add: AddAction, node: Node) -> Filtered:
 
 
 def rows_of(
-    snapshot: Snapshot, add: AddAction, node: Node | None, columns: Sequence[str], record: Record
+    snapshot: Snapshot,
+    add: AddAction,
+    node: Node | None,
+    columns: Sequence[str],
+    record: Record,
+    *,
+    coded: bool = False,
 ) -> Iterator[pa.Table]:
-    """The rows of one split, or those for which a filter is true."""
+    """The rows of one split, or those for which a filter is true.
+
+    With `coded`, text that repeats may stay a dictionary.
+    """
     rows = 0
     if node is None:
         reader = open_split(snapshot.store, SplitRef.of(add))
-        for _, raw in reader.scan([name for name in columns if name in reader.columns]):
-            table = to_table_schema(raw, snapshot.schema, columns, add.partition_values)
+        for _, raw in reader.scan([name for name in columns if name in reader.columns], coded=coded):
+            table = to_table_schema(raw, snapshot.schema, columns, add.partition_values, coded=coded)
             rows += table.num_rows
             yield table.select(list(columns))
     else:

@@ -99,9 +99,9 @@ class SplitReader:
         """The row groups."""
         return range(len(self.group_rows))
 
-    def read_groups(self, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
-        """All rows of some row groups."""
-        return self._read(dict.fromkeys(groups), columns)
+    def read_groups(self, groups: Sequence[int], columns: Sequence[str], *, coded: bool = False) -> pa.Table:
+        """All rows of some row groups; with `coded`, text that repeats stays a dictionary."""
+        return self._read(dict.fromkeys(groups), columns, coded=coded)
 
     def read_rows(self, rows: np.ndarray, columns: Sequence[str]) -> pa.Table:
         """Some rows, which are given in order."""
@@ -216,9 +216,10 @@ class SplitReader:
         same = found.num_row_groups == len(self.group_rows)
         return (found, found.schema.to_arrow_schema()) if same else None
 
-    def scan(self, columns: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
+    def scan(self, columns: Sequence[str], *, coded: bool = False) -> Iterator[tuple[int, pa.Table]]:
         """All rows, in pieces; each with the number of its first row."""
-        with Ahead(partial(self.read_groups, columns=columns), _batched(self.groups)) as reading:
+        work = partial(self.read_groups, columns=columns, coded=coded)
+        with Ahead(work, _batched(self.groups)) as reading:
             for some, table in reading:
                 yield int(self.group_starts[some[0]]), table
 
@@ -270,9 +271,17 @@ def _batched(groups: Sequence[int]) -> list[Sequence[int]]:
 
 
 def to_table_schema(
-    rows: pa.Table, schema: pa.Schema, columns: Sequence[str], partition_values: Mapping[str, str | None]
+    rows: pa.Table,
+    schema: pa.Schema,
+    columns: Sequence[str],
+    partition_values: Mapping[str, str | None],
+    *,
+    coded: bool = False,
 ) -> pa.Table:
-    """Rows of a split as rows of the table: its types, its partition values, nulls for younger columns."""
+    """Rows of a split as rows of the table: its types, its partition values, nulls for younger columns.
+
+    With `coded`, dictionaries of the table's type stay what they are.
+    """
     arrays = []
     for name in columns:
         field = schema.field(name)
@@ -285,12 +294,13 @@ def to_table_schema(
         if name not in rows.column_names:
             arrays.append(pa.chunked_array([pa.nulls(rows.num_rows, field.type)], field.type))
             continue
-        arrays.append(_cast(rows[name], field))
-    return (
-        pa.Table.from_arrays(arrays, schema=pa.schema([schema.field(name) for name in columns]))
-        if columns
-        else rows
-    )
+        held = rows[name]
+        same = coded and pa.types.is_dictionary(held.type) and held.type.value_type == field.type
+        arrays.append(held if same else _cast(held, field))
+    if not columns:
+        return rows
+    fields = [schema.field(name).with_type(array.type) for name, array in zip(columns, arrays, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def _repeat(value: pa.Array, count: int) -> pa.Array:
