@@ -21,6 +21,8 @@ def test_the_tour_reaches_its_end(tmp_path, capsys):
         "merged into 8 splits",
         "REPAIR: SUCCESS",
         "Done in",
+        f"indextables serve {tmp_path / 'events'}",
+        "make docs",
     ):
         assert sentence in " ".join(out.split())
     assert (tmp_path / "events" / "_transaction_log_backup").is_dir()

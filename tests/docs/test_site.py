@@ -37,3 +37,16 @@ def test_the_site_builds_without_a_warning_and_needs_no_network(tmp_path):
     pages = sorted((tmp_path / "site").rglob("*.html"))
     assert len(pages) > 30
     assert {url for page in pages for url in loaded.findall(page.read_text())} <= set()
+
+
+def test_every_plot_of_the_page_about_performance_has_its_figures():
+    page = (ROOT / "docs" / "performance.md").read_text()
+    spec = spec_from_file_location("plots", ROOT / "scripts" / "plots.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for name in module.PLOTS:
+        assert f"images/performance-{name}.svg" in page
+        drawn = (module.IMAGES / f"performance-{name}.svg").read_text()
+        for seconds in module.bars(name).values():
+            assert "IndexTables" in seconds
+            assert all(f"{system}, {module._text(value)}" in drawn for system, value in seconds.items())

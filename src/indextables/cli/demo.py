@@ -38,6 +38,11 @@ def run_demo(rows: int, directory: str | None, spark: bool | None) -> None:
             tour.say(f"The output of Java and Spark is in {log}")
         kept = f" The table is in {root}." if directory else ""
         console.print(f"\nDone in {time.perf_counter() - began:.0f} s.{kept}")
+        again = "" if directory else "indextables demo --no-spark --dir demo && "
+        shown = root if directory else "demo/events"
+        console.print("Next:", style="bold")
+        console.print(f"   {again}indextables serve {shown}", soft_wrap=True, markup=False)
+        console.print("   make docs, which builds the documentation in build/site", soft_wrap=True)
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from indextables.cli import render
+from indextables.cli.completion import directories
 from indextables.cli.render import Form
 from indextables.records import dataclass
 from indextables.sql import commands
@@ -85,4 +86,4 @@ where_flag = click.option(
 )
 limit_flag = click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True)
 dry_run_flag = click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
-table_argument = click.argument("table")
+table_argument = click.argument("table", shell_complete=directories)

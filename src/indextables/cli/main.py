@@ -1,7 +1,7 @@
 """The `indextables` command: each verb one call, its rows printed as text, JSON or CSV.
 
 A mistake in what was typed ends with exit code 2, anything else that goes
-wrong with 1; both print one message and no traceback.
+wrong with 1; both print one message and no traceback, as JSON with --json.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 import click
 
 from indextables import __version__
-from indextables.cli import load_verbs, maintain_verbs, read_verbs, render, serve
+from indextables.cli import completion, load_verbs, maintain_verbs, read_verbs, render, serve
 from indextables.errors import CommandError, Error, OptionError, PredicateError, QueryError, SchemaError
 
 _TYPED_WRONG = (CommandError, OptionError, PredicateError, QueryError, SchemaError)
@@ -54,7 +54,10 @@ def main() -> None:
     try:
         code = cli(standalone_mode=False)
     except click.ClickException as wrong:
-        wrong.show()
+        if _wants_json():
+            render.complain_json("UsageError", wrong.format_message())
+        else:
+            wrong.show()
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         render.complain("interrupted")
@@ -64,9 +67,17 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Error as error:
-        render.complain(error.message)
+        if _wants_json():
+            render.complain_json(type(error).__name__, error.message)
+        else:
+            render.complain(error.message)
         sys.exit(2 if isinstance(error, _TYPED_WRONG) else 1)
     sys.exit(code or 0)
+
+
+def _wants_json() -> bool:
+    """Whether --json was given; the arguments may be what is wrong, so nothing has read them."""
+    return "--json" in sys.argv[1:]
 
 
 @cli.command()
@@ -93,7 +104,7 @@ def jar(into: str | None) -> None:
     click.echo(made(into))
 
 
-for _verb in (*read_verbs.VERBS, *load_verbs.VERBS, *serve.VERBS, *maintain_verbs.VERBS):
+for _verb in (*read_verbs.VERBS, *load_verbs.VERBS, *serve.VERBS, *maintain_verbs.VERBS, *completion.VERBS):
     cli.add_command(_verb)
 # What the verb was called while rows could not be merged.
 cli.add_command(maintain_verbs.merge, "merge")

@@ -105,6 +105,12 @@ def complain(message: str) -> None:
     console.print(Text.assemble(("Error: ", "bold red"), printable(message)))
 
 
+def complain_json(kind: str, message: str) -> None:
+    """Print an error to standard error for a program: one object with the kind of error and its message."""
+    said = {"error": {"type": kind, "message": message}}
+    print(printable(json.dumps(said, ensure_ascii=False)), file=sys.stderr)
+
+
 def _styled(text: str) -> Text:
     """Text in which what stands between the marks stands out; a file or pipe gets it plain."""
     if MARKS[0] not in text:
