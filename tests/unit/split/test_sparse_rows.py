@@ -31,7 +31,7 @@ WANTED = list(range(5, 10_000, 11))
 
 @pytest.fixture
 def alone(monkeypatch):
-    """The calls that decoded rows alone."""
+    """The calls that decoded rows alone; for these tests no read is too small for it."""
     calls = []
 
     def spy(path, *rest):
@@ -40,6 +40,7 @@ def alone(monkeypatch):
 
     decode = readers.decode_rows
     monkeypatch.setattr(readers, "decode_rows", spy)
+    monkeypatch.setattr(readers, "SPARSE_BYTES", 0)
     return calls
 
 
@@ -58,6 +59,14 @@ def test_rows_are_decoded_alone_wherever_the_file_lies(tmp_path, alone, place):
     built = build_split(tmp_path / place, ROWS)
     assert fetched(built, WANTED, ROWS.column_names).equals(expected(ROWS, WANTED, ROWS.column_names))
     assert alone
+
+
+def test_few_bytes_are_decoded_whole(tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr(readers, "decode_rows", lambda *_: calls.append(1))
+    built = build_split(tmp_path, ROWS)
+    assert fetched(built, WANTED, ROWS.column_names).equals(expected(ROWS, WANTED, ROWS.column_names))
+    assert not calls
 
 
 def test_a_place_that_sql_cannot_name_is_read_by_pages(tmp_path, alone):

@@ -21,7 +21,7 @@ from indextables.split.parquet.fields import (
     items,
     value,
 )
-from indextables.split.parquet.page_map import Chunk, PageMap, Span
+from indextables.split.parquet.page_map import Chunk, PageMap, Span, Stretch
 from indextables.split.parquet.thrift import (
     BINARY,
     I32,
@@ -197,10 +197,19 @@ def check_pages(
     source: Source, skeleton: Skeleton, pages: PageMap, columns: Sequence[str], groups: Iterable[int]
 ) -> None:
     """Make sure that the pages of some row groups are what was written."""
-    leaves = [leaf for name in columns for leaf in skeleton.columns[name].leaves]
     for group in groups:
-        stretches = [stretch for leaf in leaves for stretch in pages.stretches(group, leaf)]
+        stretches = _stretches(skeleton, pages, columns, group)
         _checked(source, {(offset, length): crc for offset, length, crc in stretches})
+
+
+def stored_bytes(skeleton: Skeleton, pages: PageMap, columns: Sequence[str], groups: Iterable[int]) -> int:
+    """How many bytes of the file hold some columns of some row groups."""
+    return sum(length for group in groups for _, length, _ in _stretches(skeleton, pages, columns, group))
+
+
+def _stretches(skeleton: Skeleton, pages: PageMap, columns: Sequence[str], group: int) -> list[Stretch]:
+    leaves = [leaf for name in columns for leaf in skeleton.columns[name].leaves]
+    return [stretch for leaf in leaves for stretch in pages.stretches(group, leaf)]
 
 
 def _checked(source: Source, ranges: Mapping[Range, int]) -> dict[Range, memoryview]:

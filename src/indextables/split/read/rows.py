@@ -24,7 +24,7 @@ from indextables.split.layout import MAGIC, SplitManifest, SplitRef, read_footer
 from indextables.split.parquet.page_map import ROWS_PER_PAGE
 from indextables.split.read.group_bounds import groups_left
 from indextables.split.read.kept_pages import KeptPages
-from indextables.split.read.page_reader import check_pages, decoded, read_pages, schema_of
+from indextables.split.read.page_reader import check_pages, decoded, read_pages, schema_of, stored_bytes
 from indextables.split.read.read_ahead import Ahead
 from indextables.split.read.row_map import RowMap, RowMapError
 from indextables.split.read.sparse import UndecodedError, can_decode, decode_rows
@@ -38,8 +38,9 @@ GROUPS_AT_ONCE = 4
 MANY_ROWS = 20_000
 SPARSE_SHARE = 0.5
 """Up to this share of the rows of their row groups, wanted rows are decoded alone."""
-SPARSE_ROWS = 8192
-"""So few rows are decoded whole before DuckDB is loaded and has planned."""
+SPARSE_BYTES = 2 << 20
+"""So few stored bytes, a row group of everything or a narrow column of all, are decoded whole by pyarrow
+before DuckDB has planned."""
 PAGE_SHARE = 0.5
 """Up to this share of a row group's pages are fetched one by one; above it the whole group is."""
 
@@ -167,10 +168,12 @@ class SplitReader:
     def _is_sparse(self, parts: Parts, columns: Sequence[str]) -> bool:
         """Whether it pays to pass over unwanted values, and whether they can be."""
         wanted, total = sum(map(len, parts.values())), sum(self.group_rows[group] for group in parts)
-        if not columns or self._map is None or total < SPARSE_ROWS or wanted > SPARSE_SHARE * total:
+        if not columns or self._map is None or wanted > SPARSE_SHARE * total:
             return False
         path = self.source.local
-        return path is not None and can_decode(path, self._schema, columns)
+        if path is None or stored_bytes(self._map.skeleton, self._map.pages, columns, parts) < SPARSE_BYTES:
+            return False
+        return can_decode(path, self._schema, columns)
 
     @cached_property
     def _schema(self) -> pa.Schema:
