@@ -28,6 +28,7 @@ TARGETS = (
     "delta",
     "skipping",
     "search",
+    "filters",
     "spark",
     "maintenance",
     "startup",
