@@ -7,7 +7,9 @@ Two environments that hold nothing else, each made from nothing:
 
 In each, first without Spark and then with it: every module is imported, every
 verb prints its help, the README and the pages run and print what they show, and
-the tour runs to its end. Needs nothing but Python, pip's index and, for Spark, Java.
+the tour runs to its end. The wheel carries the jar for Spark; what is installed
+from source compiles it, for the oldest Spark, on which statements on named tables
+run too. Needs nothing but Python, pip's index and, for Spark, Java.
 """
 
 from __future__ import annotations
@@ -19,13 +21,16 @@ import subprocess
 import sys
 import time
 import tomllib
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / "build" / "test-wheel"
 PAGES = ROOT / "tests" / "support" / "pages.py"
+STATEMENTS = ROOT / "tests" / "support" / "run_statements.py"
 README = ROOT / "README.md"
+JAR = "indextables/spark/catalog/indextables-spark.jar"
 WITHOUT_SPARK = "Without Spark"
 
 IMPORTS = """
@@ -53,8 +58,9 @@ def main() -> None:
     began = time.monotonic()
     shutil.rmtree(PLACE, ignore_errors=True)
     say("Build the source distribution, and the wheel from it")
-    run(sys.executable, "-m", "build", "--outdir", PLACE / "dist", ROOT)
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", PLACE / "dist", ROOT)
     (wheel,) = (PLACE / "dist").glob("*.whl")
+    assert JAR in zipfile.ZipFile(wheel).namelist(), "a wheel built with PySpark and Java has no jar"
     (source,) = (PLACE / "dist").glob("*.tar.gz")
     lowest = PLACE / "lowest.txt"
     lowest.write_text("".join(f"{line}\n" for line in lowest_versions()), encoding="utf-8")
@@ -95,10 +101,13 @@ class Environment:
         self.install(constraints, f"{built}[spark,serve]")
         say(f"{self.name}: with Spark")
         self.check_imports(extras=True)
+        self.check_jar(carried=built.suffix == ".whl")
         self.check_readme()
         # A page may need a package of its own, which a reader sees in its first lines.
         self.install(constraints, "deltalake>=1.0")
         self.pages(*(page for page in pages_with_examples() if mentions_spark(page)))
+        if constraints:
+            sys.stdout.write(self.python(STATEMENTS))
 
     def install(self, constraints: Sequence[object], *what: object) -> None:
         """Install something with pip; compiling what is never imported would take most of the time."""
@@ -106,11 +115,21 @@ class Environment:
 
     def python(self, *arguments: object) -> str:
         """Run this environment's Python, which sees nothing of the working directory or of the user's own."""
-        return run(self.home / "bin" / "python", "-I", *arguments, directory=self.home)
+        return self.run(self.home / "bin" / "python", "-I", *arguments)
 
     def command(self, *arguments: object) -> str:
         """Run the installed command."""
-        return run(self.home / "bin" / "indextables", *arguments, directory=self.home)
+        return self.run(self.home / "bin" / "indextables", *arguments)
+
+    def run(self, *command: object) -> str:
+        """Run a command that finds nothing in the user's cache."""
+        return run(*command, directory=self.home, XDG_CACHE_HOME=str(self.home / "cache"))
+
+    def check_jar(self, *, carried: bool) -> None:
+        """Ask for the jar, which a wheel carries and everybody else compiles into the cache."""
+        found = self.python("-m", "indextables", "jar").split()[-1]
+        assert Path(found).is_file(), found
+        assert ("site-packages" in Path(found).parts) == carried, found
 
     def check_imports(self, *, extras: bool) -> None:
         """Import every module, those of the Spark package or all others."""

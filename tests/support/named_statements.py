@@ -24,6 +24,12 @@ class Said:
     """The table whose log is looked at."""
     named: bool = False
     """Whether it is about names, which a path has none of."""
+    has: str | None = None
+    """A text that occurs in the rows, where the rows say more than is ours to promise."""
+    versions: int = 1
+    """How many versions a statement that commits makes."""
+    since: str | None = None
+    """The first Spark that knows the statement."""
 
 
 def said(sql: str, rows: Any = None, op: str | None = None, **more: Any) -> Said:

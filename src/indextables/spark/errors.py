@@ -23,6 +23,7 @@ _MARK = re.compile(r"\[indextables#(\d+)\]")
 _GONE = re.compile(r"(\S+\.split)")
 _REST = re.compile(r"(?:(?!\. |\.?\n| does not exist).)*")
 _RAISED = re.compile(r"^indextables\.errors\.(\w+): (.*)", re.MULTILINE | re.DOTALL)
+_TOLD = re.compile(r"IllegalStateException\)?:? (\w+Error): (.*)", re.DOTALL)
 _TRAILER = re.compile(r"\n?\s*SQLSTATE: \w+.*", re.DOTALL)
 _KEPT = 256
 _MADE_BY_US = "_indextables"
@@ -53,9 +54,9 @@ def recall(text: str) -> BaseException | None:
         return _errors.get(int(found.group(1)))
 
 
-def raised_in_task(text: str) -> Error | None:
-    """Our error that a Python worker raised: Spark passes on its traceback as text."""
-    found = _RAISED.search(text)
+def raised_elsewhere(text: str) -> Error | None:
+    """Our error that another Python raised: a worker, whose traceback Spark passes on, or a server's."""
+    found = _RAISED.search(text) or _TOLD.search(text)
     kind = getattr(errors, found.group(1), None) if found else None
     if found is None or not (isinstance(kind, type) and issubclass(kind, Error)):
         return None
@@ -117,7 +118,7 @@ def _one_slash(text: str) -> str:
 
 def known_error(text: str) -> BaseException | None:
     """Our exception behind a message of Spark's."""
-    return recall(text) or raised_in_task(text) or missing_split(text) or missing_data_file(text)
+    return recall(text) or raised_elsewhere(text) or missing_split(text) or missing_data_file(text)
 
 
 def install() -> None:

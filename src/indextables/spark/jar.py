@@ -1,9 +1,9 @@
 """The Java classes on the driver, as a jar: compiled by the Janino that Spark carries, once for each Spark.
 
-No JDK is needed and no binary lies in the repository. A wheel may carry the jar
-(`python -m indextables jar` makes it); elsewhere the first session compiles it
-into the user's cache. What a jar was made of is written into it, so that one
-of other sources is noticed.
+No JDK is needed and no binary lies in the repository. A wheel that was built with
+PySpark and Java carries the jar (`hatch_build.py`); elsewhere, and for another
+Spark, the first session compiles it into the user's cache. What a jar was made
+of and for is written into it, so that one of other sources is noticed.
 """
 
 # ruff: noqa: SLF001
@@ -25,10 +25,10 @@ from typing import Any
 from indextables.errors import TableError
 
 _MARK = "io/indextables/sources"
+_MADE_FOR = "io/indextables/spark-version"
 _SERVICE = "META-INF/services/org.apache.spark.sql.sources.DataSourceRegister"
 _CARRIED = "indextables-spark.jar"
 _LOADER = "MutableURLClassLoader"
-
 
 _SINCE = re.compile(r"  // since (\d+)\.(\d+)\n.*?  // before: nothing\n", re.DOTALL)
 
@@ -96,11 +96,18 @@ def _ready(spark_version: str) -> Path | None:
     """The jar that the wheel carries, or the one that somebody has compiled; None when there is neither."""
     carried = files("indextables.spark.catalog").joinpath(_CARRIED)
     if carried.is_file():
-        with as_file(carried) as path, zipfile.ZipFile(path) as packed:
-            if packed.read(_MARK).decode() == digest() and path.is_file():
+        with as_file(carried) as path:
+            if path.is_file() and fits(path, spark_version):
                 return path
     kept = _cache() / _kept_name(spark_version)
     return kept if kept.is_file() else None
+
+
+def fits(packed: Path, spark_version: str) -> bool:
+    """Whether a jar was compiled from these sources, for a Spark of the same first two numbers."""
+    with zipfile.ZipFile(packed) as opened:
+        made_of, made_for = opened.read(_MARK).decode(), opened.read(_MADE_FOR).decode()
+    return made_of == digest() and made_for.split(".")[:2] == spark_version.split(".")[:2]
 
 
 def made(into: str | None = None) -> Path:
@@ -136,10 +143,10 @@ def compile_into(gateway: Any, target: Path, spark_version: str) -> None:
         compiler.setClassPath(_java_files(gateway, _class_path(gateway.jvm)))
         compiler.setDestinationDirectory(gateway.jvm.java.io.File(str(classes)), False)
         compiler.compile(_java_files(gateway, sorted(written.iterdir())))
-        _pack(classes, target)
+        _pack(classes, target, spark_version)
 
 
-def _pack(classes: Path, target: Path) -> None:
+def _pack(classes: Path, target: Path, spark_version: str) -> None:
     """Written aside and moved, so that nobody loads half a jar."""
     handle, aside = tempfile.mkstemp(dir=target.parent, suffix=".jar")
     os.close(handle)
@@ -148,6 +155,7 @@ def _pack(classes: Path, target: Path) -> None:
             packed.writestr(zipfile.ZipInfo(path.relative_to(classes).as_posix()), path.read_bytes())
         packed.writestr(zipfile.ZipInfo(_SERVICE), "io.indextables.DefaultSource\n")
         packed.writestr(zipfile.ZipInfo(_MARK), digest())
+        packed.writestr(zipfile.ZipInfo(_MADE_FOR), spark_version)
     Path(aside).replace(target)
 
 

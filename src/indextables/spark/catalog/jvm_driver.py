@@ -29,9 +29,11 @@ def attached() -> Any:
 
 def main() -> None:
     """Answer until the JVM is gone."""
+    from indextables.spark import errors
     from indextables.spark.catalog.bridge import attach
     from indextables.spark.read.relation import index_class
 
+    errors.install()
     spark = attached()
     index_class(spark)
     attach(spark, plain=True)

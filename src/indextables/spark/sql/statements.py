@@ -139,8 +139,8 @@ def _no_change(change: Change, path: str) -> CommandError:
 
 
 def names_tables(spark: Any) -> bool:
-    """Whether the session's catalog is ours, so that Spark knows tables and paths of ours by itself."""
-    return not is_connect(spark) and spark.conf.get("spark.sql.catalog.spark_catalog", None) == CATALOG
+    """Whether the catalog of the session or its server is ours: Spark then knows our tables by itself."""
+    return bool(spark.conf.get("spark.sql.catalog.spark_catalog", None) == CATALOG)
 
 
 def _query(spark: Any, original: Sql, text: str, args: Any, frames: Mapping[str, Any]) -> Any:
@@ -232,7 +232,9 @@ class _Lookup:
             if _AT_VERSION.search(reference.name[0]):
                 raise
             return True
-        return not isinstance(snapshot, DeltaSnapshot) and reading_way(self._spark, snapshot) == "native"
+        # A Connect server whose catalog is ours reads by itself; what it can read, the client cannot tell.
+        native = is_connect(self._spark) or reading_way(self._spark, snapshot) == "native"
+        return native and not isinstance(snapshot, DeltaSnapshot)
 
     def columns(self, reference: Reference) -> Sequence[str] | None:
         """The columns of a reference that is a whole table of ours."""

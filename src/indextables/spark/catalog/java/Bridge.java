@@ -30,7 +30,8 @@ public final class Bridge {
 
   static void detach() { python = null; }
 
-  static boolean attached() { return python != null; }
+  /** Who answers; null when nobody does. */
+  static Function side() { return python; }
 
   /** The objects of a request that is being answered. */
   public static Map parked(String number) { return (Map) PARKED.get(number); }

@@ -1,8 +1,9 @@
 package io.indextables;
 
-import java.io.File;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.function.Function;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.api.python.Py4JServer;
@@ -11,48 +12,74 @@ import org.apache.spark.api.python.Py4JServer;
  * The Python side where the driver is not Python: spark-sql, the Thrift server, a Spark Connect server.
  *
  * A Python process is started with the first question and attaches to this JVM over a loopback port with a secret. Its
- * standard input ends with this JVM, and so does it. One that has died is started again by the next question.
+ * standard input ends with this JVM, and so does it. One that has died is started again by the next question; one that
+ * does not attach in time is ended.
  */
 final class Helper {
   private static final long PATIENCE_MS = 120000L;
+  private static final String ADVICE = " Set spark.pyspark.python or PYSPARK_PYTHON to a Python that has the package: pip install \"indextables[spark]\".";
   private static Process process = null;
-  private static File said = null;
+  private static Py4JServer server = null;
+  private static Function side = null;
+  private static Path said = null;
 
   private Helper() { }
 
   /** Sees to it that somebody answers; a session of PySpark's that is connected does so itself. */
   static synchronized void ensure() {
-    boolean ours = process != null;
-    if (Bridge.attached() && (!ours || process.isAlive())) return;
-    Bridge.detach();
+    boolean started = process != null && Bridge.side() == side;
+    if (Bridge.side() != null && (!started || process.isAlive())) return;
+    stop();
     SparkConf conf = SparkEnv.get().conf();
     String python = python(conf);
     try {
-      Py4JServer server = new Py4JServer(conf);
-      server.start();
-      ProcessBuilder builder = new ProcessBuilder(new String[] {python, "-m", "indextables.spark.catalog.jvm_driver"});
-      builder.environment().put("PYSPARK_GATEWAY_PORT", String.valueOf(server.getListeningPort()));
-      builder.environment().put("PYSPARK_GATEWAY_SECRET", server.secret());
-      said = File.createTempFile("indextables-helper", ".log");
-      said.deleteOnExit();
-      builder.redirectErrorStream(true);
-      builder.redirectOutput(said);
-      process = builder.start();
+      start(conf, python);
       long until = System.currentTimeMillis() + PATIENCE_MS;
-      while (!Bridge.attached() && process.isAlive() && System.currentTimeMillis() < until) Thread.sleep(50L);
+      while (Bridge.side() == null && process.isAlive() && System.currentTimeMillis() < until) Thread.sleep(50L);
     } catch (java.io.IOException e) {
-      throw new IllegalStateException("IndexTables needs Python with the package indextables, and " + python
-        + " cannot be started: " + e.getMessage() + ". Set spark.pyspark.python or PYSPARK_PYTHON.", e);
+      stop();
+      throw new IllegalStateException("IndexTables needs Python, and " + python + " cannot be started: " + e.getMessage() + "." + ADVICE, e);
     } catch (InterruptedException e) {
+      stop();
       Thread.currentThread().interrupt();
       throw new IllegalStateException("interrupted while Python was starting", e);
     }
-    if (!Bridge.attached()) throw new IllegalStateException("the Python side of IndexTables (" + python + ") did not start. It said: " + words());
+    side = Bridge.side();
+    if (side != null) return;
+    String how = process.isAlive() ? "was not ready after " + PATIENCE_MS / 1000L + " seconds" : "ended before it was ready";
+    String words = words();
+    stop();
+    throw new IllegalStateException("the Python side of IndexTables (" + python + ") " + how + "." + ADVICE + " It said: " + words);
+  }
+
+  private static void start(SparkConf conf, String python) throws java.io.IOException {
+    said = Files.createTempFile("indextables-helper", ".log", new java.nio.file.attribute.FileAttribute[0]);
+    said.toFile().deleteOnExit();
+    server = new Py4JServer(conf);
+    server.start();
+    ProcessBuilder builder = new ProcessBuilder(new String[] {python, "-m", "indextables.spark.catalog.jvm_driver"});
+    builder.environment().put("PYSPARK_GATEWAY_PORT", String.valueOf(server.getListeningPort()));
+    builder.environment().put("PYSPARK_GATEWAY_SECRET", server.secret());
+    builder.redirectErrorStream(true);
+    builder.redirectOutput(said.toFile());
+    process = builder.start();
+  }
+
+  /** Nobody answers afterwards, and no port of a process that is gone stays open. */
+  private static void stop() {
+    Bridge.detach();
+    if (process != null) process.destroyForcibly();
+    if (server != null) server.shutdown();
+    process = null;
+    server = null;
+    side = null;
   }
 
   static RuntimeException lost(String op, Exception e) {
-    return new IllegalStateException("Python went away while it answered '" + op + "': " + e.getMessage()
-      + ". What it was writing may or may not have been committed: look at the history of the table.", e);
+    boolean reads = "describe".equals(op) || "exists".equals(op) || "relation".equals(op) || "plan".equals(op);
+    return new IllegalStateException("Python went away while it answered '" + op + "': " + e.getMessage() + ". "
+      + (reads ? "Nothing was written; run the statement again."
+               : "What it was writing may or may not have been committed: look at the history of the table."), e);
   }
 
   private static String python(SparkConf conf) {
@@ -65,7 +92,7 @@ final class Helper {
 
   private static String words() {
     try {
-      String all = new String(Files.readAllBytes(said.toPath()), StandardCharsets.UTF_8).trim();
+      String all = new String(Files.readAllBytes(said), StandardCharsets.UTF_8).trim();
       return all.substring(Math.max(0, all.length() - 2000));
     } catch (java.io.IOException e) {
       return "nothing";

@@ -120,7 +120,12 @@ public class LogFileIndex implements FileIndex {
     } catch (com.fasterxml.jackson.core.JsonProcessingException e) {
       throw new IllegalStateException("a filter could not be sent to the planner of " + label, e);
     }
-    ByteBuffer answer = ByteBuffer.wrap((byte[]) planner.apply(text)).order(ByteOrder.LITTLE_ENDIAN);
+    ByteBuffer answer;
+    try {
+      answer = ByteBuffer.wrap((byte[]) planner.apply(text)).order(ByteOrder.LITTLE_ENDIAN);
+    } catch (py4j.Py4JException e) {
+      throw Helper.lost("plan", e);
+    }
     if (answer.get() != 0) {
       byte[] message = new byte[answer.getInt()];
       answer.get(message);

@@ -74,7 +74,10 @@ public class Planning extends Rule {
     operation.complete = trees.size() == conjuncts.size();
     if (plan.groupFilterCondition().isDefined()) {
       LogicalPlan all = relation(operation.table, "look " + operation.key, table.output(), true);
-      operation.matching = new org.apache.spark.sql.catalyst.plans.logical.Filter((Expression) plan.groupFilterCondition().get(), all);
+      Expression test = (Expression) plan.groupFilterCondition().get();
+      // A bare NULL has no type that a filter takes, and is true of no row.
+      if (!(test.dataType() instanceof org.apache.spark.sql.types.BooleanType)) test = Literal$.MODULE$.FalseLiteral();
+      operation.matching = new org.apache.spark.sql.catalyst.plans.logical.Filter(test, all);
     }
     LogicalPlan query = scans(plan.query());
     scala.collection.immutable.IndexedSeq ordinals = plan.projections().rowProjection().colOrdinals();

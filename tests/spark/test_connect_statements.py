@@ -1,0 +1,42 @@
+"""Named tables through Spark Connect: the server has the extension, a client needs nothing to send SQL."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> dict:
+    """What the clients of one server saw."""
+    directory = tmp_path_factory.mktemp("connect")
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-m", "support.connect_statements", str(directory)],
+        env=environment, capture_output=True, text=True, timeout=1200, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4000:] + (directory / "server.txt").read_text()[-4000:]
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+@pytest.mark.slow
+def test_a_client_without_the_package_sends_every_verb_as_sql(said):
+    assert not said["bare"], "\n".join(said["bare"])
+
+
+@pytest.mark.slow
+def test_a_client_with_the_package_has_names_paths_and_searches(said):
+    assert not said["connected"], "\n".join(said["connected"])
+    assert said["rows"] == [1, 2, 9, 5_000_000_000]
+    assert said["by path"] == 100
+    assert said["searched"] == [9]
+
+
+@pytest.mark.slow
+def test_an_error_of_the_servers_has_our_type_at_the_client(said):
+    assert said["error"] == "PredicateError"
