@@ -35,6 +35,7 @@ TARGETS = (
     "ranking",
     "like",
     "counting",
+    "dml",
 )
 
 

@@ -1,0 +1,202 @@
+"""Rows that change: UPDATE of 1 % and MERGE of 1 %, by `Table.update` and `Table.merge` and by delta-rs, on the same rows.
+
+Each run has a copy of its own, made of hard links: neither system changes a file
+that is there. Half of the merged rows are new. Every case reports how many rows
+the table has afterwards and what they sum up to, and those must agree.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from benchmarks.harness import Case, Operation, Target, count_of, installed
+
+SCHEMA = pa.schema(
+    [("id", pa.int64()), ("bucket", pa.int64()), ("value", pa.float64()), ("message", pa.string())]
+)
+STEP = 250_000
+SMALL = "-small"
+"""Of tables that are changed once before, so that what is loaded then is not measured."""
+SPREAD, UPDATES = "bucket = 7", {"value": "value + 1.0"}
+ALLOWED_MB = 1024
+
+
+def prepare(directory: Path, size: str) -> None:
+    """The same rows as a table of ours and of delta-rs, in as many files, and the rows to merge."""
+    import indextables as it
+
+    count = count_of(size)
+    for name, rows in (("", count), (SMALL, 100)):
+        ours = it.Table.create(directory / f"ours{name}", SCHEMA)
+        for part in _rows(rows):
+            ours.append(part)
+        if installed("deltalake"):
+            from deltalake import write_deltalake
+
+            for part in _rows(rows):
+                write_deltalake(str(directory / f"delta{name}"), part, mode="append")
+    wanted = count // 100
+    ids = [*range(0, count, 2 * (count // wanted)), *range(count, count + wanted - wanted // 2)]
+    source = _of(pa.array(ids, pa.int64()), -1.0)
+    with pa.OSFile(str(directory / "source.arrow"), "wb") as sink, pa.ipc.new_file(sink, SCHEMA) as writer:
+        writer.write_table(source)
+
+
+def _rows(count: int) -> Iterator[pa.Table]:
+    for start in range(0, count, STEP):
+        yield _of(pa.array(range(start, min(start + STEP, count)), pa.int64()), 1.0)
+
+
+def _of(ids: pa.Array, value: float) -> pa.Table:
+    spread = pc.bit_wise_and(pc.multiply(ids, 2654435761), 0x7FFFFFFF)
+    bucket = pc.subtract(spread, pc.multiply(pc.divide(spread, 100), 100))
+    message = pc.binary_join_element_wise(
+        "request", ids.cast(pa.string()), "took", bucket.cast(pa.string()), "milliseconds", " "
+    )
+    return pa.Table.from_arrays([ids, bucket, pa.repeat(value, len(ids)), message], schema=SCHEMA)
+
+
+def _run(directory: Path, name: str, opened: Callable[[str], Any], change: Callable[[Any], Any]) -> Operation:
+    """The change of a copy, timed alone; another process says what is in the table then."""
+    scratch = Path(tempfile.mkdtemp(dir=directory, prefix="run-"))
+    path = scratch / name
+    for each in (name, name + SMALL):
+        shutil.copytree(directory / each, scratch / each, copy_function=os.link)
+    change(opened(str(path) + SMALL))
+    table = opened(str(path))
+
+    def run() -> Mapping[str, Any]:
+        began = time.perf_counter()
+        change(table)
+        seconds = time.perf_counter() - began
+        asked = subprocess.run(
+            [sys.executable, "-m", "benchmarks.dml", str(path)], capture_output=True, text=True, check=True
+        )
+        shutil.rmtree(scratch)
+        return {"seconds": seconds, **json.loads(asked.stdout)}
+
+    return run
+
+
+def contents(path: str) -> dict[str, Any]:
+    """How many rows a table has, and the sum of their values."""
+    import indextables as it
+
+    table = it.DeltaTable.open(path) if Path(path, "_delta_log").exists() else it.Table.open(path)
+    rows, total = 0, 0.0
+    for batch in table.scan(columns=["value"]):
+        rows += batch.num_rows
+        total += pc.sum(batch.column("value")).as_py() or 0.0
+    return {"rows": rows, "sum": total}
+
+
+def _source(directory: Path) -> pa.Table:
+    return pa.ipc.open_file(pa.OSFile(str(directory / "source.arrow"))).read_all()
+
+
+def _range(directory: Path) -> str:
+    """The first hundredth of the rows, which lie in one file."""
+    return f"id < {pc.max(_source(directory)['id']).as_py() // 100}"
+
+
+def _ours(directory: Path, change: Callable[[Any], Any]) -> Operation:
+    import indextables as it
+
+    return _run(directory, "ours", it.Table.open, change)
+
+
+def _delta(directory: Path, change: Callable[[Any], Any]) -> Operation:
+    from deltalake import DeltaTable
+
+    return _run(directory, "delta", DeltaTable, change)
+
+
+def _more(rows: pa.Table) -> pa.Array:
+    return pc.add(rows["value"], 1.0)
+
+
+def update_spread(directory: Path) -> Operation:
+    """One row of a hundred in every file."""
+    return _ours(directory, lambda table: table.update(SPREAD, {"value": _more}))
+
+
+def update_range(directory: Path) -> Operation:
+    """Neighbouring rows."""
+    where = _range(directory)
+    return _ours(directory, lambda table: table.update(where, {"value": _more}))
+
+
+def merge(directory: Path) -> Operation:
+    """Rows by key, half of them new."""
+    source = _source(directory)
+    return _ours(directory, lambda table: table.merge(source, on="id"))
+
+
+def update_spread_delta(directory: Path) -> Operation:
+    """The same by delta-rs."""
+    return _delta(directory, lambda table: table.update(UPDATES, predicate=SPREAD))
+
+
+def update_range_delta(directory: Path) -> Operation:
+    """The same by delta-rs."""
+    where = _range(directory)
+    return _delta(directory, lambda table: table.update(UPDATES, predicate=where))
+
+
+def merge_delta(directory: Path) -> Operation:
+    """The same by delta-rs."""
+    source = _source(directory)
+
+    def change(table: Any) -> None:
+        merging = table.merge(source, "t.id = s.id", source_alias="s", target_alias="t")
+        merging.when_matched_update_all().when_not_matched_insert_all().execute()
+
+    return _delta(directory, change)
+
+
+def goals(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say whether both systems end with the same rows, and whether memory stays bounded."""
+    lines = []
+    by = {(row["case"], row["size"], row["system"]): row for row in rows}
+    for (case, size, system), row in by.items():
+        rival = by.get((case, size, "delta-rs"))
+        if system != "indextables":
+            continue
+        if rival is not None:
+            same = all(row["facts"][key] == rival["facts"][key] for key in ("rows", "sum"))
+            lines.append(f"{case} at {size}: {'the same rows' if same else 'OTHER ROWS'} as delta-rs")
+        met = "met" if row["peak_mb"] <= ALLOWED_MB else "missed"
+        lines.append(f"{case} at {size}: {row['peak_mb']:.0f} MB of {ALLOWED_MB} allowed: {met}")
+    return lines
+
+
+TARGET = Target(
+    name="dml",
+    prepare=prepare,
+    cases=[
+        Case("update 1% everywhere", "indextables", "update_spread"),
+        Case("update 1% everywhere", "delta-rs", "update_spread_delta", needs="deltalake"),
+        Case("update 1% in one place", "indextables", "update_range"),
+        Case("update 1% in one place", "delta-rs", "update_range_delta", needs="deltalake"),
+        Case("merge 1%", "indextables", "merge"),
+        Case("merge 1%", "delta-rs", "merge_delta", needs="deltalake"),
+    ],
+    rival="delta-rs",
+    packages=("pyarrow", "deltalake"),
+    goals=goals,
+)
+
+if __name__ == "__main__":
+    print(json.dumps(contents(sys.argv[1])))
