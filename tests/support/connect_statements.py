@@ -24,8 +24,6 @@ from support.core_statements import CORE
 from support.spark_sql import CONFS, HOME
 from support.statement_places import Place, wrong
 
-START_S = 300
-
 
 @contextmanager
 def server(directory: Path) -> Iterator[str]:
@@ -59,12 +57,9 @@ def server(directory: Path) -> Iterator[str]:
 
 
 def session(address: str) -> Any:
-    """A client of the server, once it answers."""
-    import grpc
+    """A client of the server; PySpark itself asks again until the server is up."""
     from pyspark.sql import SparkSession
 
-    with grpc.insecure_channel(address.removeprefix("sc://")) as channel:
-        grpc.channel_ready_future(channel).result(START_S)
     return SparkSession.builder.remote(address).create()
 
 
