@@ -115,7 +115,7 @@ def test_a_load_says_what_it_cannot_do(spark, log):
     with pytest.raises(OptionError, match="is a Delta table, which has none"):
         spark.read.format("indextables").option("query", "n1").load(path_of(log))
     with pytest.raises(CommandError, match="is a Delta table, which has none"):
-        spark.sql(f"SELECT * FROM indextables.`{path_of(log)}` WHERE name indexquery 'n1'")
+        spark.sql(f"SELECT * FROM indextables.`{path_of(log)}` WHERE name indexquery 'n1'").collect()
 
 
 @pytest.mark.parametrize("mode", ["append", "overwrite", "error", "ignore"])

@@ -41,14 +41,16 @@ def test_sql_finds_the_rows_that_a_query_means(spark: SparkSession, path: Path) 
 def test_sql_refuses_the_same_queries(spark: SparkSession, path: Path) -> None:
     for query, why in query_table.REFUSED.items():
         with pytest.raises(QueryError) as refused:
-            spark.sql(f"SELECT id FROM indextables.`{path}` WHERE _indexall indexquery {_literal(query)}")
+            spark.sql(
+                f"SELECT id FROM indextables.`{path}` WHERE _indexall indexquery {_literal(query)}"
+            ).collect()
         assert why in refused.value.message
 
 
 def test_what_the_author_should_know_is_a_warning(
     spark: SparkSession, path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    spark.sql(f"SELECT id FROM indextables.`{path}` WHERE message indexquery 'peer and timeout'")
+    spark.sql(f"SELECT id FROM indextables.`{path}` WHERE message indexquery 'peer and timeout'").collect()
     assert any("is read as the operator AND" in record.getMessage() for record in caplog.records)
 
 

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 import indextables as it
 from indextables.errors import CommandError
 from indextables.spark.search import on_driver
+from indextables.spark.search.tasks import SearchTask
 from indextables.sql.rewrite import rewrite
 
 SCHEMA = pa.schema([("id", pa.int64()), ("message", pa.string()), ("day", pa.string())])
@@ -88,7 +89,7 @@ def test_a_star_does_not_show_the_score_and_order_may_use_it(
 def test_a_score_without_one_search_that_has_to_hold_is_refused(spark: SparkSession, path: Path) -> None:
     for condition in ("message indexquery 'a' OR id = 1", "message indexquery 'a' AND day indexquery 'b'"):
         with pytest.raises(CommandError, match="_score is the score of a search"):
-            spark.sql(f"SELECT _score FROM indextables.`{path}` WHERE {condition}")
+            spark.sql(f"SELECT _score FROM indextables.`{path}` WHERE {condition}").collect()
 
 
 def test_only_a_bare_order_by_score_with_a_limit_is_pushed_down() -> None:
@@ -108,6 +109,29 @@ def test_only_a_bare_order_by_score_with_a_limit_is_pushed_down() -> None:
         "SELECT id, _score FROM T WHERE message indexquery 'a' LIMIT 5",
     ):
         assert best(other) is None, other
+
+
+def test_a_plan_pushes_the_same_down(
+    spark: SparkSession, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[int | None] = []
+    original = on_driver.counted
+
+    def counted(session: SparkSession, task: SearchTask) -> dict[str, int] | None:
+        limits.append(task.limit)
+        return original(session, task)
+
+    monkeypatch.setattr(on_driver, "counted", counted)
+    search = f"SELECT id, _score FROM indextables.`{path}` WHERE message indexquery '{QUERY}'"
+    for rest in (
+        "ORDER BY _score DESC LIMIT 5",
+        "ORDER BY _score DESC LIMIT 5 OFFSET 2",
+        "AND id > 1 ORDER BY _score DESC LIMIT 5",
+        "ORDER BY _score LIMIT 5",
+        "ORDER BY _score DESC, id LIMIT 5",
+    ):
+        spark.sql(f"{search} {rest}").collect()
+    assert limits == [5, 7, None, None, None]
 
 
 def test_rows_are_deleted_by_search_in_sql(spark: SparkSession, tmp_path: Path, rows: pa.Table) -> None:
@@ -141,6 +165,6 @@ def test_highlight_marks_what_the_search_finds(spark: SparkSession, path: Path) 
         (3, "<em>noise</em> <em>noise</em> <em>noise</em> filler filler filler"),
     ]
     with pytest.raises(it.errors.QueryError, match="a single '&'"):
-        spark.sql(f"SELECT highlight(message, 'a & b') FROM {table} WHERE message indexquery 'a'")
+        spark.sql(f"SELECT highlight(message, 'a & b') FROM {table} WHERE message indexquery 'a'").collect()
     with pytest.raises(it.errors.QueryError, match="column 'id' is not indexed"):
-        spark.sql(f"SELECT highlight(id, 'a') FROM {table} WHERE message indexquery 'a'")
+        spark.sql(f"SELECT highlight(id, 'a') FROM {table} WHERE message indexquery 'a'").collect()

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from indextables import errors
-from indextables.errors import Error, MissingSplitError
+from indextables.errors import CommandError, Error, MissingSplitError
 
 _MARK = re.compile(r"\[indextables#(\d+)\]")
 _GONE = re.compile(r"(\S+\.split)")
@@ -25,6 +25,7 @@ _REST = re.compile(r"(?:(?!\. |\.?\n| does not exist).)*")
 _RAISED = re.compile(r"^indextables\.errors\.(\w+): (.*)", re.MULTILINE | re.DOTALL)
 _TOLD = re.compile(r"IllegalStateException\)?:? (\w+Error): (.*)", re.DOTALL)
 _TRAILER = re.compile(r"\n?\s*SQLSTATE: \w+.*", re.DOTALL)
+_DATABRICKS = re.compile(r"UNRESOLVED_ROUTINE\]\D*`(i?search)`")
 _KEPT = 256
 _MADE_BY_US = "_indextables"
 _MAX_CAUSES = 12
@@ -116,9 +117,26 @@ def _one_slash(text: str) -> str:
     return text.replace("file:///", "file:/")
 
 
+def search_of_databricks(text: str) -> Error | None:
+    """Our error for a function that Spark does not know and that people bring along."""
+    found = _DATABRICKS.search(text)
+    if found is None:
+        return None
+    return CommandError(
+        f"{found[1]}(column, 'words') is a function of Databricks. For a table of IndexTables write "
+        "column indexquery 'words'; for a piece of text inside words, column ILIKE '%piece%'."
+    )
+
+
 def known_error(text: str) -> BaseException | None:
     """Our exception behind a message of Spark's."""
-    return recall(text) or raised_elsewhere(text) or missing_split(text) or missing_data_file(text)
+    return (
+        recall(text)
+        or raised_elsewhere(text)
+        or missing_split(text)
+        or missing_data_file(text)
+        or search_of_databricks(text)
+    )
 
 
 def install() -> None:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from indextables.errors import CommandError
-from indextables.sql.mentions import NO_QUERY, mark
-from indextables.sql.rewrite import ALL_COLUMNS, call_number, edited
+from indextables.sql.mentions import ALL_COLUMNS, NO_QUERY, edited, mark
+from indextables.sql.rewrite import call_number
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,10 @@ from typing import Any
 
 from indextables.errors import CommandError
 
-_OPERATOR = "indexquery"
+OPERATOR = "indexquery"
+_OPERATORS = (OPERATOR, "textsearch", "fieldmatch")
+_CALL_FOR_ALL = "indexqueryall"
+ALL_COLUMNS = "_indexall"
 _HIGHLIGHT = "highlight"
 SEARCH_CALL, HIGHLIGHT_CALL = "__indexquery_", "__highlight_"
 _SCHEMA = "indextables"
@@ -64,7 +67,7 @@ class Marked:
 def mark(text: str) -> Marked:
     """Find the mentions of a statement."""
     called = _searches_as_calls(text)
-    tokens = _tokens(called)
+    tokens = tokens_of(called)
     searches = _calls(tokens, SEARCH_CALL)
     highlights = _calls(tokens, HIGHLIGHT_CALL)
     return Marked(called, tuple(_paths(called, tokens)), tuple(searches), tuple(highlights))
@@ -75,7 +78,7 @@ def quoted_paths_as_names(text: str) -> str:
 
     Strings elsewhere stay as they are.
     """
-    tokens = _tokens(text)
+    tokens = tokens_of(text)
     found = [
         token
         for before, token in pairwise(tokens)
@@ -86,7 +89,13 @@ def quoted_paths_as_names(text: str) -> str:
     return text
 
 
-def _tokens(text: str) -> list[Any]:
+def mark_paths(text: str) -> tuple[PathMention, ...]:
+    """The tables that a statement reads by path, alone."""
+    return tuple(_paths(text, tokens_of(text)))
+
+
+def tokens_of(text: str) -> list[Any]:
+    """The words and signs of a statement."""
     import sqlglot
     from sqlglot.errors import SqlglotError
 
@@ -102,52 +111,108 @@ def _is_word(token: Any, word: str, text: str) -> bool:
 
 def _searches_as_calls(text: str) -> str:
     """Every search as `__indexquery_<n>(column, query)`."""
-    tokens = _tokens(text)
-    edits: list[tuple[int, int, str]] = []
-    number = 0
-    for at, token in enumerate(tokens):
-        if not _is_word(token, _OPERATOR, text):
-            continue
-        name = f"__indexquery_{number}"
-        following = tokens[at + 1] if at + 1 < len(tokens) else None
-        if following is not None and following.text == "(" and not _follows_column(tokens, at, text):
-            edits.append((token.start, token.end + 1, name))
-        elif following is None:
-            raise CommandError(
-                "indexquery needs a query on its right: message indexquery 'error AND timeout'"
-            )
-        else:
-            edits.append(_infix(text, tokens, at, name))
-        number += 1
-    edits += _highlights(text, tokens) if number else []
+    tokens = tokens_of(text)
+    found = written_searches(text, tokens)
+    edits = [
+        (one.start, one.end, f"{'NOT ' if one.negated else ''}{SEARCH_CALL}{number}({one.arguments})")
+        for number, one in enumerate(found)
+    ]
+    if found:
+        edits += [
+            (token.start, token.end + 1, f"{HIGHLIGHT_CALL}{number}")
+            for number, token in enumerate(written_highlights(text, tokens))
+        ]
+    return edited(text, edits)
+
+
+def edited(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
+    """A text with some spans replaced."""
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
     return text
 
 
-def _highlights(text: str, tokens: Sequence[Any]) -> list[tuple[int, int, str]]:
-    """Every call of `highlight` under a name of its own."""
-    found = [
+@dataclass(frozen=True, slots=True)
+class WrittenSearch:
+    """A search as its author wrote it: an operator, or a call."""
+
+    start: int
+    end: int
+    column: str | None
+    """The column as written; `_indexall`, with its table if it has one, for all of them."""
+    query: str | None
+    """The query as written; None where something is missing, of which `column` is then the rest."""
+    negated: bool = False
+
+    @property
+    def arguments(self) -> str:
+        """What a call is given."""
+        return ", ".join(part for part in (self.column, self.query) if part is not None)
+
+
+def written_searches(text: str, tokens: Sequence[Any]) -> list[WrittenSearch]:
+    """Every search of a text, in its order."""
+    found = []
+    for at, token in enumerate(tokens):
+        for_all = _is_word(token, _CALL_FOR_ALL, text)
+        if not for_all and not any(_is_word(token, word, text) for word in _OPERATORS):
+            continue
+        following = tokens[at + 1] if at + 1 < len(tokens) else None
+        called = following is not None and following.text == "("
+        if called and (for_all or not _follows_column(tokens, at, text)):
+            found.append(_call(text, tokens, at, for_all=for_all))
+        elif for_all or (not _is_word(token, OPERATOR, text) and not _follows_column(tokens, at, text)):
+            # A name like any other.
+            continue
+        elif following is None:
+            raise CommandError(
+                "indexquery needs a query on its right: message indexquery 'error AND timeout'"
+            )
+        else:
+            found.append(_infix(text, tokens, at))
+    return found
+
+
+def written_highlights(text: str, tokens: Sequence[Any]) -> list[Any]:
+    """The names of the calls of `highlight`."""
+    return [
         token
         for at, token in enumerate(tokens[:-1])
         if _is_word(token, _HIGHLIGHT, text)
         and tokens[at + 1].text == "("
         and not (at and tokens[at - 1].text == ".")
     ]
-    return [(token.start, token.end + 1, f"{HIGHLIGHT_CALL}{number}") for number, token in enumerate(found)]
 
 
-def _infix(text: str, tokens: Sequence[Any], at: int, name: str) -> tuple[int, int, str]:
+def _call(text: str, tokens: Sequence[Any], at: int, *, for_all: bool) -> WrittenSearch:
+    end = _closing(tokens, at + 1)
+    depth, comma = 0, None
+    for place in range(at + 1, end):
+        depth += {"(": 1, ")": -1}.get(tokens[place].text, 0)
+        if tokens[place].text == "," and depth == 1:
+            comma = place
+    inside = text[tokens[at + 1].end + 1 : tokens[end].start].strip()
+    span = (tokens[at].start, tokens[end].end + 1)
+    if for_all and comma is None:
+        return WrittenSearch(*span, ALL_COLUMNS, inside)
+    if comma is None:
+        return WrittenSearch(*span, inside, None)
+    column = text[tokens[at + 1].end + 1 : tokens[comma].start].strip()
+    query = text[tokens[comma].end + 1 : tokens[end].start].strip()
+    return WrittenSearch(*span, ALL_COLUMNS if column == "*" else column, query)
+
+
+def _infix(text: str, tokens: Sequence[Any], at: int) -> WrittenSearch:
     negated = at > 0 and _is_word(tokens[at - 1], "not", text)
     last = at - 2 if negated else at - 1
-    first = _column_start(tokens, last, text)
+    star = last >= 0 and tokens[last].text == "*"
+    first = last if star else _column_start(tokens, last, text)
     if first is None:
         raise CommandError("indexquery needs a column on its left: message indexquery 'error AND timeout'")
-    column = text[tokens[first].start : tokens[last].end + 1]
+    column = ALL_COLUMNS if star else text[tokens[first].start : tokens[last].end + 1]
     end = _operand_end(tokens, at + 1, text)
     query = text[tokens[at + 1].start : tokens[end].end + 1]
-    call = f"{'NOT ' if negated else ''}{name}({column}, {query})"
-    return tokens[first].start, tokens[end].end + 1, call
+    return WrittenSearch(tokens[first].start, tokens[end].end + 1, column, query, negated)
 
 
 def _operand_end(tokens: Sequence[Any], at: int, text: str) -> int:
@@ -160,6 +225,8 @@ def _operand_end(tokens: Sequence[Any], at: int, text: str) -> int:
 
 
 def _follows_column(tokens: Sequence[Any], at: int, text: str) -> bool:
+    if at and tokens[at - 1].text == "*":
+        return True
     return _column_start(tokens, at - 1, text) is not None and not _is_word(tokens[at - 1], "not", text)
 
 

@@ -23,22 +23,26 @@ from indextables.errors import CommandError
 from indextables.model.names import find_name
 from indextables.sql.joins import is_nullable, is_required
 from indextables.sql.mentions import (
+    ALL_COLUMNS,
     HIGHLIGHT_CALL,
     NO_QUERY,
     SEARCH_CALL,
     Marked,
     PathMention,
     SearchMention,
+    edited,
     mark,
+    mark_paths,
+    tokens_of,
+    written_searches,
 )
 from indextables.sql.scores import NO_SEARCH, SCORE, best_wanted, mentions_score
 
 ColumnsOf = Callable[["Reference"], Collection[str] | None]
 """The columns of a reference when it is a whole table of ours, else None."""
 
-ALL_COLUMNS = "_indexall"
-
-_MENTIONS = re.compile(r"indexquery|indextables\s*\.\s*`", re.IGNORECASE)
+_SEARCHES = re.compile(r"indexquery|textsearch|fieldmatch", re.IGNORECASE)
+_PATHS = re.compile(r"indextables\s*\.\s*`", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +97,18 @@ class Rewritten:
     highlights: tuple[Highlight, ...] = ()
     columns: frozenset[str] | None = None
     """Every column name the statement mentions, in lower case; None where a `*` means all of them."""
+    has_searches: bool = False
+    """Whether the text still holds searches, as their author wrote them."""
 
 
 def mentions_us(text: str) -> bool:
     """Whether a statement may read by path or search; a cheap first look."""
-    return _MENTIONS.search(text) is not None
+    return mentions_search(text) or _PATHS.search(text) is not None
+
+
+def mentions_search(text: str) -> bool:
+    """Whether a statement may search; a cheap first look."""
+    return _SEARCHES.search(text) is not None
 
 
 def hidden_view(number: int) -> str:
@@ -105,28 +116,35 @@ def hidden_view(number: int) -> str:
     return f"__indextables_{number}"
 
 
+def rewrite_paths(text: str) -> Rewritten | None:
+    """The statement with hidden views in place of paths, and its searches as they are; None without paths."""
+    found = mark_paths(text)
+    searched = bool(written_searches(text, tokens_of(text)))
+    if not found and not searched:
+        return None
+    edits = [(item.start, item.end, hidden_view(at)) for at, item in enumerate(found)]
+    return Rewritten(edited(text, edits), _references(found), (), frozenset(), has_searches=searched)
+
+
+def _references(paths: Sequence[PathMention]) -> tuple[Reference, ...]:
+    return tuple(
+        Reference((item.path,), by_path=True, version=item.version, timestamp=item.timestamp)
+        for item in paths
+    )
+
+
 def rewrite(
     text: str, columns_of: ColumnsOf, args: Mapping[str, Any] | Sequence[Any] | None = None
 ) -> Rewritten | None:
     """The statement for Spark; None when nothing in it is ours."""
     marked = mark(text)
-    references = [
-        Reference((item.path,), by_path=True, version=item.version, timestamp=item.timestamp)
-        for item in marked.paths
-    ]
+    references = list(_references(marked.paths))
     if not marked.searches:
         if not references:
             return None
         edits = [(item.start, item.end, hidden_view(at)) for at, item in enumerate(marked.paths)]
         return Rewritten(edited(marked.text, edits), tuple(references), (), frozenset())
     return _Analysis(marked, references, columns_of, args).run()
-
-
-def edited(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
-    """A text with some spans replaced."""
-    for start, end, new in sorted(edits, reverse=True):
-        text = text[:start] + new + text[end:]
-    return text
 
 
 class _Analysis:

@@ -18,7 +18,7 @@ from typing import Any
 from weakref import WeakSet
 
 from indextables.spark.callback import Callback
-from indextables.spark.catalog import CATALOG, rows, tables
+from indextables.spark.catalog import CATALOG, rows, searches, tables
 from indextables.spark.catalog.asked import Asked
 from indextables.spark.errors import remember
 
@@ -26,13 +26,18 @@ _SESSIONS = 64
 
 _ANSWERS: Mapping[str, Callable[[Asked], dict[str, Any]]] = {
     "alter": tables.alter,
+    "compare": searches.compare,
     "create": tables.create,
     "describe": tables.describe,
     "drop_partitions": tables.drop_partitions,
     "exists": tables.exists,
+    "pin": searches.pin,
+    "refuse": searches.refuse,
     "relation": tables.relation,
     "replace_rows": rows.replace_rows,
     "save": rows.save,
+    "search": searches.search,
+    "spelled": searches.spell,
     "truncate": tables.truncate,
     "write": rows.write,
 }
@@ -61,7 +66,7 @@ def attach(spark: Any, *, plain: bool = False) -> None:
 def name_tables(spark: Any) -> None:
     """Put our rule and, where nobody else's is, our catalog into a running session."""
     jvm, session = spark.sparkContext._jvm, spark._jsparkSession
-    jvm.io.indextables.Extensions.install(session.extensions())
+    jvm.io.indextables.Extensions.teach(session)
     key = "spark.sql.catalog.spark_catalog"
     if spark.conf.get(key, "builtin") == "builtin":
         spark.conf.set(key, CATALOG)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from indextables.spark.hadoop import hadoop_settings
+from indextables.spark.read.frame import LoadedTable, remember
 from indextables.spark.read.planner import TablePlanner
 from indextables.spark.read.relation import RelationSpec, native_frame
 
@@ -60,6 +61,7 @@ def frame(spark: Any, snapshot: Snapshot, settings: CallSettings, key: str) -> A
         partition_columns=snapshot.partition_columns,
         options=hadoop_settings(uri, settings.table),
     )
+    remember(spec.identity, LoadedTable(uri, settings.table, snapshot.version, late=True))
     return native_frame(spark, spec, planner)
 
 

@@ -53,6 +53,8 @@ class LoadedTable:
     """The version the relation reads; None is the newest."""
     pinned: bool = False
     """Whether that version was asked for by the user."""
+    late: bool = False
+    """Whether its files are chosen when a statement runs."""
 
     @classmethod
     def of_request(cls, request: ReadRequest) -> LoadedTable:

@@ -9,7 +9,7 @@ from typing import Any
 
 from indextables.log.scans import Scan, last_scans, record
 
-__all__ = ["Scan", "explained", "file_indexes", "last_scans", "record"]
+__all__ = ["Scan", "explained", "file_indexes", "last_scans", "record", "searches_in"]
 
 
 def file_indexes(frame: Any) -> Iterator[tuple[Any, Any]]:
@@ -30,4 +30,12 @@ def explained(frame: Any) -> str:
     for leaf, location in file_indexes(frame):
         leaf.selectedPartitions()
         lines.append(str(location.toString()))
+    lines += searches_in(frame)
     return "\n".join(["== IndexTables ==", *lines, ""]) if lines else ""
+
+
+def searches_in(frame: Any) -> list[str]:
+    """For each table that a DataFrame's plan searches, how its splits were chosen and what was found."""
+    plan = frame._jdf.queryExecution().optimizedPlan()
+    found = frame.sparkSession.sparkContext._jvm.io.indextables.Searching.shown(plan)
+    return [str(line) for line in found]

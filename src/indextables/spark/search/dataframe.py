@@ -11,9 +11,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any
 
-from indextables.index.query.tree import Query
+from pyspark.sql.types import FloatType, LongType, StringType, StructField, StructType
+
+from indextables.index.query.tree import Boolean, Query
 from indextables.index.read.lookup import Term
 from indextables.index.read.ranking import Statistics
 from indextables.ops.read.ranking import table_statistics
@@ -25,20 +29,21 @@ from indextables.spark.options import CallSettings
 from indextables.spark.read.arrow_scan import FILE, ROW, arrow_frame
 from indextables.spark.read.frame import reading_way, restricted_frame
 from indextables.spark.search import on_driver
-from indextables.spark.search.tasks import SearchTask, counts, found_rows, hits, statistics
+from indextables.spark.search.tasks import SearchTask, found_rows, hits, statistics
 from indextables.spark.workers import SparkWorkers, default_width, frame_of_tasks, shared_out, spark_schema
 from indextables.split.layout import SplitRef
 from indextables.split.search import SCORE
 
 if TYPE_CHECKING:
+    from indextables.log.delta.snapshot import DeltaSnapshot
     from indextables.log.snapshot import Snapshot
+    from indextables.model.actions import AddAction
     from indextables.predicate.tree import Node
     from indextables.sql.rewrite import Search
 
 _log = logging.getLogger(__name__)
 
-_BROADCAST_MOST = 1_000_000
-"""Up to this many matching rows are sent to every executor; above it both sides are shuffled."""
+_FILE_COLUMN = "__indextables_metadata"
 
 
 def search_frame(
@@ -51,20 +56,30 @@ def search_frame(
     check_limit(limit)
     asked, node = parsed(snapshot, query, operator=operator), row_filter(snapshot, where)
     wanted = known_columns(snapshot, columns)
-    frame = _found_rows(spark, snapshot, asked, wanted, where=node, limit=limit, score=score)
+    frame = _found_rows(spark, snapshot, asked, wanted, where=node, limit=limit, score=score).frame
     if score:
         frame = frame.orderBy(functions.col(SCORE).desc())
     return frame if limit is None else frame.limit(limit)
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The rows of a search, or rows that say whether it matches, and how its splits were chosen."""
+
+    frame: Any
+    shown: str = ""
+
+
 def _found_rows(
     spark: Any, snapshot: Snapshot, query: Query, columns: Sequence[str], *,
-    where: Node | None = None, limit: int | None = None, score: bool = False,
-) -> Any:  # fmt: skip
-    from pyspark.sql.types import FloatType
+    where: Node | None = None, pruned_by: Node | None = None, limit: int | None = None, score: bool = False,
+) -> Found:  # fmt: skip
+    """The rows a query finds, and of them those for which `where` is true.
 
-    paths = None if where is None else snapshot.plan(where, columns={"path"}).files.column("path").to_pylist()
-    refs = tuple(SplitRef.of(add) for add in splits_to_search(snapshot, query, snapshot.adds(paths)))
+    `pruned_by` only leaves out splits: whoever gives it looks at the rows again.
+    """
+    adds = _left_by_the_log(snapshot, where if pruned_by is None else pruned_by)
+    refs = tuple(SplitRef.of(add) for add in splits_to_search(snapshot, query, adds))
     whole = SearchTask(
         snapshot.store.spec(),
         refs,
@@ -82,13 +97,30 @@ def _found_rows(
         whole = replace(whole, statistics=_statistics(spark, snapshot, whole))
         schema = schema.add(SCORE, FloatType(), False)
     counted = on_driver.counted(spark, whole)
+    shown = _shown(snapshot, query.text, len(adds), len(refs), counted)
     if counted is not None:
         whole = on_driver.among(whole, counted)
         if on_driver.is_little(whole, counted):
             local = on_driver.local_frame(spark, found_rows, whole, schema)
             if local is not None:
-                return local
-    return frame_of_tasks(spark, found_rows, _grouped(spark, whole), schema)
+                return Found(local, shown)
+    return Found(frame_of_tasks(spark, found_rows, _grouped(spark, whole), schema), shown)
+
+
+def _left_by_the_log(snapshot: Snapshot, where: Node | None) -> Sequence[AddAction]:
+    """The splits in which a filter may be true, as far as the log knows."""
+    paths = None if where is None else snapshot.plan(where, columns={"path"}).files.column("path").to_pylist()
+    return snapshot.adds(paths)
+
+
+def _shown(snapshot: Snapshot, text: str, left: int, asked: int, counted: Mapping[str, int] | None) -> str:
+    """What EXPLAIN says of a search."""
+    total = snapshot.num_files
+    hits = "hits are counted when it runs" if counted is None else f"{sum(counted.values())} hits"
+    return (
+        f"indexquery '{text}' in {snapshot.store.uri} version {snapshot.version}: {total} splits, "
+        f"{total - left} pruned by the log, {left - asked} by word filters, {asked} searched, {hits}"
+    )
 
 
 def _statistics(spark: Any, snapshot: Snapshot, task: SearchTask) -> Statistics:
@@ -120,115 +152,137 @@ def parsed(
     return found
 
 
+def no_index(snapshot: DeltaSnapshot) -> str:
+    """What to say where a Delta table is searched."""
+    return (
+        f"indexquery needs an index, and {snapshot.store.uri} is a Delta table, which has none. "
+        "Use LIKE here, DeltaTable.search in Python, or `indextables search`."
+    )
+
+
 def hidden_frame(
     spark: Any,
     asked: tuple[CallSettings, Snapshot],
     searches: Sequence[Search],
     mentioned: frozenset[str] | None,
 ) -> Any:
-    """One version of a table, with the searches of a statement in it."""
+    """One version of a table with the searches of a statement in it, where no plan can hold them."""
     settings, snapshot = asked
-    if len(searches) == 1 and searches[0].required:
-        # The one search decides which rows there are: fetched through the index, nothing is joined.
-        names = snapshot.schema.names
-        columns = [name for name in names if mentioned is None or name.lower() in mentioned] or names[:1]
-        one = searches[0]
-        query = parsed(snapshot, one.query, one.column, with_text=True)
-        return _found_rows(spark, snapshot, query, columns, limit=one.best, score=one.score)
-    found = [_Found.of(spark, snapshot, search) for search in searches]
-    names = {ref.path.rpartition("/")[2] for ref in found[0].base.refs}
-    native = reading_way(spark, snapshot) != "arrow" and len(names) == len(found[0].base.refs)
-    return _joined(spark, snapshot, settings, [item.named(by_name=native) for item in found], native=native)
+    names = snapshot.schema.names
+    if all(search.required for search in searches):
+        # The searches decide which rows there are: fetched through the index, nothing is joined.
+        columns = [name for name in names if mentioned is None or name.lower() in mentioned]
+        best, score = (searches[0].best, searches[0].score) if len(searches) == 1 else (None, False)
+        return required_frame(spark, snapshot, searches, columns, score=score, best=best).frame
+    if reading_way(spark, snapshot) != "arrow":
+        from pyspark.sql import functions as f
+
+        file = f.col("_metadata").alias(_FILE_COLUMN)
+        rows = restricted_frame(spark, snapshot, settings, None).select("*", file)
+        found = numbered_frame(spark, snapshot, searches, rows, file=_FILE_COLUMN, where=None)
+        if found is not None:
+            return found.frame.drop(_FILE_COLUMN)
+    hits = [_Hits.of(spark, snapshot, search, snapshot.adds(), by_name=False) for search in searches]
+    rows = arrow_frame(spark, snapshot, settings.table, numbered=True)
+    return _joined(rows, names, hits)
 
 
-def _joined(
-    spark: Any, snapshot: Snapshot, settings: CallSettings, found: Sequence[_Found], *, native: bool
-) -> Any:
-    """All rows with their numbers, joined with the numbers of the matching ones.
+def required_frame(
+    spark: Any, snapshot: Snapshot, searches: Sequence[Search], columns: Sequence[str], *,
+    where: Node | None = None, score: bool = False, best: int | None = None,
+) -> Found:  # fmt: skip
+    """The rows that all searches find; a hidden column of a search is true in every one of them.
 
-    Spark's reader tells a file's name but encodes its path; where two files share a name it is not used.
+    `where` is a filter that whoever asks applies to the rows as well.
     """
     from pyspark.sql import functions as f
 
-    only = _live_paths([item for item in found if item.search.required])
-    if native:
-        name, row = f.col("_metadata.file_name").alias(FILE), f.col("_metadata.row_index").alias(ROW)
-        frame = restricted_frame(spark, snapshot, settings, only).select("*", name, row)
-    else:
-        frame = arrow_frame(spark, snapshot, settings.table, numbered=True, only=only)
-    columns = [f.col(quoted_name(name)) for name in snapshot.schema.names]
+    queries = [parsed(snapshot, one.query, one.column, with_text=True) for one in searches]
+    names = list(columns) or snapshot.schema.names[:1]
+    found = _found_rows(
+        spark, snapshot, _all_of(queries), names, pruned_by=where, limit=best, score=score
+    )  # fmt: skip
+    hidden = [f.lit(True).alias(one.hidden) for one in searches if one.hidden]
+    return replace(found, frame=found.frame.select("*", *hidden)) if hidden else found
+
+
+def _all_of(queries: Sequence[Query]) -> Query:
+    """One query that finds the rows which every one of them finds."""
+    first = queries[0]
+    if len(queries) == 1:
+        return first
+    several = frozenset().union(*(query.several for query in queries))
+    text = "' and '".join(query.text for query in queries)
+    return replace(first, text=text, node=Boolean(must=tuple(one.node for one in queries)), several=several)
+
+
+def numbered_frame(
+    spark: Any, snapshot: Snapshot, searches: Sequence[Search], rows: Any, *, file: str, where: Node | None
+) -> Found | None:
+    """Rows of Spark's reader with a column, or a restriction, for each search.
+
+    The column `file` is what Spark knows of a row's file: its name, and the number of the row in it. It does
+    not tell files of one name apart; where a table has those the answer is None.
+    """
+    from pyspark.sql import functions as f
+
+    adds = _left_by_the_log(snapshot, where)
+    if len({add.path.rpartition("/")[2] for add in adds}) != len(adds):
+        return None
+    hits = [_Hits.of(spark, snapshot, search, adds, by_name=True) for search in searches]
+    names = rows.columns
+    known = f.col(quoted_name(file))
+    numbered = rows.select("*", known["file_name"].alias(FILE), known["row_index"].alias(ROW))
+    return Found(_joined(numbered, names, hits), "\n".join(one.shown for one in hits))
+
+
+def _joined(frame: Any, names: Sequence[str], found: Sequence[_Hits]) -> Any:
+    """Rows with their numbers, joined with the numbers of the matching ones."""
+    from pyspark.sql import functions as f
+
     hidden = []
     for item in found:
-        hits = item.hits_frame(spark)
         if item.search.required:
-            frame = frame.join(hits, [FILE, ROW], "left_semi")
+            frame = frame.join(item.frame, [FILE, ROW], "left_semi")
+            if item.search.hidden:
+                hidden.append(f.lit(True).alias(item.search.hidden))
             continue
         name = item.search.hidden
-        frame = frame.join(hits.withColumn(name, f.lit(True)), [FILE, ROW], "left")
-        texts = [f.col(quoted_name(column)).isNull() for column in item.columns]
-        unknown = texts[0]
-        for text in texts[1:]:
-            unknown = unknown & text
+        frame = frame.join(item.frame.withColumn(name, f.lit(True)), [FILE, ROW], "left")
+        unknown = reduce(and_, [f.col(quoted_name(column)).isNull() for column in item.columns])
         matched = f.coalesce(f.col(name), f.lit(False))
         hidden.append(f.when(unknown, f.lit(None).cast("boolean")).otherwise(matched).alias(name))
-    return frame.select(*columns, *hidden)
-
-
-def _live_paths(required: Sequence[_Found]) -> frozenset[str] | None:
-    """The splits in which every required search matches something."""
-    if not required:
-        return None
-    sets = [frozenset(path for path, count in item.counts.items() if count) for item in required]
-    return frozenset.intersection(*sets)
+    return frame.select(*(f.col(quoted_name(name)) for name in names), *hidden)
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """A search, counted in every split."""
+class _Hits:
+    """The numbers of the rows that a search finds, in files."""
 
     search: Search
-    query: Query
     columns: tuple[str, ...]
-    base: SearchTask
-    counts: Mapping[str, int]
-    near: bool
-    """Whether they were counted by the driver."""
+    """Where all of them are null, so is the search."""
+    frame: Any
+    shown: str
 
     @classmethod
-    def of(cls, spark: Any, snapshot: Snapshot, search: Search) -> _Found:
+    def of(
+        cls, spark: Any, snapshot: Snapshot, search: Search, adds: Sequence[AddAction], *, by_name: bool
+    ) -> _Hits:
         query = parsed(snapshot, search.query, search.column)
         columns = (search.column,) if search.column is not None else settings_of(snapshot).columns
-        adds = snapshot.adds()
-        refs = tuple(SplitRef.of(add) for add in adds)
-        base = SearchTask(snapshot.store.spec(), refs, query, snapshot.schema, snapshot.settings)
-        possible = {add.path for add in splits_to_search(snapshot, query, adds)}
-        asked = replace(base, refs=tuple(ref for ref in refs if ref.path in possible))
-        near = on_driver.counted(spark, asked)
-        counts = {ref.path: 0 for ref in refs} | (near or _counted(spark, asked))
-        return cls(search, query, columns, base, counts, near is not None)
-
-    def named(self, *, by_name: bool) -> _Found:
-        return replace(self, base=replace(self.base, by_name=by_name))
-
-    def hits_frame(self, spark: Any) -> Any:
-        """File and number of every matching row."""
-        from pyspark.sql import functions as f
-        from pyspark.sql.types import LongType, StringType, StructField, StructType
-
+        refs = tuple(SplitRef.of(add) for add in splits_to_search(snapshot, query, adds))
+        task = SearchTask(
+            snapshot.store.spec(), refs, query, snapshot.schema, snapshot.settings, by_name=by_name
+        )
         schema = StructType([StructField(FILE, StringType(), False), StructField(ROW, LongType(), False)])
-        task = on_driver.among(self.base, self.counts)
-        if self.near and on_driver.is_little(task, self.counts):
-            return f.broadcast(on_driver.local_frame(spark, hits, task, schema))
-        frame = frame_of_tasks(spark, hits, _grouped(spark, task), schema)
-        return f.broadcast(frame) if sum(self.counts.values()) <= _BROADCAST_MOST else frame
-
-
-def _counted(spark: Any, task: SearchTask) -> dict[str, int]:
-    """Matching rows of each split, counted on the executors."""
-    found: dict[str, int] = {}
-    for some in SparkWorkers(spark).map(counts, _grouped(spark, task)):
-        found.update(some)
-    return found
+        near = on_driver.counted(spark, task)
+        shown = _shown(snapshot, query.text, len(adds), len(refs), near)
+        if near is not None:
+            task = on_driver.among(task, near)
+            if on_driver.is_little(task, near):
+                return cls(search, columns, on_driver.local_frame(spark, hits, task, schema), shown)
+        return cls(search, columns, frame_of_tasks(spark, hits, _grouped(spark, task), schema), shown)
 
 
 def _grouped(spark: Any, whole: SearchTask) -> list[SearchTask]:

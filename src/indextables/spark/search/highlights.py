@@ -22,19 +22,25 @@ def with_highlights(frame: Any, snapshot: Snapshot, highlights: Sequence[Highlig
     from pyspark.sql import functions as f
 
     for one in highlights:
-        query = query_of(snapshot, one.query, (one.column,))
-        if not pa.types.is_string(snapshot.schema.field(one.column).type):
-            raise CommandError(f"highlight marks text, and column {one.column!r} is none")
-        try:
-            highlighter = Highlighter(query, one.column)
-        except ValueError as bad:
-            raise CommandError(f"highlight: {bad}") from bad
-        mark = f.arrow_udf(_marker(highlighter), "string")
+        mark = f.arrow_udf(marker(highlighter_of(snapshot, one.column, one.query)), "string")
         frame = frame.withColumn(one.hidden, mark(f.col(quoted_name(one.column))))
     return frame
 
 
-def _marker(highlighter: Highlighter) -> Callable[[pa.Array], pa.Array]:
+def highlighter_of(snapshot: Snapshot, column: str, text: str) -> Highlighter:
+    """What marks the matches of a query in a column."""
+    query = query_of(snapshot, text, (column,))
+    if not pa.types.is_string(snapshot.schema.field(column).type):
+        raise CommandError(f"highlight marks text, and column {column!r} is none")
+    try:
+        return Highlighter(query, column)
+    except ValueError as bad:
+        raise CommandError(f"highlight: {bad}") from bad
+
+
+def marker(highlighter: Highlighter) -> Callable[[pa.Array], pa.Array]:
+    """A function of texts that marks the matches in them."""
+
     def mark(texts: pa.Array) -> pa.Array:
         values = texts.to_pylist()
         spans = highlighter.spans(values)

@@ -52,11 +52,6 @@ def count_hits(
         yield ref.path, count_split(store, ref, task.query, task.schema, options=options, note=note)
 
 
-def counts(task: SearchTask) -> dict[str, int]:
-    """As `count_hits`, all at once."""
-    return dict(count_hits(task))
-
-
 def statistics(task: SearchTask) -> Statistics:
     """What the splits of a task contribute to scores."""
     store, options = open_store(task.store), task.options

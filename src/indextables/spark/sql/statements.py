@@ -20,6 +20,7 @@ from indextables.spark.catalog.names import place_of, quoted
 from indextables.spark.load import load_table
 from indextables.spark.options import CallSettings, is_connect, session_zone
 from indextables.spark.read.frame import LoadedTable, reading_way
+from indextables.spark.read.scans import searches_in
 from indextables.spark.read.version import asked_for, parse_as_of
 from indextables.spark.read.views import (
     TableView,
@@ -29,11 +30,19 @@ from indextables.spark.read.views import (
     table_of_name,
 )
 from indextables.spark.requests import ReadRequest
-from indextables.spark.search.dataframe import hidden_frame
+from indextables.spark.search.dataframe import hidden_frame, no_index
 from indextables.spark.search.highlights import with_highlights
 from indextables.sql.definitions import Change, CreateView, Insert, parse_change, parse_create, parse_insert
 from indextables.sql.grammar import is_command, shared_subject
-from indextables.sql.rewrite import Reference, Rewritten, hidden_view, mentions_us, rewrite
+from indextables.sql.rewrite import (
+    Reference,
+    Rewritten,
+    hidden_view,
+    mentions_search,
+    mentions_us,
+    rewrite,
+    rewrite_paths,
+)
 from indextables.sql.runner import sql as run_sql
 
 if TYPE_CHECKING:
@@ -144,14 +153,25 @@ def names_tables(spark: Any) -> bool:
 
 
 def _query(spark: Any, original: Sql, text: str, args: Any, frames: Mapping[str, Any]) -> Any:
-    """A statement with hidden views in place of what is ours."""
+    """A statement with hidden views in place of what Spark does not know by itself.
+
+    Searches are left to Spark's parser and optimizer, which know them, except on Connect and in tables
+    that are read in Python.
+    """
     prefix = _PREFIX.match(text, _LEADING.match(text).end())  # type: ignore[union-attr]
     start = prefix.end() if prefix else 0
     lookup = _Lookup(spark, frames)
-    found = rewrite(text[start:], lookup.columns, args) if mentions_us(text) else None
-    if found is None or (names_tables(spark) and _is_plain(found, lookup)):
+    found = rewrite_paths(text[start:]) if mentions_us(text) else None
+    if found is not None and lookup.in_python(found):
+        found = rewrite(text[start:], lookup.columns, args)
+    elif found is None or all(map(lookup.has_a_name, found.references)):
         refresh_named(spark, text)
-        return original(_unformat(text, frames), args, **frames)
+        said = original(_unformat(text, frames), args, **frames)
+        searched = prefix is not None and prefix["view"] is None and mentions_search(text)
+        if not searched or is_connect(spark):
+            return said
+        return _explained(spark, said, original(_unformat(text[start:], frames), args, **frames))
+    assert found is not None
     views = {**frames, **_hidden_frames(spark, found, lookup)}
     rest = _remaining(args, found)
     if prefix is None or prefix["view"] is None:
@@ -162,11 +182,10 @@ def _query(spark: Any, original: Sql, text: str, args: Any, frames: Mapping[str,
     return _nothing(spark)
 
 
-def _is_plain(found: Rewritten, lookup: _Lookup) -> bool:
-    """Whether Spark can read the statement as it is: no search, and no moment at a path, which it refuses."""
-    if found.searches or any(reference.timestamp for reference in found.references):
-        return False
-    return all(lookup.has_a_name(reference) for reference in found.references)
+def _explained(spark: Any, said: Any, frame: Any) -> Any:
+    """What EXPLAIN says of a query, with what its searches do."""
+    plan = "\n".join([said.first()[0], *searches_in(frame)])
+    return spark.createDataFrame([(plan,)], said.schema)
 
 
 def _hidden_frames(spark: Any, found: Rewritten, lookup: _Lookup) -> dict[str, Any]:
@@ -177,10 +196,7 @@ def _hidden_frames(spark: Any, found: Rewritten, lookup: _Lookup) -> dict[str, A
         if searches:
             asked = lookup.asked(reference)
             if isinstance(asked[1], DeltaSnapshot):
-                raise CommandError(
-                    f"indexquery needs an index, and {asked[1].store.uri} is a Delta table, which has none. "
-                    "Use LIKE here, DeltaTable.search in Python, or `indextables search`."
-                )
+                raise CommandError(no_index(asked[1]))
             frame = hidden_frame(spark, asked, searches, found.columns)
             frames[hidden_view(number)] = with_highlights(frame, asked[1], highlights)
         elif highlights:
@@ -221,20 +237,33 @@ class _Lookup:
             raise CommandError(f"{'.'.join(reference.name)} is not a view of an IndexTables table")
         return found.request()
 
-    def has_a_name(self, reference: Reference) -> bool:
-        """Whether Spark's catalog knows the path, which is no Delta table's and has a file system."""
-        if not reference.by_path:
-            return True
+    def in_python(self, found: Rewritten) -> bool:
+        """Whether the searches of a statement have to be answered before Spark sees it."""
+        if not found.has_searches:
+            return False
+        return is_connect(self._spark) or any(
+            self._way(reference) == "arrow" for reference in found.references
+        )
+
+    def _way(self, reference: Reference) -> str:
         try:
             snapshot = self.asked(reference)[1]
         except NotATableError:
             # The name may be another's, in a database called indextables; `path@v1` is nobody else's.
             if _AT_VERSION.search(reference.name[0]):
                 raise
-            return True
+            return "native"
+        return "delta" if isinstance(snapshot, DeltaSnapshot) else reading_way(self._spark, snapshot)
+
+    def has_a_name(self, reference: Reference) -> bool:
+        """Whether Spark's catalog knows the path, which is no Delta table's and has a file system.
+
+        A moment at a path is refused by Spark.
+        """
+        if not names_tables(self._spark) or reference.timestamp:
+            return False
         # A Connect server whose catalog is ours reads by itself; what it can read, the client cannot tell.
-        native = is_connect(self._spark) or reading_way(self._spark, snapshot) == "native"
-        return native and not isinstance(snapshot, DeltaSnapshot)
+        return self._way(reference) in {"native", "planned"}
 
     def columns(self, reference: Reference) -> Sequence[str] | None:
         """The columns of a reference that is a whole table of ours."""

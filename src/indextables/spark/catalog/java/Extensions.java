@@ -12,10 +12,30 @@ public class Extensions extends scala.runtime.AbstractFunction1 {
   }
 
   public static synchronized void install(SparkSessionExtensions extensions) {
-    if (DONE.add(extensions)) extensions.injectPreCBORule(new Planned());
+    if (!DONE.add(extensions)) return;
+    Mark.register(null);
+    extensions.injectParser(new Spelling.Made());
+    extensions.injectOptimizerRule(new Seen());
+    extensions.injectPreCBORule(new Planned());
+    extensions.injectPreCBORule(new Searched());
+  }
+
+  /** What a session that runs already does not ask its extensions for any more. */
+  public static void teach(org.apache.spark.sql.classic.SparkSession session) {
+    install(session.extensions());
+    Mark.register(session.sessionState().functionRegistry());
+    Spelling.teach(session);
   }
 
   public static class Planned extends scala.runtime.AbstractFunction1 {
     public Object apply(Object session) { return new Planning(); }
+  }
+
+  public static class Searched extends scala.runtime.AbstractFunction1 {
+    public Object apply(Object session) { return new Searching(); }
+  }
+
+  public static class Seen extends scala.runtime.AbstractFunction1 {
+    public Object apply(Object session) { return new Sighting(); }
   }
 }

@@ -87,7 +87,7 @@ public class Planning extends Rule {
     return append(table, new Project(Products.seq(columns), query), writing);
   }
 
-  private static void split(Expression e, List into) {
+  static void split(Expression e, List into) {
     if (e instanceof And) {
       split(((And) e).left(), into);
       split(((And) e).right(), into);

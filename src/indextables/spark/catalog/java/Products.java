@@ -20,7 +20,7 @@ final class Products {
   /** The same with some fields changed. */
   static Object copy(Object product, Object[] pairs) {
     scala.Product p = (scala.Product) product;
-    Constructor made = product.getClass().getConstructors()[0];
+    Constructor made = widest(product.getClass());
     Object[] values = new Object[made.getParameterCount()];
     for (int i = 0; i < values.length; i++) {
       values[i] = p.productElement(i);
@@ -31,7 +31,7 @@ final class Products {
 
   /** One from named fields; what is not named has its default, or is false, empty or null. */
   static Object make(Class type, Object[] pairs) {
-    Constructor made = type.getConstructors()[0];
+    Constructor made = widest(type);
     Class[] kinds = made.getParameterTypes();
     ArrayList names = new ArrayList();
     Field[] fields = type.getDeclaredFields();
@@ -45,6 +45,14 @@ final class Products {
       for (int j = 0; j < pairs.length; j += 2) if (names.get(i).equals(pairs[j])) values[i] = pairs[j + 1];
     }
     return instance(made, values);
+  }
+
+  /** The constructor of the case class itself; others leave fields out. */
+  private static Constructor widest(Class type) {
+    Constructor[] found = type.getConstructors();
+    Constructor most = found[0];
+    for (int i = 1; i < found.length; i++) if (found[i].getParameterCount() > most.getParameterCount()) most = found[i];
+    return most;
   }
 
   private static Object initial(Class type, int at, Class kind) {

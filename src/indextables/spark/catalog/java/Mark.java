@@ -1,0 +1,166 @@
+package io.indextables;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.FunctionIdentifier;
+import org.apache.spark.sql.catalyst.analysis.FunctionRegistry;
+import org.apache.spark.sql.catalyst.analysis.FunctionRegistry$;
+import org.apache.spark.sql.catalyst.expressions.*;
+import org.apache.spark.sql.types.*;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/**
+ * A search as it stands in a plan: a call that Spark moves around like any other, until `Searching` puts its answer there.
+ *
+ * Its arguments are the column (for all columns, a struct of them), the query, and which column of which relation it was
+ * about when it was first seen. Spark copies conditions from one side of an equality to the other, and a copy is told by that.
+ */
+final class Mark {
+  static final String SEARCH = "indexquery";
+  static final String ALL = "indexqueryall";
+  static final String SCORE = "indexscore";
+  static final String HIGHLIGHT = "indexhighlight";
+  private static final Unanswered BODY = new Unanswered();
+
+  private Mark() { }
+
+  /** Makes the functions known: to a running session by its registry, to views and later sessions as built-in ones. */
+  static void register(FunctionRegistry session) {
+    register(session, SEARCH, DataTypes.BooleanType, 2);
+    register(session, ALL, DataTypes.BooleanType, 2);
+    register(session, SCORE, DataTypes.FloatType, 1);
+    register(session, HIGHLIGHT, DataTypes.StringType, 2);
+  }
+
+  private static void register(FunctionRegistry session, String name, DataType type, int arguments) {
+    ExpressionInfo info = new ExpressionInfo(ScalaUDF.class.getName(), name);
+    Builder builder = new Builder(name, type, arguments);
+    FunctionRegistry builtin = FunctionRegistry$.MODULE$.builtin();
+    register(builtin, name, info, builder);
+    if (session != null && session != builtin) register(session, name, info, builder);
+  }
+
+  /** Under a name like that of Spark's own functions, which some versions qualify. */
+  private static void register(FunctionRegistry registry, String name, ExpressionInfo info, Builder builder) {
+    for (scala.collection.Iterator i = registry.listFunction().iterator(); i.hasNext();) {
+      FunctionIdentifier like = (FunctionIdentifier) i.next();
+      if (!like.funcName().equals("upper")) continue;
+      FunctionIdentifier known = (FunctionIdentifier) Products.copy(like, new Object[] {"funcName", name});
+      if (!registry.functionExists(known)) registry.registerFunction(known, info, builder);
+      return;
+    }
+  }
+
+  static boolean is(Object e) { return e instanceof ScalaUDF && ((ScalaUDF) e).function() instanceof Unanswered; }
+
+  static String kind(Expression mark) { return (String) ((ScalaUDF) mark).udfName().get(); }
+
+  static Expression column(Expression mark) { return (Expression) mark.children().apply(0); }
+
+  /** The words; null where they are not known when a statement is planned. */
+  static String query(Expression mark) {
+    Object query = mark.children().apply(1);
+    Object value = query instanceof Literal ? ((Literal) query).value() : null;
+    return value == null ? null : value.toString();
+  }
+
+  static String first(Expression mark) { return ((Literal) mark.children().apply(2)).value().toString(); }
+
+  /** The columns a search is about, in a text that tells them from any others. */
+  static String about(Expression mark) {
+    StringBuilder text = new StringBuilder();
+    List found = attributes(mark);
+    for (int i = 0; i < found.size(); i++) text.append(' ').append(((Attribute) found.get(i)).exprId().id());
+    return text.toString();
+  }
+
+  static String key(Expression mark) { return kind(mark) + about(mark) + "\n" + query(mark); }
+
+  static List attributes(Expression mark) {
+    ArrayList found = new ArrayList();
+    Expression column = column(mark);
+    if (column instanceof Attribute) found.add(column);
+    else if (column instanceof CreateNamedStruct) for (scala.collection.Iterator i = column.references().iterator(); i.hasNext();) found.add(i.next());
+    return found;
+  }
+
+  static Expression with(Expression mark, Expression column, String first) {
+    ArrayList children = new ArrayList();
+    children.add(column);
+    children.add(mark.children().apply(1));
+    children.add(first == null ? mark.children().apply(2) : text(first));
+    return (Expression) mark.withNewChildren(Products.seq(children));
+  }
+
+  /** All searches inside some expressions. */
+  static List in(scala.collection.Iterable expressions) {
+    ArrayList found = new ArrayList();
+    for (scala.collection.Iterator i = expressions.iterator(); i.hasNext();) collect((Expression) i.next(), found);
+    return found;
+  }
+
+  private static void collect(Expression e, List into) {
+    if (is(e)) {
+      into.add(e);
+      return;
+    }
+    for (scala.collection.Iterator i = e.children().iterator(); i.hasNext();) collect((Expression) i.next(), into);
+  }
+
+  /** An expression with the answers of some searches, which are found by their keys, in their places. */
+  static Expression answered(Expression e, Map answers) {
+    if (is(e)) {
+      Object found = answers.get(key(e));
+      return found == null ? e : (Expression) found;
+    }
+    ArrayList children = new ArrayList();
+    boolean changed = false;
+    for (scala.collection.Iterator i = e.children().iterator(); i.hasNext();) {
+      Expression child = (Expression) i.next();
+      Expression now = answered(child, answers);
+      changed = changed || now != child;
+      children.add(now);
+    }
+    return changed ? (Expression) e.withNewChildren(Products.seq(children)) : e;
+  }
+
+  private static Literal text(String value) { return new Literal(UTF8String.fromString(value), DataTypes.StringType); }
+
+  /** What stands in the plan where nobody answered: NULL for NULL, which is all that can be said without an index. */
+  public static class Unanswered extends scala.runtime.AbstractFunction3 implements java.io.Serializable {
+    public Object apply(Object column, Object query, Object first) {
+      if (column == null) return null;
+      throw new IllegalStateException("indexquery searches columns of IndexTables tables; this one is computed, or comes from elsewhere");
+    }
+
+    public boolean equals(Object other) { return other instanceof Unanswered; }
+    public int hashCode() { return 17; }
+  }
+
+  public static class Builder extends scala.runtime.AbstractFunction1 {
+    final String name;
+    final DataType type;
+    final int arguments;
+
+    Builder(String name, DataType type, int arguments) {
+      this.name = name;
+      this.type = type;
+      this.arguments = arguments;
+    }
+
+    public Object apply(Object given) {
+      scala.collection.immutable.Seq said = (scala.collection.immutable.Seq) given;
+      if (said.size() != arguments) {
+        throw new IllegalArgumentException(name + " takes " + (arguments == 1 ? "a column" : "a column and its query") + ": "
+          + name + "(message" + (arguments == 1 ? ")" : ", 'error AND timeout')"));
+      }
+      ArrayList children = new ArrayList();
+      children.add(said.apply(0));
+      children.add(arguments == 1 ? text("") : said.apply(1));
+      children.add(text(""));
+      scala.collection.immutable.Seq none = Products.seq(new ArrayList());
+      return new ScalaUDF(BODY, type, Products.seq(children), none, scala.Option.empty(), scala.Option.apply(name), true, true);
+    }
+  }
+}

@@ -1,0 +1,71 @@
+package io.indextables;
+
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.parser.ParameterContext;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.SparkSqlParser;
+
+/**
+ * The session's parser, which knows `column indexquery 'words'`.
+ *
+ * A text that may hold a search is first spelled as SQL by Python, where the operator becomes a call of a function; the
+ * parser that was there before reads the result, and every text without a search as it is.
+ */
+public class Spelling extends SparkSqlParser {
+  private static final java.util.regex.Pattern SEARCH =
+    java.util.regex.Pattern.compile("indexquery|textsearch|fieldmatch", java.util.regex.Pattern.CASE_INSENSITIVE);
+
+  private final ParserInterface beneath;
+
+  Spelling(ParserInterface beneath) { this.beneath = beneath; }
+
+  /** Puts it into a session that is running: new ones get theirs from the extensions. */
+  public static void teach(org.apache.spark.sql.classic.SparkSession session) {
+    ParserInterface now = session.sessionState().sqlParser();
+    if (now instanceof Spelling) return;
+    Spelling made = new Spelling(now);
+    put(session.sessionState(), "sqlParser", made);
+    // Definitions of views are read by the catalog.
+    put(session.sessionState().catalog(), "parser", made);
+  }
+
+  private static void put(Object owner, String field, Object value) {
+    for (Class type = owner.getClass(); type != null; type = type.getSuperclass()) {
+      try {
+        java.lang.reflect.Field found = type.getDeclaredField(field);
+        found.setAccessible(true);
+        found.set(owner, value);
+        return;
+      } catch (NoSuchFieldException above) {
+        // A subclass, as the one for Hive, has it from its parent.
+      } catch (IllegalAccessException e) {
+        throw new IllegalStateException(e);
+      }
+    }
+    throw new IllegalStateException("this Spark keeps no " + field + " in " + owner.getClass().getName());
+  }
+
+  private static String spelled(String text, String what) {
+    if (text == null || !SEARCH.matcher(text).find()) return text;
+    return (String) Bridge.call("spelled", Bridge.map(new Object[] {"text", text, "what", what})).get("text");
+  }
+
+  public LogicalPlan parsePlan(String text) throws ParseException { return beneath.parsePlan(spelled(text, "statement")); }
+
+  public LogicalPlan parsePlanWithParameters(String text, ParameterContext given) throws ParseException {
+    return beneath.parsePlanWithParameters(spelled(text, "statement"), given);
+  }
+
+  public LogicalPlan parseQuery(String text) throws ParseException { return beneath.parseQuery(spelled(text, "statement")); }
+
+  public Expression parseExpression(String text) throws ParseException { return beneath.parseExpression(spelled(text, "expression")); }
+
+  /** For `injectParser`. */
+  public static class Made extends scala.runtime.AbstractFunction2 {
+    public Object apply(Object session, Object parser) {
+      return parser instanceof Spelling ? parser : new Spelling((ParserInterface) parser);
+    }
+  }
+}

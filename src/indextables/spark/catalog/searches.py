@@ -1,0 +1,143 @@
+"""What Spark's optimizer asks about the searches of a plan: the other side of `Searching.java`.
+
+A table with searches over it becomes one of two plans. Where every search has to
+hold, the rows that the index finds, fetched; otherwise, the table's own rows, joined
+with the numbers of those that match. Nothing is searched here that a driver does not
+answer in passing: other searches run when the plan does.
+"""
+
+# ruff: noqa: SLF001
+# because PySpark keeps its JVM objects private
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from indextables.errors import CommandError, TableError
+from indextables.log.delta.snapshot import DeltaSnapshot
+from indextables.log.transaction_log import TransactionLog
+from indextables.spark.catalog.asked import Asked
+from indextables.spark.load import load_table
+from indextables.spark.read.frame import LoadedTable, recall
+from indextables.spark.read.planner import conjunction
+from indextables.spark.read.version import asked_for
+from indextables.spark.search.comparing import comparison
+from indextables.spark.search.dataframe import no_index, numbered_frame, required_frame
+from indextables.sql.mentions import NO_QUERY
+from indextables.sql.rewrite import Search
+from indextables.sql.scores import NO_SEARCH
+from indextables.sql.spelling import spelled
+
+if TYPE_CHECKING:
+    from indextables.log.snapshot import Snapshot
+
+_NAMES = {"indexscore": "_score", "indexhighlight": "highlight"}
+
+
+def spell(asked: Asked) -> dict[str, Any]:
+    """A text with searches, as SQL."""
+    from pyspark.errors import AnalysisException
+
+    def columns_of(parts: Sequence[str]) -> Sequence[str]:
+        try:
+            found: list[str] = asked.spark.table(".".join(f"`{part}`" for part in parts)).columns
+        except AnalysisException:
+            return ()
+        return found
+
+    return {"text": spelled(str(asked.request["text"]), columns_of)}
+
+
+def pin(asked: Asked) -> dict[str, Any]:
+    """The relation of a table at the version that is newest now."""
+    table = _table(asked)
+    snapshot = _snapshot(asked, table)
+    frame = load_table(asked.spark, replace(table, version=snapshot.version).request(), "native")
+    asked.objects["relation"] = frame._jdf.queryExecution().analyzed().relation()
+    return {}
+
+
+def search(asked: Asked) -> dict[str, Any]:
+    """A table with the answers of its searches: rows that they leave, or hidden columns that say which."""
+    request = asked.request
+    table = _table(asked)
+    snapshot = _snapshot(asked, table)
+    wanted = [_search(one) for one in request["searches"] if one["kind"] != "indexscore"]
+    scored = bool(request["scored"])
+    if scored and (len(wanted) != 1 or not wanted[0].required):
+        raise CommandError(NO_SEARCH)
+    where = conjunction(request["conditions"], snapshot)
+    if not request["whole"] and not table.late and all(one.required for one in wanted):
+        best = int(request["best"])
+        found = required_frame(
+            asked.spark, snapshot, wanted, list(request["columns"]), where=where,
+            score=scored, best=best if best >= 0 else None,
+        )  # fmt: skip
+    elif scored:
+        raise CommandError(f"{NO_SEARCH}; here the table is read in another way")
+    else:
+        rows = asked.frame_of_plan("rows")
+        numbered = numbered_frame(asked.spark, snapshot, wanted, rows, file=str(request["file"]), where=where)
+        if numbered is None:
+            return {}
+        found = numbered
+    asked.objects["plan"] = found.frame._jdf.queryExecution().analyzed()
+    return {"shown": found.shown}
+
+
+def compare(asked: Asked) -> dict[str, Any]:
+    """A search, or a highlight, as a function of the row's own columns, where no index can answer."""
+    request = asked.request
+    stream: Mapping[str, str] | None = request.get("stream")
+    snapshot = _snapshot(asked, _table(asked)) if stream is None else _of_stream(stream)
+    query = _words(request.get("query"))
+    made = comparison(snapshot, str(request["kind"]), list(request["columns"]), query)
+    frame = asked.frame_of_plan("rows")
+    asked.objects["plan"] = frame.select(made(*frame.columns).alias("found"))._jdf.queryExecution().analyzed()
+    return {}
+
+
+def refuse(asked: Asked) -> dict[str, Any]:
+    """A search in what is no column of a table."""
+    _words(asked.request.get("query"))
+    name = _NAMES.get(str(asked.request["kind"]), "indexquery")
+    if name == "_score":
+        raise CommandError(NO_SEARCH)
+    raise CommandError(
+        f"{name} cannot search {asked.request['column']}: it is not a column of an IndexTables table that "
+        "this query reads, but computed or from elsewhere. Move the search to where the table is read, as in "
+        "SELECT ... FROM (SELECT ... FROM logs WHERE message indexquery 'error')."
+    )
+
+
+def _search(sent: Mapping[str, Any]) -> Search:
+    return Search(
+        0, sent.get("column"), _words(sent.get("query")), bool(sent["required"]), str(sent.get("hidden", ""))
+    )
+
+
+def _words(query: str | None) -> str:
+    if query is None:
+        raise CommandError(NO_QUERY)
+    return query
+
+
+def _table(asked: Asked) -> LoadedTable:
+    found = recall(str(asked.request["identity"]))
+    if found is None:
+        raise TableError("this DataFrame was loaded long ago and its table is no longer known: load it again")
+    return found
+
+
+def _snapshot(asked: Asked, table: LoadedTable) -> Snapshot:
+    snapshot = asked_for(asked.spark, table.request())[1]
+    if isinstance(snapshot, DeltaSnapshot):
+        raise CommandError(no_index(snapshot))
+    return snapshot
+
+
+def _of_stream(options: Mapping[str, str]) -> Snapshot:
+    given = {key.lower(): value for key, value in options.items()}
+    table = {key.removeprefix("table."): value for key, value in options.items() if key.startswith("table.")}
+    return TransactionLog.open(given["path"], table).snapshot()

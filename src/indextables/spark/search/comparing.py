@@ -1,0 +1,50 @@
+"""A search as a function of a row's own text, for rows that no index numbers, as those of streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from indextables.errors import CommandError
+from indextables.ops.table_settings import query_of, settings_of
+from indextables.spark.search.highlights import highlighter_of, marker
+from indextables.split.match import match_rows
+
+if TYPE_CHECKING:
+    from indextables.index.query.tree import Query
+    from indextables.log.snapshot import Snapshot
+
+
+def comparison(snapshot: Snapshot, kind: str, columns: Sequence[str], text: str) -> Any:
+    """A function of columns of Spark's, given in the order of their names."""
+    from pyspark.sql import functions as f
+
+    if kind == "indexhighlight":
+        return f.arrow_udf(marker(highlighter_of(snapshot, columns[0], text)), "string")
+    searched = columns if kind == "indexquery" else settings_of(snapshot).columns
+    query = query_of(snapshot, text, tuple(searched))
+    absent = [name for name in query.columns if name not in columns]
+    if absent:
+        raise CommandError(
+            f"indexquery {text!r} also looks into {', '.join(absent)}, which is not at hand here. Write it "
+            f"as a search of its own: {absent[0]} indexquery '...'"
+        )
+    return f.arrow_udf(_matcher(query, tuple(columns), snapshot.schema), "boolean")
+
+
+def _matcher(query: Query, columns: tuple[str, ...], schema: pa.Schema) -> Callable[..., pa.Array]:
+    types = [schema.field(name).type for name in columns]
+    asked = [at for at, name in enumerate(columns) if name in query.spec.columns]
+
+    def match(*texts: pa.Array) -> pa.Array:
+        values = [text.cast(kind) for text, kind in zip(texts, types, strict=True)]
+        found = match_rows(query, pa.table(values, names=list(columns)))
+        absent = pc.is_null(values[asked[0]])
+        for at in asked[1:]:
+            absent = pc.and_(absent, pc.is_null(values[at]))
+        return pc.if_else(absent, pa.scalar(None, pa.bool_()), found)
+
+    return match

@@ -1,0 +1,134 @@
+"""Searches in a text that Spark is going to parse, spelled as SQL: calls of functions that the session knows.
+
+`message indexquery 'words'` becomes `indexquery(message, 'words')`, a search of all
+columns `indexqueryall(struct(*), 'words')`, and `_score`, where it belongs to a
+search, `indexscore(message)`. Every other character stays as it is. What the calls
+mean is decided later, in the plan.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from indextables.errors import CommandError
+from indextables.sql.mentions import ALL_COLUMNS, edited, tokens_of, written_highlights, written_searches
+from indextables.sql.scores import NO_SEARCH, SCORE
+
+NamesOf = Callable[[Sequence[str]], Collection[str]]
+"""The columns of a table by the parts of its name; none for a name that is not known."""
+
+_SEARCH, _ALL, _SCORE, _HIGHLIGHT = "indexquery", "indexqueryall", "indexscore", "indexhighlight"
+_QUALIFIED = re.compile(rf"(?:(.*)\.)?\s*`?{ALL_COLUMNS}`?", re.IGNORECASE | re.DOTALL)
+_EXPLAIN = re.compile(
+    r"(?:(?:\s|--[^\n]*\n|/\*.*?\*/)*EXPLAIN(?:\s+(?:EXTENDED|CODEGEN|COST|FORMATTED|LOGICAL))?\s)?",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def spelled(text: str, columns_of: NamesOf) -> str:
+    """The statement, or the expression, for Spark's parser."""
+    # The tokenizer takes what follows EXPLAIN for one piece.
+    start = _EXPLAIN.match(text).end()  # type: ignore[union-attr]
+    return text[:start] + _spelled(text[start:], columns_of)
+
+
+def _spelled(text: str, columns_of: NamesOf) -> str:
+    tokens = tokens_of(text)
+    searches = written_searches(text, tokens)
+    if not searches:
+        return text
+    edits = [
+        (one.start, one.end, ("NOT " if one.negated else "") + _called(one.column, one.query))
+        for one in searches
+        if one.column is not None
+    ]
+    edits += [(token.start, token.end + 1, _HIGHLIGHT) for token in written_highlights(text, tokens)]
+    called = edited(text, edits)
+    return _with_scores(called, columns_of) if SCORE in text.lower() else called
+
+
+def _called(column: str | None, query: str | None) -> str:
+    if query is None:
+        return f"{_SEARCH}({column})"
+    every = _QUALIFIED.fullmatch(column or "")
+    if every is None:
+        return f"{_SEARCH}({column}, {query})"
+    return f"{_ALL}(struct({f'{every[1]}.*' if every[1] else '*'}), {query})"
+
+
+def _with_scores(text: str, columns_of: NamesOf) -> str:
+    """The text with every `_score` of a search as a call."""
+    edits: list[tuple[int, int, str]] = []
+    for scope in _scopes(text):
+        scores = [column for column in _columns(scope) if column.name.lower() == SCORE]
+        if not scores or _has_own(scope, columns_of):
+            continue
+        found = [call for call in _calls(scope) if call.name.lower() in (_SEARCH, _ALL)]
+        if not found:
+            continue
+        if len({call.sql("spark") for call in found}) > 1:
+            raise CommandError(f"{NO_SEARCH}; this statement searches the same table more than once")
+        about = _text(text, found[0].expressions[0])
+        for column in scores:
+            first, last = column.parts[0].meta["start"], column.parts[-1].meta["end"] + 1
+            shown = f" AS {SCORE}" if _is_shown(column) else ""
+            edits.append((first, last, f"{_SCORE}({about}){shown}"))
+    return edited(text, edits)
+
+
+def _scopes(text: str) -> list[Any]:
+    import sqlglot
+    from sqlglot import exp
+    from sqlglot.errors import SqlglotError
+    from sqlglot.optimizer.scope import traverse_scope
+
+    try:
+        parsed = sqlglot.parse_one(text, read="spark")
+    except SqlglotError as error:
+        raise CommandError(f"a statement with _score could not be analysed: {error}") from error
+    query = parsed if isinstance(parsed, exp.Query) else parsed.find(exp.Query)
+    return [] if query is None else list(traverse_scope(query))
+
+
+def _columns(scope: Any) -> list[Any]:
+    from sqlglot import exp
+
+    return list(scope.find_all(exp.Column))
+
+
+def _calls(scope: Any) -> list[Any]:
+    from sqlglot import exp
+
+    return list(scope.find_all(exp.Anonymous))
+
+
+def _has_own(scope: Any, columns_of: NamesOf) -> bool:
+    """Whether something that a query reads has a column of that name itself."""
+    from sqlglot import exp
+
+    for _, source in scope.selected_sources.values():
+        if isinstance(source, exp.Table):
+            names: Collection[str] = columns_of([part.name for part in source.parts])
+        else:
+            names = source.expression.named_selects
+        if any(name.lower() == SCORE for name in names):
+            return True
+    return False
+
+
+def _is_shown(column: Any) -> bool:
+    """Whether it is a whole item of a SELECT list, which keeps its name."""
+    from sqlglot import exp
+
+    return isinstance(column.parent, exp.Select) and column.arg_key == "expressions"
+
+
+def _text(text: str, column: Any) -> str:
+    """A column, or the struct of all of them, as it is written."""
+    from sqlglot import exp
+
+    if not isinstance(column, exp.Column):
+        return str(column.sql("spark"))
+    return text[column.parts[0].meta["start"] : column.parts[-1].meta["end"] + 1]
