@@ -32,20 +32,33 @@ SETTINGS = {
 }
 WARM_COUNTS = 200
 SPLITS, SPLIT_ROWS = 200, 100
+DRAWN = 1000
+"""Random questions beside the fixed ones."""
 
 
 def prepare(directory: Path, size: str) -> None:
     """The lines as Arrow, and one split of them."""
     import pyarrow as pa
 
-    for name in ("table", "many", "lance", "infino"):
+    for name in ("table", "one", "many", "lance", "infino"):
         shutil.rmtree(directory / name, ignore_errors=True)
     with pa.OSFile(str(directory / "lines.arrow"), "wb") as sink, pa.ipc.new_file(sink, SCHEMA) as writer:
         for batch in log_lines(count_of(size)):
             writer.write_batch(batch)
     _build(directory, "table")
     _count(directory, RARE)()
+    _one_split(directory)
     _many_splits(directory)
+
+
+def _one_split(directory: Path) -> None:
+    """The same lines as a table with a log."""
+    import pyarrow as pa
+
+    import indextables
+
+    table = indextables.Table.create(str(directory / "one"), SCHEMA, options=SETTINGS)
+    table.append(pa.Table.from_batches(_lines(directory)))
 
 
 def _many_splits(directory: Path) -> None:
@@ -196,6 +209,48 @@ def count_ours(directory: Path) -> Operation:
     return _count(directory, RARE)
 
 
+def count_by_table(directory: Path) -> Operation:
+    """The same through a table of one split."""
+    import indextables
+
+    table = indextables.Table.open(str(directory / "one"))
+    return lambda: facts_of(*timed(lambda: table.count(query=RARE), WARM_COUNTS))
+
+
+def _questions(corpus: str) -> Callable[[Path], Operation]:
+    """Phrases, ANDs and ranked queries over an index alone and over raw tantivy, in turn."""
+
+    def case(directory: Path) -> Operation:
+        from benchmarks.index import measure
+
+        rows = sum(batch.num_rows for batch in _lines(directory))
+
+        def operation() -> Mapping[str, Any]:
+            found = measure(corpus, rows, DRAWN, 3)
+            facts = {
+                "rows": found["rows"],
+                "bytes_over_tantivy": round(found["bytes"]["ratio"], 3),
+                "build_cpu_over_tantivy": round(
+                    found["build cpu s"]["here"] / found["build cpu s"]["tantivy"], 3
+                ),
+                "warm_count_us": round(found["warm count us"], 1),
+                "warm_rows_us": round(found["warm rows us"], 1),
+                "wrong": found["fixed"]["wrong"] + found["random"]["wrong"],
+                "above_8_kept": found["fixed"]["above"] + found["random"]["above"],
+            }
+            for asked in ("fixed", "random"):
+                for kept, mean in found[asked]["mean"].items():
+                    facts[f"{asked}_{kept}"] = round(mean, 2)
+            return facts
+
+        return operation
+
+    return case
+
+
+questions_in_lines, questions_in_text = _questions("lines"), _questions("documentation")
+
+
 def _fetch(directory: Path, word: str, repeats: int) -> Operation:
     from indextables.split.search import count_split, search_split
 
@@ -267,7 +322,7 @@ def fresh_process(directory: Path) -> Operation:
     )
 
     def operation() -> Mapping[str, Any]:
-        command = [sys.executable, "-c", program, str(directory / "many")]
+        command = [sys.executable, "-c", program, str(directory / "one")]
         began = time.perf_counter()
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         return {"seconds": time.perf_counter() - began, "cpu_us": round(float(done.stdout) * 1e6)}
@@ -363,6 +418,22 @@ def goals(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     ):
         found = cpu(case)
         goal(text, None if found is None else found / 1000, most)
+    goal("warm count of a rare word through Table.count, us of CPU", cpu("count through a table"), 60)
+    for corpus, bytes_most, build_most in (("log lines", 0.45, 1.0), ("text", 0.7, 1.3)):
+        asked = facts.get((f"questions, {corpus}", "indextables"), {})
+        for name, text, most in (
+            ("wrong", "answers that differ from tantivy's", 0),
+            ("bytes_over_tantivy", "index bytes over raw tantivy", bytes_most),
+            ("build_cpu_over_tantivy", "index build over raw tantivy, CPU", build_most),
+            ("warm_count_us", "warm count of a word in the engine, us", 20),
+            ("warm_rows_us", "warm row numbers of a common word, us", 2000),
+            ("fixed_kept", "40 fixed questions over tantivy, lists kept, geometric mean", 0.5),
+            ("random_kept", f"{DRAWN} random questions, lists kept", 0.5),
+            ("above_8_kept", "questions above 8 times tantivy, lists kept", 0),
+            ("fixed_cold", "40 fixed questions, nothing kept but the root", 3),
+            ("random_cold", f"{DRAWN} random questions, nothing kept but the root", 3),
+        ):
+            goal(f"{corpus}: {text}", asked.get(name), most)
     return lines
 
 
@@ -388,6 +459,9 @@ TARGET = Target(
         Case("fetch a tenth", "polars", "fetch_many_polars"),
         Case("fetch a tenth", "lance", "fetch_many_lance", needs="lancedb"),
         Case("fetch a tenth", "infino", "fetch_many_infino", needs="infino"),
+        Case("count through a table", "indextables", "count_by_table"),
+        Case("questions, log lines", "indextables", "questions_in_lines", repeat=1, needs="tantivy"),
+        Case("questions, text", "indextables", "questions_in_text", repeat=1, needs="tantivy"),
         Case("first count, 200 splits", "indextables", "first_count_of_many_splits"),
         Case("warm count, 200 splits", "indextables", "warm_count_of_many_splits"),
         Case("fresh process", "indextables", "fresh_process"),
