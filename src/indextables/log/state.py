@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 from indextables.cache import TtlCache
@@ -159,6 +159,8 @@ def load_state(source: LogSource, version: int | None = None, rejected: Collecti
             head = None
             if segment.checkpoint is not None:
                 head = source.reader.head(store, segment.checkpoint)
+                table_id = None if head.metadata is None else head.metadata.id
+                segment = replace(segment, checkpoint=replace(segment.checkpoint, table_id=table_id))
         except (CorruptLogError, NotFoundError) as bad:
             logger.warning("%s: %s; falling back to older log files", store.uri, bad)
             damaged[segment.checkpoint and segment.checkpoint.identity] = bad

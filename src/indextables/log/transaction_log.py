@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
-from indextables.errors import CommitError, OptionError
+from indextables.errors import CommitError, OptionError, VersionNotFoundError
 from indextables.log.caches import NEWS
 from indextables.log.commit import changes
 from indextables.log.commit.attempt import CommitPlan, Committed, Rule, run_commit
@@ -174,7 +174,14 @@ class TransactionLog(LogHandle):
         """Write a checkpoint of the newest version and return that version."""
         snapshot = self._newest(0)
         check_writable(snapshot.protocol, self.uri)
-        return self._write_checkpoint(snapshot)
+        try:
+            return self._write_checkpoint(snapshot)
+        except VersionNotFoundError:
+            newer = self._newest(0)
+            if newer.version == snapshot.version:
+                raise
+            # Others committed and cleaned up meanwhile; theirs is the newest version now.
+            return self._write_checkpoint(newer)
 
     def cleanup(self, retention: RetentionOptions | None = None) -> CleanupResult:
         """Delete log files that have outlived their use."""

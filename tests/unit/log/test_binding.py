@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import indextables as it
-from indextables.errors import CorruptLogError, DamagedSplitError, MissingVersionError
+from indextables.errors import CorruptLogError, DamagedSplitError, MissingVersionError, VersionNotFoundError
 from indextables.storage.envelope import pack, unpack
 from support.builder import HINT, LogBuilder, checkpoint_path, commit_path, paths_of
 
@@ -119,6 +119,26 @@ def test_a_checkpoint_of_another_table_with_nothing_below_it_is_an_error():
     swapped(checkpoint_path(2), other, builder).lose(commit_path(0), commit_path(1))
     with pytest.raises(MissingVersionError):
         builder.log().snapshot()
+
+
+def test_a_checkpoint_that_was_replaced_after_a_handle_opened_is_not_mixed_with_the_commits_it_knows():
+    """The repaired log of a table has checkpoints of the same names, and other files in them."""
+    builder = LogBuilder().create().append("a").checkpoint().append("b").hint(None)
+    snapshot = builder.log().snapshot()
+    repaired = LogBuilder().create().append("x").checkpoint()
+    swapped(checkpoint_path(1), repaired, builder)
+    assert sorted(add.path for add in snapshot.adds()) == ["a", "b"]
+
+
+def test_a_handle_on_a_log_that_was_replaced_whole_says_what_is_left():
+    builder = LogBuilder().create().append("a").checkpoint().append("b").hint(None)
+    snapshot = builder.log().snapshot()
+    repaired = LogBuilder().create().append("x").checkpoint()
+    for path in (commit_path(0), commit_path(1), checkpoint_path(1), HINT):
+        swapped(path, repaired, builder)
+    builder.lose(commit_path(2))
+    with pytest.raises(VersionNotFoundError, match="no version 2; available: 0-1"):
+        list(snapshot.adds())
 
 
 def test_a_checkpoint_that_lost_lines_is_passed_over():

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from indextables.errors import VersionNotFoundError
+from indextables.ops.upkeep.truncate_history import run_truncate
 from support.builder import LogBuilder, checkpoint_path, commit_path
 from support.faults import Around
 from support.upkeep import StandIn
@@ -49,3 +50,21 @@ def test_a_version_that_is_cleaned_away_while_it_is_opened_is_gone_and_not_damag
     reader = LogBuilder(CleanedWhileRead(builder.store), keep, builder.clock).log()
     with pytest.raises(VersionNotFoundError, match="has no version 3; available: 5"):
         reader.snapshot(3)
+
+
+class RetiredMeanwhile(Around):
+    """Another writer commits, writes its checkpoint and erases history while a checkpoint is being made."""
+
+    def _do(self, operation, path, call):
+        if operation == "get" and path == checkpoint_path(5):
+            other = LogBuilder(self.inner, {"checkpoint.interval": 1000}).appends(1)
+            other.checkpoint()
+            run_truncate(other.log())
+        return call()
+
+
+def test_a_checkpoint_of_a_version_that_others_retired_meanwhile_is_made_of_the_newest():
+    options = {"checkpoint.interval": 1000}
+    builder = LogBuilder(options=options).create().appends(3).checkpoint().appends(2)
+    assert LogBuilder(RetiredMeanwhile(builder.store), options, builder.clock).log().checkpoint() == 6
+    assert builder.log().versions() == [6]

@@ -29,7 +29,7 @@ from indextables.log.adds.lines import line_array, line_paths, lines_adds
 from indextables.log.checkpoint import parquet
 from indextables.log.checkpoint.head import CheckpointHead
 from indextables.log.checkpoint.json_document import COUNT, Document, read_document, read_head
-from indextables.log.format.binding import check_head
+from indextables.log.format.binding import check_head, check_same_table
 from indextables.log.format.checksum import check_document
 from indextables.log.format.dialect import NATIVE, Checkpoint
 from indextables.log.segment import HINT_NAME
@@ -170,6 +170,7 @@ def open_checkpoint(store: Store, checkpoint: Checkpoint) -> OpenCheckpoint:
     else:
         content = _document(data, name)
         head = content.head
+    check_same_table(head, checkpoint.table_id, name)
     return OpenCheckpoint(store, name, checkpoint.format, head, content, len(data), _parts(head, name))
 
 

@@ -102,3 +102,16 @@ def check_head(head: Mapping[str, Any], metadata: MetadataAction, name: str, ver
             f"{name} says it belongs to the table {table_id}, and its metaData to {metadata.id}",
             file=name, version=version,
         )  # fmt: skip
+
+
+def check_same_table(head: Mapping[str, Any], expected: str | None, name: str) -> None:
+    """Raise when a checkpoint that is read again belongs to another table than at first.
+
+    A log that was repaired and put in the place of the old one has checkpoints of the same names.
+    """
+    found = head.get("tableId")
+    if expected is not None and isinstance(found, str) and found != expected:
+        raise CorruptLogError(
+            f"{name} belongs to the table {found} now, and belonged to {expected}: the log was replaced",
+            file=name, found=found, table_id=expected,
+        )  # fmt: skip

@@ -75,6 +75,8 @@ class Checkpoint:
     """SHA-256 of the main file's stored bytes, from the hint; None is not checked."""
     num_files: int | None = None
     """Live files, from the hint; None is unknown."""
+    table_id: str | None = None
+    """The table it was found to belong to when its head was read; it is the same file only while it does."""
 
     @property
     def identity(self) -> tuple[object, ...]:
