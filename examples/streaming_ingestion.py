@@ -31,9 +31,9 @@ def ingest(until: int) -> it.Table:
 it.Table.create("clicks", SCHEMA, options={"indexing.typemap.message": "text"})
 
 table = ingest(until=BATCHES // 2)
-print(f"stopped after {BATCHES // 2} batches: {table.count():,} rows in {table.describe().num_files} splits")
+print(f"stopped after {BATCHES // 2} batches: {table.count():,} rows, splits: {table.describe().num_files}")
 table = ingest(until=BATCHES)
-print(f"started again, sent all {BATCHES}: {table.count():,} rows in {table.describe().num_files} splits")
+print(f"started again, sent all {BATCHES}: {table.count():,} rows, splits: {table.describe().num_files}")
 
 done = table.history()["operation"].to_pylist()
 print(f"{done.count('WRITE')} writes, {done.count('MERGE SPLITS')} merges")

@@ -10,6 +10,7 @@ import click
 
 from indextables.cli import render
 from indextables.cli.flags import Flags, dry_run_flag, verb
+from indextables.model.plain import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -129,7 +130,7 @@ def load(
         return
     seconds = time.perf_counter() - began
     click.echo(
-        f"Loaded {done.rows:,} rows in {seconds:.1f} s into version {done.version} of {table.uri}.\n"
+        f"Loaded {counted(done.rows, 'row')} in {seconds:.1f} s into version {done.version} of {table.uri}.\n"
         f"Next: indextables serve {target}"
     )
 

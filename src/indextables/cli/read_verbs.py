@@ -18,6 +18,7 @@ from indextables.cli.flags import (
     where_flag,
 )
 from indextables.cli.render import Form
+from indextables.model.plain import counted
 from indextables.sql import commands
 from indextables.sql.commands import TableName
 
@@ -136,8 +137,8 @@ def search(
         raise click.UsageError(f"a Delta table has no index: leave {_OURS} out")
     if facet or histogram:
         assert isinstance(opened, Table)
-        counted = counts_of(opened, query, where, facet=facet, histogram=histogram, top=limit)
-        render.show(counted, settings.form, empty="No row matches.")
+        counts = counts_of(opened, query, where, facet=facet, histogram=histogram, top=limit)
+        render.show(counts, settings.form, empty="No row matches.")
         return
     plain: dict[str, Any] = {"where": where, "columns": names, "limit": limit, "operator": operator}
     found = opened.search(query, **plain, **(ours if isinstance(opened, Table) else {}))
@@ -146,8 +147,9 @@ def search(
         rows = _in_place(rows)
     render.show(rows, settings.form, empty="No row matches.")
     if opened.last_scan is not None:
-        if total:
-            click.echo(f"{opened.last_scan.total:,} rows match in all", err=settings.form is not Form.TEXT)
+        if opened.last_scan.total is not None and total:
+            matching = counted(opened.last_scan.total, "matching row")
+            click.echo(f"{matching} in all", err=settings.form is not Form.TEXT)
         render.show_notes(opened.last_scan.notes)
 
 

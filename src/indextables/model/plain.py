@@ -1,4 +1,4 @@
-"""Values for other eyes: as JSON can carry them, and numbers of bytes as people read them."""
+"""Values made presentable: as JSON can carry them, and counts and sizes as people read them."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ def size_text(value: float) -> str:
             return f"{value:,.0f} {unit}" if unit == "B" else f"{value:,.1f} {unit}"
         value /= _STEP
     return f"{value:,.1f} {_UNITS[-1]}"
+
+
+def counted(number: int, noun: str) -> str:
+    """A count with its noun, in the singular or the plural: `1 split`, `2 splits`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def plain_value(value: Any) -> Any:

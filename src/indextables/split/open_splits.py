@@ -237,9 +237,9 @@ def _identity(source: Source, ref: SplitRef) -> bytes:
 
 @lru_cache(maxsize=4096)
 def warn_once(message: str) -> None:
-    """Say that an index is damaged, once for each."""
+    """Log that the index of a split cannot be used (damaged, or of another format), once for each message."""
     _log.warning(
         "%s; its rows are scanned instead, which gives the same answer more slowly. "
-        "MERGE SPLITS rewrites the file with a sound index",
+        "MERGE SPLITS writes the split anew with a current index",
         message,
     )

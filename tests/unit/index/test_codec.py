@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -212,6 +214,18 @@ def test_the_root_comes_back_and_notices_any_flipped_bit(separators, where, bit)
     for wrong in (bytes(changed), data[: where % len(data)], data[1:]):
         with pytest.raises(DamagedIndexError):
             decode_root(wrong)
+
+
+@pytest.mark.parametrize(("number", "said"), [(1, "an older format"), (99, "a newer format")])
+def test_a_sound_root_of_another_format_is_not_called_damaged(number, said):
+    empty = np.arange(0)
+    root = Root(0, IndexSpec(()), (), (0,) * 4, (0,) * 4, empty, empty, b"")
+    body, tail = root.encode()[:-20], root.encode()[-20:]
+    lengths = tail[4:12] + number.to_bytes(4, "little")
+    checksum = zlib.crc32(lengths, zlib.crc32(body)).to_bytes(4, "little")
+    with pytest.raises(DamagedIndexError, match=said) as raised:
+        decode_root(body + tail[:4] + lengths + checksum)
+    assert "damaged" not in raised.value.message
 
 
 odd_texts = st.text(

@@ -62,7 +62,7 @@ def test_a_healthy_table_has_no_findings(checkpointed):
     assert (result.status, result.version, result.findings) == ("OK", 4, ())
     (row,) = result.to_arrow().to_pylist()
     assert row["severity"] == "OK"
-    assert row["finding"] == "nothing is wrong with version 4: 5 version files, 1 checkpoints, 4 splits"
+    assert row["finding"] == "nothing is wrong with version 4: 5 version files, 1 checkpoint, 4 splits"
 
 
 def test_a_torn_last_commit_is_answered_with_up_to_version(table):
@@ -185,7 +185,7 @@ def test_splits_of_older_versions_and_orphans_are_told_apart(table):
     (table.root / "orphan.split").write_bytes(b"x")
     older, orphan = findings(table)
     assert (older.severity, older.subject) == ("WARNING", victim.path)
-    assert (orphan.severity, orphan.finding) == ("NOTE", "no version names 1 splits (1 bytes)")
+    assert (orphan.severity, orphan.finding) == ("NOTE", "no version names 1 split (1 byte)")
 
 
 def test_what_is_no_log_file_is_noted(tmp_path):

@@ -233,7 +233,7 @@ def test_a_log_retention_of_nothing_frees_the_splits_that_a_merge_replaced(tmp_p
 def test_files_that_are_too_young_are_counted_in_the_message(table):
     table.add("a.split")
     table.file("in-flight.split")
-    assert "kept 1 files of at most 24 hours" in purge(table, older_than_hours=24).message
+    assert "kept 1 file of at most 24 hours" in purge(table, older_than_hours=24).message
 
 
 @pytest.mark.parametrize("verb", ["purge", "cleanup"])

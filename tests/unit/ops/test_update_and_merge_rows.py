@@ -85,7 +85,7 @@ def test_rows_for_which_the_condition_is_null_stay(table):
         ({"nobody": 1}, SchemaError, "no column 'nobody'"),
         ({"n": "text"}, SchemaError, "n"),
         ({"n": it.col("n") > 1}, SchemaError, "col\\('name'\\)"),
-        ({"n": lambda found: pa.array([1, 2])}, SchemaError, "one value for each of the 1 rows"),
+        ({"n": lambda found: pa.array([1, 2])}, SchemaError, "one value for each row it is given"),
     ],
 )
 def test_a_wrong_update_is_refused_and_leaves_nothing(table, values, error, words):

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from indextables.errors import DamagedIndexError
 from indextables.index.codec.numbers import (
     Array,
     Bytes,
@@ -143,6 +144,15 @@ class Root:
         return body + _TAIL.pack(_MAGIC, *tail, crc)
 
 
+def _another_format(version: int) -> DamagedIndexError:
+    """The error for a sound index of another format number: it cannot be used, though nothing is damaged."""
+    age = "an older" if version < FORMAT else "a newer"
+    return DamagedIndexError(
+        f"the search index has {age} format ({version}) than this version of IndexTables reads ({FORMAT})",
+        piece="the root",
+    )
+
+
 @believing("the root")
 def decode_root(data: Bytes) -> Root:
     """The root that `Root.encode` wrote."""
@@ -154,7 +164,7 @@ def decode_root(data: Bytes) -> Root:
     if magic != _MAGIC or length != len(body) or zlib.crc32(held, zlib.crc32(body)) != crc:
         raise damaged("the root does not match its checksum or length")
     if version != FORMAT:
-        raise damaged(f"the root has format {version}; this version reads {FORMAT}")
+        raise _another_format(version)
     raw = zlib.decompress(body, bufsize=raw_length)
     text, separator_lengths, block_lengths, separators = read_columns(raw)
     head = _HEADS.decode(text)

@@ -15,6 +15,7 @@ from indextables.log.format.dialect import NATIVE
 from indextables.log.format.protocol import check_writable
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
+from indextables.model.plain import counted
 from indextables.ops.check.findings import (
     BROKEN,
     NOTE,
@@ -54,8 +55,8 @@ def run_check(
 
 def _looked_at(facts: LogFacts, newest: Snapshot) -> str:
     return (
-        f"version {newest.version}: {len(facts.listing.commits)} version files, {len(facts.checkpoints)} "
-        f"checkpoints, {newest.num_files} splits"
+        f"version {newest.version}: {counted(len(facts.listing.commits), 'version file')}, "
+        f"{counted(len(facts.checkpoints), 'checkpoint')}, {counted(newest.num_files, 'split')}"
     )
 
 
@@ -67,7 +68,7 @@ def _no_log(log: TransactionLog) -> Finding:
         )
     return Finding(
         BROKEN, f"{log.uri}/{NATIVE.log_dir}",
-        f"there is no version and no checkpoint, but {len(splits)} splits",
+        f"there is no version and no checkpoint, but {counted(len(splits), 'split')}",
         "the table cannot be opened; the splits still know their rows, columns and index settings, but not "
         "which of them were removed",
         Commands(log.uri).repair("FROM SPLITS"),
@@ -105,7 +106,8 @@ class SplitCheck:
         if orphans:
             size = sum(listed[path] for path in orphans)
             yield Finding(
-                NOTE, self.log.uri, f"no version names {len(orphans)} splits ({size} bytes)",
+                NOTE, self.log.uri,
+                f"no version names {counted(len(orphans), 'split')} ({counted(size, 'byte')})",
                 "they take up space, unless a running write is about to commit them",
                 self._commands.on_table("PURGE INDEXTABLE"),
             )  # fmt: skip
@@ -119,7 +121,7 @@ class SplitCheck:
         adds = [add for add in named if is_allowed(self.log.store, add.path)]
         if len(adds) < len(named):
             yield Finding(
-                WARNING, self.log.uri, f"{len(named) - len(adds)} live files lie outside the table",
+                WARNING, self.log.uri, f"{counted(len(named) - len(adds), 'live file')} outside the table",
                 "they were not looked at, and reading them is refused until the option read.allowedRoots "
                 "names where they are",
                 "",
@@ -141,7 +143,7 @@ class SplitCheck:
                 )  # fmt: skip
             if found.index is not None:
                 yield Finding(
-                    WARNING, found.path, f"its index is damaged: {found.index}",
+                    WARNING, found.path, f"its index cannot be used: {found.index}",
                     "searches scan its rows instead: same answers, but slower",
                     self._commands.on_table("MERGE SPLITS"),
                 )  # fmt: skip

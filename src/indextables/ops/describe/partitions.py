@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from indextables.errors import TableError
 from indextables.log.snapshot import Snapshot
+from indextables.model.plain import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +26,8 @@ def partition_rows(snapshot: Snapshot) -> pa.Table:
     values = files["partition_values"].combine_chunks()
     if values.null_count:
         raise TableError(
-            f"{uri} has {values.null_count} files whose partition values are not of their columns' types. "
+            f"{uri} has {counted(values.null_count, 'file')} with partition values of another type than the "
+            "column's. "
             "CHECK INDEXTABLES says which.",
             uri=uri,
         )

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from indextables.errors import MissingPackageError, TableError
 from indextables.model.notebook import table_html
+from indextables.model.plain import counted
 from indextables.ops.read.record import Record
 from indextables.ops.results import ScanMetrics
 
@@ -163,7 +164,7 @@ class Rows:
         return True
 
     def __repr__(self) -> str:
-        state = f"{self._table.num_rows:,} rows" if self._table is not None else "not read to the end yet"
+        state = counted(self._table.num_rows, "row") if self._table is not None else "not read to the end yet"
         return f"Rows({', '.join(self.schema.names)}; {state})"
 
     def _repr_html_(self) -> str:
@@ -172,7 +173,7 @@ class Rows:
         shown = self.head(_SHOWN + 1)
         total = self._table.num_rows if self._table is not None else None
         more = shown.num_rows > _SHOWN
-        said = f"{total:,} rows" if total is not None else f"the first {_SHOWN} rows"
+        said = counted(total, "row") if total is not None else f"the first {_SHOWN} rows"
         return table_html(shown.slice(0, _SHOWN), f"{said}, {_SHOWN} shown" if total and more else said)
 
 

@@ -284,7 +284,7 @@ def _present(job: RepairJob, found: LogContents) -> Collection[str] | None:
     for finding in found_wrong:
         if finding.index is not None:
             _log.warning(
-                "the index of %s is damaged: %s; MERGE SPLITS renews it", finding.path, finding.index
+                "the index of %s cannot be used: %s; MERGE SPLITS writes it anew", finding.path, finding.index
             )
     return {add.path for add in found.adds if add.path not in lost}
 

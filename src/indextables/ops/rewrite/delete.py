@@ -19,6 +19,7 @@ from indextables.index.query.tree import Query
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
+from indextables.model.plain import counted
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, DeleteResult
 from indextables.ops.progress import Progress, silent, watched
 from indextables.ops.read.matching import MatchPlan, plan_match
@@ -96,6 +97,7 @@ def run_delete(
         parameters={"predicate": said},
         metrics={} if rows is None else {"numDeletedRows": rows},
     )
+    gone = "some rows" if rows is None else counted(rows, "row")
     return DeleteResult(
         table_path=log.uri,
         status=SUCCESS,
@@ -106,7 +108,7 @@ def run_delete(
         files_added=len(adds),
         attempts=committed.attempts,
         conflicts=committed.conflicts,
-        message=f"deleted {'some' if rows is None else rows} rows in version {committed.version}",
+        message=f"deleted {gone} in version {committed.version}",
     )
 
 

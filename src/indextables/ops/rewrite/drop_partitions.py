@@ -16,6 +16,7 @@ from indextables.log.commit.conflicts import CommitPlan, Rule
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
+from indextables.model.plain import counted
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, DropPartitionsResult
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.evaluate.rows import mask
@@ -92,5 +93,5 @@ def run_drop_partitions(log: TransactionLog, where: Any) -> DropPartitionsResult
             metrics={"numRemovedFiles": len(plan.adds), "numRemovedBytes": size},
         )
     )
-    message = f"dropped {plan.partitions} partitions in version {committed.version}"
+    message = f"dropped {counted(plan.partitions, 'partition')} in version {committed.version}"
     return DropPartitionsResult(log.uri, SUCCESS, plan.partitions, len(plan.adds), size, message)

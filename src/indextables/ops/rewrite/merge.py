@@ -19,6 +19,7 @@ from indextables.log.skips import in_cooldown
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
+from indextables.model.plain import counted
 from indextables.ops.check.splits import damaged_indexes
 from indextables.ops.outcomes import DRY_RUN, NO_ACTION, SUCCESS, MergeResult
 from indextables.ops.progress import Progress, silent, watched
@@ -128,6 +129,7 @@ def run_merge(log: TransactionLog, request: MergeRequest, progress: Progress = s
         return _result(log, NO_ACTION, nothing, skipped, "no group could be merged")
     version = _commit(log, merged, snapshot)
     keep_filters(log)
+    written = sum(len(item.adds) for item in merged)
     return MergeResult(
         table_path=log.uri,
         status=SUCCESS,
@@ -136,7 +138,7 @@ def run_merge(log: TransactionLog, request: MergeRequest, progress: Progress = s
         original_size_bytes=sum(add.size for item in merged for add in item.sources),
         merged_size_bytes=sum(add.size for item in merged for add in item.adds),
         skipped_files=skipped,
-        message=f"merged into {sum(len(item.adds) for item in merged)} splits in version {version}",
+        message=f"merged into {counted(written, 'split')} in version {version}",
     )
 
 
@@ -183,9 +185,9 @@ def _result(log: TransactionLog, status: str, plan: MergePlan, skipped: int, mes
 def _dry_message(plan: MergePlan) -> str:
     shown = "; ".join(
         f"{', '.join(f'{key}={value}' for key, value in group.partition_values.items()) or 'table'}: "
-        f"{len(group.sources)} splits of {group.size_bytes} bytes"
+        f"{counted(len(group.sources), 'split')} of {group.size_bytes} bytes"
         for group in plan.groups[:_SHOWN]
     )
-    more = f"; and {len(plan.groups) - _SHOWN} more groups" if len(plan.groups) > _SHOWN else ""
-    head = f"would merge {len(plan.sources)} splits in {len(plan.groups)} groups"
+    more = f"; and {counted(len(plan.groups) - _SHOWN, 'more group')}" if len(plan.groups) > _SHOWN else ""
+    head = f"would merge {counted(len(plan.sources), 'split')} in {counted(len(plan.groups), 'group')}"
     return f"{head}: {shown}{more}" if shown else head

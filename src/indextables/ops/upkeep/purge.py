@@ -37,6 +37,7 @@ from indextables.log.segment import Listing, list_log, ranges, reconstructible
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
+from indextables.model.plain import counted
 from indextables.ops.existence import portable, workers_for
 from indextables.ops.outcomes import DRY_RUN, SUCCESS, PurgeResult
 from indextables.ops.progress import Progress, silent
@@ -340,12 +341,13 @@ def _dry_message(orphans: Sequence[ObjectMeta], logs: int) -> str:
     more = f" and {len(orphans) - _SHOWN} more" if len(orphans) > _SHOWN else ""
     size = sum(file.size for file in orphans)
     names = f": {shown}{more}" if orphans else ""
-    return f"would delete {len(orphans)} orphaned files ({size} bytes) and {logs} log files{names}"
+    files = counted(len(orphans), "orphaned file")
+    return f"would delete {files} ({size} bytes) and {counted(logs, 'log file')}{names}"
 
 
 def _message(orphans: Sequence[ObjectMeta], deleted: Sequence[ObjectMeta], logs: int) -> str:
     kept = len(orphans) - len(deleted)
-    text = f"deleted {len(deleted)} orphaned files and {logs} log files"
+    text = f"deleted {counted(len(deleted), 'orphaned file')} and {counted(logs, 'log file')}"
     return f"{text}; {kept} came back meanwhile or could not be deleted" if kept else text
 
 
@@ -354,10 +356,11 @@ def _kept_message(kept: Kept, needed: Needed, hours: float) -> str:
     text = ""
     if kept.history:
         text += (
-            f"; kept {kept.history} files ({kept.history_bytes} bytes) that the versions "
+            f"; kept {counted(kept.history, 'file')} ({kept.history_bytes} bytes) that the versions "
             f"{ranges(needed.older)} have: they go with the log files of those versions, by PURGE with a "
             "TRANSACTION LOG RETENTION or by TRUNCATE INDEXTABLES TIME TRAVEL"
         )
     if kept.young:
-        text += f"; kept {kept.young} files of at most {hours:g} hours that a running write may commit"
+        young = counted(kept.young, "file")
+        text += f"; kept {young} of at most {hours:g} hours that a running write may commit"
     return text

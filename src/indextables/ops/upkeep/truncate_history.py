@@ -16,6 +16,7 @@ from indextables.log.format.protocol import check_writable
 from indextables.log.retention import CleanupPlan, plan_floor, readable, run_cleanup
 from indextables.log.segment import Listing, list_log
 from indextables.log.transaction_log import TransactionLog
+from indextables.model.plain import counted
 from indextables.ops.outcomes import DRY_RUN, NO_ACTION, SUCCESS, TruncateHistoryResult
 
 _MOST_LOOKS = 5
@@ -77,8 +78,9 @@ def _message(plan: CleanupPlan, version: int, gone: int, *, dry_run: bool) -> st
         return f"nothing is older than version {version}"
     size = sum(file.size for file in plan.files)
     verb = "would delete" if dry_run else "deleted"
-    fences = f"; {len(plan.fences)} recent version numbers stay reserved for an hour" if plan.fences else ""
+    numbers = counted(len(plan.fences), "recent version number")
+    fences = f"; {numbers} reserved for an hour" if plan.fences else ""
     return (
-        f"{verb} {len(plan.files)} log files ({size} bytes) before version {version}, which "
-        f"{'takes' if dry_run else 'took'} {gone} versions out of the history{fences}"
+        f"{verb} {counted(len(plan.files), 'log file')} ({size} bytes) before version {version}, which "
+        f"{'takes' if dry_run else 'took'} {counted(gone, 'version')} out of the history{fences}"
     )

@@ -16,6 +16,7 @@ from indextables.errors import DamagedSplitError, PredicateError, SchemaError
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.casting import cast_column
 from indextables.model.fields import find_field
+from indextables.model.plain import counted
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, UpdateResult
 from indextables.ops.progress import Progress, silent, watched
 from indextables.ops.rewrite.rows import (
@@ -97,7 +98,7 @@ def _values(value: NewValue, matching: pa.Table, field: pa.Field) -> pa.Array:
         if not isinstance(found, pa.Array) or len(found) != matching.num_rows:
             raise SchemaError(
                 f"the function for column {field.name!r} has to return a pyarrow Array with one value for "
-                f"each of the {matching.num_rows} rows it is given"
+                f"each row it is given ({counted(matching.num_rows, 'row')} here)"
             )
     else:
         kind = field.type if value is None else None
@@ -143,7 +144,7 @@ def run_update(
     committed = commit_or_discard(log, plan, adds)
     return UpdateResult(
         log.uri, SUCCESS, committed.version, rows, len(gone), len(adds), committed.attempts,
-        committed.conflicts, f"updated {rows} rows in version {committed.version}",
+        committed.conflicts, f"updated {counted(rows, 'row')} in version {committed.version}",
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
 from indextables.model.fields import cast_table, find_field
+from indextables.model.plain import counted
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, UpsertResult
 from indextables.ops.rewrite.rows import (
     RewriteGroup,
@@ -237,7 +238,8 @@ def _committed(  # noqa: PLR0917 - one value, passed on in one place
         metrics={"numUpdatedRows": updated, "numDeletedRows": deleted, "numInsertedRows": new},
     )  # fmt: skip
     committed = commit_or_discard(log, plan, adds)
-    message = f"updated {updated}, deleted {deleted} and inserted {new} rows in version {committed.version}"
+    rows = counted(new, "row")
+    message = f"updated {updated}, deleted {deleted}, inserted {rows} in version {committed.version}"
     return UpsertResult(
         log.uri, SUCCESS, committed.version, updated, deleted, new, len(gone), len(adds),
         committed.attempts, committed.conflicts, message,
