@@ -1,5 +1,8 @@
 """`indextables sql "SELECT ..."`: DuckDB over our tables, with searches inside, and no Java."""
 
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
 import pyarrow as pa
 import pytest
 
@@ -80,3 +83,100 @@ def test_maintenance_commands_are_not_taken_for_a_select():
     assert is_select("with a as (select 1) select * from a")
     assert not is_select("MERGE SPLITS 'x'")
     assert not is_select("DESCRIBE INDEXTABLES HISTORY 'x'")
+
+
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory):
+    """Times around both changes of the clocks of New York, numbers of both signs, and nulls."""
+    starts = (datetime(2024, 3, 9, tzinfo=UTC), datetime(2024, 11, 2, 20, tzinfo=UTC))
+    moments = [start + timedelta(minutes=50 * n) for start in starts for n in range(60)]
+    schema = pa.schema(
+        [
+            ("ts", pa.timestamp("us", "UTC")),
+            ("local", pa.timestamp("us")),
+            ("price", pa.float64()),
+            ("id", pa.int64()),
+        ]
+    )
+    data = {
+        "ts": [None, *moments[1:]],
+        "local": [moment.replace(tzinfo=None) for moment in moments],
+        "price": [None, float("nan"), float("inf"), *(n * 0.37 - 11 for n in range(117))],
+        "id": range(-60, 60),
+    }
+    table = it.Table.create(str(tmp_path_factory.mktemp("counted") / "t"), schema)
+    table.append(pa.table(data, schema))
+    return table
+
+
+def counts(table, value="bucket"):
+    return Counter({repr(row[value]): row["count"] for row in table.to_pylist()})
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "+05:30"])
+@pytest.mark.parametrize(
+    ("cut", "shift"), [("1h", None), ("day", None), ("2 days", "6h"), ("week", "1d"), ("3 months", None)]
+)
+def test_times_are_cut_into_the_buckets_of_a_histogram(counted, zone, cut, shift):
+    called = f"indextables_date_histogram(ts, '{cut}'{f', {shift!r}' if shift else ''})"
+    text = f"SELECT {called} AT TIME ZONE 'UTC' AS bucket, count(*) AS count FROM '{counted.uri}' GROUP BY 1"
+    found = run_select(text, options={"timeZone": zone})
+    wanted = counted.histogram("ts", cut, offset=shift, time_zone=zone)
+    wanted = wanted.set_column(0, "bucket", wanted["bucket"].cast(pa.timestamp("us")))
+    assert counts(found) == counts(wanted)
+
+
+def test_a_time_without_a_zone_is_one_of_the_zone_that_is_asked_for(counted):
+    text = (
+        "SELECT indextables_date_histogram(local, 'day') AT TIME ZONE 'Asia/Tokyo' AS bucket, count(*) AS count "
+        f"FROM '{counted.uri}' GROUP BY 1"
+    )
+    found = run_select(text, options={"timeZone": "Asia/Tokyo"})
+    assert counts(found) == counts(counted.histogram("local", "day"))
+
+
+@pytest.mark.parametrize(
+    ("column", "width", "shift"), [("price", 0.5, 0.1), ("price", 3, None), ("id", 7, 3)]
+)
+def test_numbers_are_cut_into_the_buckets_of_a_histogram(counted, column, width, shift):
+    called = f"indextables_histogram({column}, {width}{'' if shift is None else f', {shift}'})"
+    found = run_select(f"SELECT {called} AS bucket, count(*) AS count FROM '{counted.uri}' GROUP BY 1")
+    wanted = counted.histogram(column, width, offset=shift)
+    assert counts(found) == counts(wanted.set_column(0, "bucket", wanted["bucket"].cast(pa.float64())))
+
+
+def test_each_row_may_have_a_width_of_its_own_and_ranges_have_names(counted):
+    own = f"SELECT id, indextables_histogram(id, CASE WHEN id < 0 THEN 10 ELSE 4 END) AS at FROM '{counted.uri}'"
+    assert all(
+        row["at"] == row["id"] - row["id"] % (10 if row["id"] < 0 else 4)
+        for row in run_select(own).to_pylist()
+    )
+    named = (
+        "SELECT indextables_range(id, 'low', NULL, 0, 'some', 0, 50, 'never', 10, 20) AS value, count(*) AS count "
+        f"FROM '{counted.uri}' GROUP BY 1"
+    )
+    assert counts(run_select(named), "value") == {"'low'": 60, "'some'": 50, "None": 10}
+    priced = f"SELECT indextables_range(price, 'high', 5) AS value, count(*) AS count FROM '{counted.uri}' GROUP BY 1"
+    above = counted.count("price >= 5")
+    assert counts(run_select(priced), "value") == {"'high'": above, "None": 120 - above}
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("indextables_date_histogram(ts, '3 moons')", "statement: '3 moons' is not an interval of time"),
+        ("indextables_date_histogram(ts, '1h', '1 month')", "offset is '1 month'"),
+        ("indextables_histogram(price, 0)", "above 0"),
+    ],
+)
+def test_a_bucket_that_cannot_be_is_refused(counted, call, said):
+    with pytest.raises(CommandError, match=said):
+        run_select(f"SELECT {call} FROM '{counted.uri}'")
+
+
+def test_python_runs_the_same_select_without_spark(path):
+    text = f"SELECT count(*) AS n FROM '{path}' WHERE message indexquery 'timeout'"
+    assert it.sql(text).to_pylist() == [{"n": 6}]
+    assert it.sql(f"-- all\n{text}").to_pylist() == [{"n": 6}]
+    with pytest.raises(CommandError, match=r"spark\.sql"):
+        it.sql(text, spark=object())

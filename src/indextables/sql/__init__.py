@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 class _CallablePackage(ModuleType):
     def __call__(self, text: str, spark: Any = None, options: Mapping[str, Any] | None = None) -> pa.Table:
-        """Run one maintenance command and return its rows."""
+        """Run one maintenance command, or a SELECT over tables named by path, and return its rows."""
         from indextables.sql.runner import sql
 
         return sql(text, spark, options)

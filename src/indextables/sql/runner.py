@@ -33,19 +33,29 @@ from indextables.sql.commands import (
     Unneeded,
     WriteCheckpoint,
 )
-from indextables.sql.grammar import parse_command
+from indextables.sql.grammar import is_command, parse_command
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 def sql(text: str, spark: Any = None, options: Mapping[str, Any] | None = None) -> pa.Table:
-    """Run one maintenance command and return its rows.
+    """Run one maintenance command, or a SELECT over tables named by path, and return its rows.
 
-    Statements that are not ours are a CommandError here; `spark.sql` takes both
-    kinds after `connect`. With `spark`, views can be named, the session's
-    configuration counts and long work runs on its executors.
+    A SELECT is run by DuckDB, without Spark and Java, and may search: ``FROM 'path'
+    WHERE message indexquery 'words'``. Other statements are a CommandError here;
+    `spark.sql` takes every kind after `connect`. With `spark`, views can be named in
+    commands, the session's configuration counts and long work runs on its executors.
     """
+    if not is_command(text):
+        from indextables.sql.select import is_select, run_select
+
+        if is_select(text):
+            if spark is not None:
+                raise CommandError(
+                    "a SELECT with a session is for spark.sql; leave spark out to run it without Spark"
+                )
+            return run_select(text, options=options)
     command = parse_command(text)
     place = command.source if isinstance(command, RepairLog) else command.table and command.table.path
     resolved, runtime = surroundings(spark, options, place)

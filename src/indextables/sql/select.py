@@ -4,6 +4,7 @@ A table is named in the statement by its path, ``'path'`` or ``indextables.`path
 or by a name that the caller gives. `column indexquery 'words'` may stand in any boolean
 position, as in Spark: the statement is rewritten by the same rules, and each
 table it reads becomes a stream of Arrow batches that is read anew for each scan.
+The bucket functions of Spark are known here too.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ from indextables.ops.read.in_order import in_order
 from indextables.ops.read.record import Record
 from indextables.ops.read.scan import rows_found, rows_of
 from indextables.ops.table_settings import query_of
+from indextables.options import Options
 from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef
 from indextables.split.search import hits_split
+from indextables.sql.bucket_functions import make_functions, names_bucket_function
 from indextables.sql.mentions import quoted_paths_as_names
 from indextables.sql.rewrite import Reference, Rewritten, Search, hidden_view, rewrite
 from indextables.table import Table
@@ -37,7 +40,8 @@ _READS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
-_NAMING = "Tables are named by path, FROM 'path/to/table', or get a name with --table NAME=PATH."
+_OF_OURS = re.compile(r"^.*? while executing the UDF: \w+: ", re.DOTALL)
+_NAMING = "Tables are named by path, FROM 'path/to/table', or on the command line by --table NAME=PATH."
 
 
 def is_select(text: str) -> bool:
@@ -74,6 +78,8 @@ def run_select(
         raise CommandError(f"{wrong} {_NAMING}") from wrong
     connection = duckdb.connect(config={"enable_external_access": "false"})
     try:
+        if names_bucket_function(text):
+            make_functions(connection, Options.of(options).search.time_zone)
         for name, table in named.items():
             connection.register(name, _Stream(table.scan))
         for number, reference in enumerate(rewritten.references if rewritten else ()):
@@ -184,5 +190,5 @@ def _marked(
 
 def _said(wrong: Exception) -> str:
     """DuckDB's message without the echo of the statement, and how tables are named where it found none."""
-    said = str(wrong).strip().split("\n\n")[0]
+    said = _OF_OURS.sub("", str(wrong).strip().split("\n\n")[0])
     return f"{said}\n{_NAMING}" if "Table with name" in said else said

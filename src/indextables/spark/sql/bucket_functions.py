@@ -7,13 +7,12 @@ They cut as `ops.counting.buckets` does, dates and timestamps in the session's z
 
 from __future__ import annotations
 
-import re
 import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
-MOST_RANGES = 32
-_NAMED = re.compile(r"\bindextables_(?:date_)?(?:histogram|range)\s*\(", re.IGNORECASE)
+from indextables.sql.bucket_functions import RANGE_NAMES, RANGES, names_bucket_function
+
 _DAY = 86_400_000_000
 _UNITS: Mapping[int, tuple[str, ...]] = {
     1_000: ("ms", "millisecond"),
@@ -29,7 +28,7 @@ _made: weakref.WeakSet[Any] = weakref.WeakSet()
 
 def make_functions(spark: Any, sql: Callable[[str], Any], text: str) -> None:
     """Make the functions known to a session whose statement names one of them."""
-    if spark not in _made and _NAMED.search(text):
+    if spark not in _made and names_bucket_function(text):
         for statement in (_histogram(), _date_histogram(), _range()):
             sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {statement}")
         _made.add(spark)
@@ -47,20 +46,14 @@ def _histogram() -> str:
 
 
 def _range() -> str:
-    numbers = range(1, MOST_RANGES + 1)
     names = ", ".join(
         f"name{at} STRING{' DEFAULT NULL' if at > 1 else ''}, "
         f"from{at} DOUBLE DEFAULT NULL, to{at} DOUBLE DEFAULT NULL"
-        for at in numbers
-    )
-    cases = " ".join(
-        f"WHEN name{at} IS NOT NULL AND (from{at} IS NULL OR value >= from{at}) "
-        f"AND (to{at} IS NULL OR value < to{at}) THEN name{at}"
-        for at in numbers
+        for at in RANGES
     )
     return (
         f"indextables_range(value DOUBLE, {names}) RETURNS STRING "
-        f"RETURN CASE WHEN value IS NULL THEN NULL {cases} END"
+        f"RETURN CASE WHEN value IS NULL THEN NULL {RANGE_NAMES} END"
     )
 
 
