@@ -1,8 +1,8 @@
-"""What a handle remembers of a log: five caches with counters, and the news of this process.
+"""What a log handle caches, and how a handle learns that another one in this process changed the log.
 
-Contents of log files never change, so they are kept under the identity of the
-file they came from and expire by time. What depends on the newest version is
-kept under that version's identity and is simply not found once it moves on.
+Log files never change, so their contents are cached under the identity of the file and
+expire by time. What depends on the newest version is cached under that version's
+identity, so a newer version simply does not find it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ONE_TABLE = 8
 
 @dataclass(frozen=True, slots=True)
 class LogCaches:
-    """The five caches of one handle."""
+    """The five caches of one log handle, with counters of hits and misses."""
 
     protocol: TtlCache[Any, Any]
     metadata: TtlCache[Any, Any]
@@ -35,7 +35,7 @@ class LogCaches:
 
     @classmethod
     def of(cls, options: TransactionOptions, now: Callable[[], float]) -> LogCaches | None:
-        """Caches as the options want them; None when they want none."""
+        """The caches the options ask for; None when caching is off."""
         if not options.cache_enabled:
             return None
         ttl = options.cache_expiration_s
@@ -44,7 +44,8 @@ class LogCaches:
             metadata=TtlCache(ttl, _ONE_TABLE, now),
             versions=TtlCache(ttl, 256, now),
             files=TtlCache(ttl, 1, now),
-            # Which versions can be opened changes without a new version: a truncation leaves none behind.
+            # Which versions can be opened may change without a new version: truncating the history removes
+            # some.
             version_list=TtlCache(min(ttl, options.max_staleness_s), 1, now),
         )
 
@@ -65,7 +66,7 @@ class LogCaches:
 
 
 def remembered(cache: TtlCache[Any, Any] | None, key: object, make: Callable[[], T]) -> T:
-    """A value from a cache, made and stored when it is not there."""
+    """The cached value of a key; it is made and stored when it is missing."""
     if cache is None:
         return make()
     found: T | None = cache.get(key)
@@ -77,7 +78,10 @@ def remembered(cache: TtlCache[Any, Any] | None, key: object, make: Callable[[],
 
 @dataclass(slots=True)
 class News:
-    """How often this process changed each log; a handle believes 'nothing newer' only while that stays."""
+    """Counts how often this process changed each log.
+
+    A handle may assume that nothing is newer only while the count of its log stays the same.
+    """
 
     _counts: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -89,13 +93,13 @@ class News:
             return self._counts[uri] + self._everywhere
 
     def announce(self, uri: str) -> int:
-        """Say that a log changed; returns the new count."""
+        """Record that a log changed; returns the new count."""
         with self._lock:
             self._counts[uri] += 1
             return self._counts[uri] + self._everywhere
 
     def announce_all(self) -> None:
-        """Say that any log may have changed."""
+        """Record that any log may have changed."""
         with self._lock:
             self._everywhere += 1
 

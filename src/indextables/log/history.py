@@ -1,9 +1,9 @@
-"""The history of a table: what each version was, when it was written, and which one a moment falls into.
+"""The history of a table: the commit and time of each version, and the version at a given time.
 
-The time of a version is its commitInfo's timestamp, which writers make
-strictly larger than the one before. A version without one has its file's time,
-kept between its neighbours: copying a log resets file times, and commit times
-win over them.
+The time of a version is its commitInfo's timestamp, which writers make strictly larger
+than the one before. A version without commitInfo has its file's time, limited to the
+range between its neighbours: copying a log resets file times, so commit times take
+precedence.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Moment = str | date | datetime
 
 @dataclass(slots=True)
 class Timeline:
-    """The times of versions, read as they are asked for."""
+    """The times of versions, each read when it is asked for."""
 
     source: LogSource
     files: Sequence[LogFile]
@@ -45,7 +45,7 @@ class Timeline:
         return self._infos[at]
 
     def _bound(self, info: CommitInfo | None, at: int) -> CommitInfo | None:
-        """The info, if it names the table that the others name."""
+        """The commitInfo, after checking that it names the same table as the others."""
         found = None if info is None else info.table_id
         if found is not None:
             self._table_id = self._table_id or found
@@ -73,7 +73,7 @@ class Timeline:
         return moment if above is None else min(moment, above - (high - at))
 
     def at(self, moment_ms: int) -> int | None:
-        """The index of the newest version at or before a moment; None when all are later."""
+        """The index of the newest version at or before a time; None when all are later."""
         low, high = 0, len(self.files)
         while low < high:
             middle = (low + high) // 2
@@ -89,7 +89,7 @@ class Timeline:
 
 
 def read_info(source: LogSource, file: LogFile) -> CommitInfo | None:
-    """The commitInfo of a native commit file; of one we wrote only the last line is decoded."""
+    """The commitInfo of a native commit file; if we wrote it, only the last line is decoded."""
     actions = None if source.versions is None else source.versions.get(file.identity)
     if actions is None:
         data = source.store.get(source.path(file.name))
@@ -101,10 +101,10 @@ def read_info(source: LogSource, file: LogFile) -> CommitInfo | None:
 
 
 def find_commit(source: LogSource, listing: Listing, commit_id: str) -> int | None:
-    """The version that a commit became, newest first; None when it is not part of the history.
+    """The version that a commit became, searched newest first; None when it is not part of the history.
 
-    What lies below the floor proves nothing by itself, for a put that came too late looks like a commit
-    there. Whom a commit says it follows is always true.
+    A file below the floor proves nothing by itself, since a put that came too late looks like a commit there.
+    The commit that a version says it follows is always correct.
     """
     kept = listing.commits
     retired = {file.version: file for file in listing.retired if file.kind == "commit"}
@@ -112,7 +112,7 @@ def find_commit(source: LogSource, listing: Listing, commit_id: str) -> int | No
         try:
             info = read_info(source, file)
         except NotFoundError:
-            # Cleanup took it after the listing.
+            # Cleanup deleted it after the listing.
             continue
         if info is None:
             continue
@@ -124,7 +124,7 @@ def find_commit(source: LogSource, listing: Listing, commit_id: str) -> int | No
 
 
 def version_as_of(timeline: Timeline, moment: Moment, time_zone: str, uri: str) -> int:
-    """The newest version at or before a moment; an error with the range when all are later."""
+    """The newest version at or before a time; if all are later, the error names the available range."""
     moment_ms = moment_of(moment, time_zone)
     found = timeline.at(moment_ms)
     if found is None:
@@ -139,7 +139,7 @@ def version_as_of(timeline: Timeline, moment: Moment, time_zone: str, uri: str) 
 
 
 def moment_of(moment: Moment, time_zone: str) -> int:
-    """A moment in ms since the epoch; text and dates without an offset are in the given zone."""
+    """A time in ms since the epoch; text and dates without an offset are taken in the given zone."""
     if isinstance(moment, str):
         text = moment.strip()
         try:
@@ -165,12 +165,12 @@ def moment_of(moment: Moment, time_zone: str) -> int:
 
 
 def instant(moment_ms: int) -> str:
-    """A moment as ISO text in UTC."""
+    """A time in ms since the epoch as ISO text in UTC."""
     return datetime.fromtimestamp(moment_ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
 def history_table(timeline: Timeline, limit: int | None = None) -> pa.Table:
-    """One row per version, newest first; only the versions shown are read."""
+    """One row per version, newest first; only the versions in the result are read."""
     import pyarrow as pa
 
     texts = pa.map_(pa.string(), pa.string())

@@ -1,4 +1,4 @@
-"""The native log put together: its dialect, its checkpoint reader and the engines that replay it."""
+"""The native log, assembled from its dialect, its checkpoint reader and the engines that replay it."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from indextables.storage.envelope import is_packed, unpack_blocks
 from indextables.storage.store import Store
 
 _TEXT_OF_STORED = 10
-"""How many times its stored size the text of a commit has, where commits are compressed."""
+"""Assumed ratio between the text of a commit and its stored size, where commits are compressed."""
 
 
 @dataclass(frozen=True, slots=True)
 class NativePiece:
-    """One commit; compressed text has no place to begin in the middle."""
+    """One whole commit as a unit of work: compressed text cannot be read from the middle."""
 
     name: str
     version: int
     length: int
 
     def actions(self, store: Store) -> Iterator[tuple[int, Action]]:
-        """The actions with their numbers."""
+        """The actions of the commit, each with its number."""
         data = store.get(NATIVE.path(self.name))
         yield from enumerate(NATIVE.decode_commit(data, name=self.name, version=self.version))
 
@@ -45,12 +45,12 @@ class NativeSource(FarSource):
     __slots__ = ()
 
     def text_bytes(self, files: Sequence[LogFile]) -> int:
-        """About how much text the commits hold."""
+        """Estimated size of the commits' text, uncompressed."""
         stored = FarSource.text_bytes(self, files)
         return stored * _TEXT_OF_STORED if self.options.compression.enabled else stored
 
     def pass_over(self, file: LogFile) -> Passed:
-        """Pass over one commit: inflated block by block, its adds and removes only counted."""
+        """Scan one commit: inflated block by block, its adds and removes counted but not decoded."""
         data = self.store.get(self.path(file.name))
         lines = LineCount()
         if is_packed(data):
@@ -78,7 +78,7 @@ class NativeSource(FarSource):
 
 @dataclass(frozen=True, slots=True)
 class LateEngine:
-    """An engine whose code is loaded by its first replay: to open a small table takes none."""
+    """An engine whose module is imported by its first replay: opening a small table does not need it."""
 
     name: str
     make: Callable[[], ReplayEngine]
@@ -101,7 +101,7 @@ def _reference() -> ReplayEngine:
 
 
 class LateReader:
-    """The reader of native checkpoints, whose code is loaded by the first checkpoint."""
+    """The native checkpoint reader, whose module is imported when the first checkpoint is read."""
 
     def head(self, store: Store, checkpoint: Checkpoint) -> CheckpointHead:
         """Protocol, metadata, skips and transactions."""

@@ -1,8 +1,8 @@
-"""Reading a log through a handle that remembers: snapshots, versions, files, history and the caches.
+"""Reads a log through a handle with caches: snapshots, versions, files and history.
 
-Reads believe "nothing newer" for a few seconds (`maxStalenessSeconds`). After
-that one listing from the current version on tells whether anything is new, and
-only new commits are read. Everything remembered can be dropped.
+For a few seconds (`maxStalenessSeconds`) reads assume that nothing is newer. After that,
+one listing from the current version on shows whether there are new commits, and only
+those are read. All caches can be cleared.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class LogHandle:
         store: Store | None = None,
         runtime: Runtime = LOCAL,
     ) -> Self:
-        """Make a handle; whether there is a table is found out by using it."""
+        """Make a handle; nothing is read, so whether there is a table shows at the first use."""
         resolved = Options.of(options)
         return cls(open_store(uri, resolved.storage) if store is None else store, resolved, runtime)
 
@@ -75,7 +75,7 @@ class LogHandle:
         return f"{type(self).__name__}({self.uri!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Stores, locks and caches stay where they are; the other process opens the log again.
+        # The store, locks and caches are not pickled; the other process opens the log itself.
         return _reopened, (type(self), self.uri, dict(self.options.explicit))
 
     @property
@@ -85,13 +85,13 @@ class LogHandle:
 
     @property
     def source(self) -> LogSource:
-        """Where the log lies and with what it is read."""
+        """The location of the log, and the options and runtime to read it with."""
         return self._source
 
     def snapshot(
         self, version: int | None = None, as_of: Moment | None = None, max_staleness_s: float | None = None
     ) -> Snapshot:
-        """The table at a version, at a moment, or now."""
+        """The table at a version, at a time, or now."""
         if version is not None and as_of is not None:
             raise OptionError("give a version or as_of, not both")
         if as_of is not None:
@@ -113,7 +113,8 @@ class LogHandle:
         try:
             return self._live(self._newest(max_staleness_s))
         except VersionNotFoundError:
-            # Another process removed the version that was newest a moment ago; what is newest now answers.
+            # Another process removed the version that was newest a moment ago; the current newest one
+            # answers.
             return self._live(self._newest(0))
 
     def _live(self, snapshot: Snapshot) -> list[AddAction]:
@@ -147,11 +148,11 @@ class LogHandle:
         return list(remembered(cache, _identity(snapshot), lambda: tuple(self._offered())))
 
     def find_commit(self, commit_id: str) -> int | None:
-        """The version that a commit became; None when the log knows of no such commit.
+        """The version that a commit became; None when the log knows no such commit.
 
-        A `CommitError` whose outcome is unknown carries the id as `commit_id`, and as `version` the number
-        it tried for. None is final once the log has a version of that number: the number is another's.
-        While the newest version is a lower one, the put may still arrive.
+        A `CommitError` whose outcome is unknown carries the id as `commit_id`, and as `version` the number it
+        tried to use. None is final once the log has a version of that number: another commit took it. While
+        the newest version is lower, the put may still arrive.
         """
         return find_commit(self._source, self._listing(), commit_id)
 
@@ -180,7 +181,7 @@ class LogHandle:
         return None if self._caches is None else self._caches.stats()
 
     def invalidate_cache(self) -> None:
-        """Forget everything read so far."""
+        """Clear all caches."""
         with self._lock:
             self._current = None
             self._past.invalidate()
@@ -206,7 +207,7 @@ class LogHandle:
             return snapshot
 
     def _look(self, current: Snapshot | None) -> Snapshot:
-        """The newest version from a fresh listing, on top of what is known."""
+        """The newest version from a fresh listing, building on what is known."""
         try:
             state: State = (
                 load_state(self._source) if current is None else refresh_state(self._source, current.state)
@@ -222,16 +223,16 @@ class LogHandle:
         return snapshot
 
     def _adopt(self, snapshot: Snapshot, mark: int | None = None) -> None:
-        """Go on from a version this handle wrote; `mark` is the count that its own news brought about."""
+        """Continue from a version this handle wrote; `mark` is the change count after our own change."""
         with self._lock:
             if self._caches is None or (
                 self._current is not None and snapshot.version < self._current.version
             ):
                 return
-            # Nothing newer was there when the commit or checkpoint looked, which may have been long ago.
+            # Nothing was newer when the commit or checkpoint looked, but that may have been long ago.
             self._current = snapshot
             if mark is not None:
-                # A count that grew by more holds news of another handle, which the next read must look for.
+                # A larger count means that another handle changed the log too; the next read must list it.
                 self._mark = mark if mark == self._mark + 1 else -1
 
     def _at(self, version: int) -> Snapshot:
@@ -245,7 +246,7 @@ class LogHandle:
         return found
 
     def _is_still(self, snapshot: Snapshot) -> bool:
-        """Whether a version's file is still the one the snapshot was made from, and no other table's."""
+        """Whether the version file is still the one the snapshot was made from, and of the same table."""
         file = snapshot.segment.head
         if file is None:
             return False

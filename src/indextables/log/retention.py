@@ -1,14 +1,14 @@
-"""Retention: which versions have outlived their use, and how they leave the log in a safe order.
+"""Retention: which versions have expired, and the order in which their files can be deleted safely.
 
-A version leaves only when it is older than the log retention, lies below the
-newest sound checkpoint and below the current version, and everything before it
-leaves too. What stays must stay reconstructible, so the cut is moved down to a
-checkpoint; where none lies near, one is written.
+A version expires only when it is older than the log retention, lies below the newest
+sound checkpoint and below the current version, and everything before it expires too. What
+remains must stay reconstructible, so the cut is moved down to a checkpoint; if none is
+close enough, one is written.
 
-First a floor file says from which version on the log is history: from then on
-nobody reads what lies below, whatever becomes of it. Then the files below go,
-version files from the oldest up. Those younger than an hour stay as fences: a
-writer that paused finds its number taken and not free.
+First a floor file records the version at which history now begins: from then on no reader
+uses files below it, whatever happens to them. Then the files below are deleted, version
+files oldest first. Those younger than an hour stay as fences, so that a writer that
+paused finds its number taken.
 """
 
 from __future__ import annotations
@@ -38,33 +38,33 @@ DAY_MS = 24 * HOUR_MS
 FENCE_MS = HOUR_MS
 """A version file is never deleted before it is this old, whatever the retention."""
 SLACK_MS = DAY_MS // 2
-"""How much older than the retention the oldest version may be before a checkpoint is written for the cut.
+"""How much older than the retention the oldest version may become before a checkpoint is written for the cut.
 
-Checkpoints are made at least that often where a table is written, and cleanup follows each of them: nothing
-is kept for more than the retention and a day.
+A table that is written to gets checkpoints at least this often, and cleanup follows each of them, so nothing
+is kept for longer than the retention and one day.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class CleanupPlan:
-    """What a cleanup does, in order."""
+    """The steps of a cleanup, in order."""
 
     floor: int | None = None
-    """The oldest version that stays history; None where that does not change."""
+    """The oldest version that remains in the history; None if that does not change."""
     checkpoints: tuple[LogFile, ...] = ()
-    """Main files before their parts, so that no checkpoint is left that looks complete."""
+    """Checkpoint files to delete; main files before their parts, so that none is left that looks complete."""
     versions: tuple[LogFile, ...] = ()
     """Version files to delete, ascending."""
     fences: tuple[LogFile, ...] = ()
-    """Version files that are history no longer and too young to be deleted."""
+    """Version files that are no longer history but too young to be deleted."""
     floors: tuple[LogFile, ...] = ()
     """Older floor files."""
     cover: int | None = None
-    """A version that needs a checkpoint before more can go."""
+    """A version that needs a checkpoint before more can be deleted."""
 
     @property
     def files(self) -> tuple[LogFile, ...]:
-        """Everything that is deleted, in the order of deletion."""
+        """All files to delete, in the order of deletion."""
         return (*self.checkpoints, *self.versions, *self.floors)
 
     @property
@@ -83,7 +83,7 @@ class CleanupResult:
 
 
 def plan_floor(listing: Listing, floor: int, now_ms: int) -> CleanupPlan:
-    """Let everything before a version go; pure. There must be a sound checkpoint of that version."""
+    """Plan the removal of everything before a version, which must have a sound checkpoint; pure."""
     below = sorted(
         (*listing.retired, *(file for file in listing.files if file.version < floor)),
         key=lambda file: (file.version, file.name),
@@ -91,7 +91,7 @@ def plan_floor(listing: Listing, floor: int, now_ms: int) -> CleanupPlan:
     commits = [file for file in below if file.kind == "commit"]
     versions = tuple(takewhile(lambda file: now_ms - file.modified_ms > FENCE_MS, commits))
     checkpoints = [file for file in below if file.kind in {"checkpoint", "part"}]
-    # A listing that takes time must not miss both: the new floor, made meanwhile, and the old one.
+    # Old floors are kept for an hour: a slow listing must not miss both the old floor and the new one.
     floors = [
         file
         for file in below
@@ -119,8 +119,8 @@ def plan_cleanup(
 ) -> CleanupPlan:
     """Choose what to delete; pure.
 
-    `sound` are the checkpoints known to be readable; `parts` gives the part files each of them refers
-    to, by main file name.
+    `sound` are the checkpoints known to be readable; `parts` maps the name of each main file to its part
+    files.
     """
     if not sound:
         return CleanupPlan()
@@ -140,7 +140,7 @@ def plan_cleanup(
 
 
 def find_cleanup(source: LogSource, current: int, now_ms: int, retention: RetentionOptions) -> CleanupPlan:
-    """List the log and choose what to delete; a checkpoint counts only when it can be read whole."""
+    """List the log and choose what to delete; a checkpoint counts only if it can be read to its end."""
     listing = list_log(source.store, source.dialect)
     hint = read_hint(source.store, source.dialect)
     candidates = [
@@ -172,14 +172,14 @@ def find_cleanup(source: LogSource, current: int, now_ms: int, retention: Retent
 def run_cleanup(
     source: LogSource, plan: CleanupPlan, retention: RetentionOptions, *, erase: bool = False
 ) -> CleanupResult:
-    """Raise the floor, then delete; every deletion is tried, the policy decides about failures.
+    """Raise the floor, then delete; every deletion is tried, and the policy decides about failures.
 
-    With `erase` the fences that stay lose everything but the id of their commit.
+    With `erase`, fences that remain are overwritten and keep only the id of their commit.
     """
     if plan.floor is not None:
         source.store.put_if_absent(source.path(NATIVE.floor_name(plan.floor)), b"{}\n")
     checkpoints, lost = _delete(source, (*plan.checkpoints, *plan.floors), retention, stop=False)
-    # Nothing above a version that could not be deleted may go.
+    # If a version file could not be deleted, no newer one may be deleted.
     versions, stuck = _delete(source, plan.versions, retention, stop=True)
     if erase:
         for file in (*plan.versions[versions:], *plan.fences):
@@ -214,7 +214,7 @@ def _delete(
 
 
 def _erase(source: LogSource, file: LogFile) -> None:
-    """Leave of a version file only which commit it was; its writer may yet ask."""
+    """Overwrite a version file, leaving only the id of its commit, which its writer may look for."""
     try:
         info = read_info(source, file) or CommitInfo()
     except NotFoundError:
@@ -232,7 +232,7 @@ def _erase(source: LogSource, file: LogFile) -> None:
 
 
 def readable(source: LogSource, checkpoint: Checkpoint) -> bool:
-    """Read a checkpoint to its end, before anything it replaces is deleted."""
+    """Read a checkpoint to its end, before deleting anything it replaces."""
     try:
         source.reader.head(source.store, checkpoint)
         for _ in source.reader.adds(source.store, checkpoint, frozenset()):
@@ -244,7 +244,7 @@ def readable(source: LogSource, checkpoint: Checkpoint) -> bool:
 
 
 def _cut(commits: Mapping[int, LogFile], newest: int, current: int, now_ms: int, limit_ms: int) -> int:
-    """The first version that must stay for its age, the checkpoint or being current."""
+    """The first version that must stay because of its age, the checkpoint, or because it is current."""
     for number, file in commits.items():
         old = now_ms - file.modified_ms > limit_ms
         if not (old and number < newest and number < current):
@@ -261,7 +261,7 @@ def _old_checkpoints(
     now_ms: int,
     limit_ms: int,
 ) -> tuple[LogFile, ...]:
-    """Checkpoints past their retention that go, with their parts: all but the newest of each day."""
+    """Expired checkpoints to delete, with their parts: all but the newest of each day."""
     newest, start = max(needed), min(needed)
     by_day = {item.files[0].modified_ms // DAY_MS: item.version for item in reversed(sound)}
     keep = {*needed, *by_day.values()}
@@ -282,11 +282,10 @@ def _old_checkpoints(
 
 
 def sweep_leftovers(store: Store, log_dir: str, now_ms: int) -> int:
-    """Delete the temporary files that killed writers left; returns how many went, failures are only logged.
+    """Delete temporary files left by killed writers; returns how many were deleted, failures are only logged.
 
-    Only local stores write such files: anywhere else an unfinished write is never
-    visible. A log file is written in moments, so a temporary file of a day ago has
-    no writer any more.
+    Only local stores write such files: in other stores an unfinished write is never visible. Writing a log
+    file takes moments, so a temporary file that is a day old has no writer any more.
     """
     if store.local_path("") is None:
         return 0

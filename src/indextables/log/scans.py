@@ -1,8 +1,8 @@
-"""How the files of scans were chosen: one value per scan, kept and logged once, and sums per table.
+"""Records how the files of each scan were chosen, and sums per table what pruning saved.
 
-A scan is one question of a user: `files`, `scan`, `count`, `search`, or one
-query of Spark. The newest scans of the process are kept for whoever asks, and
-DESCRIBE INDEXTABLES DATA SKIPPING STATS shows what pruning saved in total.
+A scan is one query of a user: `files`, `scan`, `count`, `search`, or one Spark query. It
+is logged once. The newest scans of the process are kept for inspection, and DESCRIBE
+INDEXTABLES DATA SKIPPING STATS shows the sums.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _scans: deque[Scan] = deque(maxlen=_KEPT)
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The files of one question to one version of a table."""
+    """The files of one query on one version of a table."""
 
     table: str
     version: int
@@ -43,7 +43,7 @@ class Scan:
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Seconds per stage, by the engine's own names; summed over threads."""
     rows_on_executors: int = 0
-    """Entries of the log that executors parsed; 0 when no cluster was asked."""
+    """Entries of the log that executors parsed; 0 when no cluster was used."""
 
     def __str__(self) -> str:
         stages = ", ".join(f"{name} {spent:.3f} s" for name, spent in self.seconds.items())
@@ -56,7 +56,7 @@ class Scan:
         )
 
     def aside(self) -> str:
-        """What a plan says beside the number of files kept."""
+        """The text a plan shows beside the number of files kept."""
         return (
             f", {self.pruned_by_partition} pruned by partition, {self.skipped_by_statistics} by statistics, "
             f"engine {self.engine}"
@@ -68,7 +68,7 @@ class Scan:
 
 
 def scan_of(table: str, version: int, files: PruneMetrics, replay: ReplayMetrics) -> Scan:
-    """The facts of a plan as one value."""
+    """The record of one scan."""
     return Scan(
         table, version, files.considered, files.pruned_by_partition, files.skipped_by_statistics,
         files.kept, replay.engine, replay.why, dict(replay.seconds), replay.rows_on_executors,
@@ -93,26 +93,26 @@ def last_scans(table: str | None = None, limit: int = 10) -> list[Scan]:
 
 @dataclass(slots=True)
 class SkippingTotals:
-    """Files considered and left out by questions with a predicate, summed by the address of the table."""
+    """Files considered and pruned by queries with a predicate, summed per table address."""
 
     _sums: dict[str, PruneMetrics] = field(default_factory=dict)
     _queries: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def note(self, uri: str, metrics: PruneMetrics) -> None:
-        """Count one question."""
+        """Add one query."""
         counts = replace(metrics, reasons=None)
         with self._lock:
             self._sums[uri] = self._sums.get(uri, PruneMetrics()).plus(counts)
             self._queries[uri] += 1
 
     def entries(self) -> list[tuple[str, int, PruneMetrics]]:
-        """Address, number of questions and their metrics together, by address."""
+        """Per table: address, number of queries and their summed metrics, sorted by address."""
         with self._lock:
             return [(uri, self._queries[uri], self._sums[uri]) for uri in sorted(self._sums)]
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Reset all sums."""
         with self._lock:
             self._sums.clear()
             self._queries.clear()

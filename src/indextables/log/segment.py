@@ -1,8 +1,8 @@
 """A segment is the set of log files that make one version: a checkpoint, if any, and every commit after it.
 
-The listing decides what exists. `_last_checkpoint` is a hint: it says where a
-listing may start and what a checkpoint's checksum is, and it may lie in any
-way without changing the answer.
+The listing decides what exists. `_last_checkpoint` is only a hint: it says where a
+listing may start and what a checkpoint's checksum is. A wrong hint never changes the
+result.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class Listing:
     """The log files of a directory, in name order, from some version on."""
 
     files: tuple[LogFile, ...]
-    """Those that make up the history."""
+    """The files that belong to the history."""
     start: int | None = None
-    """The version it began at; None is the whole directory."""
+    """The version the listing started at; None means the whole directory."""
     floor: int = 0
     """The oldest version that is still history."""
     retired: tuple[LogFile, ...] = ()
-    """What lies below the floor: fences, leftovers, and puts that came too late; and all floor files."""
+    """Files below the floor (fences, leftovers, puts that came too late), and all floor files."""
 
     @property
     def commits(self) -> dict[int, LogFile]:
@@ -62,27 +62,27 @@ class Segment:
     head: LogFile | None = None
     """The commit file of `version` itself; None where only its checkpoint is left."""
     newest_checkpoint: int = -1
-    """The highest version the listing shows a checkpoint for, damaged ones left out; -1 is none."""
+    """The newest version with a checkpoint in the listing, ignoring damaged ones; -1 if there is none."""
     successor: LogFile | None = None
-    """The commit file of the version after it, where the listing shows one."""
+    """The commit file of the following version, if the listing shows one."""
 
 
 def read_hint(store: Store, dialect: Dialect) -> Hint | None:
-    """Read `_last_checkpoint`; None when it is missing or makes no sense."""
+    """Read `_last_checkpoint`; None when it is missing or not valid."""
     path = dialect.path(HINT_NAME)
     try:
         data = store.get(path)
     except NotFoundError:
         return None
     except StorageError as bad:
-        # It only saves work, and the listing that follows fails by itself where the store does.
+        # The hint only saves work; if the store is broken, the listing that follows raises.
         logger.warning("%s/%s cannot be read and is left aside: %s", store.uri, path, bad)
         return None
     return dialect.decode_hint(data)
 
 
 def list_log(store: Store, dialect: Dialect, start: int | None = None) -> Listing:
-    """List the log directory, from the first file of version `start` on when one is given."""
+    """List the log directory, from the first file of version `start` if that is given."""
     after = None if start is None else dialect.path(digits(start))
     files = []
     odd = []
@@ -99,10 +99,10 @@ def list_log(store: Store, dialect: Dialect, start: int | None = None) -> Listin
 
 
 def listing_of(files: Iterable[LogFile], start: int | None = None) -> Listing:
-    """Sort listed files into the history and what lies below its floor."""
+    """Divide the listed files into the history and what lies below its floor."""
     found = tuple(files)
     latest = max((file.version for file in found if file.kind != "floor"), default=-1)
-    # A floor above everything is a stranger's: it must not hide the table.
+    # A floor above every version cannot be ours; it must not hide the table.
     floor = max(
         (file.version for file in found if file.kind == "floor" and file.version <= latest), default=0
     )
@@ -113,7 +113,7 @@ def listing_of(files: Iterable[LogFile], start: int | None = None) -> Listing:
 
 @lru_cache(maxsize=1000)
 def _warn_of_strangers(directory: str, first: str, count: int) -> None:
-    """Say it once: a handle lists the same directory again and again."""
+    """Warn once about foreign files: a handle lists the same directory many times."""
     logger.warning(
         "%s: ignoring %d file(s) such as %s: a version file is named by a number of 20 digits that fits "
         "into 64 bits",
@@ -129,7 +129,7 @@ def find_segment(
     hint: Hint | None = None,
     rejected: Collection[object] = (),
 ) -> Segment:
-    """Find the files of a version (the newest by default), leaving out checkpoints known to be damaged.
+    """Find the files of a version (by default the newest), avoiding checkpoints known to be damaged.
 
     `rejected` holds `Checkpoint.identity` values. Raises NotATableError, VersionNotFoundError or
     MissingVersionError when there is no such version.
@@ -140,19 +140,19 @@ def find_segment(
             try:
                 return _whole(store, listing, dialect, version, hint=hint, rejected=rejected)
             except (VersionNotFoundError, MissingVersionError):
-                # Only the whole listing can say which versions there are.
+                # Only a complete listing can tell which versions exist.
                 pass
     listing = list_log(store, dialect)
     if hint is not None and not listing.files:
-        # There was a table a moment ago: every file of it was replaced while the directory was read.
+        # There was a table a moment ago: all its files were replaced while the directory was being listed.
         listing = list_log(store, dialect)
     return _whole(store, listing, dialect, version, hint=hint, rejected=rejected)
 
 
 def gaps(present: Collection[int], first: int, last: int) -> list[range]:
-    """The runs of versions from `first` to `last` that are not among the present ones.
+    """The runs of versions between `first` and `last` that are missing.
 
-    As ranges: one stray name may leave a gap of more versions than memory holds.
+    As ranges: a single stray file name may open a gap of more versions than memory can hold.
     """
     found = []
     for number in sorted({*(item for item in present if first <= item <= last), last + 1}):
@@ -163,10 +163,10 @@ def gaps(present: Collection[int], first: int, last: int) -> list[range]:
 
 
 def fill_gaps(store: Store, dialect: Dialect, listing: Listing, missing: Sequence[range]) -> Listing | None:
-    """Look for commits a listing lacks, one by one; None when one of them is really gone.
+    """Look up commits a listing lacks, one by one; None when one of them really does not exist.
 
-    Reading a local directory is no atomic act: a file made meanwhile may be passed over although a
-    later one is seen.
+    Listing a local directory is not atomic: a file created meanwhile may be missing from the result although
+    a later one is in it.
     """
     if sum(map(len, missing)) > _MOST_GAPS or any(run[0] < listing.floor for run in missing):
         return None
@@ -213,7 +213,7 @@ def segment_of(
 
 
 def reconstructible(listing: Listing, dialect: Dialect) -> list[int]:
-    """Every version a whole listing can rebuild, as far as names can tell; ascending."""
+    """Every version that can be rebuilt from a complete listing, judging by file names; ascending."""
     commits = listing.commits
     starts = {item.version for item in dialect.checkpoints(listing.files)}
     found: list[int] = []
@@ -265,7 +265,7 @@ def _usable(listing: Listing, dialect: Dialect, version: int | None, rejected: C
 
 
 def with_hint(checkpoint: Checkpoint, hint: Hint | None) -> Checkpoint:
-    """The checkpoint with the checksum and count the hint gives, if it is the one the hint means."""
+    """The checkpoint with the checksum and count of the hint, if the hint is about this checkpoint."""
     if hint is None or hint.version != checkpoint.version or (hint.format or "json") != checkpoint.format:
         return checkpoint
     return replace(checkpoint, checksum=hint.checksum, num_files=hint.num_files)
@@ -291,7 +291,7 @@ def _missing(
 ) -> VersionNotFoundError | CorruptLogError:
     available = reconstructible(listing, dialect)
     oldest = min(listing.commits, default=wanted)
-    # One that is no longer listed was cleaned away while it was read, which is no damage.
+    # A checkpoint that is no longer listed was deleted by cleanup while it was read; that is not damage.
     damaged = any(item.identity in rejected for item in dialect.checkpoints(listing.files))
     if explicit and not damaged and (wanted < oldest or missing[-1][-1] < oldest):
         return _no_such_version(wanted, listing, dialect, uri)

@@ -1,7 +1,7 @@
 """Skipped files and their cooldown: a file an operation could not handle is left alone for a while.
 
-A skip never removes a file; it stays live and readable. While its `retryAfter`
-lies ahead, operations that asked leave it out; afterwards it is eligible again.
+A skip never removes a file; it stays live and readable. Until its `retryAfter`,
+operations that respect skips leave it out; after that it is eligible again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def next_skip(
     partition_values: Mapping[str, str | None] | None = None,
     size: int | None = None,
 ) -> SkipAction:
-    """The skip to record now: it counts on from the one already known, and never shortens its cooldown."""
+    """The skip to record now: continues the count of the known one, and never shortens its cooldown."""
     until = now_ms + round(cooldown_hours * HOUR_MS)
     return SkipAction(
         path=path,
@@ -39,7 +39,7 @@ def next_skip(
 
 
 def in_cooldown(skips: Mapping[str, SkipAction], now_ms: int) -> dict[str, int]:
-    """Paths to leave alone now, with the time (ms) from which they are eligible again."""
+    """Paths to leave alone now, each with the time (ms) at which it becomes eligible again."""
     return {
         path: skip.retry_after
         for path, skip in skips.items()

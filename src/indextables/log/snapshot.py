@@ -1,9 +1,8 @@
-"""A snapshot is one version of a table: what it is (schema, protocol, properties) and which files are live.
+"""A snapshot is one version of a table: schema, protocol, properties, and the live files.
 
-Opening one reads the checkpoint's head and the commits after it. The live
-files are asked of a replay engine, per question, with the columns and the
-predicate of that question; nothing holds one object per file unless the caller
-asks for whole adds.
+Opening one reads the checkpoint's head and the commits after it. A replay engine is asked
+for the live files per query, with the columns and the predicate of that query; nothing
+holds one object per file unless the caller asks for whole adds.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ _FEW_ADDS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class FilePlan:
-    """The files a question needs, and how they were chosen."""
+    """The files a query needs, and how they were chosen."""
 
     files: pa.Table
     metrics: PruneMetrics
@@ -70,21 +69,21 @@ class FilePlan:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What all live files come to."""
+    """Sums over all live files."""
 
     num_files: int
     size_bytes: int
     num_records: int | None
     """None when it is unknown for any file."""
     index_bytes: int = 0
-    """What search indexes take of the size."""
+    """The part of the size that search indexes take."""
 
 
 class Snapshot:
-    """One version of a table. Its answers never change."""
+    """One version of a table. It is immutable: the same call always returns the same result."""
 
     _summed: ClassVar[tuple[str, ...]] = ("size", "num_records", "index_length")
-    """The columns of files() that totals are made of."""
+    """The columns of `files()` from which the sums are computed."""
 
     def __init__(self, source: LogSource, state: State) -> None:
         self.source = source
@@ -100,7 +99,7 @@ class Snapshot:
 
     @property
     def state(self) -> State:
-        """Segment, checkpoint head and reduced tail."""
+        """The segment, the checkpoint's head and the reduced tail."""
         return self._state
 
     @property
@@ -115,12 +114,12 @@ class Snapshot:
 
     @property
     def store(self) -> Store:
-        """Where the table lies."""
+        """The store that holds the table."""
         return self.source.store
 
     @property
     def dialect(self) -> Dialect:
-        """How its log is written."""
+        """The dialect of its log."""
         return self.source.dialect
 
     @property
@@ -130,17 +129,17 @@ class Snapshot:
 
     @property
     def settings(self) -> Options:
-        """The options with the table's own properties in the place of defaults; what writers follow."""
+        """The options, with the table's properties replacing defaults. Writers follow these."""
         return self.once("settings", lambda: self.options.over(self.metadata.configuration, self.store.uri))
 
     @property
     def time_zone(self) -> str:
-        """The zone in which conditions and queries mean times without an offset."""
+        """The time zone for times without an offset, in conditions and queries."""
         return self.settings.search.time_zone
 
     @property
     def runtime(self) -> Runtime:
-        """The surroundings it was opened in."""
+        """The runtime it was opened with."""
         return self.source.runtime
 
     @property
@@ -164,12 +163,12 @@ class Snapshot:
 
     @property
     def table_id(self) -> str:
-        """The id of the table's log: given when the table was created, and anew when it was repaired."""
+        """The id of the table's log: set when the table was created, and new after each repair."""
         return self.metadata.id
 
     @property
     def split_table_id(self) -> str:
-        """The table id that the footers of the splits carry; a repair leaves it as it is."""
+        """The table id in the footers of the splits; a repair does not change it."""
         return self.metadata.split_table_id or self.metadata.id
 
     @property
@@ -203,7 +202,7 @@ class Snapshot:
 
     @property
     def timestamp_ms(self) -> int:
-        """When the version was committed: its commitInfo says, else its file's time."""
+        """When the version was committed: the time in its commitInfo, else its file's time."""
         info, file = self.info, self.segment.head
         if info is not None and info.timestamp is not None:
             return info.timestamp
@@ -233,11 +232,11 @@ class Snapshot:
 
     @property
     def num_files_hint(self) -> int | None:
-        """About how many files are live, without looking at them; None when nothing says."""
+        """About how many files are live, without reading them; None when unknown."""
         checkpoint, head = self.segment.checkpoint, self._state.head
         added, removed = self._state.tail.size()
         if checkpoint is None:
-            # A tail that nobody has decoded counts lines, of which one file may have several.
+            # For an undecoded tail this counts lines, and one file may have several.
             return max(0, added - removed) if isinstance(self._state.tail, FarTail) else added
         counted = head.num_files if head and head.num_files is not None else checkpoint.num_files
         return None if counted is None else counted + added
@@ -288,14 +287,15 @@ class Snapshot:
         found = self._sound(lambda state: list(self._stream(state, wanted)))
         found.sort(key=lambda add: add.path)
         if wanted is not None:
-            # A commit checks its sources and then builds from them: one look at the checkpoint serves both.
+            # A commit first checks its sources and then builds from them; both use this one read of the
+            # checkpoint.
             self._asked = wanted, tuple(found)
         return found
 
     def recent_adds(self) -> Collection[AddAction] | None:
-        """The live files as actions while they are few and no checkpoint holds any of them; else None.
+        """The live files as actions, if they are few and there is no checkpoint; else None.
 
-        They are at hand then, and a short program need not load what adds up columns.
+        The actions are in memory then, and a short program need not load the module that sums up columns.
         """
         tail = self._state.tail
         if self.segment.checkpoint is not None or isinstance(tail, FarTail) or len(tail.adds) > _FEW_ADDS:
@@ -303,20 +303,20 @@ class Snapshot:
         return tail.adds.values()
 
     def _require_readable(self) -> None:
-        """Raise when the table asks for more than this version reads; a dialect has its own rules."""
+        """Raise when the table needs a newer reader; a dialect may have its own rules."""
         check_readable(self.protocol, self.options, self.store.uri)
 
     def _request(
         self, state: State, where: Node | None, columns: frozenset[str] | None, *, explain: bool
     ) -> ReplayRequest:
-        """What an engine is asked; a dialect may add to it."""
+        """The request to a replay engine; a dialect may extend it."""
         return ReplayRequest(
             self.store, self.dialect, self.source.reader, state.segment, state.tail, self.schema,
             self.partition_columns, self.options, where, columns, explain, state.memo,
         )  # fmt: skip
 
     def with_checkpoint(self, version: int) -> Snapshot:
-        """The same version, knowing of a checkpoint that was just written."""
+        """The same version, aware of a checkpoint that was just written."""
         segment = replace(self.segment, newest_checkpoint=max(self.segment.newest_checkpoint, version))
         return Snapshot(self.source, replace(self._state, segment=segment))
 
@@ -326,7 +326,7 @@ class Snapshot:
         yield from recent
         rest = wanted
         if wanted is not None and self.dialect.name == "native":
-            # The path is the key there, so what the tail touched need not be looked up.
+            # The path is the key of a native log: paths that the tail touched need no look at the checkpoint.
             rest = frozenset(path for path in wanted if path not in tail.adds and path not in tail.removed)
         if checkpoint is None or (rest is not None and not rest):
             return
@@ -338,7 +338,7 @@ class Snapshot:
     def _base_adds(
         self, state: State, checkpoint: Checkpoint, wanted: frozenset[str] | None
     ) -> Iterable[AddAction]:
-        """The adds of the checkpoint; once all of a small one were asked for they are kept."""
+        """The adds of the checkpoint; those of a small one are kept once all of them were asked for."""
         kept: tuple[AddAction, ...] | None = state.memo.get(_BASE)
         if kept is not None:
             return kept if wanted is None else (add for add in kept if add.path in wanted)
@@ -349,7 +349,7 @@ class Snapshot:
         return kept
 
     def fall_back(self, state: State, bad: Exception) -> None:
-        """Build this version on other files than `state`, whose checkpoint turned out damaged or gone.
+        """Rebuild this version from other files than those of `state`, whose checkpoint is damaged or gone.
 
         Raises when there are none.
         """
@@ -374,7 +374,7 @@ class Snapshot:
             self._kept.clear()
 
     def _sound(self, question: Callable[[State], T]) -> T:
-        """Ask about the files; a checkpoint that turns out damaged is replaced by what is older."""
+        """Run a query on the files; if the checkpoint turns out damaged, repeat it on an older one."""
         while True:
             state = self._state
             try:
@@ -395,7 +395,7 @@ class Snapshot:
             return Totals(len(adds), size, sum(counts), index)
         import pyarrow.compute as pc
 
-        # In one question: what one column costs is to pass over the text of every add.
+        # All columns in one query: for a JSON checkpoint even one column means a pass over all the text.
         files = self.plan(columns=self._summed).files
         sums = {name: pc.sum(files.column(name), min_count=0).as_py() for name in self._summed}
         if files.column("num_records").null_count:
@@ -406,7 +406,7 @@ class Snapshot:
         if self.segment.commits:
             return self._state.tail.info
         try:
-            # A listing may show the version's checkpoint and pass over a commit made meanwhile.
+            # A listing may include the version's checkpoint and yet miss a commit made meanwhile.
             file = self.segment.head or self.source.commit_file(self.version)
             actions = self.source.read_commit(file)
         except NotFoundError:
@@ -414,10 +414,11 @@ class Snapshot:
         return next((action for action in actions if isinstance(action, CommitInfo)), None)
 
     def once(self, name: str, make: Callable[[], T]) -> T:
-        """What follows from this version alone: made the first time it is asked for, and kept with it."""
+        """A value derived from this version: computed when it is first asked for, and kept."""
         kept: Any = self._kept.get(name, _ABSENT)
         if kept is _ABSENT:
-            # Made outside the lock: whoever asks for the schema must not wait for a sum over all files.
+            # Computed outside the lock: a call that needs the schema must not wait for a sum over all
+            # files.
             kept = make()
             with self._lock:
                 self._kept[name] = kept

@@ -1,9 +1,8 @@
-"""Reading the log: from a store to the state of a version, and from that state to a newer one.
+"""Loads the state of a version from a store, and brings it up to date later.
 
-A state is small: the segment, the checkpoint's head and the reduced tail. The
-live files stay in the checkpoint until an engine is asked for them. A refresh
-lists from the current version on, reads only the new commits and keeps the
-base it has.
+A state is small: the segment, the checkpoint's head and the reduced tail. The live files
+stay in the checkpoint until an engine is asked for them. A refresh lists from the current
+version on, reads only the new commits and keeps the checkpoint it has.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ _WITNESS_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class LogSource:
-    """Where a log lies and with what it is read."""
+    """The location of a log, and the options and runtime to read it with."""
 
     store: Store
     dialect: Dialect
@@ -64,14 +63,14 @@ class LogSource:
     options: Options
     runtime: Runtime
     versions: VersionCache | None = None
-    """Contents of commit files; None caches nothing."""
+    """Cache for the contents of commit files; None turns caching off."""
 
     def path(self, name: str) -> str:
-        """A name of the log directory as a path of the store."""
+        """The path in the store of a file in the log directory."""
         return self.dialect.path(name)
 
     def commit_file(self, version: int) -> LogFile:
-        """The file of a version, asked of the store; NotFoundError where there is none."""
+        """The commit file of a version, from a request to the store; NotFoundError if there is none."""
         return self.dialect.commit_file(self.store, version)
 
     def read_commit(self, file: LogFile) -> tuple[Action, ...]:
@@ -87,18 +86,18 @@ class LogSource:
             bad.fields.setdefault("version", file.version)
             raise
         if actions and isinstance(actions[-1], CommitInfo) and actions[-1].retired:
-            # A listing taken before it was retired led here: the version is gone, not empty.
+            # The listing was taken before this version was retired: the version is gone, not empty.
             raise NotFoundError(
                 f"{self.store.uri}: version {file.version} has left the history; only its number is kept.",
                 uri=self.store.uri, path=self.path(file.name),
             )  # fmt: skip
         if self.versions is not None and len(actions) <= _CACHED_ACTIONS:
-            # A commit of a million lines is in the tail already; a second life in the cache costs memory.
+            # A commit of a million lines is in the tail already; caching it as well would only cost memory.
             self.versions.put(file.identity, actions)
         return actions
 
     def read_commits(self, files: Sequence[LogFile]) -> list[tuple[int, tuple[Action, ...]]]:
-        """The actions of many commit files, read side by side; all of them or an error."""
+        """The actions of many commit files, read concurrently; all of them or an error."""
         if not files:
             return []
         checkpoint = self.options.checkpoint
@@ -122,7 +121,7 @@ class LogSource:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def reduced(self, files: Sequence[LogFile], start: Tail) -> Tail:
-        """What the commits after a tail make of it; a dialect may leave a part of them to executors."""
+        """Reduce the commits after a tail; a dialect may leave some of them to executors."""
         return reduce_tail(_read_tail(self, files), self.dialect, start)
 
 
@@ -138,7 +137,7 @@ class State:
 
 
 def load_state(source: LogSource, version: int | None = None, rejected: Collection[object] = ()) -> State:
-    """Read the state of a version, the newest by default, from the best checkpoint that is sound."""
+    """Load the state of a version (by default the newest), from the newest checkpoint that is sound."""
     store, dialect = source.store, source.dialect
     hint = read_hint(store, dialect)
     damaged: dict[object, Exception | None] = dict.fromkeys(rejected)
@@ -148,7 +147,7 @@ def load_state(source: LogSource, version: int | None = None, rejected: Collecti
             segment = find_segment(store, dialect, version, hint=hint, rejected=damaged.keys())
         except MissingVersionError as lost:
             if vanished < _LOOKS_FOR_LOST:
-                # A listing takes time, and a cleanup meanwhile leaves a hole in it: a second one shows none.
+                # A cleanup during the listing leaves a gap in it; a second listing has none.
                 vanished += 1
                 hint = read_hint(store, dialect)
                 continue
@@ -170,7 +169,7 @@ def load_state(source: LogSource, version: int | None = None, rejected: Collecti
             tail = source.reduced(segment.commits, start)
             strange = _strange(source, segment, head, tail)
         except NotFoundError:
-            # Cleanup took a version between the listing and the read; a newer checkpoint covers it.
+            # Cleanup deleted a version between the listing and the read; a newer checkpoint covers it.
             vanished += 1
             if vanished >= _MOST_RELOADS:
                 raise
@@ -180,17 +179,17 @@ def load_state(source: LogSource, version: int | None = None, rejected: Collecti
             return State(segment, head, tail)
         if segment.checkpoint is None:
             raise strange
-        # Either may be the foreign one: without the checkpoint it shows.
+        # Either the checkpoint or the commits may be foreign: trying without the checkpoint shows which.
         logger.warning("%s; falling back to older log files", strange)
         damaged[segment.checkpoint.identity] = strange
 
 
 def _read_tail(source: LogSource, files: Sequence[LogFile]) -> list[tuple[int, tuple[Action, ...]]]:
-    """The commits after a sound checkpoint; an error about one of them offers to save those before it."""
+    """The commits after a sound checkpoint; an error about one of them says how to save those before it."""
     try:
         return source.read_commits(files)
     except CorruptLogError as torn:
-        # They are asked in ascending order, so the first damaged one is the one that is named.
+        # They are read in ascending order, so that the error names the first damaged one.
         version = torn.fields.get("version", 0)
         if source.dialect.name != "native" or version < 1:
             raise
@@ -207,7 +206,7 @@ def _read_tail(source: LogSource, files: Sequence[LogFile]) -> list[tuple[int, t
 def _strange(
     source: LogSource, segment: Segment, head: CheckpointHead | None, tail: Tail
 ) -> CorruptLogError | None:
-    """What is wrong when the files of a version belong to several tables; None when they are one table's."""
+    """What is wrong when the files of a version belong to several tables; None if they belong to one."""
     if source.dialect.name != "native":
         return None
     try:
@@ -221,7 +220,7 @@ def _strange(
 
 
 def _confirm(source: LogSource, segment: Segment, head: CheckpointHead | None, tail: Tail) -> None:
-    """Look at one more commit where a single file, bound to nothing but itself, makes the whole version."""
+    """Read one more commit when a single file makes the whole version, with nothing to check it against."""
     metadata = tail.metadata if head is None else head.metadata
     if metadata is None:
         return
@@ -236,7 +235,7 @@ def _confirm(source: LogSource, segment: Segment, head: CheckpointHead | None, t
     try:
         actions = source.read_commit(witness)
     except CorruptLogError:
-        # This version does not need it, so its damage is somebody else's.
+        # This version does not need that commit, so its damage is not reported here.
         return
     check_tables([(witness.version, actions)], metadata.id, source.store.uri)
 
@@ -259,7 +258,7 @@ def refresh_state(source: LogSource, state: State) -> State:
     commits = listing.commits
     here = commits.get(old.version)
     if old.head is None or here is None or here.identity != old.head.identity:
-        # Another file under our version's name: the table was deleted and made again.
+        # Another file has our version's name: the table was deleted and created again.
         return load_state(source)
     newest = max(old.newest_checkpoint, *(item.version for item in dialect.checkpoints(listing.files)), -1)
     latest = max(commits)
@@ -283,7 +282,7 @@ def refresh_state(source: LogSource, state: State) -> State:
 
 
 def advance_state(state: State, dialect: Dialect, file: LogFile, actions: Sequence[Action]) -> State:
-    """The state after a commit of our own, without reading it back."""
+    """The state after our own commit, without reading the commit back."""
     old = state.segment
     segment = Segment(file.version, old.checkpoint, (*old.commits, file), file, old.newest_checkpoint)
     tail = reduce_tail([(file.version, actions)], dialect, state.tail)
@@ -291,7 +290,7 @@ def advance_state(state: State, dialect: Dialect, file: LogFile, actions: Sequen
 
 
 def cleaned_away(source: LogSource, version: int) -> VersionNotFoundError | None:
-    """The error for a version older than every one that is left; None where that is not what happened."""
+    """The error for a version older than all that remain; None if the version is not that old."""
     left = reconstructible(list_log(source.store, source.dialect), source.dialect)
     if not left or version >= left[0]:
         return None

@@ -1,9 +1,9 @@
-"""What kind of table a directory holds, told by its log directory and never by opening files.
+"""What kind of table a directory holds, judged by its log directory without opening files.
 
-One function answers for everybody who finds no log of ours: for the words of
-the error, for whether a table may be created there, and for the verbs that
-read Delta tables as well as ours. An IndexTables table of the JVM system has
-the same log directory; only its metadata tells it apart (`require_parquet`).
+This one function is used wherever no log of ours is found: for the text of the error, to
+decide whether a table may be created there, and by the verbs that read Delta tables as
+well as ours. An IndexTables table of the JVM system has the same log directory; only its
+metadata tells it apart (`require_parquet`).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _ADVICE = {
 
 
 def recognise(store: Store) -> TableKind:
-    """What the root of a store holds; where it is ours and another's too, it is ours."""
+    """The kind of table at the root of a store; ours, if there is also one of another system."""
     if any(NATIVE.parse_name(_name(meta.path), meta) for meta in store.list_level(NATIVE.log_dir)):
         return TableKind.NATIVE
     if any(parse_log_name(_name(meta.path)) for meta in store.list_level(DELTA_LOG)):
@@ -73,14 +73,14 @@ def recognise(store: Store) -> TableKind:
 
 
 def not_a_table(store: Store, log_dir: str) -> NotATableError:
-    """The error for a directory without a version of the log that was asked for."""
+    """The error for a directory that has no version of the expected log."""
     kind = recognise(store)
-    # A Delta table is never made here, so there the path is all that can be wrong.
+    # Delta tables are never created here, so for them only the path can be wrong.
     absent = kind is TableKind.NOTHING and log_dir == DELTA_LOG
     advice = "There is nothing there. Check the path." if absent else _ADVICE[kind]
     older = _AT_VERSION.fullmatch(store.uri)
     if kind is TableKind.NOTHING and older is not None:
-        # Delta Lake takes a version at the end of a path; here a path is taken as it is written.
+        # Delta Lake accepts a version at the end of a path; here a path is used as it is written.
         advice = (
             f"For version {older['version']} of {older['path']} leave @v{older['version']} out and say "
             f"version={older['version']} in Python, VERSION AS OF {older['version']} in SQL, the option "
@@ -102,7 +102,7 @@ def refuse_foreign(store: Store) -> None:
 
 
 def _is_file(store: Store) -> bool:
-    """Whether the root that lists nothing is one object itself."""
+    """Whether the root, which lists no files, is itself an object."""
     place, name = parse_url(store.uri).parent()
     if not name:
         return False

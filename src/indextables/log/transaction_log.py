@@ -1,7 +1,7 @@
-"""The public handle on a transaction log: create it, commit to it, read it, keep it tidy.
+"""The public handle on a transaction log: create it, commit to it, read it, maintain it.
 
-Opening one touches nothing. Reads are those of `handle`; writes always look at
-the newest version first, and keep the log tidy afterwards.
+Opening one reads nothing. Reads are inherited from `LogHandle`; writes always look at the
+newest version first, and write checkpoints and clean up afterwards when due.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class TransactionLog(LogHandle):
 
     @property
     def last_commit(self) -> Committed | None:
-        """What became of the last commit through this handle: version, attempts, conflicts."""
+        """The outcome of the last commit through this handle: version, attempts, conflicts."""
         return self._last_commit
 
     # Writing
@@ -60,7 +60,7 @@ class TransactionLog(LogHandle):
         table_id: str | None = None,
         description: str | None = None,
     ) -> int:
-        """Create the table; where it exists with the same schema and partitioning nothing happens."""
+        """Create the table; if it exists with the same schema and partitioning, nothing happens."""
         from indextables.log.commit.create import create_table
 
         version = create_table(
@@ -78,7 +78,7 @@ class TransactionLog(LogHandle):
     def add_files(
         self, adds: Iterable[AddAction], *, txn: TxnAction | None = None, user_metadata: str | None = None
     ) -> int:
-        """Commit files as one version; no files: nothing is written."""
+        """Commit added files as one version; without files nothing is written."""
         actions = tuple(adds)
         plan = CommitPlan("WRITE", Rule.APPEND, lambda _: actions, txn=txn, user_metadata=user_metadata)
         return self.commit(plan).version
@@ -122,11 +122,11 @@ class TransactionLog(LogHandle):
         return self.commit(plan).version
 
     def upgrade_protocol(self, reader: int, writer: int, features: Collection[str] = ()) -> int:
-        """Raise the protocol; what is promised already stays promised."""
+        """Raise the protocol; versions and features the table already has are kept."""
         return self.commit(_upgrade(reader, writer, features)).version
 
     def commit(self, plan: CommitPlan) -> Committed:
-        """Carry a plan out, then write a checkpoint and clean up where that is due."""
+        """Commit a plan, then write a checkpoint and clean up if that is due."""
         done, after = run_commit(plan, lambda: self._newest(0), self.runtime.clock)
         self._last_commit = replace(done, actions=())
         if done.written:
@@ -141,16 +141,16 @@ class TransactionLog(LogHandle):
         return self._current is not None and self._current.version == version
 
     def left_by_commit(self) -> Snapshot | None:
-        """The version that the last commit through this handle wrote; None where it wrote none."""
+        """The snapshot that the last commit through this handle left; None if it wrote nothing."""
         return self._left
 
     # Options of one call
 
     def with_options(self, more: Mapping[str, Any] | None) -> Self:
-        """The same log under further options, for one call that brings its own; itself without any.
+        """The same log with further options for one call; the handle itself if there are none.
 
-        It begins at what this handle knows. The store stays the one that was opened. `follow` brings
-        this handle to what was committed through the other.
+        The new handle starts from what this one knows and uses the same store. `follow` brings this handle up
+        to what was committed through the new one.
         """
         if not more:
             return self
@@ -161,14 +161,14 @@ class TransactionLog(LogHandle):
         return other
 
     def follow(self, other: Self) -> None:
-        """Take over the last commit of a handle that `with_options` made. Nothing is read."""
+        """Adopt the last commit of a handle made by `with_options`. Nothing is read."""
         if other is self or other._left is None:
             return
         self._last_commit = other._last_commit
         self._left = Snapshot(self.source, other._left.state)
         self._adopt(self._left)
 
-    # Keeping
+    # Maintenance
 
     def checkpoint(self) -> int:
         """Write a checkpoint of the newest version and return that version."""
@@ -180,11 +180,11 @@ class TransactionLog(LogHandle):
             newer = self._newest(0)
             if newer.version == snapshot.version:
                 raise
-            # Others committed and cleaned up meanwhile; theirs is the newest version now.
+            # Others committed and cleaned up meanwhile; the newest version is theirs now.
             return self._write_checkpoint(newer)
 
     def cleanup(self, retention: RetentionOptions | None = None) -> CleanupResult:
-        """Delete log files that have outlived their use."""
+        """Delete expired log files."""
         snapshot = self._newest(0)
         rules = retention or snapshot.settings.retention
         if not rules.cleanup_enabled:
@@ -197,7 +197,7 @@ class TransactionLog(LogHandle):
         return result
 
     def expired(self, snapshot: Snapshot, retention: RetentionOptions, *, write: bool = True) -> CleanupPlan:
-        """What a cleanup would do now; with `write`, a checkpoint is written where the cut needs one."""
+        """What a cleanup would do now; with `write`, a checkpoint that the cut needs is written first."""
         now_ms = self.runtime.clock.now_ms()
         plan = find_cleanup(self._source, snapshot.version, now_ms, retention)
         if plan.cover is None or not write:
@@ -216,7 +216,7 @@ class TransactionLog(LogHandle):
         size: int | None = None,
         cooldown_hours: float | None = None,
     ) -> int:
-        """Leave a file alone for a while; it stays live and readable."""
+        """Record that a file is to be left alone for a while; it stays live and readable."""
         hours = (
             self.snapshot().settings.stats.skip_cooldown_hours if cooldown_hours is None else cooldown_hours
         )
@@ -239,7 +239,7 @@ class TransactionLog(LogHandle):
         return sorted(self.snapshot().skips.values(), key=lambda skip: skip.path)
 
     def files_in_cooldown(self) -> dict[str, int]:
-        """Paths to leave alone now, with the time (ms) from which they are eligible again."""
+        """Paths to leave alone now, each with the time (ms) at which it becomes eligible again."""
         return in_cooldown(self.snapshot().skips, self.runtime.clock.now_ms())
 
     def is_in_cooldown(self, path: str) -> bool:
@@ -261,7 +261,7 @@ class TransactionLog(LogHandle):
         return snapshot.version
 
     def _allow_parquet(self) -> Snapshot | None:
-        """Raise the protocol for Parquet checkpoints; None where that failed, and they stay JSON."""
+        """Raise the protocol to allow Parquet checkpoints; None if that failed and they remain JSON."""
         plan = _upgrade(READER_VERSION, WRITER_VERSION, (PARQUET_CHECKPOINT,))
         try:
             done, after = run_commit(plan, lambda: self._newest(0), self.runtime.clock)
@@ -273,7 +273,7 @@ class TransactionLog(LogHandle):
         return after or self._newest(0)
 
     def _tidy(self, snapshot: Snapshot) -> None:
-        """Checkpoint and clean up when due; the commit stands, so no failure here is the caller's."""
+        """Write a checkpoint and clean up when due; failures are only logged: the commit itself succeeded."""
         for name, step in (
             ("checkpoint", lambda: self._write_checkpoint(snapshot)),
             ("cleanup", self.cleanup),
@@ -298,16 +298,16 @@ class TransactionLog(LogHandle):
 
 
 def is_due(version: int, newest_checkpoint: int, interval: int) -> bool:
-    """Whether a version gets a checkpoint: a multiple of the interval, or that far from the last one."""
+    """Whether a version gets a checkpoint: at multiples of the interval, or that far after the last one."""
     if version <= 0 or version == newest_checkpoint:
         return False
     return version % interval == 0 or version - max(newest_checkpoint, 0) >= interval
 
 
 def is_overdue(segment: Segment, now_ms: int) -> bool:
-    """Whether the newest checkpoint, or the table where it has none, is half a day old.
+    """Whether the newest checkpoint (or, if there is none, the table) is half a day old.
 
-    Cleanup follows a checkpoint, so on a table that is rarely written this is what keeps it going.
+    Cleanup follows a checkpoint, so this keeps cleanup going on a table that is rarely written.
     """
     newest, base = segment.newest_checkpoint, segment.checkpoint
     if segment.version <= max(newest, 0):

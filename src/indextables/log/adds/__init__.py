@@ -1,1 +1,1 @@
-"""Adds between text and columns: their lines in a checkpoint, their decoded fields, the files() form."""
+"""Add actions in their two storage forms: JSON lines of a checkpoint, and the Arrow columns of `files()`."""

@@ -1,8 +1,9 @@
-"""Adds as columns: a leaf is one column of the files() form, or one field of its structs.
+"""Add actions as Arrow columns, in the layout that `files()` returns.
 
-Which leaves there are, what they are called in the log, how their values become
-Arrow arrays and those a table, and how they are taken from whole actions: slow,
-and always right. `decoder` takes them from the JSON instead.
+A `Leaf` is one such column, or one field of a struct column (`min.price`). This module
+says which leaves a table has, what they are called in the log, and how whole actions
+become one array per leaf. That way is slow and accepts every valid action; `decoder`
+reads the same leaves from JSON text and falls back to this one.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ PATH = Leaf("path", None, pa.string())
 def leaves_of(
     schema: pa.Schema, partition_columns: Sequence[str], columns: Iterable[str] | None = None
 ) -> tuple[Leaf, ...]:
-    """The leaves of the files() form, or of some of its columns: `path` always, the derived `uri` never."""
+    """Leaves of all columns of `files()`, or of the given ones; `path` always, the derived `uri` never."""
     found = []
     for field in files_schema(schema, partition_columns, columns):
         if field.name in STRUCTS:
@@ -68,7 +69,7 @@ def leaves_of(
 
 
 def adds_columns(adds: Sequence[AddAction], leaves: Sequence[Leaf]) -> list[pa.Array]:
-    """One array per leaf from whole actions, in the order given."""
+    """One array per leaf, with one row for each action, in the order given."""
     wanted = {leaf.column for leaf in leaves}
     known: list[FileStats] = []
     if wanted & IN_STATS.keys():
@@ -84,14 +85,14 @@ def adds_columns(adds: Sequence[AddAction], leaves: Sequence[Leaf]) -> list[pa.A
 def tabulate(
     adds: Sequence[AddAction], schema: pa.Schema, partition_columns: Sequence[str], store: Store
 ) -> pa.Table:
-    """Whole actions in the files() form, in the order given."""
+    """The table that `files()` returns for these actions, in the order given."""
     leaves = leaves_of(schema, partition_columns)
     columns = pa.Table.from_batches([build(leaves, adds_columns(adds, leaves))])
     return in_form(columns, files_schema(schema, partition_columns), store)
 
 
 def build(leaves: Sequence[Leaf], arrays: Sequence[Any]) -> pa.RecordBatch:
-    """A batch in the files() form from its leaves; children of one struct must stand together."""
+    """Assemble a batch in the layout of `files()` from its leaves; fields of one struct must be adjacent."""
     names: list[str] = []
     columns: list[pa.Array] = []
     for column, group in groupby(zip(leaves, arrays, strict=True), key=lambda item: item[0].column):
@@ -106,7 +107,7 @@ def build(leaves: Sequence[Leaf], arrays: Sequence[Any]) -> pa.RecordBatch:
 
 
 def to_array(leaf: Leaf, values: list[Any]) -> pa.Array:
-    """The values of a leaf as the log has them, in the leaf's type."""
+    """Convert the values of a leaf, as the log writes them, to an array of the leaf's type."""
     if leaf.column == "partition_values":
         return decode_partition_array(from_values(values, pa.string()), leaf.type)
     if leaf.column in {"min", "max"}:
@@ -130,11 +131,11 @@ _VALUES: Mapping[str, Callable[[Any], Any]] = {
     "max": attrgetter("max_values"),
     "null_count": attrgetter("null_count"),
 }
-"""Where a column stands: the statistics in the FileStats of an add, the others in the add itself."""
+"""Where the value is stored: a statistic in the add's FileStats, any other column in the add itself."""
 
 
 def is_plausible(leaf: Leaf, array: pa.Array) -> bool:
-    """Whether no count in a column is negative, and every time is one that a calendar has."""
+    """Whether a column is free of impossible values: negative counts and times outside the calendar."""
     low, high = _BOUNDS.get(leaf.column, (None, None))
     if low is None or array.null_count == len(array):
         return True
@@ -143,7 +144,7 @@ def is_plausible(leaf: Leaf, array: pa.Array) -> bool:
 
 
 def one_array(column: Any) -> pa.Array:
-    """A column without its chunks."""
+    """A column as one array, its chunks joined."""
     if isinstance(column, pa.ChunkedArray):
         return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     return column
@@ -159,5 +160,5 @@ def check_increasing(paths: pa.Array, previous: str | None) -> bool:
 
 
 def disordered(name: str) -> CorruptLogError:
-    """The error for a checkpoint whose adds are not in the order it promises."""
+    """The error for a checkpoint whose adds are not sorted by path although it says so."""
     return CorruptLogError(f"{name} is damaged: its paths are not in ascending order", file=name)

@@ -1,13 +1,13 @@
-"""Adds as columns, decoded from their JSON by a type that has just the fields a question needs.
+"""Decodes add actions from JSON into Arrow columns, building only the fields a query needs.
 
-In comes the text of adds: the lines of a checkpoint, or adds of commits nobody
-has looked into yet. Out comes one Arrow array per leaf. msgspec passes over all
-other fields without building them.
+In comes JSON text: lines of a checkpoint, or adds of commits that have not been decoded
+yet. Out comes one Arrow array per leaf. For each set of leaves a msgspec type with just
+those fields is made; msgspec skips all other fields.
 
-An add of another form than the plain one (a number as text, a count that is
-negative, an object where text belongs) makes the adds around it be read as whole
-actions, whose reader accepts it or says what is wrong with it. A `stats` document
-of another form is read by `of_add`: what it cannot read is unknown.
+If an add does not fit that type (a number written as text, a negative count, an object
+where text is expected), the whole chunk is read as full actions instead, whose reader
+accepts the value or says what is wrong. A `stats` document that does not fit is read by
+`of_add`; what that cannot read counts as unknown.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from indextables.model.lines import source_of
 from indextables.model.stats import of_add
 
 _UNNAMEABLE = re.compile(r'["\\\x00-\x1f]')
-"""What msgspec does not take in the name of a field."""
+"""Characters that msgspec does not accept in a field name."""
 _COUNT = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
 _MOMENT = Annotated[int, msgspec.Meta(ge=FIRST_MS, le=LAST_MS)]
 _BOUND = str | Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)] | float | bool | None
-"""A minimum or maximum; numbers and truths become the text they are written as."""
+"""The type of a minimum or maximum. Numbers and booleans are kept as the text they are written in."""
 _PLAIN: dict[str, tuple[Any, Any]] = {
     "path": (str, msgspec.NODEFAULT),
     "size": (_COUNT, 0),
@@ -50,11 +50,11 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _TEXTS = {str, type(None)}
 
 Row: TypeAlias = Any
-"""An add, or a `stats` document, as the type made for the question has it."""
+"""An add, or a `stats` document, decoded by a type made for the query."""
 
 
 def decode_lines(lines: pa.BinaryArray, leaves: tuple[Leaf, ...], name: str) -> list[pa.Array]:
-    """One array per leaf for the lines of a checkpoint, which `name` names in errors."""
+    """One array per leaf for lines of a checkpoint; `name` is the file to name in errors."""
     decoder = _decoder(leaves)
     rows = None if decoder is None else decoder.rows(lines)
     if decoder is None or rows is None:
@@ -63,7 +63,7 @@ def decode_lines(lines: pa.BinaryArray, leaves: tuple[Leaf, ...], name: str) -> 
 
 
 def decode_adds(adds: Sequence[AddAction], leaves: tuple[Leaf, ...]) -> list[pa.Array]:
-    """One array per leaf for adds of commits; those nobody has looked into are decoded from their text."""
+    """One array per leaf for adds of commits; adds that are still text are decoded straight into columns."""
     if [leaf.column for leaf in leaves] == ["path"]:
         return [pa.array([add.path for add in adds], pa.string())]
     decoder = _decoder(leaves)
@@ -79,12 +79,12 @@ def decode_adds(adds: Sequence[AddAction], leaves: tuple[Leaf, ...]) -> list[pa.
 
 
 class _Decoder:
-    """A type with the fields of some leaves, and how each leaf is taken from it."""
+    """A msgspec type with the fields of some leaves, and where in it each leaf is found."""
 
     def __init__(self, leaves: tuple[Leaf, ...]) -> None:
         self._leaves = leaves
         self._names: dict[str, dict[str, str]] = {}
-        """The attribute of every child, by column."""
+        """The attribute names of a struct column's fields, by column."""
         for leaf in leaves:
             if leaf.child is not None:
                 self._name(leaf.column, leaf.child)
@@ -113,7 +113,7 @@ class _Decoder:
         return column, kind, msgspec.field(name=wire[column], default=default)
 
     def rows(self, lines: pa.BinaryArray) -> list[Row] | None:
-        """The adds of lines; None when they are not one plain add per line."""
+        """The adds of some lines, decoded; None unless every line is one add that fits the type."""
         if not len(lines):
             return []
         try:
@@ -148,7 +148,7 @@ class _Decoder:
         ]
 
     def _read_documents(self, rows: Sequence[Row], own: dict[str, list[Any]]) -> list[Row | None]:
-        """The `stats` documents of adds that lack something themselves; nothing where no add does."""
+        """The `stats` documents of adds that lack a wanted value of their own; empty when no add does."""
         if not self._in_stats:
             return []
         if any(leaf.column == "null_count" and not leaf.only_if_unbounded for leaf in self._leaves):
@@ -188,7 +188,7 @@ class _Decoder:
 
 
 def _completed(own: list[Any] | None, column: str, documents: list[Row | None]) -> list[Any]:
-    """The values of a column: what an add has itself goes before what its document says."""
+    """The values of a column: the add's own value where it has one, else that of its `stats` document."""
     if own is None:
         return [None if document is None else getattr(document, column) for document in documents]
     if None not in own:
@@ -200,10 +200,10 @@ def _completed(own: list[Any] | None, column: str, documents: list[Row | None]) 
 
 
 def _struct(column: str, names: dict[str, str]) -> Any:
-    """The type of a map of which some children are wanted.
+    """The type of a JSON map of which only some keys are wanted.
 
-    A leaf of a struct may stand in a map of its own (`{"a": {"b": 1}}` for `a.b`): the places where it would
-    are part of the type as well, and take nothing, so that the careful reader finds it there.
+    A nested column may be written as a map of its own (`{"a": {"b": 1}}` for `a.b`). Those places are part of
+    the type too, but accept no value, so that such an add fails here and is read as a full action.
     """
     kind = _CHILDREN[column]
     fields = [(name, kind, msgspec.field(name=child, default=None)) for child, name in names.items()]
@@ -216,7 +216,7 @@ def _struct(column: str, names: dict[str, str]) -> Any:
 
 @lru_cache(maxsize=16)
 def _decoder(leaves: tuple[Leaf, ...]) -> _Decoder | None:
-    """The decoder for some leaves; None where a column has a name that msgspec does not take."""
+    """The decoder for some leaves; None when msgspec does not accept one of the column names."""
     if any(leaf.child is not None and _UNNAMEABLE.search(leaf.child) for leaf in leaves):
         return None
     return _Decoder(leaves)

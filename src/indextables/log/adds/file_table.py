@@ -1,7 +1,7 @@
-"""The files() form: one Arrow row per live file, with typed partition values and statistics.
+"""The table that `files()` returns: one Arrow row per live file, with typed partition values and statistics.
 
-Every engine returns it and the pruner reads it. Statistics are structs with one
-child per leaf column, named by its dotted path. Unknown is null; a string
+Every replay engine returns this table and the pruner reads it. Statistics are structs
+with one field per leaf column, named by its dotted path. Null means unknown; a string
 minimum or maximum may end with the truncation marker.
 """
 
@@ -61,7 +61,7 @@ def file_uris(store: Store, paths: pa.Array) -> pa.Array:
 
 
 def _encoded(paths: Any) -> Any:
-    """Paths as they stand in a `file:` URI; only those with special characters are built anew."""
+    """Percent-encode paths for `file:` URIs; only paths with special characters are rebuilt."""
     if isinstance(paths, pa.ChunkedArray):
         return pa.chunked_array([_encoded(chunk) for chunk in paths.chunks], pa.string())
     special = pc.match_substring_regex(paths, r"[^A-Za-z0-9_.~/!$&'()*+,;=:@-]")
@@ -72,7 +72,7 @@ def _encoded(paths: Any) -> Any:
 
 
 def in_form(columns: pa.Table, target: pa.Schema, store: Store) -> pa.Table:
-    """Columns that were read, as a table of the form `target`, with the derived `uri` if it is part of it."""
+    """The columns that were read, arranged in the schema `target`, with the derived `uri` if that has it."""
     found: list[Any] = []
     for field in target:
         if field.name == "uri":
@@ -80,6 +80,6 @@ def in_form(columns: pa.Table, target: pa.Schema, store: Store) -> pa.Table:
         elif field.name in columns.column_names:
             found.append(columns.column(field.name))
         else:
-            # A struct without fields, as the partition values of a table without partitions.
+            # A struct without fields: the partition values of a table without partitions.
             found.append(pa.array([{}] * len(columns), field.type))
     return pa.Table.from_arrays(found, schema=target)

@@ -1,9 +1,9 @@
-"""Adds as lines: the text of a checkpoint between `"add":[` and `]`, one JSON object per line.
+"""The adds of a JSON checkpoint as text: one JSON object per line, between `"add":[` and `]`.
 
-A checkpoint is one JSON document, laid out so that it can be cut at line ends.
-A chunk is the text of some lines, each with the comma and the newline that end
-it. Chunks are written, compressed, inflated and decoded one by one, and the raw
-text of an add passes from one checkpoint to the next unchanged.
+A checkpoint is one JSON document, laid out so that it can be cut at line ends. A chunk is
+some consecutive lines, each ending with its comma and newline. Chunks are written,
+compressed, inflated and decoded one at a time, and the text of an add is copied from one
+checkpoint to the next unchanged.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ class PathSequence(Sequence[bytes]):
 
 
 def encode_add(add: AddAction) -> bytes:
-    """The line of an add, without its end."""
+    """The line of an add, without the comma and newline that end it."""
     return _ENCODER.encode(action_to_wire(add)[1])
 
 
 def decode_add(line: bytes, name: str) -> AddAction:
-    """The add of a line without its end; CorruptLogError names the file it stands in."""
+    """The add of a line without its end; CorruptLogError names the file that holds the line."""
     try:
         found = action_from_wire("add", msgspec.json.decode(line))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, CorruptLogError) as bad:
@@ -81,7 +81,7 @@ def decode_add(line: bytes, name: str) -> AddAction:
 
 
 def decode_path(line: bytes, name: str) -> str:
-    """Only the path of an add."""
+    """The path of an add; nothing else is decoded."""
     try:
         return _KEYED.decode(line).path
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
@@ -94,7 +94,10 @@ def join_lines(lines: Sequence[bytes]) -> bytes:
 
 
 def find_bytes(text: Bytes, *bytes_wanted: int) -> Positions:
-    """Where some bytes stand. The masks of a block of the text stay in the processor's cache."""
+    """The offsets at which a byte occurs in a text.
+
+    Works block by block, so that the masks of a block stay in the processor's cache.
+    """
     found = []
     for at in range(0, len(text), _BLOCK):
         block = text[at : at + _BLOCK]
@@ -106,7 +109,7 @@ def find_bytes(text: Bytes, *bytes_wanted: int) -> Positions:
 
 
 def line_array(chunk: bytes, name: str) -> pa.BinaryArray:
-    """The lines of a chunk with their ends, as slices of its text."""
+    """The lines of a chunk, with their ends, as an array of slices of its text."""
     view = np.frombuffer(chunk, dtype=np.uint8)
     ends = find_bytes(view, _NEWLINE)
     complete = len(ends) > 0 and ends[-1] == len(view) - 1 and ends[0] > 0
@@ -139,20 +142,20 @@ def line_paths(lines: pa.BinaryArray, name: str) -> pa.StringArray:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         paths = []
     if len(paths) != len(lines):
-        # One by one: the first that cannot be read says why.
+        # One at a time, so that the error is about the first line that cannot be read.
         paths = [decode_path(line[: -len(LINE_END)], name) for line in lines.to_pylist()]
     return pa.array(paths, pa.string())
 
 
 def text_and_offsets(lines: pa.BinaryArray) -> tuple[Bytes, Positions]:
-    """The text that lines are slices of, and where each begins, with the end of the last."""
+    """The text that the lines are slices of, and the offset of every line and of the end of the last."""
     _, offsets, text = lines.buffers()
     ends = np.frombuffer(offsets, dtype=np.int32)[lines.offset : lines.offset + len(lines) + 1]
     return np.frombuffer(text, dtype=np.uint8), ends.astype(np.int64)
 
 
 def search_paths(paths: pa.StringArray, wanted: Sequence[bytes]) -> tuple[Positions, npt.NDArray[np.bool_]]:
-    """Where paths would stand among others, which are in ascending order, and whether they do."""
+    """For each path, its insertion index in a sorted array of paths, and whether the array holds it."""
     if CAN_SEARCH:
         needles, others = pa.array(wanted, pa.binary()), paths.view(pa.binary())
         places = pc.search_sorted(others, needles, side="left").to_numpy().astype(np.int64)
@@ -186,7 +189,7 @@ def cut_text(text: bytes, chunk_bytes: int = 4 << 20) -> Iterator[bytes]:
 
 
 def chunk_raws(raws: Iterable[Any]) -> Iterator[bytes]:
-    """Chunks of lines from adds that stand in another layout, given as `msgspec.Raw`."""
+    """Chunks of lines made from adds (`msgspec.Raw`) that were laid out in another way."""
     lines: list[bytes] = []
     for raw in raws:
         text = bytes(raw)

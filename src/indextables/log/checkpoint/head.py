@@ -1,4 +1,4 @@
-"""What every checkpoint gives, whichever dialect and form it has: a head, and adds."""
+"""What every checkpoint offers, whatever its dialect and file format: a head, and adds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from indextables.storage.store import Store
 
 @dataclass(frozen=True, slots=True)
 class CheckpointHead:
-    """Everything of a checkpoint but its adds, read without building them."""
+    """Everything in a checkpoint but its adds, read without decoding them."""
 
     version: int
     protocol: ProtocolAction | None
@@ -22,7 +22,7 @@ class CheckpointHead:
     skips: tuple[SkipAction, ...] = ()
     txns: tuple[TxnAction, ...] = ()
     num_files: int | None = None
-    """Live files, None where only reading the adds would tell."""
+    """Number of live files; None where that is not known before the adds are read."""
     num_parts: int = 1
     parts: tuple[str, ...] = ()
     """Names of the part files a manifest refers to, relative to the log directory."""

@@ -1,9 +1,9 @@
-"""The JSON form of a checkpoint: one document `{protocol, metaData, mergeskip, txn, add: [...]}`.
+"""A checkpoint as one JSON document: `{protocol, metaData, mergeskip, txn, add: [...]}`.
 
-Written, the adds come last and one per line, so the head is the first gzip
-member and the adds follow in members of their own. Read, any layout of the
-document is accepted, and so are a list of actions and JSON lines. A manifest is
-the same document with `parts` in the place of `add`; a part has only `add`.
+We write the adds last and one per line, so that the head is the first gzip member and the
+adds follow in members of their own. When reading, any layout of the document is accepted,
+as are a JSON list of actions and JSON lines. The manifest of a multi-part checkpoint is
+the same document with `parts` instead of `add`; a part has `add` only.
 """
 
 from __future__ import annotations
@@ -21,23 +21,24 @@ from indextables.storage.envelope import unpack_members
 OPENING = b'"add":[\n'
 CLOSING = b"]}\n"
 ORDER = "path"
-"""What `order` says in the head of a document whose adds are sorted, which other writers need not know."""
+"""Value of `order` in the head of a document whose adds are sorted by path. Other writers may leave it out.
+"""
 COUNT = "numFiles"
-"""Under this key the head of a document says how many adds follow."""
+"""The key in the head under which a document says how many adds follow."""
 PART_OPENING = b"{" + OPENING
 _HEAD_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A checkpoint document: what stands beside the adds, and the adds as chunks of lines."""
+    """A checkpoint document: its head, and its adds as chunks of lines."""
 
     head: Mapping[str, Any]
     chunks: Iterator[bytes]
 
 
 class _Actions(msgspec.Struct):
-    """One object of a log, with the text of its adds left as it is."""
+    """One object of a log; its adds are left as undecoded text."""
 
     protocol: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     metaData: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET  # noqa: N815 - wire name
@@ -59,7 +60,7 @@ _DOCUMENT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def encode_head(head: Mapping[str, Any]) -> bytes:
-    """The text of a document up to and with the bracket that opens its adds."""
+    """The text of a document up to and including the bracket that opens its adds."""
     fields = [msgspec.json.encode(key) + b":" + msgspec.json.encode(value) for key, value in head.items()]
     return b"{" + b",\n".join([*fields, OPENING])
 
@@ -83,7 +84,7 @@ def read_document(data: bytes, name: str, *, workers: int = 1) -> Document:
 
 
 def read_head(data: bytes, name: str) -> Mapping[str, Any] | None:
-    """The head of a document from the beginning of its stored bytes; None when that does not suffice."""
+    """The head of a document, from the first of its stored bytes; None when these are too few."""
     try:
         first = next(unpack_members(data, name), b"")
     except CorruptLogError:
@@ -102,12 +103,12 @@ def _decode_head(opening: bytes, name: str) -> Mapping[str, Any] | None:
 
 
 def _is_ours(opening: bytes, head: Mapping[str, Any]) -> bool:
-    """Whether the adds stand in path order, each path once: only then can they be read as they come."""
+    """Whether the adds are sorted by path without duplicates, so that they can be streamed as they are."""
     return opening == PART_OPENING or head.get("order") == ORDER
 
 
 def _checked_end(members: Iterator[bytes], name: str) -> Iterator[bytes]:
-    """The chunks of lines up to the closing bracket, which must be the last member."""
+    """The chunks of lines, after checking that the closing bracket is the last gzip member."""
     held: list[bytes] = []
     for member in members:
         if len(held) == 2:  # noqa: PLR2004 - the last chunk and the closing bracket
@@ -120,12 +121,12 @@ def _checked_end(members: Iterator[bytes], name: str) -> Iterator[bytes]:
 
 
 def _ended(lines: bytes) -> bytes:
-    """The last lines of a document with the end that every other line has."""
+    """The last lines of a document, given the comma and newline that every other line has."""
     return lines.removesuffix(b"\n") + LINE_END
 
 
 def _split_plain(text: bytes, name: str) -> Document | None:
-    """A document without members, where its layout is ours."""
+    """Cut a document that is one gzip member, or plain text, into head and lines, if its layout is ours."""
     at = text.find(b"\n" + OPENING, 0, _HEAD_BYTES << 4)
     begin = at + 1 + len(OPENING) if at >= 0 else len(PART_OPENING)
     if at < 0 and not text.startswith(PART_OPENING):
@@ -158,7 +159,7 @@ def _read_any(text: bytes, name: str) -> Document:
 def _whole_document(document: dict[str, Any]) -> Document:
     adds = document.pop("add", None)
     if adds is not None and bytes(adds).lstrip().startswith(b"{"):
-        # One line of the JSON-lines form is a document too, with one action.
+        # A single line of a JSON-lines file also parses as a document; it holds one action.
         return _reduce([_Actions(add=adds)])
     head = {key: msgspec.json.decode(raw) for key, raw in document.items()}
     raws = [] if adds is None or bytes(adds) == b"null" else _RAWS.decode(adds)
@@ -166,13 +167,13 @@ def _whole_document(document: dict[str, Any]) -> Document:
 
 
 def _newest(raws: Iterable[Any]) -> list[Any]:
-    """The adds in path order; of two with one path the later."""
+    """The adds sorted by path; of two with the same path the later one."""
     live = {_KEYED.decode(raw).path: raw for raw in raws}
     return [live[path] for path in sorted(live)]
 
 
 def _reduce(lines: Iterable[_Actions]) -> Document:
-    """The list and JSON-lines forms: the newest action of each key, in order."""
+    """Reduce a list of actions, or JSON lines, to the newest action of each key, in order."""
     head: dict[str, Any] = {}
     live: dict[str, Any] = {}
     skips: dict[str, Any] = {}
@@ -196,7 +197,7 @@ def _reduce(lines: Iterable[_Actions]) -> Document:
 
 
 def document_chunks(opening: bytes, chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The text of a document in the pieces that become its gzip members."""
+    """The text of a document, cut into the parts that become its gzip members."""
     yield opening
     held: bytes | None = None
     for chunk in chunks:

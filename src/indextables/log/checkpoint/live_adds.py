@@ -1,8 +1,8 @@
-"""The live adds of a snapshot in path order: those of the checkpoint merged with those of the tail.
+"""The live adds of a snapshot, sorted by path: the checkpoint's adds merged with those of the tail.
 
-They come as batches with the line of each add and, where a Parquet checkpoint is
-to be written, its leaves beside it: copied from a Parquet checkpoint, decoded
-from the lines of any other.
+They come as batches that hold the JSON line of each add and, when a Parquet checkpoint is
+to be written, its leaf columns too: copied if the old checkpoint is Parquet, otherwise
+decoded from the lines.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ _TAIL = "the log's tail"
 
 @dataclass(frozen=True, slots=True)
 class _Tail:
-    """The tail: its adds in path order, and every path it touched."""
+    """The adds of the tail sorted by path, and every path the tail touched."""
 
     paths: list[bytes]
     batch: pa.RecordBatch
     touched: list[bytes]
-    """In path order, too."""
+    """Sorted by path, too."""
 
 
 def live_adds(
     snapshot: Snapshot, options: Options, leaves: tuple[Leaf, ...] = ()
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of lines, and of the leaves asked for; each path once, ascending."""
+    """Batches of lines, with the leaves asked for; paths ascend, and each occurs once."""
     state = snapshot.state
     tail = _tail(snapshot, leaves)
     done = 0
@@ -90,13 +90,13 @@ def _tail(snapshot: Snapshot, leaves: tuple[Leaf, ...]) -> _Tail:
 
 
 def _line(add: AddAction) -> bytes:
-    """The text of an add as its commit has it, where nobody has looked into it yet."""
+    """The text of an add: as its commit has it if the add was never decoded, else encoded again."""
     source = source_of(add)
     return encode_add(add) if source is None else bytes(source[0])
 
 
 def _merge(batch: pa.RecordBatch, paths: pa.StringArray, tail: _Tail, begin: int, end: int) -> pa.RecordBatch:
-    """A batch without the adds the tail touched, with the tail's adds `begin` to `end` in their places."""
+    """Drop from a batch the adds the tail touched, and insert the tail's adds `begin` to `end` in order."""
     low = bisect_left(tail.touched, paths[0].as_py().encode())
     high = bisect_right(tail.touched, paths[-1].as_py().encode(), lo=low)
     rows, present = search_paths(paths, tail.touched[low:high])
@@ -113,7 +113,7 @@ def _merge(batch: pa.RecordBatch, paths: pa.StringArray, tail: _Tail, begin: int
 def _shortened(
     batch: pa.RecordBatch, snapshot: Snapshot, options: Options, leaves: tuple[Leaf, ...]
 ) -> pa.RecordBatch:
-    """The adds with statistics over the limit cut; only lines long enough to hold one are decoded."""
+    """Cut statistics that exceed the limit; only lines long enough to hold such a value are decoded."""
     if not options.stats.truncation_enabled:
         return batch
     lines = batch.column(0)

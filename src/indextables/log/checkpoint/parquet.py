@@ -1,10 +1,9 @@
-"""The Parquet form of a checkpoint: one row per add, its statistics in typed columns, its text whole.
+"""A checkpoint as Parquet: one row per add, its statistics in typed columns, its JSON text in one more.
 
-Columns are the leaves of the files() form, named `min.<column>` and so on, and
-`add`, the JSON of the add with everything a writer put into it. Planning reads
-the few typed columns it needs; a rewrite copies the text. The head of the
-checkpoint (protocol, metaData, skips, transactions, and the parts where the
-adds are elsewhere) is JSON in the file's key-value metadata.
+The columns are the leaves of `files()`, named `min.<column>` and so on, and `add`, the
+complete JSON of the action. Planning reads only the typed columns it needs; the next
+checkpoint copies the text. The head (protocol, metaData, skips, transactions, and the
+list of parts in a manifest) is JSON in the file's key-value metadata.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from indextables.log.adds.lines import LINE_END
 
 _HEAD_KEY = b"indextables.checkpoint"
 _SUM_KEY = b"indextables.checkpoint.crc32"
-"""Of the head: Parquet checks its pages, not what stands in its footer."""
+"""Checksum of the head: Parquet has checksums for its pages, but none for its footer."""
 _TEXT = "add"
 _BATCH_ROWS = 1 << 16
 
 
 def read_head(data: bytes, name: str) -> Mapping[str, Any]:
-    """What stands beside the adds."""
+    """The head of the checkpoint: everything but its adds."""
     stored = _open(data, name).schema_arrow.metadata or {}
     found = stored.get(_HEAD_KEY)
     if found is not None and stored.get(_SUM_KEY, _sum(found)) != _sum(found):
@@ -57,10 +56,10 @@ def count_rows(data: bytes, name: str) -> int:
 def read_leaves(
     data: bytes, name: str, leaves: tuple[Leaf, ...], actions: int | None, *, text: bool = False
 ) -> Iterator[tuple[list[pa.Array], pa.BinaryArray | None]]:
-    """One array per leaf, row group by row group; null where the file has no such column.
+    """One array per leaf for each row group; null where the file lacks a column.
 
-    With `text`, the lines of the adds come along. A row group with a count or a time that no file can have
-    is read from its text, whose reader says what is wrong with it.
+    With `text`, the lines of the adds come as well. A row group with an impossible count or time is decoded
+    from its text instead, so that the error says what is wrong.
     """
     file = _open(data, name)
     if actions is not None and file.metadata.num_rows != actions:
@@ -81,7 +80,7 @@ def read_leaves(
 def _group_leaves(
     file: Any, group: int, leaves: tuple[Leaf, ...], name: str, unasked: dict[pa.DataType, pa.Array]
 ) -> list[pa.Array] | None:
-    """The leaves of one row group; None where a value is not plausible."""
+    """The leaves of one row group; None when a value is impossible."""
     present = set(file.schema_arrow.names)
     first = [leaf_name(leaf) for leaf in leaves if not leaf.only_if_unbounded and leaf_name(leaf) in present]
     table = _group(file, group, first, name)
@@ -90,7 +89,7 @@ def _group_leaves(
     for leaf in leaves:
         item = leaf_name(leaf)
         if leaf.only_if_unbounded and _is_bounded(table, leaf):
-            # Nobody looks at these, so all row groups share them.
+            # Null columns that are never looked at; all row groups share them.
             nothing = unasked.get(leaf.type)
             if nothing is None or len(nothing) < rows:
                 nothing = unasked[leaf.type] = pa.nulls(rows, leaf.type)
@@ -106,13 +105,13 @@ def _group_leaves(
 
 
 def _is_bounded(table: pa.Table, leaf: Leaf) -> bool:
-    """Whether every row has a minimum, or every row a maximum, of the column that a null count is of."""
+    """Whether every row has a minimum, or every row has a maximum, for the column of a null count."""
     bounds = (f"min.{leaf.child}", f"max.{leaf.child}")
     return any(item in table.column_names and not table.column(item).null_count for item in bounds)
 
 
 def read_lines(data: bytes, name: str) -> Iterator[pa.BinaryArray]:
-    """The text of the adds as lines with their ends."""
+    """The text of the adds, as lines with their ends."""
     file = _open(data, name)
     for group in range(file.metadata.num_row_groups):
         yield _group_lines(file, group, name)

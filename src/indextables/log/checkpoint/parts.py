@@ -1,7 +1,7 @@
-"""The files of a checkpoint while they are being written: parts of a bounded number of adds on local disk.
+"""The files of a checkpoint while it is written: parts with a limited number of adds, on local disk.
 
-A checkpoint that turns out to have one part only becomes a single file, with
-the head in the place of the part's opening.
+If one part turns out to be enough, it is published as a single file, with the head of the
+checkpoint in place of the opening of a part.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from indextables.runtime import default_parallelism
 from indextables.storage.envelope import pack
 
 GROUP_LINES = 16 * CHUNK_LINES
-"""Rows of a Parquet row group."""
+"""Rows in one Parquet row group."""
 LINE = 0
-"""The column of a batch that holds the lines; the others are the leaves, where they are wanted."""
+"""The column of a batch that holds the JSON lines; all other columns are leaves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,10 @@ class PartFile:
 
 
 class Parts(ABC):
-    """Takes batches of lines in order and makes parts of at most `limit` adds of them."""
+    """Takes batches of lines in order and writes them into parts of at most `limit` adds."""
 
     chunk_rows = CHUNK_LINES
-    """How many adds are handed on at a time."""
+    """How many adds are written at a time."""
 
     def __init__(self, directory: Path, limit: int) -> None:
         self.files: list[PartFile] = []
@@ -57,7 +57,7 @@ class Parts(ABC):
         self._cutter = _Cutter(limit, self.chunk_rows)
 
     def write_all(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Take all the batches there are; afterwards there is at least one part."""
+        """Write all batches; afterwards there is at least one part."""
         try:
             for batch in batches:
                 for chunk in self._cutter.take(batch):
@@ -70,7 +70,7 @@ class Parts(ABC):
 
     @abstractmethod
     def single(self, head: Mapping[str, Any]) -> bytes:
-        """The whole checkpoint as one file, where one part is all."""
+        """The checkpoint as one file, when there is only one part."""
 
     @abstractmethod
     def manifest(self, head: Mapping[str, Any]) -> bytes:
@@ -78,19 +78,19 @@ class Parts(ABC):
 
     @abstractmethod
     def _add(self, batch: pa.RecordBatch) -> None:
-        """Take one chunk, which does not reach beyond the end of a part."""
+        """Write one chunk. It never crosses the end of a part."""
 
     @abstractmethod
     def _end(self) -> None:
-        """Finish the part that is open, and make an empty one where there is none at all."""
+        """Finish the open part; if there is no part at all, make an empty one."""
 
     @abstractmethod
     def _release(self) -> None:
-        """Give back what was held while writing."""
+        """Release the resources held while writing."""
 
 
 class _Cutter:
-    """Cuts batches of any size into chunks of even size that end where parts end."""
+    """Cuts batches of any size into equal chunks; a chunk ends wherever a part ends."""
 
     def __init__(self, limit: int, chunk_rows: int) -> None:
         self._limit = limit
@@ -100,7 +100,7 @@ class _Cutter:
         self._room = limit
 
     def take(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
-        """The chunks that are complete now."""
+        """The chunks that are complete once this batch is added."""
         self._held.append(batch)
         self._count += len(batch)
         ready = []
@@ -109,7 +109,7 @@ class _Cutter:
         return ready
 
     def rest(self) -> list[pa.RecordBatch]:
-        """What is left at the end."""
+        """The incomplete chunk that is left at the end."""
         return [self._cut(self._count)] if self._count else []
 
     def _cut(self, size: int) -> pa.RecordBatch:
@@ -142,7 +142,7 @@ class JsonParts(Parts):
             self._open.file.close()
 
     def single(self, head: Mapping[str, Any]) -> bytes:
-        """The whole checkpoint as one file: the part with another beginning."""
+        """The checkpoint as one file: the part, with the head in place of the part's opening."""
         body = self.files[0].path.read_bytes()[len(self._stored(PART_OPENING)) :]
         if self._compression.enabled:
             return self._stored(encode_head(head)) + body
@@ -157,7 +157,7 @@ class JsonParts(Parts):
         return pack(text, self._compression)
 
     def _member(self, text: bytes) -> bytes:
-        """A further piece of a file: the mark of the envelope stands at its beginning only."""
+        """A gzip member after the first: only the first one carries the two bytes of the envelope."""
         stored = self._stored(text)
         return stored[2:] if self._compression.enabled else stored
 
@@ -186,7 +186,7 @@ class JsonParts(Parts):
     def _finish(self) -> None:
         part = self._part()
         if self._pending is not None:
-            # The last line of a list has no comma after it.
+            # The last add of a JSON list has no comma after it.
             self._submit(self._pending.removesuffix(LINE_END) + b"\n")
         while self._packing:
             part.write(self._packing.popleft().result())
@@ -196,7 +196,7 @@ class JsonParts(Parts):
 
 
 class ParquetParts(Parts):
-    """Parts as Parquet files with typed columns, the leaves, beside the text of each add."""
+    """Parts as Parquet files: the leaves as typed columns, and the JSON text of each add."""
 
     chunk_rows = GROUP_LINES
 

@@ -1,10 +1,10 @@
-"""A checkpoint of the native log, read: its head, and its adds as lines, columns or whole actions.
+"""Reads a checkpoint of the native log: its head, and its adds as lines, columns or whole actions.
 
-The main file is a JSON document, a manifest that names parts, or their Parquet
-counterparts. Its bytes are checked against the hint's checksum where there is
-one, those of a part against the manifest always. Whatever is missing, cut off
-or changed raises CorruptLogError, so that the caller falls back to what is
-older; a shorter list of files is never the answer.
+The main file is a JSON document, a manifest that names parts, or the Parquet counterpart
+of either. The main file is checked against the checksum in the hint, if there is one; a
+part is always checked against its manifest. Anything missing, cut short or changed raises
+CorruptLogError, so that the caller falls back to an older checkpoint. The result is never
+a shorter list of files.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Part(msgspec.Struct, rename="camel", frozen=True):
     size_in_bytes: int
 
 
-# msgspec learns a type when it first meets it, which two threads must not do at once.
+# msgspec prepares a type when it is first used, and two threads must not do that at once.
 msgspec.json.Decoder(Part)
 
 
@@ -79,14 +79,14 @@ class OpenCheckpoint:
     format: str
     head: Mapping[str, Any]
     content: Document | bytes
-    """The main file: a document whose chunks can be read once, or the bytes of a Parquet file."""
+    """The content of the main file: a document, whose chunks can be read once, or a Parquet file's bytes."""
     size_bytes: int
     parts: tuple[Part, ...] | None
-    """None where the main file holds the adds itself."""
+    """None where the main file itself holds the adds."""
 
     @property
     def num_files(self) -> int | None:
-        """How many adds it holds, where that is known without reading them."""
+        """The number of adds, where it is known without reading them."""
         if self.parts is not None:
             return sum(part.actions for part in self.parts)
         if isinstance(self.content, bytes):
@@ -94,21 +94,22 @@ class OpenCheckpoint:
         return _stated_count(self.head)
 
     def files(self, workers: int) -> Iterator[tuple[str, Document | bytes, int | None]]:
-        """The files that hold adds, in order, as name, content and the number of adds it must hold."""
+        """The files that hold adds, in order: name, content, and how many adds the file must hold."""
         if self.parts is None:
             yield self.name, self.content, _stated_count(self.head)
             return
-        # Columns are decoded faster than a file is read and checked; lines are not.
+        # Decoding columns is faster than reading and checking a file, so files are read ahead; lines are
+        # slower.
         most = _PARTS_AHEAD if self.format == "parquet" else 1
         bodies = in_threads(partial(_read_part, self.store), self.parts, most)
         for part, data in zip(self.parts, bodies, strict=True):
             content = data if self.format == "parquet" else read_document(data, part.path, workers=workers)
             yield part.path, content, part.actions
-            # The next file is waited for without this one.
+            # Release this file before waiting for the next.
             del data, content
 
     def lines(self, rows: Rows | None = None) -> Iterator[pa.BinaryArray]:
-        """The adds as arrays of JSON lines with their ends, chunk by chunk; all, or those of some rows."""
+        """The adds as arrays of JSON lines with their ends, chunk by chunk; all rows, or the given ones."""
         found = self._lines(default_parallelism())
         if rows is not None:
             return (lines for (lines,) in choose_rows(([lines] for lines in found), rows))
@@ -132,14 +133,14 @@ class OpenCheckpoint:
             del content, found
 
     def leaves(self, leaves: tuple[Leaf, ...], rows: Rows | None = None) -> Iterator[list[pa.Array]]:
-        """One array per leaf, chunk by chunk: the columns asked for, of all rows or of some, ascending."""
+        """One array per leaf, chunk by chunk, for all rows or for the given ones (ascending)."""
         if self.format == "parquet":
             found = (arrays for arrays, _ in self._groups(leaves, text=False))
             return found if rows is None else choose_rows(found, rows)
         return (decode_lines(lines, leaves, self.name) for lines in self.lines(rows))
 
     def lines_and_leaves(self, leaves: tuple[Leaf, ...]) -> Iterator[tuple[pa.BinaryArray, list[pa.Array]]]:
-        """Lines with their leaves beside them, chunk by chunk."""
+        """JSON lines and leaves of the same adds, chunk by chunk."""
         if self.format == "parquet":
             for arrays, lines in self._groups(leaves, text=True):
                 assert lines is not None
@@ -175,7 +176,7 @@ def open_checkpoint(store: Store, checkpoint: Checkpoint) -> OpenCheckpoint:
 
 
 def choose_rows(pieces: Iterable[list[pa.Array]], rows: Rows) -> Iterator[list[pa.Array]]:
-    """Some rows, given in ascending order, of columns that come piece by piece."""
+    """Pick some rows, given in ascending order, from columns that arrive in chunks."""
     begin = 0
     for arrays in pieces:
         end = begin + len(arrays[0])
@@ -187,7 +188,7 @@ def choose_rows(pieces: Iterable[list[pa.Array]], rows: Rows) -> Iterator[list[p
 
 
 class NativeCheckpointReader:
-    """Reads checkpoints of every form the native log has."""
+    """Reads native checkpoints, JSON and Parquet, in one file or in parts."""
 
     def head(self, store: Store, checkpoint: Checkpoint) -> CheckpointHead:
         """Protocol, metadata, skips and transactions, without reading the adds of a large document."""
@@ -218,12 +219,12 @@ class NativeCheckpointReader:
 def decode_head(
     head: Mapping[str, Any], version: int, name: str, num_files: int | None = None
 ) -> CheckpointHead:
-    """The actions beside the adds; a checkpoint without metaData is no checkpoint."""
+    """Decode the head; one without metaData is refused as damaged."""
     try:
         protocol = _action("protocol", head.get("protocol"), ProtocolAction)
         metadata = _action("metaData", head.get("metaData"), MetadataAction)
         if metadata is not None:
-            # Changed bytes may leave the checkpoint valid JSON and the schema inside it not.
+            # Damaged bytes may still be valid JSON while the schema inside is not.
             schema_from_json(metadata.schema_string)
         skips = tuple(_action("mergeskip", item, SkipAction) for item in head.get("mergeskip") or ())
         txns = tuple(_action("txn", item, TxnAction) for item in head.get("txn") or ())
@@ -250,7 +251,7 @@ def _stated_count(head: Mapping[str, Any]) -> int | None:
 
 
 def _agreed_count(own: int | None, checkpoint: Checkpoint) -> int | None:
-    """How many adds a checkpoint holds: what it says itself counts more than what the hint says."""
+    """How many adds a checkpoint holds; its own count takes precedence over the hint's."""
     if own is not None and checkpoint.num_files not in (None, own):
         logger.warning(
             "%s holds %d adds and %s says %d; the checkpoint decides",

@@ -1,12 +1,12 @@
-"""Writing a checkpoint: the live adds of a snapshot streamed from the one before into a new one.
+"""Writes a checkpoint: streams the live adds of a snapshot from the previous checkpoint into a new one.
 
-The old checkpoint's lines flow through in path order; lines the tail touched
-fall out, the tail's adds are put in where they belong, and statistics over the
-limit are cut. Nothing holds more than some chunks of lines: finished parts wait
-as temporary files until it is known how many there are.
+The lines of the old checkpoint pass through in path order; lines the tail touched are
+dropped, the tail's adds are inserted where they belong, and statistics over the limit are
+cut. Only a few chunks of lines are in memory at a time: finished parts wait as temporary
+files until their number is known.
 
-Publication: parts first, then the main file (put-if-absent, so that two writers
-cannot undo each other), then the hint, which only moves forward.
+Files are published in this order: the parts, then the main file (put-if-absent, so that
+two writers cannot overwrite each other), then the hint, which never moves back.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ HOUR_MS = 3_600_000
 def write_checkpoint(snapshot: Snapshot, options: Options, clock: Clock) -> Checkpoint:
     """Write a checkpoint of the snapshot's version and point the hint to it.
 
-    A sound checkpoint that is already there is kept, a damaged one replaced.
+    A sound checkpoint of that version is kept; a damaged one is replaced.
     """
     form = checkpoint_format(snapshot, options)
     store = snapshot.store
@@ -53,14 +53,14 @@ def write_checkpoint(snapshot: Snapshot, options: Options, clock: Clock) -> Chec
         try:
             found = _create(snapshot, options, clock, form)
         except (CorruptLogError, NotFoundError) as bad:
-            # What the snapshot was built on is damaged, or another writer's cleanup took it.
+            # The checkpoint the snapshot was built on is damaged, or another writer's cleanup deleted it.
             snapshot.fall_back(state, bad)
     write_hint(store, found, clock)
     return found.checkpoint
 
 
 def checkpoint_format(snapshot: Snapshot, options: Options) -> str:
-    """`parquet` only where the options ask for it and the table's protocol tells every reader."""
+    """`parquet` only if the options ask for it and the table's protocol announces it to every reader."""
     features = snapshot.protocol.reader_features or ()
     if PARQUET_CHECKPOINT not in features:
         return "json"
@@ -68,10 +68,10 @@ def checkpoint_format(snapshot: Snapshot, options: Options) -> str:
 
 
 def prefers_parquet(snapshot: Snapshot, options: Options) -> bool:
-    """Whether the options ask for a Parquet checkpoint of this version, whatever its protocol is.
+    """Whether the options ask for Parquet at this version; the table's protocol is not considered.
 
-    The checkpoint's count and the size of the tail bound the number of live files. The files are counted
-    only where these bounds leave the answer open.
+    The checkpoint's count and the size of the tail give bounds for the number of live files. The files are
+    counted only when these bounds do not settle the question.
     """
     wanted = options.checkpoint.prefers_parquet
     most = snapshot.num_files_hint
@@ -84,7 +84,7 @@ def prefers_parquet(snapshot: Snapshot, options: Options) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A checkpoint that is in place, and what the hint says of it."""
+    """A published checkpoint, and what the hint says about it."""
 
     checkpoint: Checkpoint
     size: int
@@ -94,7 +94,7 @@ class Written:
 
 
 def _head(snapshot: Snapshot, options: Options, now_ms: int) -> dict[str, Any]:
-    """Everything of a checkpoint but its adds, with skips and transactions that still matter."""
+    """Everything in a checkpoint but its adds; skips and transactions only as far as they still matter."""
     kept_ms = options.transaction.txn_retention_hours * HOUR_MS
     skips = _skips_that_matter(snapshot, now_ms)
     txns = [item for item in snapshot.txns.values() if now_ms - (item.last_updated or now_ms) <= kept_ms]
@@ -110,7 +110,7 @@ def _head(snapshot: Snapshot, options: Options, now_ms: int) -> dict[str, Any]:
 
 
 def _skips_that_matter(snapshot: Snapshot, now_ms: int) -> list[SkipAction]:
-    """Skips whose cooldown lasts, and expired ones of files that are still live: their count goes on."""
+    """Skips whose cooldown lasts, and expired ones of live files, whose count of failures continues."""
     over = {item.path for item in snapshot.skips.values() if (item.retry_after or math.inf) <= now_ms}
     if over:
         over -= {add.path for add in snapshot.adds(over)}
@@ -152,8 +152,8 @@ def _publish(snapshot: Snapshot, form: str, head: Mapping[str, Any], parts: Part
         data = parts.single({**head, COUNT: parts.actions})
     name = NATIVE.checkpoint_name(version, form)
     if not store.put_if_absent(NATIVE.path(name), data):
-        # Another writer was first: his is as good as ours, unless it is damaged. Or the put was sent twice
-        # and met itself: then the file names our parts.
+        # Another writer was first: that checkpoint is as good as ours, unless it is damaged. Or our own put
+        # was repeated and found its own file, which then names our parts.
         present = _present(store, version, form)
         if present is not None:
             for entry in () if _is_of(data, present) else entries:
@@ -167,7 +167,7 @@ def _publish(snapshot: Snapshot, form: str, head: Mapping[str, Any], parts: Part
 
 
 def _is_of(data: bytes, written: Written) -> bool:
-    """Whether the checkpoint that is in place was made of these bytes."""
+    """Whether the checkpoint that is in place consists of these bytes."""
     return written.checkpoint.checksum == hashlib.sha256(data).hexdigest()
 
 
@@ -177,7 +177,7 @@ def _reference(name: str, version: int, form: str, data: bytes, num_files: int |
 
 
 def _present(store: Store, version: int, form: str) -> Written | None:
-    """The checkpoint of a version if it is there and sound; None when there is none or it is damaged."""
+    """The checkpoint of a version if it exists and is sound, else None."""
     name = NATIVE.checkpoint_name(version, form)
     try:
         data = store.get(NATIVE.path(name))

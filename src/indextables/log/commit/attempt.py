@@ -1,11 +1,10 @@
-"""Committing: optimistic, one version file, created only if nobody else created it first.
+"""The commit loop: optimistic, with one version file that is created only if nobody created it first.
 
-A plan says what to write and what it relies on. Each attempt looks at the
-newest version, checks the plan against what others wrote meanwhile, builds the
-actions on that version and tries to create the next file. Losing the race
-costs a pause and another attempt. `placement` makes sure that a file that was
-created is part of the history; `conflicts` holds what each kind of plan
-tolerates.
+A plan says what to write and what it relies on. Each attempt looks at the newest version,
+checks the plan against the commits others made meanwhile, builds the actions on top of
+that version and tries to create the next version file. Losing the race costs a pause and
+another attempt. `placement` makes sure that a created file is part of the history;
+`conflicts` defines what each kind of plan tolerates.
 """
 
 from __future__ import annotations
@@ -43,17 +42,17 @@ __all__ = ["CommitPlan", "Committed", "Rule", "delay_ms", "run_commit"]
 
 ENGINE = f"IndexTables/{__version__}"
 BUSY_FACTOR = 10
-"""While others get through, this many times maxAttempts may be made before giving up."""
+"""While other writers make progress, up to maxAttempts times this many attempts are made."""
 
 _JITTER = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What became of a commit."""
+    """The outcome of a commit."""
 
     version: int
-    """The version written, or the current one when nothing was."""
+    """The version written, or the current version if nothing was written."""
     attempts: int
     conflicts: int
     written: bool
@@ -63,11 +62,11 @@ class Committed:
 def run_commit(
     plan: CommitPlan, look: Callable[[], Snapshot], clock: Clock
 ) -> tuple[Committed, Snapshot | None]:
-    """Carry a plan out; `look` returns the newest version, always freshly listed.
+    """Commit a plan; `look` returns the newest version, always from a fresh listing.
 
-    Returns what happened and the snapshot it left, if that could be made. Raises ConflictError when others
-    changed what the plan relies on, AttemptsExhaustedError when the log never let it in, and CommitError
-    when the outcome is not known. Once the commit is durable, nothing raises.
+    Returns the outcome and the snapshot after the commit, if that could be made. Raises ConflictError when
+    others changed what the plan relies on, AttemptsExhaustedError when every attempt lost the race, and
+    CommitError when the outcome is not known. Once the commit is durable, nothing raises.
     """
     commit_id = uuid.uuid4().hex
     began_s = clock.monotonic_s()
@@ -94,7 +93,8 @@ def run_commit(
         _pause(base, plan, stuck, attempts)
         began_s = clock.monotonic_s()
         newer = look()
-        # One foreign version explains the conflict; more of them show a busy log, not a stuck one.
+        # One foreign version since the last attempt explains losing; several mean a busy log, not a stuck
+        # one.
         if (
             newer.version > base.version + 1
             and attempts < BUSY_FACTOR * base.settings.transaction.max_attempts
@@ -104,7 +104,7 @@ def run_commit(
 
 
 def delay_ms(transaction: TransactionOptions, failures: int, jitter: float) -> float:
-    """The pause after the n-th failure in a row; `jitter` is a number from 0 to 1."""
+    """The pause in ms after `failures` failures in a row; `jitter` is a number from 0 to 1."""
     plain = min(transaction.base_delay_ms * 2 ** min(failures - 1, 62), transaction.max_delay_ms)
     return float(plain) * (1 + _JITTER * jitter)
 
@@ -119,7 +119,7 @@ def _already_done(plan: CommitPlan, base: Snapshot) -> bool:
 def _finish(
     plan: CommitPlan, base: Snapshot, actions: Sequence[Action], commit_id: str
 ) -> tuple[Action, ...]:
-    """The actions of the version file: the plan's, its transaction, and commitInfo last."""
+    """All actions of the version file: the plan's, then its transaction, and commitInfo last."""
     for action in actions:
         if isinstance(action, ProtocolAction):
             check_upgrade(base.protocol, action, base.store.uri)
@@ -160,9 +160,9 @@ def _pause(base: Snapshot, plan: CommitPlan, stuck: int, attempts: int) -> None:
 
 
 def _after(base: Snapshot, lines: Sequence[Action], size: int, found: LogFile | None) -> Snapshot | None:
-    """The snapshot a commit of ours left, made without reading it back; None when that fails."""
+    """The snapshot after our own commit, made without reading the commit back; None when that fails."""
     source, version = base.source, base.version + 1
-    # A file of unknown identity only makes the next look read the log anew.
+    # A file whose identity is unknown only makes the next read load the log again.
     file = found or LogFile(NATIVE.commit_name(version), version, "commit", size)
     try:
         return Snapshot(source, advance_state(base.state, source.dialect, file, lines))

@@ -1,4 +1,4 @@
-"""What common changes are made of: the actions of removing files, of new properties, of a newer protocol."""
+"""The actions of common changes: removing files, setting properties, raising the protocol."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def removals(base: Snapshot, adds: Iterable[AddAction], *, data_change: bool = T
 
 
 def properties(base: Snapshot, changes: Mapping[str, str | None]) -> list[Action]:
-    """The metadata with some properties set, and those given as None removed; nothing when it is the same."""
+    """The metadata with some properties set or, where given as None, removed; empty when nothing changes."""
     given = {key: text(value) for key, value in changes.items() if value is not None}
     refuse_secrets(given)
     check_properties(given)
@@ -45,12 +45,12 @@ def properties(base: Snapshot, changes: Mapping[str, str | None]) -> list[Action
 
 
 def text(value: Any) -> str:
-    """A property's value as the log keeps it."""
+    """The value of a property as the log stores it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def upgrade(base: Snapshot, reader: int, writer: int, features: Collection[str]) -> list[Action]:
-    """The protocol that promises the table's and what is asked for; nothing when it does already."""
+    """The least protocol with the table's and the given features; empty if the table has them already."""
     if reader < base.protocol.min_reader_version or writer < base.protocol.min_writer_version:
         raise ProtocolError(
             f"{base.store.uri}: a protocol can only be raised: {describe(base.protocol)} cannot become "

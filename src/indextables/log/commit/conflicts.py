@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from indextables.predicate.tree import Node
 
 APPENDED = "WRITE"
-"""The operation of a commit that adds rows without having read any."""
+"""The operation name of a commit that adds rows and has read none."""
 
 
 class Rule(Enum):
-    """What a commit relies on; the table in the module's docstring."""
+    """What a commit relies on; see the table in the module's docstring."""
 
     APPEND = auto()
     OVERWRITE = auto()
@@ -60,22 +60,24 @@ class Rule(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CommitPlan:
-    """What to commit, as a function of the version it will follow."""
+    """What to commit, as a function of the version it is built on."""
 
     operation: str
     rule: Rule
     build: Callable[[Snapshot], Sequence[Action]]
-    """Run once per attempt on the newest version; no actions: nothing is written."""
+    """Called once per attempt with the newest version; if it returns no actions, nothing is written."""
     sources: frozenset[str] = frozenset()
-    """Paths that must be live, or the commit is off."""
+    """Paths that must still be live, or the commit fails with a conflict."""
     scope: Node | None = None
-    """The predicate of OVERWRITE_WHERE, and of the rows that an UPSERT looked for."""
+    """The predicate of OVERWRITE_WHERE, or that of the rows an UPSERT looked for."""
     read_version: int | None = None
-    """The version the plan was made from; None: the one the commit begins with, where that matters."""
+    """The version the plan was made from. None: the version at which the commit begins, where that matters.
+    """
     written_for: MetadataAction | None = None
-    """What the table was when the added files were written; None: what it is when the commit begins."""
+    """The snapshot for which the added files were written. None: the one at which the commit begins."""
     txn: TxnAction | None = None
-    """Written with the commit; a version not above the stored one writes nothing."""
+    """The transaction written with the commit; if its version is not above the stored one, nothing is
+    written."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     metrics: Mapping[str, Any] = field(default_factory=dict)
     user_metadata: str | None = None
@@ -113,7 +115,7 @@ def check_conflicts(plan: CommitPlan, first: Snapshot, base: Snapshot) -> None:
 
 
 def foreign_commits(base: Snapshot, since: int) -> Iterable[tuple[int, tuple[Action, ...]]]:
-    """The commits after a version up to the newest, in order; ConflictError where they cannot be told."""
+    """The commits after a version up to the newest, in order; ConflictError where they cannot be read."""
     known = {file.version: file for file in base.segment.commits}
     before: str | None = None
     for version in range(since + 1, base.version + 1):
@@ -123,7 +125,7 @@ def foreign_commits(base: Snapshot, since: int) -> Iterable[tuple[int, tuple[Act
             raise _untold(base, version, since, "is gone from the log") from gone
         info = next((action for action in reversed(actions) if isinstance(action, CommitInfo)), CommitInfo())
         if before is not None and info.previous_commit_id not in {None, before}:
-            # The file before it came too late, under a number that had been retired.
+            # The file before it was created too late, under a version number that had been retired.
             raise _untold(base, version - 1, since, "is not the one that the next version follows")
         before = info.commit_id
         yield version, actions
@@ -141,7 +143,7 @@ def _check_sources(plan: CommitPlan, first: Snapshot, base: Snapshot) -> None:
     if not plan.sources:
         return
     if base is not first and base.state.head is first.state.head:
-        # All were live when the commit began, and everything since then is in the tail.
+        # All sources were live when the commit began, and all later changes are in the tail.
         gone = sorted(path for path in plan.sources if path in base.state.tail.removed)
     else:
         gone = sorted(plan.sources - {add.path for add in base.adds(plan.sources)})
@@ -155,7 +157,7 @@ def _check_sources(plan: CommitPlan, first: Snapshot, base: Snapshot) -> None:
 
 
 def check_schema(plan: CommitPlan, first: Snapshot, base: Snapshot, actions: Iterable[Action]) -> None:
-    """Files written for one schema must be readable under the one a winner made of it."""
+    """Raise unless files written for one schema can be read under the schema another commit set."""
     old, new = plan.written_for or first.metadata, base.metadata
     same = old.schema_string == new.schema_string and old.partition_columns == new.partition_columns
     if same and old.id == new.id:
@@ -200,7 +202,7 @@ def fits(old: pa.Schema, new: pa.Schema) -> bool:
 
 
 def _is_append(actions: Iterable[Action]) -> bool:
-    """Whether a commit says that it only added rows, without having read any."""
+    """Whether a commit says that it only added rows and has read none."""
     info = next((action for action in actions if isinstance(action, CommitInfo)), None)
     return info is not None and info.operation == APPENDED
 
@@ -211,7 +213,7 @@ def _reason(plan: CommitPlan, action: Action, base: Snapshot) -> str | None:
         if not matters or not _in_scope(plan, action, base):
             return None
         if plan.rule is Rule.UPSERT and isinstance(action, RemoveAction):
-            # What it removed may not be a source of ours, which has been looked at.
+            # It cannot have removed a source of ours: that has been checked before.
             return None
         verb = "added" if isinstance(action, AddAction) else "removed"
         return f"{verb} {action.path}"

@@ -37,9 +37,9 @@ def create_table(
     table_id: str | None = None,
     description: str | None = None,
 ) -> int:
-    """Write version 0 and return 0; where a table is, check that it agrees and return its version.
+    """Create the table as version 0; if there is one already, check that it agrees and return its version.
 
-    `table_id` is for splits that were built before the table they will belong to.
+    `table_id` is given when splits were built before the table they will belong to.
     """
     refuse_secrets(configuration)
     wanted = normalise_schema(schema)
@@ -63,17 +63,17 @@ def create_table(
 
 
 def _sealed_format() -> Mapping[str, Any]:
-    """The format of a table whose version files nothing but their last line shows to be whole."""
+    """The format of a table whose version files must end with commitInfo; without it a file was cut short."""
     return {**FORMAT, "options": {**FORMAT["options"], COMMIT_INFO: REQUIRED}}
 
 
 def first_protocol(options: Options) -> ProtocolAction:
-    """The protocol of a new table; one that has Parquet checkpoints from the start needs a newer one."""
+    """The protocol of a new table; Parquet checkpoints from the start need a newer one."""
     return WITH_PARQUET if options.checkpoint.prefers_parquet(0) else CURRENT
 
 
 def _put_first(source: LogSource, actions: Sequence[Action], table_id: str) -> bool:
-    """Create version 0; False when the table that is there is another's."""
+    """Create version 0; False when there is a table already and it is not ours."""
     name = NATIVE.commit_name(0)
     require_exclusion(source.store, source.dialect.log_dir)
     data = pack(NATIVE.encode_commit(actions), source.options.compression)
@@ -87,17 +87,17 @@ def _put_first(source: LogSource, actions: Sequence[Action], table_id: str) -> b
         stored = source.store.get(source.path(name))
     except StorageError as absent:
         raise _not_created(source, failed or absent, certain=isinstance(absent, NotFoundError)) from absent
-    # The file in the way may be our own, when a reply got lost.
+    # If the reply to our put was lost, the existing file may be our own.
     found = NATIVE.decode_commit(stored, name=name, version=0)
     return any(isinstance(action, MetadataAction) and action.id == table_id for action in found)
 
 
 def _never_retired(source: LogSource) -> bool:
-    """Whether nobody had version 0 before; a table may have been made, and truncated, since we looked."""
+    """Whether version 0 was never retired: since we looked, a table may have been created and truncated."""
     try:
         return list_log(source.store, NATIVE, 0).floor == 0
     except StorageError:
-        # Creating again does no harm, and neither does the name of a table that is another's.
+        # Assume so when the listing fails: at worst the table is created again, which does no harm.
         return True
 
 

@@ -1,19 +1,19 @@
-"""Placing a version file: creating it under its number, and making sure that the number was still free.
+"""Creating a version file under its number, and making sure that the number had never been used.
 
-A put-if-absent that succeeds proves that nobody has the number now. It does not
-prove that nobody had it: cleanup and TRUNCATE delete old version files, and a
-writer that paused may come back to a number that was taken, written and retired
-meanwhile. So the writer looks back once:
+A successful put-if-absent proves that no file has the number now. It does not prove that
+none ever had it: cleanup and TRUNCATE delete old version files, and a writer that paused
+may return to a number that was used and retired meanwhile. So the writer looks at the log
+once more after its put:
 
 * The floor is at or below its number: the number was never retired, and the
   file is part of the history.
-* The next version is there: it names the commit it follows, ours or another.
-* The next version is gone and our file is still there: version files go from
-  the oldest up, so the next one was retired before ours came.
-* Otherwise nothing here can tell, and the outcome is unknown.
+* The next version exists: it names the commit it follows, ours or another.
+* The next version is gone and our file is still there: version files are deleted
+  oldest first, so the next one was retired before ours was created.
+* Otherwise nothing in the log can tell, and the outcome is unknown.
 
-A writer never deletes a version file that it put. `docs/spec/commit-protocol.md`
-has the rules, what each is for, and the model that checks them.
+A writer never deletes a version file that it put. `docs/spec/commit-protocol.md` has the
+rules, what each is for, and the model that checks them.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ logger = logging.getLogger(__name__)
 
 
 class Outcome(Enum):
-    """What a try to create a version file came to."""
+    """The outcome of one try to create a version file."""
 
     LANDED = auto()
-    """It is part of the history."""
+    """The file was created and is part of the history."""
     TAKEN = auto()
     """Another commit has the number."""
     RETIRED = auto()
-    """The file is there, under a number that another commit had before; nobody will ever read it."""
+    """The file was created under a number that another commit had used before; no reader will ever use it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One version file to be placed."""
+    """One version file to create."""
 
     source: LogSource
     version: int
@@ -58,7 +58,7 @@ class Attempt:
 
     @property
     def path(self) -> str:
-        """Where it goes."""
+        """The path of the version file in the store."""
         return self.source.path(NATIVE.commit_name(self.version))
 
     @property
@@ -67,7 +67,7 @@ class Attempt:
         return self.source.store.uri
 
     def unknown(self, why: str) -> CommitError:
-        """The error for an outcome that cannot be told."""
+        """The error for an outcome that cannot be determined."""
         return CommitError(
             f"{self.uri}: whether version {self.version} was written is unknown: {why} "
             f"TransactionLog.find_commit('{self.commit_id}') tells the version it became, or None. "
@@ -79,11 +79,11 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """What became of an attempt."""
+    """The outcome of an attempt."""
 
     outcome: Outcome
     file: LogFile | None = None
-    """The version file as the listing shows it."""
+    """The version file as a listing shows it."""
 
 
 def place(attempt: Attempt) -> Placed:
@@ -95,17 +95,17 @@ def place(attempt: Attempt) -> Placed:
             return _look_back(attempt, ours=True, answered=True)
     except StorageError as error:
         failed = error
-    # Also where the store says "exists": one that repeats a request whose reply got lost finds its own file.
+    # Needed for "already exists" too: a store that repeats a request after a lost reply finds its own file.
     return _settle(attempt, failed)
 
 
 def _settle(attempt: Attempt, failed: StorageError | None) -> Placed:
-    """After a put that did not say yes: ours landed, another did, or none is there."""
+    """Find out what happened when the put was not confirmed: our file exists, another's does, or none."""
     try:
         ours = _is_ours(attempt)
     except NotFoundError:
         if failed is None:
-            # Two writers got in each other's way and neither won, or whoever did was retired since.
+            # Two writers blocked each other and neither won, or the winner's file was retired since.
             return _look_back(attempt, ours=False, answered=False)
         if failed.fields.get("final"):
             raise CommitError(
@@ -122,9 +122,9 @@ def _settle(attempt: Attempt, failed: StorageError | None) -> Placed:
 
 
 def _look_back(attempt: Attempt, *, ours: bool, answered: bool) -> Placed:
-    """Whether a file under our number is part of the history.
+    """Decide whether a file under our number is part of the history.
 
-    `ours`: the file there is ours, not another's. `answered`: the put itself said that it created the file.
+    `ours`: the file is ours, not another writer's. `answered`: the store confirmed that our put created it.
     """
     source, version = attempt.source, attempt.version
     try:
@@ -144,7 +144,8 @@ def _look_back(attempt: Attempt, *, ours: bool, answered: bool) -> Placed:
         pass
     except (StorageError, CorruptLogError) as failed:
         if ours and answered and _in_time(attempt):
-            # Numbers are fenced for longer than this took, so it cannot have been retired.
+            # Retired numbers stay taken for longer than this attempt took, so ours cannot have been
+            # retired.
             logger.warning("%s: version %d is written; %s", attempt.uri, version, failed)
             return Placed(Outcome.LANDED)
         raise attempt.unknown(f"{failed}") from failed
@@ -160,7 +161,7 @@ def _followed(attempt: Attempt, follower: CommitInfo, *, ours: bool) -> Outcome:
 
 
 def _info(source: LogSource, version: int) -> CommitInfo | None:
-    """The commitInfo of a version; None when it has no file. A file without one says nothing."""
+    """The commitInfo of a version; None when the version has no file or its file has no commitInfo."""
     try:
         return read_info(source, LogFile(NATIVE.commit_name(version), version, "commit")) or CommitInfo()
     except NotFoundError:

@@ -1,8 +1,7 @@
-"""Keeping credentials out of the log: commitInfo is read by everyone who can read the table.
+"""Keeps credentials out of the log, since everyone who can read the table can read commitInfo.
 
-A parameter is hidden when its name says that it is a secret; text anywhere in
-the values loses the credentials inside it. What a credential looks like is said
-in `storage.secrets`.
+A parameter is hidden when its name suggests a secret; credentials inside any text value
+are replaced. `storage.secrets` defines what a credential looks like.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from indextables.storage.secrets import HIDDEN, hide_secrets, is_secret
 
 
 def redacted(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters without the value of anything that looks like a credential."""
+    """The parameters with the value of everything that looks like a credential replaced."""
     return {key: HIDDEN if is_secret(key) else without_secrets(value) for key, value in parameters.items()}
 
 

@@ -1,1 +1,1 @@
-"""The Delta log, read only: the same parts as the native log, for `_delta_log`."""
+"""The Delta log, read only: the counterparts of the native log's modules, for `_delta_log`."""

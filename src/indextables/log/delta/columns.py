@@ -1,9 +1,9 @@
-"""The columns of a Delta table: their types, and the names the files know them by.
+"""The columns of a Delta table: their types, and the names the data files use for them.
 
-Under column mapping a column has a logical name, which users see, and a
-physical name, under which data files, statistics and partition values carry
-it. Everything below the dialect speaks physical names; everything above it
-logical ones. This module holds both and the way between them.
+Under column mapping a column has a logical name, which users see, and a physical name,
+which data files, statistics and partition values use. The dialect and everything below it
+use physical names; everything above it uses logical ones. This module holds both and
+translates between them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class Leaf:
     type: pa.DataType
     comparable: bool
     was_float: bool = False
-    """Whether the column was widened from float to double, so that some bounds are written as floats."""
+    """Whether the column was widened from float to double, in which case some bounds are written as floats.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class DeltaColumns:
         return {name: self.physical_names[name] for name in self.partition_columns}
 
     def by_physical_names(self) -> DeltaColumns:
-        """The same columns with the physical names for logical ones too; nested types keep theirs."""
+        """The same columns, with physical names in place of the logical ones; nested types are unchanged."""
         names = [self.physical_names[name] for name in self.schema.names]
         return DeltaColumns(
             schema=pa.schema([field.with_name(name) for name, field in zip(names, self.schema, strict=True)]),
@@ -147,7 +148,7 @@ def _opaque(field: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _opaque_type(kind: Any) -> Any:
-    """The same type with variants written as the two byte strings they are stored as."""
+    """The same type, with variants replaced by the struct of two binary fields that stores them."""
     if kind == "variant":
         return _VARIANT
     if not isinstance(kind, dict):

@@ -1,9 +1,9 @@
-"""Commits of a Delta log, decoded with no more work than a replay needs.
+"""Decodes commits of a Delta log with no more work than a replay needs.
 
-A long tail of commits holds tens of thousands of adds, and of most of them a
-query only wants the path. So a line is decoded into a typed structure at once,
-and the fields of the action are taken from it at the first look. A file that
-does not fit the types exactly is read the general way.
+A long tail of commits holds tens of thousands of adds, and for most of them a query needs
+only the path. So each line is decoded into a typed structure, and the fields of the
+action are filled in when one of them is first read. A file that does not fit the types
+exactly is read by the general decoder.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from indextables.model.lines import Unread, unread
 
 _NO_EXTRA: Mapping[str, Any] = MappingProxyType({})
 _REST = ("protocol", "metaData", "txn", "commitInfo")
-# Engines whose maximum of a column with NaN is NaN. Others, delta-rs among them, leave NaN out.
+# Engines whose maximum is NaN if the column holds NaN. Others, such as delta-rs, ignore NaN.
 _COUNT_NAN = ("Apache-Spark/", "Databricks-Runtime/")
 
 
@@ -71,12 +71,12 @@ _LINES = msgspec.json.Decoder(_Line)
 
 
 class DeltaAdd(Unread, AddAction):
-    """An add whose fields are taken from its decoded line at the first look at any of them."""
+    """An add whose fields are filled in from its decoded line when one of them is first read."""
 
     __slots__ = ("source",)
     source: _Add
     counts_nan: ClassVar[bool] = False
-    # What Delta does not have is absent from every add.
+    # Fields that only the native log has.
     min_values = max_values = num_records = None
     footer_start_offset = footer_end_offset = hotcache_start_offset = hotcache_length = None
     has_footer_offsets = False
@@ -85,7 +85,7 @@ class DeltaAdd(Unread, AddAction):
     doc_mapping_json = uncompressed_size_bytes = None
 
     def read_fields(self) -> Mapping[str, Any]:
-        """Those of the line."""
+        """The fields, from the decoded line."""
         wire = self.source
         return {
             "partition_values": wire.partitionValues,
@@ -99,21 +99,21 @@ class DeltaAdd(Unread, AddAction):
 
 
 class _CountingNan(DeltaAdd):
-    """An add of a writer whose maxima count NaN."""
+    """An add by a writer whose maxima take NaN into account."""
 
     __slots__ = ()
     counts_nan = True
 
 
 class DeltaRemove(Unread, RemoveAction):
-    """A remove whose fields are taken from its decoded line at the first look at any of them."""
+    """A remove whose fields are filled in from its decoded line when one of them is first read."""
 
     __slots__ = ("source",)
     source: _Remove
     deletion_timestamp = extended_file_metadata = partition_values = size = tags = None
 
     def read_fields(self) -> Mapping[str, Any]:
-        """Those of the line."""
+        """The fields, from the decoded line."""
         return {"data_change": self.source.dataChange, "extra": _extra(self.source)}
 
 
@@ -122,7 +122,7 @@ def _extra(wire: _Add | _Remove) -> Mapping[str, Any]:
 
 
 def key_of(action: AddAction | RemoveAction) -> tuple[str, str | None]:
-    """Path as it is compared and deletion vector id of an action."""
+    """The key of an action: its path in comparable form, and the id of its deletion vector."""
     if isinstance(action, DeltaAdd | DeltaRemove) and action.source.deletionVector is None:
         return key_path(action.path), None
     from indextables.log.delta.vectors import unique_id
@@ -133,7 +133,7 @@ def key_of(action: AddAction | RemoveAction) -> tuple[str, str | None]:
 def decode_commit(data: bytes, *, name: str, version: int, engine: str | None = None) -> list[Action]:
     """The actions of a commit file, paths decoded; an empty file is an error.
 
-    `engine` is who wrote it, for a piece of a commit that does not hold its commitInfo.
+    `engine` names the writer when `data` is only part of a commit and does not include its commitInfo.
     """
     if not data.strip():
         raise CorruptLogError(
@@ -144,13 +144,13 @@ def decode_commit(data: bytes, *, name: str, version: int, engine: str | None = 
     try:
         return _quickly(data, engine)
     except (msgspec.MsgspecError, UnicodeDecodeError, CorruptLogError):
-        # Whatever is unusual, or wrong, is told from each other and reported with its line here.
+        # The general decoder tells unusual lines from wrong ones and reports the number of a wrong line.
         text = b"\n".join(_readable(line) for line in data.split(b"\n"))
         return [_decoded(action) for action in decode_lines(text, name=name, version=version, advice=ADVICE)]
 
 
 def counts_nan(add: AddAction) -> bool:
-    """Whether the writer of an add is known to count NaN in its maxima, as Spark does."""
+    """Whether the writer of an add is known to take NaN into account in its maxima, as Spark does."""
     return isinstance(add, DeltaAdd) and add.counts_nan
 
 
@@ -176,7 +176,7 @@ def _quickly(data: bytes, engine: str | None) -> list[Action]:
 
 
 def _readable(line: bytes) -> bytes:
-    """A line without its statistics where they are no text (half a surrogate pair, say) or no document."""
+    """The line without its statistics, if these are not valid text (half a surrogate pair) or not JSON."""
     try:
         document = json.loads(line)
     except (ValueError, RecursionError):

@@ -1,9 +1,8 @@
-"""The Delta dialect: a `_delta_log` read as one of our logs, and never written.
+"""The Delta dialect: a `_delta_log` read like one of our logs, and never written.
 
-What differs from the native log is said here and in the `delta_` modules
-beside it: file names, percent-encoded paths, deletion vectors as part of a
-file's identity, Parquet checkpoints, and features a reader must understand.
-Segments, the replay rule and pruning are the shared ones.
+What differs from the native log is defined in this package: file names, percent-encoded
+paths, deletion vectors as part of a file's identity, Parquet checkpoints, and features a
+reader must support. Segments, the replay rule and pruning are shared with the native log.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from indextables.model.actions import Action
 from indextables.storage.store import ObjectMeta
 
 _KINDS: dict[str, Any] = {"classic": "checkpoint", "uuid": "checkpoint", "multipart": "part"}
-# Among checkpoints of one version: those that are one file before those that are several, and a
-# checkpoint that names its sidecars before one that repeats every add.
+# Among checkpoints of one version, single files are preferred to multi-part ones, and a checkpoint with
+# sidecars to one that repeats every add.
 _PREFERENCE = {"uuid": 2, "classic": 1, "multipart": 0}
 
 
@@ -65,7 +64,7 @@ class DeltaDialect(LogNames):
             return Hint(
                 version=version,
                 size=None if size is None else int(size),
-                # Its checksum is over the hint itself, so it says nothing about the checkpoint.
+                # That checksum covers the hint itself; it says nothing about the checkpoint.
                 num_files=None if files is None else int(files),
                 format="json" if pointed.endswith(".json") else "parquet",
                 parts=None if parts is None else int(parts),
@@ -74,7 +73,7 @@ class DeltaDialect(LogNames):
             return None
 
     def checkpoints(self, files: Sequence[LogFile]) -> list[Checkpoint]:
-        """Complete checkpoints, newest first; parts that lack one of their number are no checkpoint."""
+        """The complete checkpoints, newest first; a multi-part checkpoint that lacks a part is left out."""
         ranked: list[tuple[tuple[int, int, str], Checkpoint]] = []
         parts: dict[tuple[int, int], dict[int, LogFile]] = {}
         for file in files:
@@ -92,7 +91,7 @@ class DeltaDialect(LogNames):
                 ranked.append((rank, Checkpoint(version, "parquet", pieces)))
         return [checkpoint for _, checkpoint in sorted(ranked, key=lambda item: item[0], reverse=True)]
 
-    # The decoded path and the deletion vector: one file may be removed without and added with one.
+    # The key is path and deletion vector: one commit may remove a file without and add it with a vector.
     key = staticmethod(key_of)
 
 

@@ -1,8 +1,8 @@
-"""What a Delta table asks of its readers, and which of it is understood here.
+"""The features a Delta table requires of its readers, and those that are supported here.
 
-Reader version 2 brings column mapping, version 3 a list of named features. A
-table that names one this module does not know is refused by that name: its
-file list could be read, and be wrong.
+Reader version 2 brings column mapping, version 3 a list of named features. A table that
+requires a feature this module does not know is refused, and the error names the feature:
+reading the file list without supporting it could give wrong rows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _ASK_COORDINATOR = (
     "its newest commits are known to a commit coordinator alone, and the log directory is behind it; "
     "read it through an engine that asks the coordinator, or drop the feature from the table"
 )
-# Features that only writers must understand by the protocol, although a reader without them is behind.
+# Writer-only features by the protocol, which readers have to know about all the same: without them they see
+# an outdated table.
 _COORDINATED = frozenset({"coordinatedCommits", "coordinatedCommits-preview"})
 _REASONS = MappingProxyType(
     dict.fromkeys(("catalogManaged", "catalogOwned", "catalogOwned-preview"), _ASK_CATALOG)
@@ -44,7 +45,7 @@ _REASONS = MappingProxyType(
 
 
 def require_readable(protocol: ProtocolAction | None, *, uri: str) -> ProtocolAction:
-    """Raise unless everything the table demands of a reader is understood."""
+    """Raise unless every feature the table requires of a reader is supported."""
     if protocol is None:
         raise CorruptLogError(
             f"the log of {uri} has no protocol action, which every Delta table has; it cannot be trusted",

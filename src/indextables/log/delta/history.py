@@ -1,7 +1,7 @@
-"""The history of a Delta table: what each version was, and when it was written.
+"""The history of a Delta table: the commit of each version, and when it was written.
 
-A version's time is the one `as_of` goes by: the in-commit timestamp where the
-table records them, else the time of the commit's file, forced to increase.
+The time of a version is the one `as_of` uses: the in-commit timestamp where the table
+records them, else the time of the commit's file, adjusted so that times increase.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _LOOKED_AT = 64
 
 @dataclass(slots=True)
 class DeltaTimeline(Timeline):
-    """The times of versions, read as they are asked for."""
+    """The times of versions, each read when it is asked for."""
 
     since: int = 0
     """Index of the first commit that records its own time."""
     _file_times: list[int] = field(default_factory=list)
 
     def info(self, at: int) -> CommitInfo | None:
-        """The commitInfo of the file at an index; adds are not decoded for it."""
+        """The commitInfo of the file at an index; its adds are not decoded."""
         if at not in self._infos:
             data = self.source.store.get(self.source.path(self.files[at].name))
             self._infos[at] = _info_of(data)
@@ -47,7 +47,7 @@ class DeltaTimeline(Timeline):
 
 
 def delta_timeline(source: LogSource, configuration: Mapping[str, str | None]) -> DeltaTimeline:
-    """The versions whose commit files are there; `configuration` is that of the newest version."""
+    """The timeline of the versions that have commit files; `configuration` is the newest version's."""
     commits = sorted(list_log(source.store, source.dialect).commits.items())
     files = [file for _, file in commits]
     if not files:

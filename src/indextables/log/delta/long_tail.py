@@ -1,4 +1,4 @@
-"""The commits of a Delta log passed over: cut into pieces of whole lines that executors decode."""
+"""Scans large Delta commits without decoding their adds, and cuts them into pieces for executors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PIECE_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class DeltaPiece:
-    """Whole lines of a commit or compaction file."""
+    """Some consecutive whole lines of a commit or compaction file."""
 
     name: str
     version: int
@@ -28,17 +28,17 @@ class DeltaPiece:
     is_compacted: bool
 
     def actions(self, store: Store) -> Iterator[tuple[int, Action]]:
-        """The actions with a number each; of two about one file in the same version the higher counts."""
+        """The actions, each with a number; of two about one file in one version the higher number wins."""
         data = store.get_range(DELTA.path(self.name), self.start, self.length)
         found = decode_commit(data, name=self.name, version=self.version, engine=self.engine)
-        # A line has more than one byte, so the place of a piece is above every number before it. In a
-        # compaction file the first line about a file is the one that counts.
+        # Every line is longer than one byte, so the byte offset of a piece exceeds every number before it.
+        # In a compaction file the first line about a file wins.
         for number, action in enumerate(found, start=self.start):
             yield (-number if self.is_compacted else number), action
 
 
 def pass_over(store: Store, file: LogFile) -> Passed:
-    """Pass over one commit or compaction file without decoding what it says of files."""
+    """Scan one commit or compaction file; its adds and removes are counted but not decoded."""
     lines = LineCount()
     cuts: list[tuple[int, int]] = []
     start = end = 0
@@ -64,7 +64,7 @@ def pass_over(store: Store, file: LogFile) -> Passed:
 
 
 def _blocks(store: Store, file: LogFile) -> Iterator[bytes]:
-    """The bytes of a file in blocks that end with a line; one that is longer than a block comes whole."""
+    """The bytes of a file in blocks that end with a whole line; a longer line comes as a block of its own."""
     path, at, kept = DELTA.path(file.name), 0, b""
     while at < file.size:
         data = store.get_range(path, at, min(_READ_BYTES, file.size - at))

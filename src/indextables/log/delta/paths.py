@@ -1,12 +1,12 @@
-"""Names in a Delta log: its files, and the data files it speaks of.
+"""Names in a Delta log: those of its own files, and the paths of data files.
 
-Versions are twenty digits. A checkpoint is one Parquet file (`classic`),
-several numbered ones (`multipart`), or a file with a UUID in its name, JSON or
-Parquet, that may point to sidecars (`uuid`). A compacted file stands for a
-range of commits. Any other name is not the log's.
+Versions are twenty digits. A checkpoint is one Parquet file (`classic`), several numbered
+ones (`multipart`), or a file with a UUID in its name, JSON or Parquet, that may point to
+sidecars (`uuid`). A compacted file replaces a range of commits. Files with any other name
+do not belong to the log.
 
-Paths of data files are percent-encoded in the log, once. They are decoded
-when they are read, so keys compare by the real name.
+Paths of data files are percent-encoded in the log, once. They are decoded when they are
+read, so that keys compare real names.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class DeltaName:
 
 
 def parse_log_name(name: str) -> DeltaName | None:
-    """Read the name of a file directly in `_delta_log`; None when it is none of the log's."""
+    """Parse the name of a file directly in `_delta_log`; None when it does not belong to the log."""
     for kind, pattern in _PATTERNS:
         match = pattern.fullmatch(name)
         if match is None:
@@ -71,12 +71,12 @@ def parse_log_name(name: str) -> DeltaName | None:
 
 
 def key_path(path: str) -> str:
-    """A decoded path as it is compared: `file:/x`, `file:///x` and `/x` are one file."""
+    """A decoded path in comparable form: `file:/x`, `file:///x` and `/x` are one file."""
     return LOCAL_SCHEME.sub("/", path) if path.startswith("file:") else path
 
 
 def decode_path(path: str) -> str:
-    """Undo the percent-encoding of a path of the log, exactly once; a path that was never encoded stays."""
+    """Undo the percent-encoding of a path, exactly once; a path that was never encoded is unchanged."""
     if "%" not in path or _NOT_AN_ESCAPE.search(path):
         return path
     try:

@@ -1,8 +1,8 @@
-"""Replay of a Delta segment on one machine, column by column.
+"""Replays a Delta segment on one machine, column by column.
 
-The tail of commits comes reduced. A checkpoint is cut into row groups, and
-each is one piece of work: read the wanted columns, drop the rows the tail
-touches, prune what is left by the predicate, and type the rows that stay.
+The commits of the tail arrive reduced to one entry per key. A checkpoint is cut into row
+groups, each a task: read the wanted columns, drop the rows the tail touches, prune the
+rest by the predicate, and type the rows that remain.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from indextables.records import dataclass
 from indextables.runtime import default_parallelism, in_threads
 
 _MEMO = "delta"
-# Rows handled by one thread at a time of a file that was read as a whole.
+# Rows per task when a file was read as a whole.
 _SLICE_ROWS = 125_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaRequest(ReplayRequest):
-    """A request about a Delta table, with what its columns are called where."""
+    """A replay request for a Delta table, with the logical and physical names of its columns."""
 
     delta: DeltaColumns
 
@@ -60,7 +60,7 @@ class Stages:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        """Time one stage."""
+        """Measure one stage."""
         start = time.perf_counter()
         try:
             yield
@@ -71,7 +71,7 @@ class Stages:
 
 
 class DeltaColumnarEngine:
-    """The local engine: Arrow arrays from the checkpoint to the answer."""
+    """The local engine: works on Arrow arrays from the checkpoint to the result."""
 
     name = "columnar"
 
@@ -101,7 +101,7 @@ class DeltaColumnarEngine:
 
 
 class DeltaReferenceEngine:
-    """The rule in plain Python: one map from key to add, filled in order."""
+    """The replay rule in plain Python: one map from key to add, filled in log order."""
 
     name = "reference"
 
@@ -122,19 +122,19 @@ class DeltaReferenceEngine:
 
 
 def tail_files(request: DeltaRequest) -> tuple[pa.Table, PruneMetrics]:
-    """The files the commits after the checkpoint add, pruned and typed."""
+    """The files that the commits after the checkpoint add, pruned and typed."""
     work = _Work(request)
     found = work.given(work.tail(), base=False)()
     return found.files, found.metrics
 
 
 def checkpoint_pieces(request: DeltaRequest) -> tuple[list[AddRows], pa.Table]:
-    """Row groups of the checkpoint's files, and the adds its top-level file holds itself."""
+    """The row groups of the checkpoint's files, and the adds its top-level file holds itself."""
     return _Work(request).pieces()
 
 
 def wanted_columns(request: DeltaRequest) -> tuple[Wanted, Wanted | None]:
-    """What the answer shows, and what the predicate has to look at (None without one)."""
+    """The columns the result shows, and those the predicate needs (None without a predicate)."""
     shown = DEFAULT_COLUMNS if request.columns is None else tuple(request.columns)
     output = Wanted.of([name for name in COLUMNS if name in shown], request.delta, None)
     if request.where is None:
@@ -155,7 +155,7 @@ class _Found:
 
 
 class _Memo:
-    """What was read of a checkpoint, for the next scan of the same snapshot, within a budget of memory."""
+    """Columns read from a checkpoint, kept within a memory budget for the next scan of the same snapshot."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str, tuple[int, ...]], tuple[frozenset[str], pa.Table]] = {}
@@ -163,13 +163,13 @@ class _Memo:
         self._lock = threading.Lock()
 
     def get(self, piece: AddRows, names: set[str]) -> pa.Table | None:
-        """The rows of a piece, if all the wanted columns are there."""
+        """The rows of a row group, if all the wanted columns are kept."""
         with self._lock:
             found = self._kept.get((piece.path, piece.groups))
         return None if found is None or not names <= found[0] else found[1]
 
     def keep(self, piece: AddRows, names: set[str], table: pa.Table, budget: int) -> None:
-        """Remember the rows of a piece, in place of narrower ones, while the budget lasts."""
+        """Keep the rows of a row group while the budget lasts, replacing an entry with fewer columns."""
         key = (piece.path, piece.groups)
         with self._lock:
             before = self._kept.get(key)
@@ -180,7 +180,7 @@ class _Memo:
 
 
 class _Work:
-    """One replay, taken apart into tasks for threads."""
+    """One replay, divided into tasks for threads."""
 
     def __init__(self, request: DeltaRequest) -> None:
         self._request = request
@@ -189,7 +189,7 @@ class _Work:
 
     @cached_property
     def _touched(self) -> frozenset[tuple[str, str | None]]:
-        # When it is needed, and not before: of a far tail it takes reading every commit here.
+        # Computed only when needed: for a tail that is not decoded yet, it means reading every commit.
         return cast("frozenset[tuple[str, str | None]]", self._request.tail.touches())
 
     @cached_property
@@ -210,14 +210,14 @@ class _Work:
         return pieces, raw_table(manifest.inline)
 
     def tail(self) -> pa.Table:
-        """The adds of the commits after the checkpoint, with the fields that are wanted."""
+        """The adds of the commits after the checkpoint, with the wanted fields."""
         names = self._output.sources(None) | (
             set() if self._filtering is None else self._filtering.sources(None)
         )
         return raw_table(list(self._request.tail.adds.values()), names)
 
     def tasks(self, pieces: Sequence[AddRows]) -> list[Callable[[], _Found]]:
-        """The row groups, each from the file to the answer."""
+        """One task per row group, from the file to the result."""
         found: list[Callable[[], _Found]] = []
         for path in dict.fromkeys(piece.path for piece in pieces):
             groups = [piece for piece in pieces if piece.path == path]
@@ -239,7 +239,7 @@ class _Work:
         return lambda: self._found(rows, base=True, file=file)
 
     def _large_file(self, groups: Sequence[AddRows]) -> str | None:
-        """The file for DuckDB: large and local, with statistics in JSON that the predicate looks at."""
+        """The file DuckDB should read: large, local, and with JSON statistics that the predicate needs."""
         filtering = self._filtering
         if filtering is None or "stats" not in filtering.sources(groups[0].add):
             return None
@@ -262,7 +262,7 @@ class _Work:
         return kept
 
     def given(self, raw: pa.Table, *, base: bool) -> Callable[[], _Found]:
-        """Adds that are in memory already."""
+        """The result for adds that are in memory already."""
         return lambda: self._found(raw, base=base)
 
     def _found(self, raw: pa.Table, *, base: bool, file: str | None = None) -> _Found:
@@ -290,20 +290,20 @@ class _Work:
         with self.stages.stage("read"):
             table = read_adds(request.store, piece, checkpoint, names)
             if "stats_parsed.numRecords" in names and "stats" not in names and _lacks_counts(table):
-                # Some rows carry their statistics as text only.
+                # Some rows have their statistics only as JSON text.
                 table = read_adds(request.store, piece, checkpoint, {*names, "stats"})
         memo.keep(piece, names, table, request.options.replay.local_memory)
         return table
 
     def _names(self, piece: AddRows) -> set[str]:
-        """Fields of `add` that the answer, the predicate and the reconciliation need."""
+        """The fields of `add` that the result, the predicate and the reconciliation with the tail need."""
         names = {"path"} | self._output.sources(piece.add)
         if self._filtering is not None:
             names |= self._filtering.sources(piece.add)
         return names | {"deletionVector"} if self._touched else names
 
     def _untouched(self, raw: pa.Table) -> pa.Table:
-        """The rows whose key no commit of the tail is about."""
+        """The rows whose key does not occur in the tail."""
         if not self._touched or not raw.num_rows:
             return raw
         paths = key_paths(raw.column("path"))
@@ -317,7 +317,7 @@ class _Work:
         keys = list(zip(paths.take(candidates).to_pylist(), ids, strict=True))
         if all(key in self._touched for key in keys):
             return raw.filter(pc.invert(hit))
-        # A path of which one deletion vector is gone and another is not.
+        # A path that occurs with several deletion vectors, of which only some were removed.
         spared = iter(key not in self._touched for key in keys)
         return raw.filter(pa.array([not here or next(spared) for here in hit.to_pylist()]))
 

@@ -1,7 +1,7 @@
 """One version of a Delta table: its columns, and the files that are live in it.
 
-The protocol and the metadata are checked before any file is believed. Scans of
-one snapshot share what was read of the checkpoint.
+Protocol and metadata are checked before any file is read. Scans of one snapshot share
+what was read of the checkpoint.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ class DeltaSnapshot(Snapshot):
     _summed = ("size", "num_records")
 
     def _require_readable(self) -> None:
-        """Check protocol and metadata before anything else is believed."""
+        """Check that protocol and metadata are supported, before anything else is used."""
         require_readable(self._declared_protocol(), uri=self.store.uri)
         require_metadata(self._declared_metadata(), uri=self.store.uri)
 
     @property
     def protocol(self) -> ProtocolAction:
-        """What the table asks of its readers."""
+        """Which readers and writers the table asks for."""
         return require_readable(self._declared_protocol(), uri=self.store.uri)
 
     @property
@@ -81,7 +81,7 @@ class DeltaSnapshot(Snapshot):
 
     @property
     def num_files_hint(self) -> int | None:
-        """About how many files are live; where a cluster could replay them, the footers are asked too."""
+        """About how many files are live; if a cluster could replay them, file footers are read too."""
         added, removed = self.state.tail.size()
         if isinstance(self.state.tail, FarTail):
             added = max(0, added - removed)
@@ -99,16 +99,17 @@ class DeltaSnapshot(Snapshot):
             manifest = self.source.reader.manifest(self.store, checkpoint)
             counts = [num_adds(self.store, path, checkpoint) for path in manifest.parquet]
         except (CorruptLogError, NotFoundError):
-            # Whoever reads the files will fall back to an older checkpoint, or say what is wrong.
+            # Reading the files will fall back to an older checkpoint, or raise an error that says what is
+            # wrong.
             return None
         return len(manifest.inline) + sum(counts)
 
     def request(self, where: Node | None = None, columns: frozenset[str] | None = None) -> DeltaRequest:
-        """What an engine is asked for this version."""
+        """The request to a replay engine for this version."""
         return self._request(self.state, where, columns, explain=False)
 
     def replay_by(self, columns: DeltaColumns, where: Node | None, names: frozenset[str]) -> LiveFiles:
-        """Replay with other names for the table's columns, in the predicate and in the answer."""
+        """Replay with other names for the table's columns, both in the predicate and in the result."""
         engines = {**self.source.engines, **self.runtime.engines}
         engine: ReplayEngine = engines[choose(self.options, self.num_files_hint, engines.keys())]
 
@@ -180,7 +181,7 @@ class DeltaSnapshot(Snapshot):
 
 
 def delta_source(store: Store, options: Options, runtime: Runtime) -> LogSource:
-    """Where a Delta log lies and with what it is read."""
+    """The location of a Delta log, and the options and runtime to read it with."""
     engines: Mapping[str, ReplayEngine] = {
         "columnar": DeltaColumnarEngine(),
         "reference": DeltaReferenceEngine(),
@@ -210,7 +211,7 @@ def open_snapshot(
 
 
 def _newest(source: LogSource) -> State:
-    """The newest state; what an earlier call read of the same checkpoint is kept for a while."""
+    """The newest state; what an earlier call read of the same checkpoint is reused for a while."""
     if not source.options.transaction.cache_enabled:
         return load_state(source)
     key = (source.store.uri, tuple(sorted(source.options.storage.items())))

@@ -1,9 +1,9 @@
-"""Where a Delta log lies, and a shortcut through its commits.
+"""Where a Delta log lies, and how log compaction files shorten the reading of its commits.
 
-A log compaction file holds what the commits of a range come to. Where such
-files cover a long tail, they are read in place of the commits; each key stands
-in them once, and where a writer wrote it twice the first line counts. Where a
-cluster is at hand, commits too large for this process are left to it.
+A log compaction file holds the combined actions of a range of commits. Where such files
+cover a long tail, they are read instead of the commits; each key occurs in them once, and
+where a writer wrote it twice the first line wins. If a cluster is available, commits too
+large for this process are left to it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from indextables.log.segment import list_log
 from indextables.log.state import LogSource
 from indextables.model.actions import Action
 
-# Fewer commits are read sooner than a listing could show what stands in for them.
+# Reading fewer commits than this is faster than listing the directory for compaction files.
 _WORTH_A_LISTING = 8
 
 
@@ -35,16 +35,16 @@ class DeltaSource(FarSource):
             try:
                 return self._through(chosen)
             except (CorruptLogError, NotFoundError):
-                # A shortcut that cannot be walked: the commits themselves are all there.
+                # A compaction file cannot be read; the commits it replaces are all there.
                 pass
         return LogSource.read_commits(self, files)
 
     def pass_over(self, file: LogFile) -> Passed:
-        """Pass over one commit or compaction file."""
+        """Scan one commit or compaction file without decoding its adds and removes."""
         return pass_over(self.store, file)
 
     def pass_over_all(self, files: Sequence[LogFile]) -> list[Passed]:
-        """Pass over commits, through compaction files where they help."""
+        """Scan several commits, using compaction files where they help."""
         chosen = self._shortened(files)
         try:
             return FarSource.pass_over_all(self, chosen)
@@ -70,7 +70,7 @@ class DeltaSource(FarSource):
 
 
 def shortcut(commits: Sequence[LogFile], compacted: Sequence[LogFile]) -> list[LogFile]:
-    """The fewest files that say what the commits say; the newest commit is always read itself; pure."""
+    """The fewest files that replace these commits; the newest commit is always read itself; pure."""
     last = commits[-1].version
     widest: dict[int, LogFile] = {}
     for file in compacted:

@@ -1,8 +1,8 @@
 """When the versions of a Delta table were written.
 
-Where in-commit timestamps are enabled the commit itself says it; before that
-the modification time of the commit file does, forced to increase from version
-to version, since copying a log resets it.
+If in-commit timestamps are enabled, the commit itself records the time. Before that, it
+is the modification time of the commit file, adjusted to increase from version to version,
+since copying a log resets file times.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SINCE_TIME = "delta.inCommitTimestampEnablementTimestamp"
 
 
 def version_as_of_ms(source: LogSource, time_ms: int, configuration: Mapping[str, str | None]) -> int:
-    """The newest version at or before a time; `configuration` is that of the newest version."""
+    """The newest version at or before a time; `configuration` is the table's at the newest version."""
     listing = list_log(source.store, source.dialect)
     possible = set(reconstructible(listing, source.dialect))
     commits = [file for version, file in sorted(listing.commits.items()) if version in possible]

@@ -60,7 +60,7 @@ class DeletionVector:
         return f"{self.storage_type}{self.path_or_inline}{suffix}"
 
     def location(self) -> str | None:
-        """Where the bitmap lies: a path below the table, an absolute address, or None when inline."""
+        """Where the bitmap is stored: a path below the table, an absolute address, or None when inline."""
         if self.storage_type == INLINE:
             return None
         if self.storage_type == ABSOLUTE:
@@ -116,7 +116,7 @@ def deleted_rows(store: Store, vector: DeletionVector) -> pa.Array:
 
 
 def z85_decode(text: str) -> bytes:
-    """Decode Z85 (ZeroMQ's Base85), in which inline vectors and the file ids are written."""
+    """Decode Z85 (ZeroMQ's Base85), the encoding of inline vectors and of the ids in file names."""
     strange = set(text) - set(_Z85)
     if strange or len(text) % 5:
         raise CorruptLogError(f"{text!r} is not Z85 text")
@@ -127,7 +127,7 @@ def z85_decode(text: str) -> bytes:
 
 
 def _framed(store: Store, vector: DeletionVector, location: str) -> bytes:
-    """Cut one vector out of its file and verify its frame."""
+    """The bytes of one vector, cut out of its file after checking length and CRC-32."""
     owner, path = resolve(store, location)
     offset = vector.offset or 0
     frame = owner.get_range(path, offset, vector.size_bytes + 8)
@@ -152,7 +152,7 @@ def _framed(store: Store, vector: DeletionVector, location: str) -> bytes:
 
 
 def decode_bitmap(data: bytes, *, name: str) -> pa.Array:
-    """Decode the magic number and the portable 64-bit Roaring bitmap behind it."""
+    """Decode a magic number followed by a portable 64-bit Roaring bitmap."""
     try:
         magic, buckets = struct.unpack_from("<iq", data, 0)
         if magic != _MAGIC:
@@ -172,7 +172,7 @@ def decode_bitmap(data: bytes, *, name: str) -> pa.Array:
 
 
 def _decode_bucket(data: bytes, position: int, start: int) -> tuple[list[pa.Array], int]:
-    """Decode one 32-bit Roaring bitmap; gives its arrays and the position behind it."""
+    """Decode one 32-bit Roaring bitmap; returns its arrays and the offset where it ends."""
     (cookie,) = struct.unpack_from("<I", data, position)
     position += 4
     if cookie & 0xFFFF == _COOKIE_WITH_RUNS:

@@ -1,1 +1,1 @@
-"""What log files look like: names and lines, checksum, the table they belong to, the protocol they need."""
+"""The format of log files: names and lines, checksums, the table they belong to, the protocol they need."""

@@ -1,10 +1,10 @@
-"""Binding: log files say which table and version they belong to, and whoever reads them checks it.
+"""Log files say which table and version they belong to, and every reader checks it.
 
 A commit's `commitInfo` carries `tableId` and `version`; version 0, which has no
-commitInfo, is bound by the id in its `metaData`, and a checkpoint by `version`
-and `tableId` beside its own metaData. A file that was copied over another one,
-from another version or another table, is then damage with a name instead of
-other rows. What a foreign writer left out is not checked.
+commitInfo, is bound by the id in its `metaData`, and a checkpoint by `version` and
+`tableId` beside its own metaData. So a file that was copied over another one, from
+another version or another table, is reported as damage with its name and does not return
+wrong rows. Fields that another writer left out are not checked.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from indextables.errors import ADVICE_ON_DAMAGE, CorruptLogError
 from indextables.model.actions import Action, CommitInfo, MetadataAction, ProtocolAction
 
 COMMIT_INFO, REQUIRED = "commitInfo", "required"
-"""An option of `metaData.format`: every version but 0 ends with its commitInfo, or it was cut short."""
+"""An option in `metaData.format`: every version but 0 ends with its commitInfo, else it was cut short."""
 
 
 def check_whole(bare: int | None, metadata: MetadataAction | None, uri: str) -> None:
-    """Raise when a version, `bare`, lacks the commitInfo that the table's versions must end with."""
+    """Raise if a version (`bare`) lacks the commitInfo that every version of this table must end with."""
     options = None if metadata is None else metadata.format.get("options")
     if bare is None or not isinstance(options, Mapping) or options.get(COMMIT_INFO) != REQUIRED:
         return
@@ -32,10 +32,10 @@ def check_whole(bare: int | None, metadata: MetadataAction | None, uri: str) -> 
 
 
 def check_version(actions: Sequence[Action], name: str, version: int) -> None:
-    """Raise when a commit says that it is another version than the one its name says."""
-    # It is the last line of what we wrote; elsewhere it may stand anywhere.
+    """Raise when the version a commit states differs from the one in its file name."""
+    # In commits of ours it is the last line; other writers may put it anywhere.
     info = next((action for action in reversed(actions) if isinstance(action, CommitInfo)), None)
-    # Version 0 alone has none, and holds what only the creation of a table writes.
+    # Only version 0 has none; it holds actions that only the creation of a table writes.
     found = info.version if info is not None else 0 if _is_creation(actions) else None
     if found is not None and found != version:
         raise CorruptLogError(
@@ -50,7 +50,7 @@ def _is_creation(actions: Sequence[Action]) -> bool:
 
 
 def check_tables(commits: Iterable[tuple[int, Iterable[Action]]], table_id: str, uri: str) -> None:
-    """Raise when a commit says that it belongs to another table."""
+    """Raise when a commit states that it belongs to another table."""
     for version, actions in commits:
         for found in ids_of(actions):
             if found != table_id:
@@ -89,7 +89,7 @@ def foreign(version: int, found: str, table_id: str, uri: str) -> CorruptLogErro
 
 
 def check_head(head: Mapping[str, Any], metadata: MetadataAction, name: str, version: int) -> None:
-    """Raise when a checkpoint says that it is of another version or table than it is used for."""
+    """Raise when a checkpoint states another version or table than the one it is used for."""
     stated = head.get("version")
     if isinstance(stated, int) and stated != version:
         raise CorruptLogError(

@@ -1,9 +1,9 @@
-r"""A checksum inside a log file, for the bytes that no envelope protects.
+r"""A checksum inside log files that are not compressed.
 
-gzip notices a changed byte and a missing end; plain JSON does not, and a digit
-that became another one is still a number. So the last line of a version file ends
-with the checksum of everything before it, and a plain checkpoint begins with the
-checksum of everything after it. To other readers both are fields they do not know.
+gzip notices a changed byte and a missing end; plain JSON does not, and a number with one
+changed digit is still a number. So the last line of a version file ends with the checksum
+of everything before it, and a plain checkpoint begins with the checksum of everything
+after it. Other readers see a field they do not know, and ignore it.
 
 >>> unsealed(sealed(b'{"metaData":{"id":"a"}}\n'), "x", 0)
 b'{"metaData":{"id":"a"}}\n'
@@ -23,7 +23,7 @@ _DOCUMENT = re.compile(rb'\{"crc32":"([0-9a-f]{8})",')
 
 
 def sealed(lines: bytes) -> bytes:
-    """The lines of a version file with their checksum at the end of the last one."""
+    """The lines of a version file, with their checksum added to the end of the last one."""
     if not lines.endswith(_END) or lines.endswith(b"{" + _END):
         return lines
     body = lines[: -len(_END)]
@@ -31,7 +31,7 @@ def sealed(lines: bytes) -> bytes:
 
 
 def unsealed(lines: bytes, name: str, version: int) -> bytes:
-    """The lines without their checksum, if it is right; lines without one as they are."""
+    """The lines without their checksum, after verifying it; lines that have none are returned unchanged."""
     found = _SEAL.search(lines, max(0, len(lines) - _SEAL_BYTES))
     if found is None:
         return lines
@@ -51,7 +51,7 @@ def sealed_document(text: bytes) -> bytes:
 
 
 def check_document(data: bytes, name: str) -> None:
-    """Raise when a plain document does not have the checksum that it begins with."""
+    """Raise when a plain document does not match the checksum it begins with."""
     found = _DOCUMENT.match(data)
     if found is not None and b"%08x" % crc32(data[found.end() :]) != found[1]:
         raise CorruptLogError(f"{name} is damaged: its checksum does not match", file=name)

@@ -1,9 +1,9 @@
-"""A dialect is one way of writing a transaction log: file names, line codec and what identifies a file.
+"""A dialect is one way of writing a transaction log: file names, line format and the identity of a file.
 
-Two exist: `NATIVE`, the log of IndexTables (`_transaction_log`), and the
-read-only Delta dialect. Listing, segments and replay are written once against
-the Protocol. Reading a checkpoint is not part of it: see `CheckpointReader` in
-`replay`, which the two dialects implement differently.
+There are two: `NATIVE`, the log of IndexTables (`_transaction_log`), and the read-only
+Delta dialect. Listing, segments and replay are written once, against the Protocol
+`Dialect`. Reading a checkpoint is not part of it: see `CheckpointReader` in
+`log.checkpoint.head`, which each dialect implements.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Key = Hashable
 
 
 def digits(version: int) -> str:
-    """A version as it stands in names: twenty digits, so that names sort as versions do."""
+    """A version as written in file names: twenty digits, so that names sort as versions do."""
     return f"{version:020d}"
 
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """One file of a log directory, as its name describes it."""
+    """One file of a log directory, as described by its name."""
 
     name: str
     """Relative to the log directory."""
@@ -52,41 +52,42 @@ class LogFile:
     parts: int | None = None
     uuid: str | None = None
     last_version: int | None = None
-    """The upper end of a compacted file; `version` is its lower end."""
+    """The last version of a compacted file's range; `version` is the first."""
 
     @property
     def identity(self) -> tuple[str, int, int | str]:
-        """What changes when the file is another file of the same name.
+        """A value that differs between two files of the same name.
 
-        The entity tag where the store has one: times differ in precision between a listing and a head.
+        The entity tag if the store has one: the precision of times differs between a listing and a head
+        request.
         """
         return self.name, self.size, self.modified_ms if self.etag is None else self.etag
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A checkpoint as the listing shows it: whether its content is sound is known once it is read."""
+    """A checkpoint found in the listing; only reading it tells whether its content is sound."""
 
     version: int
     format: str
     files: tuple[LogFile, ...]
     """The main file (document, manifest, Parquet file) or the parts of a Delta multi-part checkpoint."""
     checksum: str | None = None
-    """SHA-256 of the main file's stored bytes, from the hint; None is not checked."""
+    """SHA-256 of the main file's stored bytes, as the hint says; if None, it is not checked."""
     num_files: int | None = None
-    """Live files, from the hint; None is unknown."""
+    """Number of live files, as the hint says; None if unknown."""
     table_id: str | None = None
-    """The table it was found to belong to when its head was read; it is the same file only while it does."""
+    """The table it belonged to when its head was first read; another id later means another file."""
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What changes when the checkpoint is another one; base tables are kept under it."""
+        """A value that changes when the checkpoint is replaced; caches use it as their key."""
         return self.version, *(file.identity for file in self.files)
 
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What `_last_checkpoint` says; nothing in it is believed before the listing confirms it."""
+    """The content of `_last_checkpoint`; nothing in it is used before the listing confirms it."""
 
     version: int
     size: int | None = None
@@ -101,7 +102,7 @@ class Hint:
 
 
 class LogNames:
-    """Where the files of a log lie: what every dialect says in the same way."""
+    """Names and paths of log files, as far as all dialects agree."""
 
     log_dir: str
     """The log directory, relative to the table."""
@@ -115,7 +116,7 @@ class LogNames:
         return f"{digits(version)}.json"
 
     def commit_file(self, store: Store, version: int) -> LogFile:
-        """The commit file of a version, asked of the store; NotFoundError where there is none."""
+        """The commit file of a version, from a request to the store; NotFoundError if there is none."""
         name = self.commit_name(version)
         meta = store.head(self.path(name))
         return LogFile(name, version, "commit", meta.size, meta.modified_ms, meta.etag)
@@ -136,7 +137,7 @@ class Dialect(Protocol):
 
     @property
     def advice(self) -> str:
-        """What to do about a log file that is damaged or gone, as a sentence."""
+        """A sentence that says what to do about a damaged or missing log file."""
         ...
 
     def path(self, name: str) -> str:
@@ -160,7 +161,7 @@ class Dialect(Protocol):
         ...
 
     def decode_hint(self, data: bytes) -> Hint | None:
-        """Read `_last_checkpoint`; None when it makes no sense."""
+        """Parse `_last_checkpoint`; None when it is not valid."""
         ...
 
     def checkpoints(self, files: Sequence[LogFile]) -> list[Checkpoint]:
@@ -168,7 +169,7 @@ class Dialect(Protocol):
         ...
 
     def key(self, action: AddAction | RemoveAction) -> Key:
-        """What makes two actions be about the same file."""
+        """The key of an action; two actions with the same key are about the same file."""
         ...
 
 
@@ -194,11 +195,11 @@ _PART = re.compile(
 _FLOOR = re.compile(r"[0-9]{20}\.floor", re.ASCII)
 _LINE = re.compile(rb"[^\n]+")
 _LAST_VERSION = digits((1 << 63) - 1)
-"""Versions are 64-bit numbers; a larger one in a name is a stranger's."""
+"""Versions are 64-bit numbers; a name with a larger one does not belong to the log."""
 
 
 class NativeDialect(LogNames):
-    """The log of IndexTables: 20 digits, JSON lines in an optional gzip envelope, files known by path."""
+    """The log of IndexTables: 20-digit names, JSON lines, optionally gzip; files are keyed by path."""
 
     name = "native"
     log_dir = "_transaction_log"
@@ -213,7 +214,7 @@ class NativeDialect(LogNames):
         return f"{digits(version)}.checkpoint.{uuid}.{part:05d}of{parts:05d}.{form}"
 
     def floor_name(self, version: int) -> str:
-        """`<20 digits>.floor`: the versions before this one are history no longer."""
+        """`<20 digits>.floor`: versions before this one are no longer part of the history."""
         return f"{digits(version)}.floor"
 
     def parse_name(self, name: str, meta: ObjectMeta) -> LogFile | None:
@@ -257,7 +258,7 @@ class NativeDialect(LogNames):
         )  # fmt: skip
 
     def decode_info(self, data: bytes, *, name: str) -> CommitInfo | None:
-        """The commitInfo of a commit file, which is its last line; None when it is not."""
+        """The commitInfo of a commit file if it is the last line, else None."""
         last = unsealed(unpack(data, name=name), name, int(name[:20])).rstrip().rpartition(b"\n")[2]
         if not last.startswith(b'{"commitInfo"'):
             return None
@@ -266,11 +267,11 @@ class NativeDialect(LogNames):
         return found[0] if found and isinstance(found[0], CommitInfo) else None
 
     def encode_commit(self, actions: Iterable[Action]) -> bytes:
-        """The JSON lines of a commit, before the envelope."""
+        """The JSON lines of a commit, without the envelope."""
         return sealed(b"".join(encode_action(action) + b"\n" for action in actions))
 
     def decode_hint(self, data: bytes) -> Hint | None:
-        """Read `_last_checkpoint`; None when it makes no sense."""
+        """Parse `_last_checkpoint`; None when it is not valid."""
         try:
             wire = _HINTS.decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -295,9 +296,9 @@ class NativeDialect(LogNames):
 
 
 def decode_lines(text: bytes, *, name: str, version: int, advice: str = NativeDialect.advice) -> list[Action]:
-    """Read JSON lines; blank lines, CRLF and a byte-order mark are fine, unknown kinds are left out."""
+    """Parse JSON lines; blank lines, CRLF and a byte-order mark are accepted, unknown actions skipped."""
     actions: list[Action] = []
-    # Found one by one: a file of nothing but line ends must not become a list of them.
+    # One at a time: a file of nothing but line ends must not become a list of empty lines.
     for found in _LINE.finditer(text.removeprefix(_BYTE_ORDER_MARK)):
         stripped = found[0].strip()
         if not stripped:

@@ -1,4 +1,4 @@
-"""Which protocol versions and features this version reads and writes, and the checks that keep to it."""
+"""The protocol versions and features this version reads and writes, and the checks that enforce them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WITH_PARQUET = ProtocolAction(
 
 
 def check_readable(protocol: ProtocolAction, options: Options, uri: str) -> None:
-    """Raise when the table asks for a newer reader, unless the check is switched off."""
+    """Raise when the table needs a newer reader, unless the option that skips this check is set."""
     if not options.transaction.check_protocol:
         return
     if protocol.min_reader_version > READER_VERSION:
@@ -42,7 +42,7 @@ def check_readable(protocol: ProtocolAction, options: Options, uri: str) -> None
 
 
 def check_writable(protocol: ProtocolAction, uri: str) -> None:
-    """Raise when the table asks for a newer writer; no option lifts this."""
+    """Raise when the table needs a newer writer; no option skips this check."""
     if protocol.min_writer_version > WRITER_VERSION:
         raise ProtocolError(
             f"{uri} cannot be written: its protocol has minWriterVersion = {protocol.min_writer_version} and "
@@ -65,7 +65,7 @@ def check_writable(protocol: ProtocolAction, uri: str) -> None:
 
 
 def check_upgrade(old: ProtocolAction, new: ProtocolAction, uri: str) -> None:
-    """Raise when a new protocol would take back what the old one promises."""
+    """Raise when a new protocol would drop a version or feature that the old one has."""
     lower = new.min_reader_version < old.min_reader_version or new.min_writer_version < old.min_writer_version
     lost = {*(old.reader_features or ()), *(old.writer_features or ())} - {
         *(new.reader_features or ()),
@@ -78,7 +78,7 @@ def check_upgrade(old: ProtocolAction, new: ProtocolAction, uri: str) -> None:
 
 
 def merged(old: ProtocolAction, new: ProtocolAction) -> ProtocolAction:
-    """The least protocol that promises what both do."""
+    """The least protocol that covers both."""
     reader = max(old.min_reader_version, new.min_reader_version)
     writer = max(old.min_writer_version, new.min_writer_version)
     reads = tuple(sorted({*(old.reader_features or ()), *(new.reader_features or ())}))
@@ -93,7 +93,7 @@ def merged(old: ProtocolAction, new: ProtocolAction) -> ProtocolAction:
 
 
 def describe(protocol: ProtocolAction) -> str:
-    """`2/2`, with features where there are some."""
+    """The protocol as text: `2/2`, followed by its features if it has any."""
     features = sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
     text = f"{protocol.min_reader_version}/{protocol.min_writer_version}"
     return f"{text} with {', '.join(features)}" if features else text

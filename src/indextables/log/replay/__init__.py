@@ -1,1 +1,1 @@
-"""Replay: from the files of a segment to the live files of a version, by several engines with one rule."""
+"""Replay: computes the live files of a version from the files of a segment; several engines, one rule."""

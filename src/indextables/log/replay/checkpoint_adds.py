@@ -1,9 +1,9 @@
-"""The adds of one checkpoint as Arrow columns, kept from one question to the next.
+"""The adds of one checkpoint as Arrow columns, cached for the queries that follow.
 
-A base never changes: later commits only make rows of it count no longer. Its
-rows are in path order, so a path is found by bisection, and what a refresh adds
-are the places of a few new keys. Columns are read when first asked for and kept
-in pieces, as they came.
+A checkpoint never changes; later commits only make some of its rows obsolete. Rows are
+sorted by path, so a path is found by bisection, and a refresh has to look up only the few
+keys that are new. Columns are read when they are first needed. Each column is kept as a
+list of arrays ("pieces") of equal boundaries, usually of 65,536 rows.
 """
 
 from __future__ import annotations
@@ -28,21 +28,24 @@ Columns = Mapping[Leaf, list[pa.Array]]
 Rows = npt.NDArray[np.int64]
 _PIECE_ROWS = 1 << 16
 _BISECTED = 100
-"""So many paths are looked for one by one, and more where Arrow cannot search while they are fewer than one
-for so many rows: comparing by the piece then costs a look at every row."""
+"""Up to this many paths are bisected one by one; more are looked up together, one comparison per piece.
+
+If Arrow has no search function, comparing costs a pass over every row, so bisection is used until the paths
+are more than one in 100 of the rows.
+"""
 POOL = pa.system_memory_pool()
-"""Where columns are put together: Arrow's own pool gives memory back to the system at once, so that every
-chunk of lines would pay for fresh pages."""
+"""The memory pool for joined columns. Arrow's default pool returns freed memory to the system at once, so
+that each chunk of lines would have to get new pages."""
 KEPT_BYTES = 256 << 20
-"""Columns beyond this are read again rather than kept."""
+"""Upper limit for kept columns; beyond it the largest are dropped and read again when needed."""
 
 
 class CheckpointAdds:
-    """The columns of one checkpoint that were asked for so far."""
+    """The columns of one checkpoint that were needed so far."""
 
     def __init__(self) -> None:
         self.starts: Rows = np.zeros(1, dtype=np.int64)
-        """Row at which each piece begins, and the number of rows."""
+        """The first row of each piece, followed by the total number of rows."""
         self.bytes_read = 0
         self._pieces: dict[Leaf, list[pa.Array]] = {}
         self._wholes: dict[Leaf, pa.Array] = {}
@@ -57,11 +60,11 @@ class CheckpointAdds:
 
     @property
     def num_pieces(self) -> int:
-        """How many pieces every column has."""
+        """The number of pieces, the same for every column."""
         return len(self.starts) - 1
 
     def load(self, store: Store, checkpoint: Checkpoint | None, leaves: Iterable[Leaf]) -> Columns:
-        """The pieces of columns, path included; those that are not there yet are read."""
+        """The pieces of the given columns and of `path`; columns that are not kept are read."""
         wanted = dict.fromkeys((PATH, *leaves))
         if checkpoint is None:
             return {leaf: [] for leaf in wanted}
@@ -76,7 +79,7 @@ class CheckpointAdds:
     def fetch(
         self, store: Store, checkpoint: Checkpoint, leaves: tuple[Leaf, ...], rows: Rows
     ) -> dict[Leaf, pa.Array]:
-        """Columns of some rows only, in ascending order, read from the checkpoint and not kept."""
+        """The given columns for some rows only (ascending), read from the checkpoint and not kept."""
         pieces = list(open_checkpoint(store, checkpoint).leaves(leaves, rows))
         if not pieces:
             return {leaf: pa.nulls(0, leaf.type) for leaf in leaves}
@@ -86,14 +89,14 @@ class CheckpointAdds:
         }
 
     def whole(self, leaf: Leaf, pieces: Sequence[pa.Array]) -> pa.Array:
-        """A loaded column as one array, which from then on is what its pieces are slices of."""
+        """A loaded column as one array; from then on its pieces are slices of that array."""
         with self._lock:
             if leaf in self._wholes:
                 return self._wholes[leaf]
             array = pa.concat_arrays(pieces, memory_pool=POOL)
             if leaf in self._pieces:
                 self._wholes[leaf] = array
-                # In place: who was given the pieces must not keep the old ones.
+                # In place, so that callers who hold the list of pieces do not keep the old arrays alive.
                 self._pieces[leaf][:] = [array[begin:end] for begin, end in pairwise(self.starts.tolist())]
             return array
 
@@ -108,7 +111,7 @@ class CheckpointAdds:
         return pa.concat_arrays(found) if found else pa.nulls(0, leaf.type)
 
     def _load(self, opened: OpenCheckpoint, leaves: tuple[Leaf, ...]) -> None:
-        # Row groups are pieces already, and whole arrays of their own.
+        # Row groups already are pieces, each an array of its own.
         rows = 0 if opened.format == "parquet" else _PIECE_ROWS
         columns = {leaf: _Pieces(rows) for leaf in leaves}
         for arrays in opened.leaves(leaves):
@@ -124,7 +127,7 @@ class CheckpointAdds:
                     f"{opened.name} is damaged: not every add has a {leaf.column}", file=opened.name
                 )
             self._pieces[leaf] = pieces
-        # What was inflated and cut up on the way is not needed by anybody else.
+        # Free the memory used for inflating and cutting; nothing else refers to it.
         POOL.release_unused()
 
     def _set_paths(self, pieces: list[pa.Array], name: str) -> None:
@@ -136,7 +139,7 @@ class CheckpointAdds:
         self._firsts = [paths[0] for paths in self._paths]
 
     def _shed(self) -> None:
-        """Forget the largest columns when they are more than is worth keeping."""
+        """Drop the largest columns while the total exceeds the limit."""
         sizes = {leaf: sum(piece.nbytes for piece in pieces) for leaf, pieces in self._pieces.items()}
         total = sum(sizes.values())
         for leaf in sorted(sizes, key=lambda item: sizes[item], reverse=True):
@@ -147,7 +150,7 @@ class CheckpointAdds:
             self._wholes.pop(leaf, None)
 
     def places(self, paths: Sequence[str]) -> tuple[Rows, npt.NDArray[np.bool_]]:
-        """Where each path stands or would be put in, and whether it is there."""
+        """For each path, its row or insertion index in the checkpoint, and whether the checkpoint has it."""
         known = self._known
         with self._lock:
             unknown = [path for path in paths if path not in known]
@@ -163,7 +166,7 @@ class CheckpointAdds:
             return self._found[0][found], self._found[1][found]
 
     def _find_many(self, unknown: list[bytes]) -> tuple[Rows, npt.NDArray[np.bool_]]:
-        """Find many paths piece by piece, comparing all of them with a piece's paths at once."""
+        """Look up many paths together: for each piece, one comparison of the paths that fall into it."""
         wanted = np.array(unknown)
         rows, present = np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
         if not self._firsts:
@@ -196,9 +199,9 @@ class CheckpointAdds:
 
 
 class _Pieces:
-    """A column put together from arrays of any size, in pieces of `rows`; 0 leaves them as they come.
+    """Collects arrays of any size into pieces of `rows` rows; with 0 they are kept as they come.
 
-    An array from a parser holds on to everything that came with it; joining lets go of that.
+    An array from a parser keeps the parser's whole buffer alive; joining copies the values and frees it.
     """
 
     def __init__(self, rows: int) -> None:

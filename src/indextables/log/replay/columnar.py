@@ -1,8 +1,8 @@
-"""The columnar engine: the checkpoint as Arrow columns, a mask for what the tail touched, the tail beside it.
+"""The columnar engine: the checkpoint as Arrow columns, with the tail's changes applied by a row mask.
 
-Only the columns a question needs are read, and pruning looks at columns, never
-at actions. What was read stays with the log handle: a refresh finds the places
-of the new commits' keys in the checkpoint and copies none of it.
+Only the columns a query needs are read, and pruning works on columns, never on actions.
+What was read stays with the log handle: a refresh looks up the keys of the new commits in
+the checkpoint and copies nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What the engine keeps in a handle's memo: the columns of one checkpoint and of the adds after it."""
+    """What the engine keeps for the next query: the columns of one checkpoint and of the tail's adds."""
 
     identity: tuple[object, ...] | None
     checkpoint: CheckpointAdds
@@ -44,18 +44,18 @@ class _Kept:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A request with what follows from it."""
+    """A request, with the columns derived from it."""
 
     request: ReplayRequest
     target: pa.Schema
     wanted: tuple[Leaf, ...]
-    """The leaves of the answer."""
+    """The leaves of the result."""
     pruning: tuple[Leaf, ...]
-    """The leaves the predicate looks at."""
+    """The leaves the predicate needs."""
 
     @property
     def first(self) -> tuple[Leaf, ...]:
-        """What is read of every file: with a predicate, statistics of the answer wait until few are left."""
+        """What is read for all files. With a predicate, statistics for the result are read after pruning."""
         if self.request.where is None:
             return self.wanted
         return (
@@ -66,7 +66,7 @@ class _Question:
 
 @dataclass(frozen=True, slots=True)
 class _Alive:
-    """Which rows of the checkpoint count, and which do not any more."""
+    """Which rows of the checkpoint are live and which the tail has replaced or removed."""
 
     mask: Mask
     gone: Rows
@@ -74,7 +74,7 @@ class _Alive:
 
 @dataclass(frozen=True, slots=True)
 class _Tail:
-    """Rows of the tail that belong into the answer, in path order, and their places in the checkpoint."""
+    """Rows of the tail that belong to the result, sorted by path, and their places in the checkpoint."""
 
     arrays: Sequence[pa.Array]
     places: Rows
@@ -147,7 +147,7 @@ def _question(request: ReplayRequest) -> _Question:
 
 
 def asks_for_nulls(node: Node) -> bool:
-    """Whether a predicate can be true of a null; no other looks at the null counts of bounded columns."""
+    """Whether a predicate can be true for null; only then are null counts of bounded columns needed."""
     return any(
         isinstance(part, IsNull | IsTrue | IsUndecided | Unknown)
         or (isinstance(part, Compare) and part.op == "<=>")
@@ -156,7 +156,7 @@ def asks_for_nulls(node: Node) -> bool:
 
 
 def _live(checkpointed: CheckpointAdds, request: ReplayRequest) -> tuple[Mask, Rows]:
-    """Which rows of the checkpoint still count, and which do not."""
+    """Which rows of the checkpoint are still live."""
     touched = [str(key) for key in request.tail.removed] + [str(key) for key in request.tail.adds]
     rows, present = checkpointed.places(touched)
     gone = np.sort(rows[present])
@@ -168,7 +168,7 @@ def _live(checkpointed: CheckpointAdds, request: ReplayRequest) -> tuple[Mask, R
 def _prune(
     question: _Question, kept: _Kept, columns: Columns, alive: _Alive, adds: Sequence[AddAction]
 ) -> tuple[Mask, Mask, PruneMetrics]:
-    """The live rows and the tail's rows that the predicate cannot exclude, and the counts."""
+    """The live rows of checkpoint and tail that the predicate cannot exclude, and the prune counts."""
     request, leaves = question.request, question.pruning
 
     def prune(table: pa.Table) -> Pruned:
@@ -188,7 +188,7 @@ def _prune(
         mask = np.zeros(len(kept.checkpoint), dtype=np.bool_)
         mask[np.flatnonzero(alive.mask)[found.mask.to_numpy(zero_copy_only=False)]] = True
         return mask, new, found.metrics.plus(metrics)
-    # Rows that no longer count are pruned along: taking them out before would copy the columns.
+    # Rows that are not live are pruned along with the others: removing them first would copy the columns.
     whole = prune(table)
     mask = alive.mask & whole.mask.to_numpy(zero_copy_only=False)
     if not columns_needed(request.where, request.partition_columns).partitions:
@@ -205,7 +205,7 @@ def _prune(
 def _chosen(
     question: _Question, checkpointed: CheckpointAdds, columns: Columns, rows: Rows, tail: _Tail
 ) -> list[pa.RecordBatch]:
-    """The rows that a predicate left, in path order; what was not read of every file is read of these."""
+    """The rows that remain after pruning, sorted by path; columns not read before are read for these rows."""
     checkpoint = question.request.segment.checkpoint
     assert checkpoint is not None
     store = question.request.store
@@ -230,12 +230,12 @@ def _merged(
     live: Mask,
     tail: _Tail,
 ) -> Iterator[pa.RecordBatch]:
-    """All live rows, in path order, piece by piece; a piece nothing happened to is not copied."""
+    """All live rows, sorted by path, piece by piece; a piece the tail did not change is not copied."""
     places = tail.places
     for at in range(checkpointed.num_pieces):
         begin, end = int(checkpointed.starts[at]), int(checkpointed.starts[at + 1])
         mask = live[begin:end]
-        # The last piece also takes what comes after every path of the checkpoint.
+        # The last piece also takes the tail's paths that sort after every path of the checkpoint.
         low = np.searchsorted(places, begin if at else -1, side="left")
         high = np.searchsorted(places, end if at + 1 < checkpointed.num_pieces else end + 1, side="left")
         pieces = [columns[leaf][at] for leaf in leaves]

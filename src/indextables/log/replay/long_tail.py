@@ -1,11 +1,10 @@
-"""A tail of commits too large to be held as objects: its heads are known here, its files elsewhere.
+"""A tail of commits too large to hold as objects, whose adds and removes executors decode.
 
-Commits of hundreds of megabytes are passed over once, line by line, for
-protocol, metadata and transactions; lines about files are only counted, and the
-commits become pieces of work. Executors decode the pieces. An engine of this
-process may still ask for the adds, and then they are read. How a commit is
-passed over and cut is the dialect's; that there are executors, and when it
-pays, is decided here.
+Commits of hundreds of megabytes are scanned once, line by line, for protocol, metadata
+and transactions. Lines about files are only counted, and each commit becomes one or more
+pieces of work, which executors decode. If an engine in this process needs the adds after
+all, they are read then. How a commit is scanned and cut is up to the dialect; this module
+decides whether there are executors and when it pays to use them.
 """
 
 from __future__ import annotations
@@ -26,12 +25,13 @@ from indextables.storage.store import Store
 _ABOUT_FILES = re.compile(rb'\s*\{\s*"(add|remove)"\s*:\s*\{')
 _OF_TAIL = ("version", "protocol", "metadata", "skips", "txns", "info", "table_ids", "bare")
 _FAR_BYTES = 32 << 20
-"""Commits of more text are left to executors: an add takes several times its text as an object."""
+"""Commits with more text than this are left to executors: an add takes several times its text as an object.
+"""
 _BYTES_OF_MEMORY = 8
 
 
 class CommitPiece(Protocol):
-    """Some actions of a commit: a piece of work for an executor, which it travels to."""
+    """Some actions of a commit: a unit of work that is sent to an executor."""
 
     @property
     def version(self) -> int:
@@ -44,16 +44,16 @@ class CommitPiece(Protocol):
         ...
 
     def actions(self, store: Store) -> Iterator[tuple[int, Action]]:
-        """The actions with a number each; of two about one file in the same version the higher counts."""
+        """The actions, each with a number; of two about one file in one version the higher number wins."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """What passing over a commit found: its other actions, how many lines are about files, its pieces."""
+    """The result of scanning a commit: its other actions, the number of lines about files, and its pieces."""
 
     version: int
-    """The newest version it speaks for."""
+    """The newest version it covers."""
     heads: tuple[Action, ...]
     pieces: tuple[CommitPiece, ...]
     adds: int
@@ -62,14 +62,14 @@ class Passed:
 
 @dataclass(slots=True)
 class LineCount:
-    """Lines about files, counted; the others, kept."""
+    """Counts lines about files and keeps the others."""
 
     adds: int = 0
     removes: int = 0
     others: list[bytes] = field(default_factory=list)
 
     def take(self, block: bytes) -> None:
-        """Look at a block of whole lines."""
+        """Process a block of whole lines."""
         for line in block.split(b"\n"):
             about = _ABOUT_FILES.match(line)
             if about is None:
@@ -87,9 +87,10 @@ class LineCount:
 
 
 class FarTail(Tail):
-    """A tail whose adds and removes stay in its files until somebody asks for them here.
+    """A tail whose adds and removes are still undecoded in its files ("far" from this process).
 
-    Their slots are empty at first. Python then asks `__getattr__`, which reads the files and fills both.
+    The slots `adds` and `removed` are empty at first. Reading one calls `__getattr__`, which decodes the
+    files and fills both.
     """
 
     __slots__ = ("files", "pieces", "read", "removes", "total")
@@ -123,32 +124,32 @@ class FarTail(Tail):
         return getattr(near, name)
 
     def size(self) -> tuple[int, int]:
-        """Lines about added and removed files: one file may have several."""
+        """Lines about added and about removed files; one file may have several."""
         return self.total, self.removes
 
 
 class FarSource(LogSource):
-    """A log whose commits can be left to executors."""
+    """A log whose commits can be left to executors: the base class of both dialects' sources."""
 
     __slots__ = ()
 
     def pass_over(self, file: LogFile) -> Passed:
-        """Pass over one commit without decoding what it says of files."""
+        """Scan one commit without decoding its adds and removes."""
         raise NotImplementedError
 
     def text_bytes(self, files: Sequence[LogFile]) -> int:
-        """About how much text the files hold."""
+        """Estimated size of the text in the files."""
         return sum(file.size for file in files)
 
     def reduced(self, files: Sequence[LogFile], start: Tail) -> Tail:
-        """The commits after a tail; above a size only their heads, if there are executors for the rest."""
+        """Reduce the commits after a tail; if they are large and there are executors, only their heads."""
         far = isinstance(start, FarTail)
         if not files or not (far or (start.size() == (0, 0) and self._is_large(files))):
             return LogSource.reduced(self, files, start)
         return self._far(start, tuple(files), self.pass_over_all(files))
 
     def pass_over_all(self, files: Sequence[LogFile]) -> list[Passed]:
-        """Pass over several files side by side, in order."""
+        """Scan several files concurrently; results are in order."""
         return list(in_threads(self.pass_over, files, self.options.checkpoint.parallelism))
 
     def _is_large(self, files: Sequence[LogFile]) -> bool:

@@ -1,4 +1,4 @@
-"""The reference engine: one map from key to add, filled in order. Plain, sequential and obviously right."""
+"""The reference engine: one map from key to add, filled in log order. Plain and obviously right."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ReferenceEngine:
 
 
 def prune(table: pa.Table, request: ReplayRequest) -> tuple[pa.Table, PruneMetrics]:
-    """Leave out the rows the request's predicate excludes, and the columns it did not ask for."""
+    """Drop the rows the request's predicate excludes and the columns it did not ask for."""
     metrics = PruneMetrics(
         considered=len(table), pruned_by_partition=0, skipped_by_statistics=0, kept=len(table)
     )

@@ -1,12 +1,12 @@
-"""Replay: the rule that turns the files of a segment into the live files of a version.
+"""Replay: the rule that computes the live files of a version from the files of a segment.
 
-The rule: for every key the newest action wins, by version and then by place in
-its commit; a key whose newest action is an add is live. Protocol and metadata:
-newest wins. Skips: newest per path. Transactions: newest per application.
+The rule: for every key the newest action wins, by version and then by position in its
+commit; a key whose newest action is an add is live. Protocol and metadata: newest wins.
+Skips: newest per path. Transactions: newest per application.
 
-The commits after the checkpoint (the tail) are few and are reduced first, to
-one entry per key they touch. An engine then only has to drop the touched keys
-from the checkpoint's adds and put the tail's adds beside the rest.
+The commits after the checkpoint (the tail) are few. They are reduced first, to one entry
+per key they touch. An engine then only has to drop the touched keys from the checkpoint's
+adds and add the tail's.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ class Tail:
     skips: Mapping[str, SkipAction] = field(default_factory=dict)
     txns: Mapping[str, TxnAction] = field(default_factory=dict)
     info: CommitInfo | None = None
-    """commitInfo of `version` itself."""
+    """The commitInfo of `version` itself."""
     table_ids: Mapping[str, int] = field(default_factory=dict)
-    """The table ids the commits name, each with the first version that does."""
+    """The table ids the commits name, each with the first version that names it."""
     bare: int | None = None
     """The first version after 0 that has no commitInfo."""
 
@@ -67,7 +67,7 @@ class Tail:
         return len(self.adds), len(self.removed)
 
     def touches(self) -> frozenset[Key]:
-        """Every key whose entry in the checkpoint no longer counts."""
+        """Every key the tail adds or removes; the checkpoint's entries for these keys are obsolete."""
         return frozenset(self.adds) | self.removed
 
 
@@ -117,7 +117,7 @@ def reduce_tail(
 
 @dataclass(frozen=True, slots=True)
 class ReplayRequest:
-    """What an engine is asked: the files of one version, perhaps only some of them."""
+    """A request to an engine: the files of one version, all of them or those a predicate may match."""
 
     store: Store
     dialect: Dialect
@@ -128,14 +128,14 @@ class ReplayRequest:
     partition_columns: tuple[str, ...]
     options: Options
     where: Node | None = None
-    """Files it certainly excludes are left out (three-valued pruning)."""
+    """Files that the predicate certainly excludes are left out (three-valued logic)."""
     columns: frozenset[str] | None = None
-    """Columns of the files() form to return; None is all. `path` always comes."""
+    """Columns of `files()` to return; None means all. `path` is always included."""
     explain: bool = False
-    """Whether the prune metrics carry reasons."""
+    """Whether the prune metrics include reasons."""
     memo: MutableMapping[str, Any] = field(default_factory=dict)
-    """Kept from one version to the next while the checkpoint stays the same: an engine stores under its
-    own name what it read (base table, mask and the touched keys it already covers)."""
+    """Storage shared by all versions on the same checkpoint: an engine keeps under its own name what it has
+    read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,18 +149,18 @@ class ReplayMetrics:
     why: str = ""
     """Why this engine was chosen."""
     bytes_read: int = 0
-    """Size of what was read of the checkpoint, as far as the engine knows it."""
+    """How much was read of the checkpoint, in bytes, as far as the engine knows."""
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Seconds per stage, by the engine's own names."""
     rows_collected: int = 0
-    """Files that reached the caller's process."""
+    """Files that were sent to the caller's process."""
     rows_on_executors: int = 0
     """Entries of the log that executors parsed; 0 for an engine in this process."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveFiles:
-    """Live files in the files() form (see `files_table`), sorted by path, and how they were found."""
+    """Live files as the `files()` table, sorted by path, and how they were found."""
 
     files: pa.Table
     metrics: PruneMetrics
@@ -168,7 +168,7 @@ class LiveFiles:
 
 
 class ReplayEngine(Protocol):
-    """Finds the live files of a segment; every engine equals `reference`."""
+    """Finds the live files of a segment; every engine must agree with `reference`."""
 
     @property
     def name(self) -> str:
@@ -181,14 +181,14 @@ class ReplayEngine(Protocol):
 
 
 BYTES_PER_FILE = 1_700
-"""What one live file of a checkpoint costs a local engine at its peak, listed and pruned with eight columns
-of statistics (200,000 files: 1,600 bytes; an add that is still in a commit costs twice as much)."""
+"""Peak memory that one live file of a checkpoint costs a local engine, listed and pruned with eight columns
+of statistics (measured with 200,000 files: 1,600 bytes; an add still in a commit costs twice as much)."""
 
 
 def choose(options: Options, num_files: int | None, available: AbstractSet[str], engine: str = "auto") -> str:
-    """Name the engine for a table of so many files (None: unknown); pure.
+    """Name the engine for a table of `num_files` files (None: unknown); pure.
 
-    `available` are the engines this runtime has beyond the local ones.
+    `available` names the engines this runtime has besides the local ones.
     """
     if engine == "local":
         engine = "columnar" if options.transaction.use_optimized else "reference"
@@ -210,7 +210,7 @@ def choose(options: Options, num_files: int | None, available: AbstractSet[str],
 
 
 def explain_choice(options: Options, num_files: int | None, engine: str) -> str:
-    """Say in words what `choose` went by."""
+    """Say in words what `choose` based its choice on."""
     if engine != "auto":
         return f"engine={engine} was asked for"
     distributed = options.replay

@@ -1,4 +1,4 @@
-"""The adds of the tail as Arrow rows, kept from one version to the next: only new adds are laid out."""
+"""The tail's adds as Arrow rows, kept from version to version so that only new adds are converted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KEPT_SHAPES = 4
 
 
 class TailAdds:
-    """Rows of adds that came after a checkpoint, per set of columns that was asked for."""
+    """Rows of the adds after a checkpoint, for each set of columns that was asked for."""
 
     def __init__(self) -> None:
         self._shapes: dict[tuple[Leaf, ...], _Shape] = {}
@@ -32,7 +32,7 @@ class TailAdds:
 
 
 class _Shape:
-    """The rows of one set of columns."""
+    """The rows for one set of columns."""
 
     def __init__(self, leaves: tuple[Leaf, ...]) -> None:
         self._leaves = leaves
@@ -44,7 +44,7 @@ class _Shape:
         known = self._known
         fresh = [add for add in adds if (found := known.get(add.path)) is None or found[0] is not add]
         if len(fresh) == len(adds):
-            # Nothing of what is known is wanted: it is of another tail, or there is none yet.
+            # None of the kept rows is wanted: they belong to another tail, or there are none yet.
             self._arrays, self._rows = decode_adds(adds, self._leaves), len(adds)
             self._known = {add.path: (add, at) for at, add in enumerate(adds)}
             return self._arrays

@@ -1,1 +1,1 @@
-"""Checkpoints of a Delta log: every kind of them, small or large."""
+"""Checkpoints of a Delta log: classic, multi-part, and with sidecars."""

@@ -1,8 +1,8 @@
-"""Large checkpoints whose statistics are JSON text, read by DuckDB.
+"""Large Delta checkpoints whose statistics are JSON text, read by DuckDB.
 
-Cutting a few values out of a million documents while the file is being scanned
-costs half of what it costs to bring the documents into memory first. The text
-of the documents themselves is fetched afterwards, for the rows that are left.
+Extracting a few values from a million documents during the scan costs half as much as
+loading the documents into memory first. The full statistics are fetched afterwards, for
+the rows that survive pruning.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WORTH_IT_ROWS = 50_000
 
 
 def local_file(store: Store, pieces: Sequence[AddRows]) -> str | None:
-    """Where the file of these row groups lies, if it is on this machine and large enough; else None."""
+    """The local path of the file these row groups belong to, if it is local and large enough; else None."""
     if sum(piece.rows for piece in pieces) < _WORTH_IT_ROWS:
         return None
     owner, name = resolve(store, pieces[0].path)
@@ -35,7 +35,7 @@ def local_file(store: Store, pieces: Sequence[AddRows]) -> str | None:
 def read_adds_with_texts(
     file: str, add: pa.StructType, names: Iterable[str], texts: Sequence[Path]
 ) -> pa.Table:
-    """Rows of `add` with the named fields, and a column of text per path into their statistics."""
+    """The named fields of `add`, and one text column per path into the statistics."""
     present = [field.name for field in add]
     fields = [name for name in sorted({"path", *names}) if name in present and name != "stats"]
     columns = [f"add.{duck.quoted(name)} AS {duck.quoted(name)}" for name in fields]
@@ -52,7 +52,7 @@ def read_adds_with_texts(
     try:
         table = _run(query(values), file)
     except CorruptLogError:
-        # One document that is no JSON is enough; then each is looked at before it is opened.
+        # A single document that is not JSON makes the query fail; then each is checked before it is opened.
         table = _run(query(if_document("add.stats", values)), file)
     at = table.schema.get_field_index("path")
     return table.set_column(at, "path", decode_paths(table.column("path").cast(pa.string())))

@@ -1,9 +1,9 @@
-"""Checkpoints of a Delta log, of every kind, read into Arrow.
+"""Reads checkpoints of a Delta log, of every kind, into Arrow.
 
-A checkpoint is one Parquet file, several, or a small JSON or Parquet file that
-names sidecars. Whatever its kind it comes down to a few single actions (the
-head) and a list of files that hold `add` rows (the base). Both are read with
-explicit columns: an `add` has some twenty fields and a query needs five.
+A checkpoint is one Parquet file, several, or a small JSON or Parquet file that names
+sidecars. Each kind comes down to a few single actions (the head) and a list of files that
+hold `add` rows. Only the columns that are needed are read: an `add` has about twenty
+fields and a query needs five.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 SIDECAR_DIR = DELTA.path("_sidecars")
-# One leaf of each single action tells from the column statistics which row groups hold any.
+# For each single action, one of its columns, whose null counts tell which row groups hold such an action.
 _SINGLES = {
     "protocol": "protocol.minReaderVersion",
     "metaData": "metaData.id",
@@ -49,7 +49,7 @@ _REMOTE_PIECES = 4
 
 @dataclass(frozen=True, slots=True)
 class CheckpointManifest:
-    """A checkpoint taken apart: its single actions, and the files that hold its adds."""
+    """The contents of a checkpoint: its single actions, and the files that hold its adds."""
 
     protocol: ProtocolAction | None
     metadata: MetadataAction | None
@@ -57,7 +57,7 @@ class CheckpointManifest:
     parquet: tuple[str, ...]
     """Parquet files with `add` rows, relative to the table or absolute."""
     inline: tuple[AddAction, ...]
-    """Adds written in a JSON top-level file itself."""
+    """Adds that a JSON top-level file holds itself."""
 
 
 class DeltaCheckpointReader:
@@ -83,7 +83,7 @@ class DeltaCheckpointReader:
                 yield add
 
     def verify(self, store: Store, checkpoint: Checkpoint) -> None:
-        """Read it to its end and raise unless it is whole."""
+        """Read the checkpoint to its end; raises unless it is complete and sound."""
         manifest = self.manifest(store, checkpoint)
         if manifest.protocol is None or manifest.metadata is None:
             raise CorruptLogError(
@@ -108,7 +108,7 @@ class DeltaCheckpointReader:
                         yield _add(body)
 
     def manifest(self, store: Store, checkpoint: Checkpoint) -> CheckpointManifest:
-        """Take a checkpoint apart; raises CorruptLogError for a damaged or incomplete one."""
+        """The single actions and the files of a checkpoint; CorruptLogError if damaged or incomplete."""
         singles: dict[str, list[Any]] = {name: [] for name in _SINGLES}
         inline: list[AddAction] = []
         parquet = []
@@ -138,27 +138,27 @@ class DeltaCheckpointReader:
 
 @dataclass(frozen=True, slots=True)
 class AddRows:
-    """Some row groups of a Parquet file that holds adds: a piece of work for one thread."""
+    """Some row groups of a Parquet file that holds adds: the unit of work for one thread."""
 
     path: str
     groups: tuple[int, ...]
     add: pa.StructType
     """Arrow type of the file's `add` column."""
     rows: int = 0
-    """Rows of the groups, adds or not."""
+    """Number of rows in the groups, with and without an add."""
     is_typed: bool = False
-    """Whether every add of the file has typed statistics, as far as the footer can tell."""
+    """Whether the footer proves that every add of the file has typed statistics."""
 
 
 def pieces_of(store: Store, path: str, checkpoint: Checkpoint) -> list[AddRows]:
-    """Cut a file of a checkpoint into its row groups, those without any add left out."""
+    """The row groups of one checkpoint file as units of work; groups without any add are left out."""
     with _reading(path, checkpoint):
         file = _open(store, path)
         if "add" not in file.schema_arrow.names:
             return []
         kind = file.schema_arrow.field("add").type
         groups = _without_nulls(file, "add.path")
-        # A piece of a remote file costs a few requests before its first row, so there are few of them.
+        # For a remote file each unit costs a few requests before its first row, so only a few are made.
         width = len(groups) if resolve(store, path)[0].local_path("") is not None else _REMOTE_PIECES
         shares = [tuple(groups[at::width]) for at in range(min(width, len(groups)))]
         is_typed = _are_typed(file, groups)
@@ -166,7 +166,7 @@ def pieces_of(store: Store, path: str, checkpoint: Checkpoint) -> list[AddRows]:
 
 
 def num_adds(store: Store, path: str, checkpoint: Checkpoint) -> int:
-    """How many adds a file of a checkpoint holds; too many where its footer does not count nulls."""
+    """How many adds a checkpoint file holds; an upper bound where its footer has no null counts."""
     with _reading(path, checkpoint):
         file = _open(store, path)
         if "add" not in file.schema_arrow.names:
@@ -180,16 +180,16 @@ def _rows_of(file: pq.ParquetFile, groups: Iterable[int]) -> int:
 
 
 def _are_typed(file: pq.ParquetFile, groups: Iterable[int]) -> bool:
-    """Whether the footer says that no add lacks the count of records among its typed statistics."""
+    """Whether the footer shows that every add has a typed count of records."""
     paths, counts = _null_counts(file, "add.path"), _null_counts(file, "add.stats_parsed.numRecords")
     return all(counts[group] is not None and counts[group] == paths[group] for group in groups)
 
 
 def read_adds(store: Store, piece: AddRows, checkpoint: Checkpoint, leaves: Iterable[str]) -> pa.Table:
-    """Read the wanted parts of the `add` column of a piece, rows without an add left out.
+    """Read the wanted parts of the `add` column of some row groups; rows without an add are dropped.
 
-    `leaves` are dotted paths below `add`; those the file does not have are left out.
-    The result has one column per field of `add`, with paths decoded.
+    `leaves` are dotted paths below `add`; those the file does not have are left out. The result has one
+    column per field of `add`, with paths decoded.
     """
     with _reading(piece.path, checkpoint):
         columns = [f"add.{leaf}" for leaf in {"path", *leaves}]
@@ -204,7 +204,7 @@ def read_adds(store: Store, piece: AddRows, checkpoint: Checkpoint, leaves: Iter
 
 
 class _reading:  # noqa: N801
-    """Turns what a broken file makes a library raise into CorruptLogError, naming the file."""
+    """Turns whatever a library raises for a broken file into CorruptLogError, naming the file."""
 
     def __init__(self, path: str, checkpoint: Checkpoint) -> None:
         self._path = path
@@ -235,7 +235,7 @@ def _open(store: Store, path: str) -> pq.ParquetFile:
 
 
 class _Remote:
-    """A file of a store as Parquet's reader wants it: only the ranges that are asked for travel."""
+    """A file of a store as a Python file object for Parquet's reader; only requested ranges are fetched."""
 
     closed = False
 
@@ -255,29 +255,29 @@ class _Remote:
         return data
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Go to a place, from the start, from here or from the end."""
+        """Move to an offset from the start, from the current position or from the end."""
         self._at = offset + (0, self._at, self._size)[whence]
         return self._at
 
     def tell(self) -> int:
-        """The place that is read next."""
+        """The current position."""
         return self._at
 
     def flush(self) -> None:
-        """Nothing is ever written."""
+        """Does nothing: the file is read only."""
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Does nothing: no handle is held open."""
 
 
 def _without_nulls(file: pq.ParquetFile, leaf: str) -> list[int]:
-    """Row groups that may hold a value of a leaf, by the statistics of the file."""
+    """The row groups that may hold a value of a column, by the statistics of the file."""
     counts = enumerate(_null_counts(file, leaf))
     return [group for group, nulls in counts if nulls != file.metadata.row_group(group).num_rows]
 
 
 def _null_counts(file: pq.ParquetFile, leaf: str) -> list[int | None]:
-    """Nulls of a leaf in each row group, as the footer says; None where it does not."""
+    """The null count of a column in each row group, as the footer says; None where it does not."""
     metadata = file.metadata
     groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
     index = next((at for at in range(metadata.num_columns) if metadata.schema.column(at).path == leaf), None)
@@ -319,7 +319,7 @@ def _json_singles(data: bytes, singles: dict[str, list[Any]], path: str) -> list
 
 
 def _as_maps(body: dict[str, Any]) -> dict[str, Any]:
-    """Arrow gives a map as a list of pairs; the log's objects are maps."""
+    """Arrow returns a map as a list of pairs; actions have dicts there."""
     return {name: _as_map(value) for name, value in body.items() if value is not None}
 
 

@@ -1,1 +1,1 @@
-"""Files of a Delta table in the files() form: typed values, and statistics made into bounds."""
+"""The `files()` table of a Delta log: typed partition values, and statistics turned into safe bounds."""

@@ -1,11 +1,10 @@
-"""Minima and maxima of a Delta log made bounds: no value of the file lies beyond them, whoever wrote them.
+"""Turns the minima and maxima of a Delta log into bounds that no value of the file exceeds.
 
-Writers differ. Delta cuts timestamps to milliseconds. Some leave NaN out of a
-maximum, though it is above every number. delta-rs writes decimals as doubles,
-which keep fifteen digits. A column widened from float to double keeps the
-short texts of its floats. Where a written value may lie inside the real one it
-is moved outwards, and where nothing can be said it becomes null, which keeps
-the file.
+Writers differ. Delta truncates timestamps to milliseconds. Some writers ignore NaN in a
+maximum, although NaN sorts above every number. delta-rs writes decimals as doubles, which
+keep fifteen digits. A column widened from float to double keeps the short texts of its
+floats. If the true bound may lie outside the written value, the value is moved outwards;
+if nothing can be said, it becomes null, and the file is kept.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _TEXT_DIGITS = 17
 
 
 def lower_bound(values: pa.Array, leaf: Leaf, *, is_text: bool) -> pa.Array:
-    """Lower bounds from the written minima of a column, which were text or typed."""
+    """Lower bounds from the written minima of a column, given as text or as typed values."""
     if not leaf.comparable:
         return pa.nulls(len(values), leaf.type)
     if pa.types.is_floating(leaf.type):
@@ -37,7 +36,7 @@ def lower_bound(values: pa.Array, leaf: Leaf, *, is_text: bool) -> pa.Array:
 
 
 def upper_bound(values: pa.Array, leaf: Leaf, counts_nan: pa.Array | None, *, is_text: bool) -> pa.Array:
-    """Upper bounds from the written maxima; `counts_nan` says of which files a maximum covers NaN."""
+    """Upper bounds from the written maxima; `counts_nan` tells for which files a maximum covers NaN."""
     if not leaf.comparable:
         return pa.nulls(len(values), leaf.type)
     if pa.types.is_floating(leaf.type):
@@ -52,12 +51,12 @@ def upper_bound(values: pa.Array, leaf: Leaf, counts_nan: pa.Array | None, *, is
 
 
 def _numbers(values: pa.Array) -> pa.Array:
-    """A NaN that a writer recorded says nothing of the numbers."""
+    """The values with NaN made null: a recorded NaN says nothing about the other numbers."""
     return pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
 
 
 def _widened(values: pa.Array, leaf: Leaf, outer: Any) -> pa.Array:
-    """The outer one of what a text means as a double and as the float it may have been written for."""
+    """The outermost of two readings of a text: as a double, and as the float it may stand for."""
     if not leaf.was_float:
         return values
     return outer(values, values.cast(pa.float32(), safe=False).cast(pa.float64()))
@@ -68,13 +67,13 @@ def _may_be_rounded(kind: pa.DataType) -> bool:
 
 
 def _beyond_rounding(values: pa.Array, *, is_text: bool, upwards: bool) -> pa.Array:
-    """Decimals that may have gone through a double, moved by more than that can have moved them."""
+    """Decimals moved outwards by more than a conversion to double and back can have moved them."""
     encoded = values.dictionary_encode()
     distinct = encoded.dictionary.to_pylist()
     limit = Decimal(1).scaleb(DOUBLE_DIGITS - values.type.scale)
 
     def is_exact(value: Decimal) -> bool:
-        # A double is written with seventeen digits at most, so a longer text was never one.
+        # A double is written with at most seventeen digits, so a longer text is exact.
         return abs(value) < limit or (
             is_text and len(value.normalize(_EXACT).as_tuple().digits) > _TEXT_DIGITS
         )
@@ -86,7 +85,7 @@ def _beyond_rounding(values: pa.Array, *, is_text: bool, upwards: bool) -> pa.Ar
 
 
 def _moved(value: Decimal, kind: pa.DataType, *, upwards: bool) -> Decimal | None:
-    # Rounding twice moves a number by less than four parts in 10 to the 16th.
+    # Rounding twice moves a number by less than 4e-16 of its value.
     margin = _EXACT.multiply(abs(value), Decimal("1E-15"))
     outer = _EXACT.add(value, margin if upwards else -margin)
     outer = outer.quantize(Decimal(1).scaleb(-kind.scale), ROUND_CEILING if upwards else ROUND_FLOOR, _EXACT)

@@ -1,8 +1,8 @@
-"""`add` rows of a Delta log in the files() form: paths decoded, values typed, logical names.
+"""Turns `add` rows of a Delta log into the `files()` table: paths decoded, values typed, logical names.
 
-Rows come from Parquet checkpoints or from commits; both are first laid out
-alike, one column per field of `add`, and then typed by the same code. Only
-what a query asks for is read and typed. Null is "not known".
+Rows come from Parquet checkpoints or from commits. Both are first arranged alike, one
+column per field of `add`, and then typed by the same code. Only what a query asks for is
+read and typed. Null means unknown.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ COLUMNS = (
     "path", "uri", "dv", "size", "modification_time", "num_records", "partition_values",
     "min", "max", "null_count", "stats", "data_change", "tags", "deletion_vector",
 )  # fmt: skip
-# Typing every statistic of every file costs more than finding the files: it is done on request.
+# Typing every statistic of every file costs more than finding the files, so it is done on request.
 DEFAULT_COLUMNS = (
     "path", "dv", "size", "modification_time", "num_records", "partition_values", "stats", "deletion_vector",
 )  # fmt: skip
 
-# Not of the log: whether the commit that holds an add was written by an engine whose maxima count NaN.
+# Not part of the log: whether the commit of an add was written by an engine whose maxima cover NaN.
 COUNTS_NAN = "countsNan"
 _STRINGS = pa.map_(pa.string(), pa.string())
 VECTOR = pa.struct(
@@ -80,13 +80,13 @@ _SOURCES = {
     "tags": "tags",
 }
 STATISTICS = frozenset({"num_records", "min", "max", "null_count"})
-# Only Delta on Spark writes a dot before the number of a file; a dash is written by others too.
+# Only Delta on Spark writes a dot before the number in a file name; other writers use a dash as well.
 _NAMED_BY_SPARK = r"\.c\d{3}\.[^/]*$"
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a query asks of each file."""
+    """What a query needs of each file."""
 
     columns: frozenset[str]
     leaves: tuple[Leaf, ...] = ()
@@ -94,13 +94,13 @@ class Wanted:
 
     @classmethod
     def of(cls, columns: Iterable[str], schema: DeltaColumns, statistics: Iterable[str] | None) -> Wanted:
-        """The named columns of the files() form, with statistics of some columns of the table (None: all)."""
+        """Made from the wanted columns of `files()`, with statistics of some table columns (None: all)."""
         names = frozenset(columns) | {"path"}
         bounded = names & {"min", "max", "null_count"}
         return cls(names, tuple(schema.wanted(statistics)) if bounded else ())
 
     def sources(self, add: pa.StructType | None) -> set[str]:
-        """Dotted paths below `add` to read; `add` is its type in a checkpoint, None for commits."""
+        """The dotted paths below `add` to read; `add` is its type in a checkpoint, None for commits."""
         names = {_SOURCES[name] for name in self.columns if name in _SOURCES}
         if self.columns & STATISTICS:
             names |= {"stats"} if add is None or not _has_parsed(add) else set(self._parsed())
@@ -119,7 +119,7 @@ class Wanted:
 
 
 def files_form(raw: pa.Table, columns: DeltaColumns, wanted: Wanted, store: Store) -> pa.Table:
-    """Lay `add` rows out in the files() form, in the order given; partitions and statistics typed."""
+    """The `files()` table for some `add` rows, in the order given; partition values and statistics typed."""
     known = statistics_of(raw, wanted)
     paths = whole(raw.column("path"))
     arrays: dict[str, Any] = {}
@@ -140,7 +140,7 @@ def files_form(raw: pa.Table, columns: DeltaColumns, wanted: Wanted, store: Stor
 
 
 def raw_table(adds: Sequence[AddAction], names: AbstractSet[str] | None = None) -> pa.Table:
-    """Lay adds of commits out as `read_adds` lays out those of a checkpoint, all fields or only `names`."""
+    """Arrange adds of commits as `read_adds` arranges those of a checkpoint: all fields, or only `names`."""
     fields = [field for field in RAW if names is None or field.name == "path" or field.name in names]
     arrays = [pa.array([_FIELDS[field.name](add) for add in adds], field.type) for field in fields]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
@@ -196,7 +196,7 @@ def _vectors(vectors: pa.Array) -> pa.Array:
 
 
 def partitions_of(raw: pa.Table, columns: DeltaColumns) -> pa.Array:
-    """Typed values; a row with one that cannot be read has no struct, so nothing is concluded from it."""
+    """Typed partition values; a row with an unreadable one gets a null struct and is never pruned by it."""
     if not columns.partition_columns:
         return pa.array([{}] * min(raw.num_rows, 1), pa.struct([])).take(pa.repeat(0, raw.num_rows))
     values = _column(raw, "partitionValues", _STRINGS)
@@ -215,9 +215,9 @@ def partitions_of(raw: pa.Table, columns: DeltaColumns) -> pa.Array:
 
 
 def require_partition_values(files: pa.Table, uri: str) -> None:
-    """Raise if a file whose rows are wanted has a partition value that is none of its column's type.
+    """Raise if a file whose rows are wanted has a partition value that is not of its column's type.
 
-    Such a file is never pruned, since nothing is known of it, and no row of it could be shown truly.
+    Such a file is never pruned, since nothing is known of it, and its rows cannot be returned correctly.
     """
     values = whole(files.column("partition_values"))
     if not values.null_count:
@@ -231,7 +231,7 @@ def require_partition_values(files: pa.Table, uri: str) -> None:
 
 
 def statistics_of(raw: pa.Table, wanted: Wanted) -> dict[str, pa.Array]:
-    """num_records, min, max and null_count as far as they are wanted."""
+    """num_records, min, max and null_count, as far as they are wanted."""
     if not wanted.columns & STATISTICS:
         return {}
     if "stats_parsed" not in raw.column_names:
@@ -263,7 +263,7 @@ class _Known:
     null_counts: list[pa.Array]
 
     def bounding(self, leaves: Sequence[Leaf], raw: pa.Table, *, is_text: bool) -> _Known:
-        """The same with minima and maxima that no value lies beyond, whoever wrote them."""
+        """The same statistics, with minima and maxima made bounds that no value of the file exceeds."""
         floats = any(pa.types.is_floating(leaf.type) for leaf in leaves)
         sure = _maxima_count_nan(raw) if floats else None
         pairs = zip(self.minima, self.maxima, leaves, strict=True)
@@ -275,7 +275,7 @@ class _Known:
         return _Known(self.num_records, minima, maxima, self.null_counts)
 
     def or_else(self, other: _Known, absent: Sequence[bool]) -> _Known:
-        """The same, with the rows and the `absent` columns that this does not know taken from the other."""
+        """These statistics, with missing rows and the `absent` columns filled in from `other`."""
         known = pc.is_valid(self.num_records)
 
         def either(mine: list[pa.Array], theirs: list[pa.Array]) -> list[pa.Array]:
@@ -288,7 +288,7 @@ class _Known:
 
 
 def unknown_to(parsed: pa.StructType, leaves: Iterable[Leaf]) -> set[Leaf]:
-    """Columns of which a type of typed statistics has nothing, though the text may have it."""
+    """Columns that typed statistics lack, though the JSON statistics may have them."""
     groups = ("minValues", "maxValues", "nullCount")
     return {
         leaf for leaf in leaves if all(_leaf_type(parsed, (name, *leaf.physical)) is None for name in groups)
@@ -308,7 +308,7 @@ def _field(kind: pa.StructType, name: str) -> pa.DataType:
 
 
 def statistics_paths(leaves: Sequence[Leaf]) -> list[tuple[str, ...]]:
-    """Places in a statistics document that are looked at for some columns."""
+    """The paths in a statistics document that are needed for some columns."""
     paths: list[tuple[str, ...]] = [("numRecords",), ("tightBounds",)]
     for leaf in leaves:
         paths += [("minValues", *leaf.physical), ("maxValues", *leaf.physical), ("nullCount", *leaf.physical)]
@@ -356,13 +356,13 @@ def _from_struct(parsed: pa.StructArray, leaves: Sequence[Leaf]) -> _Known:
 
 
 def _maxima_count_nan(raw: pa.Table) -> pa.Array:
-    """Whether NaN, which is above every number, cannot hide behind the maximum of each file."""
+    """For each file, whether its maximum covers NaN, which sorts above every number."""
     by_name = pc.match_substring_regex(whole(raw.column("path")), _NAMED_BY_SPARK)
     return pc.or_(by_name, pc.fill_null(_column(raw, COUNTS_NAN, pa.bool_()), fill_value=False))
 
 
 def _count(nulls: pa.Array, count: pa.Array, tight: pa.Array) -> pa.Array:
-    """With wide bounds a null count says something only at its two ends."""
+    """Null counts; with wide bounds a count is used only if it is zero or the number of records."""
     if tight.null_count == len(tight):
         return nulls
     end = pc.or_(pc.equal(nulls, 0), pc.equal(nulls, count))

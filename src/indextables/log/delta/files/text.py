@@ -1,8 +1,8 @@
-"""Text of a Delta log made typed, whole arrays at a time.
+"""Converts text of a Delta log to typed arrays, whole arrays at a time.
 
-Partition values are strings and statistics are JSON documents. Both become
-Arrow arrays of the column's type here. What cannot be understood becomes
-null, which everywhere means "not known" and keeps the file.
+Partition values are strings and statistics are JSON documents. Both become Arrow arrays
+of the column's type. What cannot be understood becomes null, which always means unknown
+and keeps the file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Path = tuple[str, ...]
 _DUCKDB_FROM = 20_000
 # DuckDB reads a JSON number as a double, which keeps this many decimal digits.
 DOUBLE_DIGITS = 15
-# Room for `{"numRecords":`, the largest 64-bit number and what follows it.
+# Long enough for `{"numRecords":`, the largest 64-bit number and the character after it.
 _COUNT_BYTES = 36
 
 
@@ -48,7 +48,7 @@ def typed(text: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
 
 
 def typed_partition(text: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    """Cast partition values; an empty string is null for every type, as Delta says."""
+    """Cast partition values; an empty string is null for every type, as the Delta protocol says."""
     encoded = whole(text).dictionary_encode()
     values = encoded.dictionary
     present = pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values)
@@ -63,7 +63,7 @@ def decode_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array:
     escaped = pc.match_substring(array, "%")
     if not pc.any(escaped, min_count=0).as_py():
         return array
-    # Escapes live in partition directories, of which there are few: decode each directory once.
+    # Escapes occur in partition directories, of which there are few, so each directory is decoded once.
     cut = pc.split_pattern(pc.filter(array, escaped), "/", max_splits=1, reverse=True)
     encoded = pc.list_element(cut, 0).dictionary_encode()
     has_name = pc.greater(pc.list_value_length(cut), 1)
@@ -78,7 +78,7 @@ def decode_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def key_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Decoded paths as they are compared, see `key_path`."""
+    """Decoded paths in the form in which they are compared; see `key_path`."""
     array = whole(paths)
     if not pc.any(pc.starts_with(array, "file:"), min_count=0).as_py():
         return array
@@ -90,8 +90,8 @@ def json_texts(
 ) -> list[pa.Array]:
     """The scalar at each path of each document as text, null where there is none.
 
-    `digits` is the largest decimal precision among the paths; numbers that do
-    not fit a double are cut out by a reader that keeps them as written.
+    `digits` is the largest decimal precision among the paths; numbers that do not fit a double are read by a
+    decoder that keeps their text.
     """
     array = whole(documents)
     if not paths:
@@ -104,28 +104,29 @@ def json_texts(
 def json_values(
     documents: pa.Array | pa.ChunkedArray, wanted: Sequence[tuple[Path, pa.DataType]]
 ) -> list[pa.Array]:
-    """What stands at each path of each document in a type, null where there is nothing of that type."""
+    """The value at each path of each document, in the given type; null where there is none of that type."""
     array = whole(documents)
     digits = max((kind.precision for _, kind in wanted if pa.types.is_decimal(kind)), default=0)
     if len(array) < _DUCKDB_FROM or digits > DOUBLE_DIGITS:
         try:
             return _values_by_msgspec(array, wanted)
         except (msgspec.DecodeError, UnicodeDecodeError, pa.ArrowInvalid, OverflowError):
-            # Some document is broken, or some value not of its type: each is looked at for itself then.
+            # Some document is broken, or some value has another type, so each document is decoded on its
+            # own.
             pass
     texts = json_texts(array, [path for path, _ in wanted], digits)
     return [typed(text, kind) for text, (_, kind) in zip(texts, wanted, strict=True)]
 
 
 def text_column(path: Path) -> str:
-    """Name of a column that holds what stands at a path of each statistics document."""
+    """The column name for the value at one path of the statistics."""
     return "/".join(("stats", *path))
 
 
 def record_counts(documents: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """`numRecords` of each statistics document, without parsing the whole of it where it comes first."""
+    """`numRecords` of each statistics document; where it comes first, the rest is not parsed."""
     array = whole(documents)
-    # Matching a regular expression on whole documents costs three times the cut and the match together.
+    # Matching a regular expression on whole documents costs three times as much as cutting them first.
     starts = pc.binary_slice(array.cast(pa.binary()), 0, _COUNT_BYTES).cast(pa.string(), safe=False)
     found = pc.struct_field(pc.extract_regex(starts, r'^\{"numRecords":(?P<n>\d+)[,}]'), [0])
     missed = pc.and_(pc.is_null(found), pc.is_valid(array))
@@ -136,7 +137,7 @@ def record_counts(documents: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """One array; a single chunk is not copied."""
+    """A chunked array as one array; a single chunk is not copied."""
     if not isinstance(array, pa.ChunkedArray):
         return array
     return array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
@@ -145,7 +146,7 @@ def whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
 def map_values(maps: pa.Array | pa.ChunkedArray, key: str) -> pa.Array:
     """The value of one key in each map, null where a map lacks it."""
     array = whole(maps)
-    # Arrow's own lookup walks every map; most maps of a log have the same few keys.
+    # Arrow's own lookup walks every map; in a log most maps have the same few keys.
     keys = pa.ListArray.from_arrays(array.offsets, array.keys)
     items = pa.ListArray.from_arrays(array.offsets, array.items).flatten()
     held = pc.equal(keys.flatten(), key)
@@ -161,7 +162,7 @@ def map_values(maps: pa.Array | pa.ChunkedArray, key: str) -> pa.Array:
 
 
 def _padded(cut: pa.ListArray) -> pa.ListArray:
-    """Lists of one element made lists of two, so that the second can be asked for."""
+    """Lists of one element extended to two, so that the second can be accessed."""
     return pc.list_slice(cut, 0, 2, return_fixed_size_list=True)
 
 
@@ -196,7 +197,7 @@ def _texts_by_duckdb(array: pa.Array, paths: Sequence[Path]) -> list[pa.Array]:
 
 
 def if_document(column: str, expression: str) -> str:
-    """SQL that looks into a column of JSON only where it is JSON; the look costs a second reading."""
+    """SQL that looks into a JSON column only where it is valid JSON; the check parses the text once more."""
     return f"CASE WHEN json_valid({column}) THEN {expression} END"
 
 
@@ -217,7 +218,7 @@ def _texts_by_msgspec(array: pa.Array, paths: Sequence[Path]) -> list[pa.Array]:
 
 
 def _values_by_msgspec(array: pa.Array, wanted: Sequence[tuple[Path, pa.DataType]]) -> list[pa.Array]:
-    """The quick way: values decoded in the Python type of their column."""
+    """The fast path: decode each value to the Python type of its column."""
     found = _follow(array, [(path, _python_type(kind) | None) for path, kind in wanted])
     arrays = []
     for values, (_, kind) in zip(found, wanted, strict=True):
@@ -245,17 +246,17 @@ def _follow(
     leaves: Sequence[tuple[Path, Any]],
     guarded: Callable[[Callable[[bytes], Any]], Callable[[bytes], Any]] = lambda decode: decode,
 ) -> list[list[Any]]:
-    """Decode documents into only the wanted keys, and follow each path through all of them."""
+    """Decode only the wanted keys of the documents, and return the values at each path."""
     kind = _shape(leaves, 0)
     decode = guarded(msgspec.json.Decoder(kind).decode)
-    # As bytes: a text that is not UTF-8 is a broken document and no reason to stop.
+    # As bytes: text that is not UTF-8 makes one broken document, not an error.
     documents = array.cast(pa.binary()).to_pylist()
     rows = [None if document is None else decode(document) for document in documents]
     return [_cut_out(rows, kind, path) for path, _ in leaves]
 
 
 def _or_none(decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
-    """A decoder that gives nothing for a document that cannot be read: its statistics are not known."""
+    """Wrap a decoder so that it returns None for a document it cannot read: its statistics are unknown."""
 
     def tried(document: bytes) -> Any:
         try:
@@ -267,7 +268,7 @@ def _or_none(decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
 
 
 def _shape(leaves: Sequence[tuple[Path, Any]], depth: int) -> Any:
-    """Type to decode into: only the wanted keys, leaves in the types given."""
+    """The type to decode into: only the wanted keys, with the given types at the ends of the paths."""
     fields: list[tuple[str, Any, Any]] = []
     names: dict[str, str] = {}
     for index, head in enumerate(sorted({path[depth] for path, _ in leaves})):
@@ -279,7 +280,7 @@ def _shape(leaves: Sequence[tuple[Path, Any]], depth: int) -> Any:
 
 
 def _cut_out(values: list[Any], kind: Any, path: Path) -> list[Any]:
-    """Follow one path through all decoded documents, a level at a time."""
+    """Follow one path through all decoded documents, level by level."""
     for head in path:
         item = next(item for item in msgspec.structs.fields(kind) if item.encode_name == head)
         follow = operator.attrgetter(item.name)
@@ -295,5 +296,5 @@ def _scalar_text(raw: bytes) -> str | None:
     try:
         return str(msgspec.json.decode(raw)) if first == b'"' else raw.decode()
     except (msgspec.DecodeError, UnicodeDecodeError):
-        # Half of a surrogate pair, for one: no text that a column could hold.
+        # For example half of a surrogate pair, which is not text that a column could hold.
         return None
