@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -45,18 +44,28 @@ def booleans(values: Iterable[int]) -> pa.BooleanArray:
 
 def from_values(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """Values with None among them, in a type: what `pa.array` gives, sooner for integers and texts."""
-    if kind == pa.int64() and all(type(value) is int for value in values if value is not None):
-        held = np.array([0 if value is None else value for value in values], np.int64)
-        return pa.Array.from_buffers(kind, len(held), [_validity(values), pa.py_buffer(held)])
-    if kind == pa.string() and all(type(value) is str for value in values if value is not None):
-        parts = [b"" if value is None else value.encode() for value in values]
-        ends = np.fromiter(accumulate(map(len, parts), initial=0), np.int64, len(parts) + 1)
-        if ends[-1] < 1 << 31:
-            data = [_validity(values), pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(parts))]
-            return pa.Array.from_buffers(kind, len(parts), data)
+    kinds = set(map(type, values))
+    with_nulls = type(None) in kinds
+    kinds.discard(type(None))
+    if kind == pa.int64() and kinds <= {int}:
+        held = np.fromiter([value or 0 for value in values] if with_nulls else values, np.int64, len(values))
+        return pa.Array.from_buffers(kind, len(held), [_validity(values, with_nulls), pa.py_buffer(held)])
+    if kind == pa.string() and kinds <= {str}:
+        texts = [value or "" for value in values] if with_nulls else values
+        joined = "".join(texts)
+        data = joined.encode()
+        if len(data) < 1 << 31:
+            # A text of ASCII is as long in bytes as in letters, and need not be encoded by itself.
+            sizes = map(len, texts if len(data) == len(joined) else map(str.encode, texts))
+            ends = np.zeros(len(texts) + 1, np.int32)
+            np.cumsum(np.fromiter(sizes, np.int32, len(texts)), out=ends[1:])
+            buffers = [_validity(values, with_nulls), pa.py_buffer(ends), pa.py_buffer(data)]
+            return pa.Array.from_buffers(kind, len(texts), buffers)
     return pa.array(values, kind)
 
 
-def _validity(values: Sequence[Any]) -> pa.Buffer | None:
-    present = np.fromiter((value is not None for value in values), np.bool_, len(values))
-    return None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
+def _validity(values: Sequence[Any], with_nulls: bool) -> pa.Buffer | None:
+    if not with_nulls:
+        return None
+    present = np.frombuffer(bytes([value is not None for value in values]), np.bool_)
+    return pa.py_buffer(np.packbits(present, bitorder="little"))

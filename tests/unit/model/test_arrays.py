@@ -29,6 +29,24 @@ def test_texts_are_those_of_pyarrow(values):
 
 @pytest.mark.parametrize(
     ("values", "kind"),
+    [
+        ([None, None], pa.int64()),
+        ([None, None], pa.string()),
+        ([0, None, 1], pa.int64()),
+        (["", None, "plain", "größe"], pa.string()),
+        ([1, 2.0], pa.int64()),
+        ([True, None], pa.bool_()),
+    ],
+)
+def test_nulls_and_mixed_types_are_those_of_pyarrow(values, kind):
+    made = from_values(values, kind)
+    made.validate(full=True)
+    assert made.equals(pa.array(values, kind))
+    assert made.null_count == values.count(None)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
     [([2**70], pa.int64()), (["\ud800"], pa.string()), ([3], pa.string())],
 )
 def test_what_does_not_fit_is_an_error_as_it_is_with_pyarrow(values, kind):
