@@ -1,10 +1,10 @@
-"""The actions of the transaction log and their wire form.
+"""The actions of the transaction log and their JSON form.
 
-A log file is a sequence of JSON objects with one key each: the kind of action,
-and under it the action's fields. The Python attributes are the wire names in
-snake case, so the mapping is made once, here, from the dataclasses themselves.
-Fields this version does not know are kept in `extra` and written back
-unchanged, so that rewriting an action never strips what a newer writer added.
+A log file is a sequence of JSON objects with one key each: the kind of action, with the
+action's fields as its value. The Python attributes are the JSON names in snake case, so
+the mapping is derived once, here, from the dataclasses. Fields this version does not know
+are kept in `extra` and written back unchanged, so that rewriting an action never drops
+what a newer writer added.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from indextables.records import dataclass
 
 LARGEST = (1 << 63) - 1
 FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
-"""The years 1 to 9999, which is what calendars here hold."""
+"""The years 1 to 9999, the range of Python's `datetime`, in milliseconds."""
 
 
 def _whole(value: Any) -> int:
@@ -48,7 +48,7 @@ def _count(value: Any) -> int:
 
 
 def _moment(value: Any) -> int:
-    """Read a time in milliseconds that a calendar has."""
+    """Read a time in milliseconds that lies within the calendar's range."""
     number = _whole(value)
     if not FIRST_MS <= number <= LAST_MS:
         raise ValueError(f"{value!r} is not a time between the years 1 and 9999")
@@ -74,7 +74,7 @@ def _text(value: Any) -> str:
 
 
 def _document(value: Any) -> str:
-    """Statistics stand in the log as JSON text or as an object; inside they are text."""
+    """Statistics in the log are JSON text or an object; in memory they are always text."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
@@ -103,7 +103,7 @@ def _names(value: Any) -> tuple[str, ...]:
 
 
 def _wire(read: Callable[[Any], Any], default: Any = dataclasses.MISSING) -> Any:
-    """Declare a field with its reader; `default` makes it optional on the wire."""
+    """Declare a field with the function that reads its JSON value; `default` makes it optional."""
     metadata = {"read": read}
     if default is dataclasses.MISSING:
         return field(metadata=metadata)
@@ -118,7 +118,7 @@ def _native_format() -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtocolAction:
-    """Which readers and writers may touch the table."""
+    """Which reader and writer versions and features the table needs."""
 
     min_reader_version: int = _wire(_count)
     min_writer_version: int = _wire(_count)
@@ -132,7 +132,7 @@ class MetadataAction:
     """The schema, partitioning and properties of the table."""
 
     id: str = _wire(_text)
-    """Of this log: a repaired one gets another."""
+    """The id of this log; a repair gives the log a new one."""
     name: str | None = _wire(_text, None)
     description: str | None = _wire(_text, None)
     format: Mapping[str, Any] = _wire(_map, _native_format)
@@ -141,7 +141,7 @@ class MetadataAction:
     configuration: Mapping[str, str | None] = _wire(_strings, dict)
     created_time: int | None = _wire(_moment, None)
     split_table_id: str | None = _wire(_text, None)
-    """The table id in the footers of the splits, where a repair gave the log an id of its own."""
+    """The table id in the footers of the splits, if a repair gave the log another id."""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -165,7 +165,8 @@ class AddAction:
     hotcache_length: int | None = _wire(_count, None)
     has_footer_offsets: bool = _wire(_flag, False)
     footer_crc: str | None = _wire(_text, None)
-    """The checksum in the split's footer, which covers everything else: it tells one split from another."""
+    """The checksum of the split's footer, which covers everything else: it identifies the content of a split.
+    """
     time_range_start: str | None = _wire(_scalar_text, None)
     time_range_end: str | None = _wire(_scalar_text, None)
     split_tags: tuple[str, ...] | None = _wire(_names, None)
@@ -207,7 +208,7 @@ class SkipAction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TxnAction:
-    """How far an application has come, for writing every batch exactly once."""
+    """The last batch an application wrote, so that every batch is written exactly once."""
 
     app_id: str = _wire(_text)
     version: int = _wire(_whole)
@@ -217,7 +218,7 @@ class TxnAction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitInfo:
-    """When, by what and with which outcome a version was written."""
+    """When and by which operation a version was written, with its parameters and metrics."""
 
     timestamp: int | None = _wire(_moment, None)
     operation: str | None = _wire(_text, None)
@@ -227,9 +228,10 @@ class CommitInfo:
     engine_info: str | None = _wire(_text, None)
     commit_id: str | None = _wire(_text, None)
     previous_commit_id: str | None = _wire(_text, None)
-    """The commit this one follows: tells a writer in doubt whether its own is part of the history."""
+    """The id of the commit before this one: with it a writer in doubt finds out whether its own commit
+    counts."""
     retired: bool = _wire(_flag, False)
-    """Whether this is all that is left of a commit whose version is history no longer."""
+    """Whether the rest of this commit was erased because its version is no longer part of the history."""
     table_id: str | None = _wire(_text, None)
     version: int | None = _wire(_whole, None)
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -251,7 +253,7 @@ KINDS: Mapping[str, type[Action]] = MappingProxyType(
 )
 WIRE_KEYS: Mapping[type[Action], str] = MappingProxyType({kind: key for key, kind in KINDS.items()})
 
-# Written even when they equal their default: readers of the format expect them.
+# Written even when they equal their default, since readers of the format expect them.
 _ALWAYS = {
     "id", "format", "schemaString", "partitionColumns", "configuration",
     "path", "partitionValues", "size", "modificationTime", "dataChange", "skipCount",
@@ -277,7 +279,7 @@ class _WireField:
     default: Any
     always: bool
     plain: type
-    """What its values are as a rule; any other is tried with the reader before it is written."""
+    """The usual type of its values; a value of another type is passed to the reader before it is written."""
 
 
 def _wire_fields(kind: type[Action]) -> tuple[_WireField, ...]:
@@ -320,7 +322,8 @@ def action_from_wire(key: str, body: Any) -> Action | None:
                 values[item.attribute] = item.read(value)
             except (TypeError, ValueError, OverflowError) as bad:
                 if kind is CommitInfo:
-                    # Never needed for replay: what another writer put there must not cost the table.
+                    # Not needed for replay: a malformed value by another writer must not make the table
+                    # unreadable.
                     continue
                 raise CorruptLogError(f"field {name!r} of a {key!r} action: {bad}", action=key) from bad
     missing = [
@@ -334,10 +337,10 @@ def action_from_wire(key: str, body: Any) -> Action | None:
 
 
 def action_to_wire(action: Action) -> tuple[str, dict[str, Any]]:
-    """Return the wire key and fields of an action; absent optional fields are left out.
+    """Return the JSON key and fields of an action; absent optional fields are left out.
 
-    Raises CommitError for an action that could not be read back: once written, it would take the whole
-    table with it.
+    Raises CommitError for an action that could not be read back: once written, it would make the whole table
+    unreadable.
     """
     kind = getattr(action, "plain_kind", type(action))
     extra = action.extra
@@ -371,7 +374,8 @@ def _unwritable(kind: type[Action], wire: str, reason: str) -> CommitError:
     )  # fmt: skip
 
 
-# Asked first, by exact type: most fields are one of these, and a check against an abstract class is slow.
+# Checked first, by exact type: most fields have one of these, and a check against an abstract class is
+# slow.
 _SCALARS = frozenset({str, int, bool, float, type(None)})
 
 

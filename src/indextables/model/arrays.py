@@ -1,6 +1,7 @@
-"""Arrow arrays from numbers and texts, without pyarrow's look for pandas that costs a third of a second.
+"""Arrow arrays from Python numbers and texts, without importing pandas.
 
-`pa.array` of a list asks whether it is one of pandas' types, and loads pandas for that where it is installed.
+`pa.array` of a list checks for pandas types and imports pandas for that, if it is
+installed, which costs a third of a second.
 """
 
 from __future__ import annotations
@@ -20,30 +21,30 @@ _KINDS = {
 
 
 def numbers(values: Sequence[float] | np.ndarray, kind: pa.DataType) -> pa.Array:
-    """Numbers of one of the types above."""
+    """An array of numbers of one of the types above."""
     held = np.ascontiguousarray(values, _KINDS[kind])
     return pa.Array.from_buffers(kind, len(held), [None, pa.py_buffer(held)])
 
 
 def integers(values: Sequence[int] | np.ndarray) -> pa.Int64Array:
-    """Row numbers."""
+    """An array of row numbers."""
     return numbers(values, pa.int64())
 
 
 def row_numbers(array: pa.Int64Array) -> np.ndarray:
-    """Row numbers back from Arrow, without a copy."""
+    """A numpy view of an Arrow array of row numbers, without a copy."""
     held = np.frombuffer(array.buffers()[1] or b"", np.int64)
     return held[array.offset : array.offset + len(array)]
 
 
 def booleans(values: Iterable[int]) -> pa.BooleanArray:
-    """Truths."""
+    """An array of booleans."""
     held = bytes(values)
     return pa.Array.from_buffers(pa.uint8(), len(held), [None, pa.py_buffer(held)]).cast(pa.bool_())
 
 
 def from_values(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Values with None among them, in a type: what `pa.array` gives, sooner for integers and texts."""
+    """An array of values, None included, like `pa.array` gives; faster for integers and texts."""
     kinds = set(map(type, values))
     with_nulls = type(None) in kinds
     kinds.discard(type(None))

@@ -1,8 +1,8 @@
-"""Data brought to the table's types before anything is written.
+"""Casts incoming data to the table's types before anything is written.
 
-A column may come in any encoding of its type (large, view, dictionary,
-run-end, another time unit) and in another number type as long as every value
-survives. Whatever would change a value is an error that names the column.
+A column may come in any encoding of its type (large, view, dictionary, run-end, another
+time unit) and in another number type as long as every value survives. Anything that would
+change a value is an error that names the column.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def _cast(array: pa.Array, field: pa.Field, where: str, timestamps: str) -> pa.A
         array = _pc().floor_temporal(array, unit="microsecond")
     try:
         if pa.types.is_integer(given) and pa.types.is_decimal(wanted):
-            # Arrow asks for room for any integer of the type; the second cast looks at those that are there.
+            # Arrow requires room for every integer of the type; the second cast checks only the values
+            # present.
             array = array.cast(pa.decimal256(20 + wanted.scale, wanted.scale))
         return array.cast(wanted)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as bad:
@@ -59,7 +60,7 @@ def _cast(array: pa.Array, field: pa.Field, where: str, timestamps: str) -> pa.A
 
 
 def _check_kinds(given: pa.DataType, wanted: pa.DataType, where: str) -> None:
-    """Let through another encoding of the same type, and numbers that are checked one by one."""
+    """Accept another encoding of the same type, and number types whose values are checked one by one."""
     held = spark_type(given, where)
     if held == wanted:
         return
@@ -108,7 +109,7 @@ def _cast_struct(array: pa.Array, wanted: pa.DataType, where: str, timestamps: s
         name = find_name(array.type.names, field.name)
         child = pa.nulls(len(array), field.type) if name is None else children[name]
         if not field.nullable and child.null_count and present is not None:
-            # Nulls below a null parent are not nulls of the field.
+            # A null below a null parent does not count as a null of the field.
             _cast(child.filter(present), field, inner, timestamps)
             field = field.with_nullable(True)  # noqa: PLW2901 - checked on the line above
         columns.append(_cast(child, field, inner, timestamps))
@@ -126,9 +127,9 @@ def _has_required(kind: pa.DataType) -> bool:
 
 
 def _plain_list(array: pa.Array) -> pa.Array:
-    """Return a list in any encoding as a plain one that begins at its first value, without unused values.
+    """Return a list in any encoding as a plain list that starts at its first value, without unused values.
 
-    Arrow's own cast from views leaves out the last offset, and the last list with it.
+    Arrow's own cast from list views omits the last offset, and with it the last list.
     """
     pc = _pc()
     ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(array), 0))
@@ -141,7 +142,7 @@ def _mask(array: pa.Array) -> pa.Array | None:
 
 
 def _pc() -> Any:
-    """Arrow's functions, which take longer to load than most programs need that only look at a schema."""
+    """Arrow's compute functions, imported late: programs that only look at a schema do not need them."""
     import pyarrow.compute as pc
 
     return pc

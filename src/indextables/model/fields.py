@@ -59,7 +59,7 @@ __all__ = [
 ]
 
 _MOST_LEVELS = 96
-"""Readers of Parquet refuse schemas of more than a hundred levels; some are the file's own."""
+"""Parquet readers refuse schemas of more than a hundred levels; the file itself takes some of them."""
 
 
 def schema_from_json(text: str | bytes) -> pa.Schema:
@@ -124,9 +124,9 @@ def find_field(fields: Any, name: str) -> pa.Field | None:
 def leaf_fields(schema: pa.Schema) -> list[pa.Field]:
     """Return the leaves of the schema, named by their dotted path.
 
-    Structs are looked into, arrays, maps and variants are leaves themselves. Where two
-    leaves would share a dotted name (a column `a.b` beside a struct `a` with a
-    field `b`) neither is returned, so a dotted name always means one leaf.
+    Struct fields are leaves by themselves; arrays, maps and variants are one leaf each. If two leaves would
+    share a dotted name (a column `a.b` and a struct `a` with a field `b`), neither is returned, so that a
+    dotted name always means one leaf.
     """
     leaves = list(_leaves(schema, ""))
     times = Counter(leaf.name.lower() for leaf in leaves)

@@ -1,13 +1,13 @@
-"""Many lines of a log file at once: the quick way from JSON to actions.
+"""Decodes many lines of a log file at once, and reads most fields only when they are needed.
 
-A commit may hold thousands of adds and removes of which a reader looks at the
-paths only. So a line is checked to be JSON with one action and a path, and its
-other fields are read at the first look at any of them, by the same reader that
-reads lines one by one. What is not of that form is left to that reader at once.
+A commit may hold thousands of adds and removes of which a reader uses only the paths. So
+each line is only checked to be valid JSON with one action and a path; its other fields
+are read when one of them is first used, by the same reader that handles single lines. A
+line that does not pass the check goes to that reader at once.
 
-An action that is read late has its path and a source; its other slots are empty.
-Python asks `__getattr__` for an attribute that is not there: that fills every
-slot, and from then on the action is like any other.
+Such an action has its path and a `source`; its other slots are empty. For an empty slot
+Python calls `__getattr__`, which fills all slots; from then on the action is like any
+other.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from indextables.errors import ADVICE_ON_DAMAGE, CorruptLogError
 from indextables.model.actions import KINDS, Action, AddAction, RemoveAction, action_from_wire
 
 Source: TypeAlias = tuple[msgspec.Raw, str, int, int]
-"""The text of an action, the file and version it stands in, and the number of its line."""
+"""The text of an action, the file and version that hold it, and its line number."""
 
 
 U = TypeVar("U", bound="Unread")
@@ -31,14 +31,14 @@ _new, _put = object.__new__, object.__setattr__
 
 
 class Unread:
-    """What makes a subclass of an action be read late; it equals, prints and pickles as a plain action."""
+    """Base class of actions that are read late; one compares, prints and pickles like a plain action."""
 
     __slots__ = ()
     plain_kind: ClassVar[type[Any]]
-    """The class of the action it stands for."""
+    """The action class it represents."""
     field_names: ClassVar[tuple[str, ...]]
     source: Any
-    """A slot of the subclass: what the fields are read from."""
+    """A slot of the subclass: the text from which the fields are read."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -46,20 +46,20 @@ class Unread:
             if "__dataclass_fields__" in vars(kind):
                 cls.plain_kind = kind
                 cls.field_names = tuple(item.name for item in dataclasses.fields(kind))
-                # Whoever asks for its name learns what kind of action it is.
+                # Reports and error messages show the plain action's class name.
                 cls.__name__ = cls.__qualname__ = kind.__name__
                 break
 
     def __new__(cls, **fields: Any) -> Any:
-        """A plain action: `dataclasses.replace` comes here with the fields of the changed one."""
+        """Make a plain action: `dataclasses.replace` calls this with the fields of the changed action."""
         return cls.plain_kind(**fields)
 
     def read_fields(self) -> Mapping[str, Any]:
-        """The fields by name; nothing where another thread has read them meanwhile."""
+        """The fields by name; empty if another thread has read them meanwhile."""
         raise NotImplementedError
 
     def plain(self) -> Any:
-        """The same action, all of it read."""
+        """The same action as a plain one, with all fields read."""
         return self.plain_kind(**{name: getattr(self, name) for name in self.field_names})
 
     def __getattr__(self, name: str) -> Any:
@@ -83,7 +83,7 @@ class Unread:
 
 
 def unread(kind: type[U], path: str, source: Any) -> U:
-    """An action that knows its path, and from its source the rest."""
+    """An action that has only its path so far, and `source` to read the rest from."""
     action = _new(kind)
     _put(action, "path", path)
     _put(action, "source", source)
@@ -106,7 +106,7 @@ _OTHERS = tuple(key for key in KINDS if key not in {"add", "remove"})
 
 
 def decode_many(text: bytes, *, name: str, version: int) -> list[Action] | None:
-    """The actions of JSON lines in order; None when a line needs the careful reader."""
+    """The actions of JSON lines in order; None when a line has to be read by the single-line reader."""
     try:
         lines = _DECODER.decode_lines(text)
         return _actions(lines, name, version) if len(lines) == text.count(b"\n") else None
@@ -137,7 +137,7 @@ def _actions(lines: list[Any], name: str, version: int) -> list[Action] | None:
 
 
 class _Unread(Unread):
-    """An action of a log file that nobody has looked into: its text waits in `source`."""
+    """An action of a log file whose fields have not been read; its text is in `source`."""
 
     __slots__ = ()
     key: ClassVar[str]
@@ -148,7 +148,7 @@ class _Unread(Unread):
         if source is None:
             return {}
         whole = _whole(self.key, source)
-        # The text goes last: a thread that finds it gone finds the fields in their slots.
+        # The text is dropped last: a thread that finds it gone finds the fields in their slots.
         return {**{name: getattr(whole, name) for name in self.field_names}, "source": None}
 
 
@@ -163,7 +163,7 @@ class _UnreadRemove(_Unread, RemoveAction):
 
 
 def source_of(action: Action) -> Source | None:
-    """The text of an action that has not been looked at yet; None for any other."""
+    """The text of an action whose fields have not been read; None for any other action."""
     return action.source if isinstance(action, _Unread) else None
 
 

@@ -1,6 +1,6 @@
-"""Which column a name means: the one of exactly that name, else the one that differs by case only.
+"""Column lookup by name: an exact match first, else one that differs only in case.
 
-A table never has two columns whose names are equal but for case, so there is at most one.
+A table never has two columns whose names differ only in case, so at most one matches.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from indextables.errors import SchemaError
 
 
 def find_name(names: Collection[str], name: str) -> str | None:
-    """Return a name as a table spells it; None where it has none of that name."""
+    """Return the column name as the table spells it; None if there is no such column."""
     if name in names:
         return name
     lowered = name.lower()
@@ -19,7 +19,7 @@ def find_name(names: Collection[str], name: str) -> str | None:
 
 
 def require_name(names: Collection[str], name: str) -> str:
-    """Return the name of a column as the table spells it; SchemaError where it has none of that name."""
+    """Return the column name as the table spells it; SchemaError if there is no such column."""
     found = find_name(names, name)
     if found is None:
         raise SchemaError(f"there is no column {name!r}; the table has {', '.join(names)}", column=name)

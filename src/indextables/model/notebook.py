@@ -1,6 +1,6 @@
-"""What a notebook shows of tables, rows and results: a small HTML table without scripts, styled in place.
+"""HTML for notebooks: tables, rows and results as a small table without scripts, styled inline.
 
-Values are escaped, long ones are cut, and nothing is loaded from anywhere.
+Values are escaped, long ones are cut, and no external resource is loaded.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def table_html(rows: pa.Table, caption: str) -> str:
 
 
 def facts_html(title: str, facts: Iterable[tuple[str, Any]]) -> str:
-    """Named values, one a line."""
+    """Named values, one per line."""
     return _grid([], ([f"<b>{escape(name)}</b>", cell(value)] for name, value in facts), title)
 
 
 def result_html(result: Any) -> str:
-    """A frozen result or metrics: its fields with their values; those inside another are named with it."""
+    """The fields of a frozen result with their values; nested fields carry the outer field's name."""
     return facts_html(type(result).__name__, _fields(result))
 
 

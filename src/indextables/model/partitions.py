@@ -1,8 +1,8 @@
 """Partition values as directories: `col=value/`, escaped so that distinct values never share one.
 
-The log's partitionValues are the authority; the directory is for people and for
-readers that expect Hive's layout. The escaping is Hive's, with two additions:
-spaces and everything that a shell, a URL or a glob would read as syntax.
+The log's partitionValues decide; the directory is for people and for readers that expect
+Hive's layout. The escaping is Hive's, extended to spaces and to all characters with a
+meaning for shells, URLs or globs.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _value_directory(value: str | None) -> str:
 
 
 def _escape(text: str) -> str:
-    """Escape what is not safe in a path component; one made of dots alone would climb the tree."""
+    """Escape characters that are unsafe in a path component; `.` and `..` are escaped too."""
     if text and not text.strip("."):
         return "%2E" * len(text)
     return "".join(f"%{ord(char):02X}" if char in _ESCAPED or char < " " else char for char in text)
@@ -70,8 +70,8 @@ def _escape(text: str) -> str:
 def parse_directory(path: str) -> dict[str, str | None]:
     """Read the partition values out of a path.
 
-    Components without `=` are passed over, and so are values too long to stand
-    in a path, of which only a digest is there.
+    Components without `=` are ignored, and so are values too long for a path, of which the path has only a
+    digest.
     """
     found: dict[str, str | None] = {}
     for component in path.split("/"):

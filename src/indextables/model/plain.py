@@ -26,9 +26,9 @@ def counted(number: int, noun: str) -> str:
 
 
 def plain_value(value: Any) -> Any:
-    """A value as JSON can carry it, with what is inside lists and dicts.
+    """A value in a form that JSON can represent, including the contents of lists and dicts.
 
-    Times become ISO text, bytes base64, and what JSON has no number for becomes text.
+    Times become ISO text, bytes base64, and infinities and NaN text.
     """
     if value is None or isinstance(value, (bool, int, str)):
         return value

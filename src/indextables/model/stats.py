@@ -1,10 +1,9 @@
-"""What the log knows of a file's rows: their number, and per column the least, the greatest and the nulls.
+"""Statistics of a file's rows: their number, and for each column minimum, maximum and null count.
 
-Minima and maxima are text in the log and are compared by the schema's type.
-Columns are named by their dotted path: the leaves of a struct have statistics
-(`address.city`), arrays, maps and binary only count their nulls. A column with
-a NaN has no maximum, since Spark orders NaN above everything; its minimum is
-that of the numbers.
+Minima and maxima are text in the log and are compared by the schema's type. Columns are
+named by their dotted path: the fields of a struct have statistics (`address.city`); for
+arrays, maps and binary only nulls are counted. A column with a NaN has no maximum, since
+Spark sorts NaN above everything; its minimum is that of the numbers.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ class FileStats:
     null_count: Mapping[str, int] = field(default_factory=dict)
 
     def stats_json(self) -> str | None:
-        """Return the `stats` text of an add: what has no place at its top level, the null counts."""
+        """Return the `stats` text of an add: what has no field of its own there, namely the null counts."""
         counted = {name: count for name, count in self.null_count.items() if count is not None}
         return msgspec.json.encode({"nullCount": counted}).decode() if counted else None
 
@@ -88,18 +87,18 @@ def indexed_columns(
 
 
 def _plain_name(text: str) -> str:
-    """A name as the option gives it, without backticks around it or around its parts."""
+    """A column name from the option, without backticks around it or around its parts."""
     return text.strip().replace("``", "\0").replace("`", "").replace("\0", "`").lower()
 
 
 def _is_named(name: str, wanted: set[str]) -> bool:
-    """Whether a leaf or one of the structs around it is named."""
+    """Whether a leaf, or a struct that contains it, is named."""
     steps = name.split(".")
     return any(".".join(steps[:length]) in wanted for length in range(1, len(steps) + 1))
 
 
 class StatsCollector:
-    """Statistics gathered batch by batch while a file is written."""
+    """Collects statistics batch by batch while a file is written."""
 
     def __init__(
         self,
@@ -114,20 +113,20 @@ class StatsCollector:
         self._rows = 0
 
     def update(self, batch: pa.RecordBatch | pa.Table) -> None:
-        """Take in the rows of one batch, which has the schema's column names and types."""
+        """Add the rows of one batch, which has the schema's column names and types."""
         self._rows += batch.num_rows
         for column in self._columns:
             column.update(struct_leaf(batch.column(column.path[0]), column.path[1:]))
 
     def finish(self) -> FileStats:
-        """Return the statistics of everything taken in so far; not yet truncated."""
+        """Return the statistics of all rows added so far; not yet truncated."""
         lower = {column.name: text for column in self._columns if (text := column.minimum()) is not None}
         upper = {column.name: text for column in self._columns if (text := column.maximum()) is not None}
         return FileStats(self._rows, lower, upper, {column.name: column.nulls for column in self._columns})
 
 
 def _path(schema: pa.Schema, name: str) -> tuple[str, ...]:
-    """Return the field names that lead to a leaf; a name with dots of its own is found as a whole first."""
+    """Return the field names that lead to a leaf; a column whose own name has dots is tried first."""
     if schema.get_field_index(name) >= 0:
         return (name,)
     steps: list[str] = []
@@ -143,7 +142,7 @@ def _path(schema: pa.Schema, name: str) -> tuple[str, ...]:
 
 
 class _Column:
-    """The running least, greatest and null count of one column."""
+    """The running minimum, maximum and null count of one column."""
 
     def __init__(self, item: pa.Field, path: tuple[str, ...]) -> None:
         self.name, self.kind, self.path = item.name, item.type, path
@@ -177,7 +176,7 @@ class _Column:
     def minimum(self) -> str | None:
         if not self._ordered or self._least is None:
             return None
-        # Zero has two spellings, and a reader may order them: the bounds enclose both.
+        # Zero may be written as 0.0 or -0.0, and a reader may order the two: the bounds include both.
         return encode_stat(-0.0 if _is_zero(self._least) else self._least, self.kind)
 
     def maximum(self) -> str | None:
@@ -187,7 +186,7 @@ class _Column:
 
 
 def _internal(scalar: pa.Scalar) -> Any:
-    """Return a scalar as Spark holds it inside; dates and timestamps beyond `datetime` are numbers there."""
+    """Return a scalar in Spark's internal form: numbers for dates and timestamps, also beyond `datetime`."""
     if pa.types.is_timestamp(scalar.type):
         return scalar.value
     if pa.types.is_date(scalar.type):
@@ -205,7 +204,7 @@ def collect(
     options: Options | StatsOptions | Mapping[str, Any] | None = None,
     partition_columns: Collection[str] = (),
 ) -> FileStats:
-    """Return the statistics of rows, not yet truncated."""
+    """Return the statistics of some rows, not yet truncated."""
     collector = StatsCollector(schema, options, partition_columns)
     for batch in [batches] if isinstance(batches, (pa.Table, pa.RecordBatch)) else batches:
         collector.update(batch)
@@ -246,7 +245,7 @@ def _is_all_null(part: FileStats, name: str) -> bool:
 
 
 def _extreme(texts: list[str | None], kind: pa.DataType, *, greatest: bool) -> str | None:
-    """Return the text of the outermost bound; None when one is unknown."""
+    """Return the text of the outermost bound; None when any of them is unknown."""
     ranked = []
     for text in texts:
         bound = None if text is None else _bound(text, kind, greatest=greatest)
@@ -270,9 +269,9 @@ def _bound(text: str, kind: pa.DataType, *, greatest: bool) -> Any:
 
 
 def of_add(add: AddAction, *, null_counts: bool = True) -> FileStats:
-    """Read the statistics of an add wherever a writer put them: at its top level, else in `stats`.
+    """Read the statistics of an add: from its own fields, and from its `stats` where a field is missing.
 
-    Null counts stand in `stats` alone. Without them an add that says the rest itself needs no decoding.
+    Null counts are in `stats` only. If they are not needed, an add with all other fields needs no decoding.
     """
     lacks = add.num_records is None or add.min_values is None or add.max_values is None
     document = _document(add.stats) if null_counts or lacks else {}
@@ -293,7 +292,7 @@ def of_add(add: AddAction, *, null_counts: bool = True) -> FileStats:
 
 
 def _document(text: str | None) -> dict[str, Any]:
-    """A `stats` document; statistics that cannot be read are statistics that are not there."""
+    """The `stats` document of an add; one that cannot be read counts as absent."""
     try:
         found = msgspec.json.decode(text) if text else None
     except (msgspec.DecodeError, RecursionError):
@@ -327,5 +326,5 @@ def _whole(value: Any) -> int | None:
     except (TypeError, ValueError):
         return None
     whole = int(value) if number is not None and number.is_integer() else None
-    # A count beyond 64 bits is none that a file can have.
+    # No file can have a count beyond 64 bits.
     return whole if whole is not None and abs(whole) <= LARGEST else None

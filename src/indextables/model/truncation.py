@@ -1,9 +1,9 @@
-"""Long minima and maxima kept out of the log, and what is left of them as bounds.
+"""Keeps long minima and maxima out of the log, and derives valid bounds from truncated ones.
 
-A statistic longer than the limit is dropped, or cut to the limit with a marker
-at its end. A cut value is no longer the minimum or maximum: what remains true is
-that the real one begins with the text before the marker. So its lower bound is
-that prefix, and its upper bound lies just above every text with that prefix.
+A statistic longer than the limit is dropped, or cut to the limit with a marker at its
+end. A cut value is no longer the minimum or maximum; what remains true is that the real
+one begins with the text before the marker. So its lower bound is that prefix, and its
+upper bound is just above every text with that prefix.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Truncated:
-    """What truncation did: the columns it touched and the bytes of log it saved."""
+    """The effect of truncation: the columns it changed and the bytes of log it saved."""
 
     columns: tuple[str, ...] = ()
     bytes_saved: int = 0
 
 
 def is_truncated(text: str) -> bool:
-    """Whether a statistic carries the marker (a whole value that ends so is treated alike: still sound)."""
+    """Whether a statistic ends with the marker; a full value that ends so still gives valid bounds."""
     return text.endswith(MARKER)
 
 
 def prefix_of(text: str) -> str:
-    """Return the text before the marker: the lower bound, and what the upper bound is made from.
+    """Return the text before the marker: the lower bound, and the base of the upper bound.
 
-    A writer that counts UTF-16 units can cut a surrogate pair in two and leave
-    a lone half or its replacement at the end. Neither is part of the value, and
-    a shorter prefix is always sound, so they go.
+    A writer that counts UTF-16 units can cut a surrogate pair in two and leave half of it, or a replacement
+    character, at the end. Neither is part of the value; it is removed, since a shorter prefix is always
+    valid.
     """
     return text.removesuffix(MARKER).rstrip(CUT_MARKS)
 
@@ -135,7 +135,7 @@ def _leaf_fields(schema: Any) -> list[pa.Field]:
 
 
 def _has_natural_limit(kind: pa.DataType) -> bool:
-    """Whether every value of a type is short as text: numbers of fixed width, dates and times."""
+    """Whether every value of a type is short as text: fixed-width numbers, dates and times."""
     types = pa.types
     return any(
         is_kind(kind)
@@ -153,7 +153,7 @@ def _leaves(values: Values, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _texts_among(names: Collection[str], schema: pa.Schema | None) -> frozenset[str]:
-    """The columns of text: only their order lets a prefix be a bound. Without a schema all count as text."""
+    """The columns of text, where a prefix is a valid bound. Without a schema all count as text."""
     if schema is None:
         return frozenset(names)
     texts = {leaf.name.lower() for leaf in _leaf_fields(schema) if pa.types.is_string(leaf.type)}
@@ -188,7 +188,7 @@ def truncate_add(
     partition_columns: Collection[str],
     options: Options | StatsOptions | Mapping[str, Any] | None,
 ) -> tuple[AddAction, Truncated]:
-    """Return the add with its statistics truncated wherever they stand; the same add when none is long."""
+    """Return the add with truncated statistics, in its fields and in `stats`; itself if none is long."""
     settings = _settings(options)
     if not settings.truncation_enabled:
         return add, Truncated()
@@ -223,7 +223,7 @@ def _changed(before: Pair, after: Pair) -> tuple[str, ...]:
 
 
 def _document(text: str | None, max_length: int) -> dict[str, Any] | None:
-    """Return the `stats` document where it can hold a long value; None elsewhere, and when it is not JSON."""
+    """Return the `stats` document if it can hold a long value; None otherwise, and when it is not JSON."""
     if text is None or len(text) <= max_length:
         return None
     try:

@@ -1,12 +1,11 @@
-"""Spark's data types and the Arrow types that carry them.
+"""Spark's data types and the Arrow types that represent them.
 
-A table's schema is Spark's. Each Spark type has exactly one Arrow type here,
-and the other way round every Arrow type that Spark can hold is led to one of
-those: this module is the two mappings and nothing else. Types that a table
-cannot store (intervals, user-defined types, times, unions, ...) are
-refused by name. What Spark says about a field beyond its type (comment,
-char/varchar length, collation, anything else in its metadata) travels as Arrow
-field metadata: text values as they are, others as JSON under `json:<key>`.
+A table's schema is Spark's. Each Spark type has exactly one Arrow type here, and every
+Arrow type that Spark can hold is mapped to one of those. Types that a table cannot store
+(intervals, user-defined types, times, unions, ...) are refused by name. What Spark says
+about a field beyond its type (comment, char/varchar length, collation, anything else in
+its metadata) is kept as Arrow field metadata: text values unchanged, others as JSON under
+`json:<key>`.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ VARIANT = pa.struct(
         pa.field("metadata", pa.binary(), nullable=False, metadata=_IS_VARIANT),
     ]
 )
-"""A variant as Spark hands it to Arrow: a struct like any other, but for the mark on its second field."""
+"""The Arrow type of a Spark variant: a struct, recognised by the metadata of its second field."""
 
 CHAR_VARCHAR_KEY = "__CHAR_VARCHAR_TYPE_STRING"
 COLLATIONS_KEY = "__COLLATIONS"
@@ -86,7 +85,7 @@ def decimal_type(precision: int, scale: int) -> pa.DataType:
 
 
 def is_variant(kind: pa.DataType) -> bool:
-    """Whether a struct is a variant: types that differ in the mark alone are equal to Arrow."""
+    """Whether a struct is a variant. Arrow's comparison of types ignores the field metadata that tells."""
     return bool(kind == VARIANT and kind.field(1).metadata == _IS_VARIANT)
 
 
@@ -263,7 +262,7 @@ def spark_field(field: pa.Field, prefix: str = "") -> pa.Field:
 
 
 def refuse_twins(names: list[str], prefix: str = "") -> None:
-    """Refuse names that are equal, if only but for case: Spark could not tell the columns apart."""
+    """Refuse names that are equal or differ only in case: Spark could not tell the columns apart."""
     seen: dict[str, str] = {}
     for name in names:
         other = seen.get(name.lower())

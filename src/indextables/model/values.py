@@ -1,16 +1,16 @@
-"""One value as text: the codecs of partition values and of statistics.
+"""Text codecs for single values: partition values and statistics.
 
-Both are strings in the log and typed everywhere else. Integers and decimals are
-plain digits, booleans `true`/`false`, dates ISO, doubles their shortest
-round-trip form. They differ in two places: a partition value writes a timestamp
-as `yyyy-MM-ddTHH:mm:ss.ffffffZ` (without `Z` when it has no zone) and binary as
-base64, a statistic writes a timestamp as microseconds since 1970 and has no
-binary. Null is null and the empty string is the empty string.
+Both are strings in the log and typed everywhere else. Integers and decimals are plain
+digits, booleans `true`/`false`, dates ISO, doubles their shortest round-trip form. They
+differ in two places: a partition value writes a timestamp as
+`yyyy-MM-ddTHH:mm:ss.ffffffZ` (without `Z` when it has no zone) and binary as base64; a
+statistic writes a timestamp as microseconds since 1970 and has no binary. Null stays null
+and the empty string stays the empty string.
 
-Inside, dates are days, timestamps microseconds, everything else its Python
-value: `parse_*` yields that form, `decode_*` the value a user expects. A
-statistic that cannot be read is unknown (null in an array); a partition value
-that cannot be read is an error, because null would be a value.
+In the internal form, dates are days, timestamps microseconds, and all else is its Python
+value: `parse_*` returns that form, `decode_*` the value a user expects. A statistic that
+cannot be read is unknown (null in an array); a partition value that cannot be read is an
+error, because null would be a value.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _FLOAT32_DIGITS = 9
 
 
 def to_internal(value: Any, kind: pa.DataType) -> Any:
-    """Return a Python value as Spark holds it inside: days for dates, microseconds for timestamps."""
+    """Return a Python value in Spark's internal form: days for dates, microseconds for timestamps."""
     if pa.types.is_timestamp(kind) and isinstance(value, datetime):
         origin = _EPOCH if value.tzinfo is None else _EPOCH_UTC
         return (value - origin) // _MICROSECOND
@@ -171,8 +171,8 @@ def parse_partition(text: str, kind: pa.DataType) -> Any:
 def parse_stat(text: str, kind: pa.DataType) -> Any:
     """Read a statistic into its internal form; ValueError when it is not one.
 
-    A timestamp may also stand in ISO form, as other writers have it; for a
-    type with a zone the text must then name its offset.
+    A timestamp may also be in ISO form, as other writers have it; for a type with a zone the text must then
+    include its offset.
     """
     if pa.types.is_timestamp(kind):
         if _INTEGER.match(text):
@@ -276,14 +276,14 @@ def _fast_partition(texts: pa.Array, kind: pa.DataType) -> pa.Array | None:
 
 
 def _has_hexadecimal(texts: pa.Array) -> bool:
-    """Whether an x is anywhere in the text of the column: then each value gets a closer look."""
+    """Whether any text of the column contains an x; then each value is parsed on its own."""
     text = texts.buffers()[2]
     whole = b"" if text is None else text.to_pybytes()
     return b"x" in whole or b"X" in whole
 
 
 def _fast_stat(texts: pa.Array, kind: pa.DataType) -> pa.Array | None:
-    """Let Arrow parse the whole column where its grammar is ours; None where one text needs a closer look."""
+    """Parse the whole column with Arrow if its syntax is ours; None if a text needs its own parsing."""
     import pyarrow.compute as pc
 
     is_ = pa.types
@@ -300,7 +300,7 @@ def _fast_stat(texts: pa.Array, kind: pa.DataType) -> pa.Array | None:
     if is_.is_floating(kind):
         infinite = pc.is_inf(read)
         if pc.any(infinite).as_py():
-            # Digits beyond the type's range are not infinity; they say nothing.
+            # A number beyond the type's range is not infinity; it counts as unknown.
             named = pc.match_substring(texts, "inf", ignore_case=True)
             return pc.if_else(pc.and_not(infinite, named), pa.scalar(None, kind), read)
     return read

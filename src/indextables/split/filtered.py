@@ -1,8 +1,8 @@
-"""Rows of a split that a filter keeps, reading as little as decides it.
+"""The rows of a split that a filter keeps, found by reading as little as possible.
 
-Row groups that the footer's statistics rule out are left aside. Of the others the
-filter's columns are read for the rows in question only, and the other columns for
-the rows that are left.
+Row groups that the footer's statistics rule out are skipped. In the others, the filter's
+columns are read for the candidate rows only, and the remaining columns for the rows that
+the filter keeps.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from indextables.split.read.rows import SplitReader, to_table_schema
 from indextables.split.substring import rows_left
 
 KEPT_AT_ONCE = 32_768
-"""Rows whose other columns are fetched together."""
+"""Number of rows whose other columns are fetched together."""
 WORTH_A_FOOTER = 4096
-"""From so many rows on, the footer is read for the statistics of the row groups."""
+"""From this many rows on, the footer is read for the statistics of the row groups."""
 
 
 class Filtered:
@@ -51,12 +51,12 @@ class Filtered:
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The columns that decide."""
+        """The columns the filter needs."""
         named = () if self._where is None else {column.path[0] for column in columns_of(self._where)}
         return tuple(sorted(named))
 
     def in_question(self, rows: np.ndarray | None = None) -> np.ndarray:
-        """Some rows, or all, without those that trigrams or the statistics of row groups rule out."""
+        """The given rows, or all, minus those that trigrams or the statistics of row groups rule out."""
         reader = self._reader
         narrowed = self._by_trigrams()
         if narrowed is not None:
@@ -65,7 +65,7 @@ class Filtered:
             elif reader.plan(narrowed) == "pages":
                 rows = narrowed
             else:
-                # Where most pages are read, looking at every row of them is quicker than choosing some.
+                # If most pages are read anyway, checking all their rows is faster than picking some.
                 rows = self._of_groups(list(reader.by_group(narrowed)))
         total = reader.rows if rows is None else len(rows)
         if self._where is None or len(reader.group_rows) < 2 or total < WORTH_A_FOOTER:  # noqa: PLR2004 - one is whole
@@ -95,14 +95,14 @@ class Filtered:
             return None
 
     def rows(self, rows: np.ndarray) -> np.ndarray:
-        """Those of some ascending rows that the filter keeps."""
+        """Those of the given rows (ascending) that the filter keeps."""
         if self._where is None:
             return rows
         kept = [some for some, _ in self._decided(self.in_question(rows))]
         return np.concatenate(kept) if kept else np.zeros(0, np.int64)
 
     def count(self) -> int:
-        """How many rows the filter keeps; they are counted where they are read."""
+        """How many rows the filter keeps, counted in the threads that read them."""
         asked = self.in_question()
         if self._where is None:
             return len(asked)
@@ -117,7 +117,7 @@ class Filtered:
     def tables(
         self, rows: np.ndarray | None, columns: Sequence[str], limit: int | None = None
     ) -> Iterator[tuple[np.ndarray, pa.Table]]:
-        """Some rows, or all, that the filter keeps, with their numbers and these columns; at most `limit`."""
+        """The kept rows, of the given ones or all, with row numbers and columns; at most `limit`."""
         asked = self.in_question(rows)
         if self._where is None:
             pieces = self._fetched(asked if limit is None else asked[:limit], columns)
@@ -125,7 +125,7 @@ class Filtered:
             pieces = self._completed(self._decided(asked), columns, limit)
         left = limit
         for found, table in pieces:
-            # A table without columns takes the length of a slice for its own.
+            # A table without columns has no length of its own, only that of its slice.
             piece = table if left is None or table.num_rows <= left else table.slice(0, left)
             if piece.num_rows:
                 yield found[: piece.num_rows], piece
@@ -134,7 +134,7 @@ class Filtered:
                 return
 
     def _decided(self, rows: np.ndarray) -> Iterator[tuple[np.ndarray, pa.Table]]:
-        """The rows that are kept, with the filter's columns; decided in the threads that read them."""
+        """The kept rows with the filter's columns; the filter runs in the threads that read the rows."""
         present = [name for name in self.columns if name in self._reader.columns]
 
         def kept(found: np.ndarray, raw: pa.Table) -> tuple[np.ndarray, pa.Table]:
@@ -149,7 +149,7 @@ class Filtered:
     def _completed(
         self, decided: Iterator[tuple[np.ndarray, pa.Table]], columns: Sequence[str], limit: int | None
     ) -> Iterator[tuple[np.ndarray, pa.Table]]:
-        """The same rows with the columns that are wanted; few rows wait for more of them."""
+        """The same rows with the wanted columns; small batches are first collected into larger ones."""
         missing = [name for name in columns if name not in self.columns]
         enough = KEPT_AT_ONCE if limit is None else min(limit, KEPT_AT_ONCE)
         waiting: list[tuple[np.ndarray, pa.Table]] = []
@@ -178,13 +178,13 @@ class Filtered:
             yield found, pa.Table.from_arrays(both, schema=schema)
 
     def _fetched(self, rows: np.ndarray, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, pa.Table]]:
-        """Rows as rows of the table."""
+        """Fetch some rows and convert them to rows of the table."""
         present = [name for name in columns if name in self._reader.columns]
         for found, raw in self._reader.fetch(rows, present):
             yield found, self._as_rows(found, raw, columns)
 
     def _as_rows(self, found: np.ndarray, raw: pa.Table, columns: Sequence[str]) -> pa.Table:
-        """What was read as rows of the table: its types, its partition values, nulls for younger columns."""
+        """Stored rows as rows of the table: its types, its partition values, nulls for later columns."""
         held = raw if raw.column_names else pa.table({"": pa.nulls(len(found))})
         table = to_table_schema(held, self._schema, columns, self._ref.partition_values)
         return table.select(list(columns))

@@ -2,15 +2,15 @@
 
     PAR1 | row groups, bloom filters, page indexes | index, its root last | row map | footer, its length, PAR1
 
-The footer is Parquet's own. Its key-value metadata holds, under `indextables.index`,
-the manifest: where the index and the row map lie, which columns are indexed and how,
-and which table and partition the rows belong to. Under `indextables.crc` stands the
-checksum of the footer itself, taken with those eight digits as zeros. Readers that
-know nothing of this read the rows unchanged.
+The footer is Parquet's own. Its key-value metadata holds, under `indextables.index`, the
+manifest: where the index and the row map are, which columns are indexed and how, and
+which table and partition the rows belong to. Under `indextables.crc` it holds the
+checksum of the footer itself, computed with those eight digits as zeros. Other Parquet
+readers ignore all this and read the rows as usual.
 
-The log's add names the same places with their checksums. So a search reads the root
-and the row map at once and never needs the footer, and a file that was put in the
-place of another is noticed.
+The log's add has the same offsets, with checksums. So a search reads the root and the row
+map at once and never needs the footer, and a file that was replaced by another one is
+noticed.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ ROOT_TAG, ROW_MAP_TAG, TOKENS_TAG = "indexRoot", "rowMap", "indexTokens"
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A piece that is read as a whole: its length and its checksum."""
+    """A byte range that is read as a whole: its length and its checksum."""
 
     length: int
     crc32: int
 
     def to_tag(self) -> str:
-        """The form it has in the log."""
+        """Its representation in the tags of an add."""
         return f"{self.length}:{self.crc32:08x}"
 
     @classmethod
@@ -77,30 +77,30 @@ class SplitManifest:
     offset: int = 0
     """Where the index begins."""
     length: int = 0
-    """Of the index and the row map together; the footer follows."""
+    """Length of the index and the row map together; the footer follows."""
     root: Region | None = None
-    """The end of the index; None for a split without one."""
+    """The end of the index, which a reader needs first; None for a split without an index."""
     row_map: Region = Region(0, 0)
     components: Mapping[str, int] = field(default_factory=dict)
-    """Bytes by what they are spent on."""
+    """Bytes by component."""
     tokens: Mapping[str, int] = field(default_factory=dict)
-    """Words in all rows, by indexed column."""
+    """Number of words in all rows, by indexed column."""
     rows: int = 0
     group_rows: tuple[int, ...] = ()
     fields: tuple[Mapping[str, Any], ...] = ()
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
     table_id: str = ""
     replaces: tuple[str, ...] = ()
-    """Splits whose rows this one holds, so that a lost log can be rebuilt without doubling them."""
+    """Splits whose rows this one holds, so that rebuilding a lost log does not duplicate them."""
 
 
-# msgspec learns a type when it first meets it, which two threads must not do at once.
+# msgspec prepares a type when it is first used, and two threads must not do that at once.
 msgspec.json.Decoder(SplitManifest)
 
 
 @dataclass(frozen=True, slots=True)
 class SplitRef:
-    """What it takes to open a split: its path and size, and where its pieces lie if that is known."""
+    """What is needed to open a split: its path and size, and the offsets of its parts if they are known."""
 
     path: str
     size: int | None = None
@@ -109,7 +109,7 @@ class SplitRef:
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
     num_records: int | None = None
     footer_crc: str | None = None
-    """What the log says the footer's checksum is; None is not checked."""
+    """The footer's checksum according to the log; if None, it is not checked."""
     root: Region | None = None
     row_map: Region | None = None
 
@@ -130,7 +130,7 @@ class SplitRef:
         )
 
     def placed(self, manifest: SplitManifest) -> SplitRef:
-        """The same split with its pieces where its footer says they lie."""
+        """The same split, with the offsets that its footer gives."""
         return replace(
             self,
             index_offset=manifest.offset,
@@ -142,7 +142,7 @@ class SplitRef:
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """The checked footer of a split: Parquet's metadata as stored, and our manifest."""
+    """The footer of a split after its checks: Parquet's metadata as stored, and our manifest."""
 
     start: int
     end: int
@@ -170,7 +170,7 @@ def read_footer(source: Source, ref: SplitRef) -> Footer:
 
 
 def _whole_footer(source: Source, size: int, data: bytes) -> bytes:
-    """The footer and the eight bytes after it; `data` is what the log led us to believe it is."""
+    """The footer and the eight bytes after it; `data` was read where the log says the footer is."""
     tail = data[-TAIL:] if len(data) >= TAIL else bytes(source.read_one(size - TAIL, TAIL))
     length = packing.unpack("<I", tail[:4])[0]
     if tail[4:] != MAGIC or length + TAIL + len(MAGIC) > size or length > LARGEST_FOOTER:
@@ -181,9 +181,9 @@ def _whole_footer(source: Source, size: int, data: bytes) -> bytes:
 
 
 def parse_footer(data: bytes, size: int, name: str, expected: str | None = None) -> Footer:
-    """Check the bytes of a footer with its tail, and read the manifest out of it.
+    """Check the bytes of a footer and the eight after it, and decode the manifest.
 
-    `expected` is the checksum that the log names.
+    `expected` is the checksum that the log has.
     """
     body = data[:-TAIL]
     start = size - len(data)
@@ -226,7 +226,7 @@ def damaged_footer(name: str, why: str) -> DamagedSplitError:
 
 
 def decode_manifest(data: bytes, name: str) -> SplitManifest:
-    """Read a manifest; a later format version is refused before anything else is looked at."""
+    """Decode a manifest; a newer format version is refused before anything else is read."""
     raw = msgspec.json.decode(data)
     version = raw.get("format") if isinstance(raw, dict) else None
     if isinstance(version, int) and version > FORMAT_VERSION:
@@ -247,7 +247,7 @@ def encode_manifest(manifest: SplitManifest) -> bytes:
 def finish(
     path: str, footer: Struct, index: Iterable[bytes], row_map: bytes, manifest: SplitManifest
 ) -> Footer:
-    """Turn a finished Parquet file into a split: the index and the row map go before its footer.
+    """Turn a finished Parquet file into a split by inserting the index and the row map before its footer.
 
     `index` comes in chunks, the root last; the manifest, which goes into the footer, is completed here.
     """
@@ -290,7 +290,7 @@ def _sealed(footer: Struct) -> bytes:
 
 
 def _stored_crc(body: bytes) -> tuple[bytes, int] | None:
-    """The checksum in a footer and where it stands, found without trusting the rest of the footer."""
+    """The checksum in a footer and its offset, found without trusting the rest of the footer."""
     at = body.rfind(CRC_KEY)
     # After the key: the header of the value's field, then its length.
     start = at + len(CRC_KEY) + 2
@@ -317,13 +317,13 @@ def index_tags(spec: IndexSpec) -> dict[str, str | None]:
     tags: dict[str, str | None] = {"splitFormat": str(FORMAT_VERSION)}
     if spec.fields:
         tags["indexedFields"] = ",".join(f"{item.column}:{item.kind}" for item in spec.fields)
-        # Tells MERGE SPLITS without opening the split whether the table's settings have changed since.
+        # Lets MERGE SPLITS see, without opening the split, whether the table's settings have changed since.
         tags["indexSettings"] = f"{zlib.crc32(msgspec.json.encode(spec.to_wire())):08x}"
     return tags
 
 
 def split_tags(spec: IndexSpec, manifest: SplitManifest) -> dict[str, str | None]:
-    """The tags of a written split: also where its pieces end and their checksums, and what ranking needs."""
+    """The tags of a written split: `index_tags`, lengths and checksums of its parts, ranking totals."""
     tags = index_tags(spec)
     tags[ROW_MAP_TAG] = manifest.row_map.to_tag()
     if manifest.root is not None:

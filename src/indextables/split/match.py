@@ -1,8 +1,8 @@
-"""Matching rows without an index: the meaning of a query, row by row.
+"""Matches rows against a query without an index, by the text of each row.
 
-This is the definition that the index must agree with. It decides for rows whose
-index is damaged, missing or made with other settings, and checks the rows that
-an index can only propose.
+This defines what a query means; the index must agree with it. It is used for rows whose
+index is damaged, missing or made with other settings, and to check rows that the index
+can only propose.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Leaves = list[tuple[str, Any, list[str]]]
 
 
 def match_rows(query: Query, rows: pa.Table | pa.RecordBatch) -> pa.BooleanArray:
-    """Which of the rows the query finds. Columns that the rows lack hold nothing."""
+    """For each row, whether the query finds it. Columns that the rows lack count as empty."""
     return _Matcher(query, rows).node(query.node)
 
 
@@ -124,7 +124,7 @@ class _Matcher:
         return found
 
     def matching(self, node: Matching, item: IndexField) -> pa.BooleanArray:
-        """Rows with a word that fits; every distinct word is looked at once."""
+        """Rows that have a fitting word; every distinct word is tested once."""
         if item.kind == JSON:
             rows: list[Texts] = [
                 [words for path, _, words in leaves if not node.path or path == node.path]
@@ -227,13 +227,13 @@ def _prefix_test(node: Words, item: IndexField) -> Callable[[str], bool]:
 
 
 def _within(text: list[str], start: int, words: list[str], slop: int) -> bool:
-    """Whether the words follow each other from `start` on with at most `slop` others among them."""
+    """Whether the words follow each other from `start` on with at most `slop` other words between them."""
     if text[start] != words[0]:
         return False
     at = start
     for word in words[1:]:
         try:
-            # The earliest place leaves the most room for the rest.
+            # The earliest position leaves the most room for the words that follow.
             at = text.index(word, at + 1, start + len(words) + slop)
         except ValueError:
             return False

@@ -1,4 +1,4 @@
-"""How searches of splits came about, in numbers."""
+"""Counters that say how searches of splits were answered."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from indextables.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SearchMetrics:
-    """How searches of splits came about."""
+    """How searches of splits were answered."""
 
     splits: int = 0
     ruled_out: int = 0
-    """Splits that a filter beside the log left out before any index was opened."""
+    """Splits that word filters, stored beside the log, ruled out before any index was opened."""
     hits: int = 0
     by_index: int = 0
     scanned: int = 0
@@ -26,9 +26,9 @@ class SearchMetrics:
     by_scan: int = 0
 
     def plus(self, other: SearchMetrics) -> SearchMetrics:
-        """Both together."""
+        """The sum of both."""
         return SearchMetrics(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
 
 Note = Callable[[SearchMetrics], None]
-"""Told how the search of a split went."""
+"""A callback that receives the metrics of each split's search."""

@@ -1,9 +1,9 @@
-"""Splits that are open: the index and the rows of each, kept for the next search.
+"""A cache of open splits: the index and the rows of each, kept for the next search.
 
-The log's add says where the pieces of a split lie, so a search begins with one
-read: the root of the index and, where rows will be wanted, the row map behind it.
-What the add says is checked against the bytes; where they disagree the footer of
-the file decides, and a piece that is damaged is reported, never believed.
+The log's add has the offsets of a split's parts, so a search begins with one read: the
+root of the index and, if rows will be needed, the row map behind it. What the add says is
+checked against the bytes. If they disagree, the footer of the file decides; a damaged
+part is reported and never used.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from indextables.storage.store import Store
 
 KEPT_SPLITS = 8192
 KEPT_BYTES = 64 << 20
-"""How much is kept of roots and small indexes; blocks and lists are kept elsewhere."""
+"""Limit for roots and small indexes kept here; blocks and lists have a cache of their own."""
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ Key = tuple[str, str, int | None, int | None, int | None]
 
 @dataclass(slots=True)
 class _Open:
-    """What is known of one split."""
+    """What is known of one split so far."""
 
     reader: SplitReader | None = None
     index: Index | None = None
@@ -48,7 +48,7 @@ class _Open:
 
 
 class _OpenSplits:
-    """The splits used last, bounded by their number and by what they hold."""
+    """The most recently used splits, bounded by their number and their memory."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -56,7 +56,7 @@ class _OpenSplits:
         self._held = 0
 
     def entry(self, key: Key) -> _Open:
-        """What is known of a split, which is nothing at first."""
+        """The entry of a split; a new, empty one if there is none."""
         with self._lock:
             found = self._kept.get(key)
             if found is None:
@@ -67,11 +67,11 @@ class _OpenSplits:
             return found
 
     def known(self, key: Key) -> _Open | None:
-        """What is known of a split, if anything is."""
+        """The entry of a split, if there is one."""
         return self._kept.get(key)
 
     def hold(self, key: Key, found: _Open, size: int) -> None:
-        """Note how many bytes an entry keeps."""
+        """Record how many bytes an entry uses."""
         with self._lock:
             if self._kept.get(key) is found:
                 self._held += size - found.bytes
@@ -125,20 +125,20 @@ def open_index(store: Store, ref: SplitRef, options: SearchOptions, *, with_rows
 
 
 def _held(ref: SplitRef) -> int:
-    """About how many bytes an open index keeps outside the block cache."""
+    """About how many bytes an open index uses outside the block cache."""
     if ref.index_length is not None and ref.index_length <= SMALL_INDEX:
         return ref.index_length
     return ref.root.length if ref.root is not None else SMALL_INDEX
 
 
 def known_index(store: Store, ref: SplitRef) -> Index | None:
-    """The index of a split that is open already; nothing is read for it."""
+    """The index of a split if it is already open; nothing is read."""
     found = _splits.known(_key(Source.of(store, ref.path), ref))
     return None if found is None else found.index
 
 
 def forget_splits() -> None:
-    """Drop what is remembered about split files."""
+    """Clear the cache of splits and of their decoded pages."""
     _splits.clear()
     kept_pages.MEMORY.clear()
 
@@ -152,7 +152,7 @@ def _opened(
         try:
             return _at_place(source, ref, found, options, with_rows=with_rows)
         except DamagedIndexError:
-            # The log may be wrong about the file: its own footer decides.
+            # The log may be wrong about the file; the file's own footer decides.
             placed = ref.placed(read_footer(source, ref).manifest)
             if placed == ref:
                 raise
@@ -194,7 +194,7 @@ def damaged(name: str, why: str) -> DamagedIndexError:
 
 @dataclass(frozen=True, slots=True)
 class SplitRanges:
-    """The index inside a split, by ranges from its first byte on."""
+    """Reads the index inside a split; offsets are relative to the start of the index."""
 
     source: Source
     start: int
@@ -208,14 +208,14 @@ class SplitRanges:
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """Ranges of which a stretch has been read already."""
+    """Ranges of which one contiguous part has been read already."""
 
     inner: Ranges
     start: int
     held: memoryview
 
     def many(self, ranges: Sequence[Range]) -> list[Bytes]:
-        """The bytes of every range; only what is not held is read."""
+        """The bytes of every range; only what is not in memory is read."""
         end = self.start + len(self.held)
         inside = [self.start <= at and at + length <= end for at, length in ranges]
         missing = [place for place, known in zip(ranges, inside, strict=True) if not known]

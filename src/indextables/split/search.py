@@ -1,9 +1,9 @@
-"""Searching one split: count first, then fetch only the rows that are wanted, in row order.
+"""Searches one split: counts first, then fetches only the wanted rows, in row order.
 
-The index decides when it was made with the table's settings. Where it was not,
-is damaged or cannot answer exactly, the rows it proposes, or all of them, are
-matched against their text. Either way the answer is the same; the metrics say
-which way it came about. Nothing here writes to the table.
+The index decides if it was made with the table's settings. If it was not, is damaged or
+cannot answer exactly, the rows it proposes, or all rows, are matched by their text.
+Either way the result is the same; the metrics say which way was taken. Nothing here
+writes to the table.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ T = TypeVar("T")
 SCORE = "_score"
 _VERIFY_AT_ONCE = 32_768
 _TRIED = 32
-"""So many times the wanted rows are tried against a filter before every hit is."""
+"""This many times the wanted number of rows are tested against a filter before all hits are."""
 
 _log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ def count_split(
     options: Options | None = None,
     note: Note = _ignore,
 ) -> int:
-    """How many rows of a split a query finds; without `where` no row is fetched if the index is exact."""
+    """How many rows of a split a query finds; without `where`, an exact index needs no row to be read."""
     search = _Search(store, ref, query, schema, options or Options(), with_rows=where is not None)
     if where is None and search.exact:
         found = search.count()
@@ -77,9 +77,9 @@ def count_split(
 def count_known(
     store: Store, refs: Sequence[SplitRef], query: Query, note: Note = _ignore
 ) -> tuple[int, list[SplitRef]]:
-    """Count in the splits whose index is open and decides alone; the other splits come back.
+    """Count in the splits whose index is already open and exact; the other splits are returned.
 
-    This is what makes a repeated count over many small splits quick: nothing is set up for a split.
+    This makes a repeated count over many small splits fast: nothing is set up per split.
     """
     total = searched = 0
     left: list[SplitRef] = []
@@ -108,7 +108,7 @@ def hits_split(
     options: Options | None = None,
     note: Note = _ignore,
 ) -> pa.Int64Array:
-    """The numbers of the rows a query finds in a split, in order."""
+    """The numbers of the rows a query finds in a split, ascending."""
     search = _Search(store, ref, query, schema, options or Options(), with_rows=False)
     rows = search.rows()
     note(replace(search.metrics, hits=len(rows)))
@@ -129,9 +129,9 @@ def search_split(
     options: Options | None = None,
     note: Note = _ignore,
 ) -> Iterator[pa.Table]:
-    """The rows a query finds, in row order; with `score` the best `limit` ones, best first, with `_score`.
+    """The rows a query finds, in row order; with `score` the best `limit` rows with `_score`, best first.
 
-    Scores go by the statistics, which are those of all rows that are ranked together.
+    Scores are computed from `statistics`, which cover all rows that are ranked together.
     """
     search = _Search(store, ref, query, schema, options or Options(), with_rows=True)
     if score:
@@ -151,7 +151,7 @@ def statistics_split(
     *,
     options: Options | None = None,
 ) -> Statistics:
-    """What a split contributes to the scores of words: no list is read, and no row where the index tells."""
+    """What a split contributes to the statistics of words; an exact index answers without reading rows."""
     search = _Search(store, ref, query, schema, options or Options(), with_rows=False)
     return search.statistics_of(terms)
 
@@ -168,7 +168,7 @@ def rank_split(
     options: Options | None = None,
     note: Note = _ignore,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The best rows of a split by the statistics of a whole table: scores and row numbers, best first."""
+    """The best rows of a split, by the statistics of the whole table: scores and row numbers, best first."""
     search = _Search(store, ref, query, schema, options or Options(), with_rows=True)
     search.statistics = statistics
     scores, rows = search.best_kept(where, limit)
@@ -195,7 +195,7 @@ def explain_row(
     statistics: Statistics,
     options: Options | None = None,
 ) -> list[ScorePart] | None:
-    """The parts of a row's score by the statistics of a whole table; None when the row does not match."""
+    """The parts of a row's score, by the statistics of the whole table; None when the row does not match."""
     search = _Search(store, ref, query, schema, options or Options(), with_rows=True)
     return search.explained(row, statistics)
 
@@ -228,7 +228,7 @@ class _Search:
         self._ask(self._index, query)
 
     def _ask(self, index: Index | None, query: Query) -> None:
-        """Prepare the query for what this split has: an index made as the table says, another, or none."""
+        """Prepare the query for this split: its index has the table's settings, has others, or is missing."""
         self.query = self._on_this_split(query, index)
         answered = index is not None and _answers(index.spec, self.query)
         self.answered = answered
@@ -252,7 +252,7 @@ class _Search:
         return self._reader
 
     def _on_this_split(self, query: Query, index: Index | None) -> Query:
-        """The query without the columns that are younger than the split: nothing in them matches."""
+        """The query without columns added after the split was written: nothing in them matches."""
         if index is not None and set(query.columns) <= set(index.spec.columns):
             return query
         present = frozenset(self.reader.columns)
@@ -266,14 +266,14 @@ class _Search:
         return pa.concat_arrays([chunk for part in parts for chunk in part.chunks])
 
     def count(self) -> int:
-        """How many rows the query finds; asked only of an exact index."""
+        """How many rows the query finds; only called when the index is exact."""
         return len(self.rows()) if self._asked is None else self._by_index(self._asked.count, self._length)
 
     def _length(self) -> int:
         return len(self.rows())
 
     def rows(self, limit: int | None = None) -> np.ndarray:
-        """The rows the query finds, in order; no more than `limit`."""
+        """The rows the query finds, ascending; at most `limit`."""
         if self._asked is not None:
             return self._by_index(partial(self._indexed, self._asked, limit), partial(self._scanned, limit))
         return self._scanned(limit)
@@ -297,7 +297,7 @@ class _Search:
         return np.concatenate(found)[:limit]
 
     def _by_index(self, ask: Callable[[], T], scan: Callable[[], T]) -> T:
-        """What the index says, or the rows if a piece of it turns out to be damaged."""
+        """Ask the index; if part of it turns out to be damaged, scan the rows instead."""
         try:
             return ask()
         except DamagedIndexError as damage:
@@ -315,9 +315,9 @@ class _Search:
     def tables(
         self, columns: Sequence[str], where: Predicate | None, limit: int | None
     ) -> Iterator[pa.Table]:
-        """The rows the query and the filter find, with the wanted columns."""
+        """The rows that match the query and the filter, with the wanted columns."""
         if self.most is not None and self.exact and limit is None:
-            # Counting takes no memory.
+            # Counting needs no memory, so it is done first.
             self._refuse_too_many(self.count())
         rows = self._noted(self.rows(limit if where is None else None))
         self._refuse_too_many(len(rows) if limit is None else 0)
@@ -325,7 +325,7 @@ class _Search:
             yield table
 
     def kept(self, where: Predicate) -> np.ndarray:
-        """The rows that the query finds and the filter keeps."""
+        """The rows that match the query and the filter."""
         return self._filtered(where).rows(self._noted(self.rows()))
 
     def _filtered(self, where: Predicate | None) -> Filtered:
@@ -333,7 +333,7 @@ class _Search:
         return Filtered(self.reader, self.ref, self.schema, where, zone=zone, index=self._index)
 
     def _noted(self, rows: np.ndarray) -> np.ndarray:
-        """The rows to fetch, and a note of how."""
+        """The rows to fetch; records in the metrics how they are fetched."""
         plan = {f"by_{self.reader.plan(rows)}": 1} if len(rows) else {}
         self.metrics = replace(self.metrics, hits=len(rows), **plan)
         return rows
@@ -348,24 +348,24 @@ class _Search:
             )
 
     def best(self, columns: Sequence[str], where: Predicate | None, limit: int | None) -> pa.Table:
-        """The best rows by BM25 with their scores, best first."""
+        """The best rows by BM25, with their scores, best first."""
         scores, rows = self.best_kept(where, limit)
         order = np.argsort(rows)
         parts = [table for _, table in self._filtered(None).tables(self._noted(rows[order]), columns)]
         empty = pa.schema([self.schema.field(name) for name in columns]).empty_table()
         found = pa.concat_tables(parts) if parts else empty
-        # They were fetched in the order of rows, and go back to that of their scores.
+        # They were fetched in row order; put them back in the order of their scores.
         best = np.empty(len(order), np.int64)
         best[order] = np.arange(len(order))
         return found.take(integers(best)).append_column(SCORE, numbers(scores, pa.float32()))
 
     def best_kept(self, where: Predicate | None, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
-        """Scores and rows of the best that the filter keeps, best first."""
+        """Scores and row numbers of the best rows that the filter keeps, best first."""
         if where is None:
             return self._scored(limit)
         kept = self._filtered(where)
         if limit is not None:
-            # What the filter leaves of the best so many are the best of what it leaves of all.
+            # The filter keeps enough of the best hits: those are also the best of all hits it keeps.
             scores, rows = self._scored(limit * _TRIED)
             left = np.isin(rows, kept.rows(np.sort(rows)))
             if left.sum() >= limit or len(rows) < limit * _TRIED:
@@ -381,7 +381,7 @@ class _Search:
         return self._rescored(limit)
 
     def _rescored(self, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
-        """Scores of rows that were checked one by one; without an index they come from one made now."""
+        """Scores of rows matched by their text; without a usable index, they come from one built now."""
         rows = self.rows()
         if self.answered and self._asked is not None:
             asked = self._asked
@@ -400,7 +400,7 @@ class _Search:
         return Search(index, self.query, values=self._values).scores(rows, self.statistics)
 
     def statistics_of(self, terms: Sequence[Term]) -> Statistics:
-        """What the rows of this split contribute to scores."""
+        """What the rows of this split contribute to the statistics of words."""
         if self.answered and self._asked is not None:
             index = self._asked.index
             return self._by_index(
@@ -413,7 +413,7 @@ class _Search:
         return Statistics(self.reader.rows) if index is None else statistics_of_terms(index, terms)
 
     def explained(self, row: int, statistics: Statistics) -> list[ScorePart] | None:
-        """Why a row has its score."""
+        """The parts of a row's score."""
         if row not in self.rows():
             return None
         asked = self._asked if self.answered else None
@@ -423,12 +423,12 @@ class _Search:
         return explained(Search(index, self.query, values=self._values), row, statistics)
 
     def _fresh_index(self) -> Index | None:
-        """An index of the query's columns, made now; None when it names no column that is here."""
+        """An index of the query's columns, built now; None when the split has none of them."""
         named = set(self.query.columns)
         spec = IndexSpec(tuple(item for item in self.query.spec.fields if item.column in named))
         if not spec.fields:
             return None
-        # Only rows that had to be scanned are indexed here: most searches never load the builder.
+        # Only scanned rows are indexed here, so most searches never import the builder.
         from indextables.index.build.builder import IndexBuilder
 
         builder = IndexBuilder(spec, self.schema)
@@ -457,7 +457,7 @@ def _other_settings(spec: IndexSpec, query: Query) -> frozenset[str]:
 
 
 def _without(node: Node, present: frozenset[str]) -> Node:
-    """The tree with every part that looks into an absent column replaced by nothing."""
+    """The query tree with every part that searches an absent column replaced by "nothing"."""
     if isinstance(node, Boolean):
         return Boolean(
             tuple(_without(part, present) for part in node.must),

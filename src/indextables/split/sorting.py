@@ -1,4 +1,4 @@
-"""The first rows of a split that a query finds, in the order of some columns."""
+"""The first rows of a split that match a query, in the order of some columns."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def sorted_split(
     options: Options,
     note: Note,
 ) -> pa.Table:
-    """The first `limit` rows that the query finds and the filter keeps; only theirs are read whole.
+    """The first `limit` rows that match query and filter; other columns are read only for these rows.
 
-    Keys are columns, each with whether it descends. Equal rows keep their order.
+    Keys are columns, each with a flag for descending order. Equal rows keep their order.
     """
     rows = row_numbers(hits_split(store, ref, query, schema, options=options, note=note))
     if where is not None and len(rows):

@@ -1,4 +1,4 @@
-"""Where the bytes of a split come from: a local file or an object store, always by ranges."""
+"""Reads byte ranges of a split from a local file or an object store."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from indextables.storage.store import Store, resolve
 from indextables.storage.stores.local import ABSENT, open_regular
 
 Range = tuple[int, int]
-"""Where bytes begin, and how many there are."""
+"""Offset and length."""
 
 LOCAL_GAP = 16 << 10
-"""Unwanted bytes that are cheaper to read along than to skip on a local disk."""
+"""On a local disk, reading up to this many unwanted bytes is cheaper than skipping them."""
 REMOTE_GAP = 64 << 10
 """The same for an object store, where each request costs a round trip."""
 REMOTE_READS_AT_ONCE = 8
 
 
 class Tally:
-    """How many bytes of splits were read; threads add to it."""
+    """Counts the bytes of splits that were read; safe to use from several threads."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -42,9 +42,9 @@ _tally: ContextVar[Tally | None] = ContextVar("indextables_bytes_read", default=
 
 @contextmanager
 def counting_bytes() -> Iterator[Tally]:
-    """Count the bytes of splits that are read inside, here and in threads that work for this one.
+    """Count the bytes of splits read inside the block, also by threads that work for it.
 
-    What a cache still has is not read, and not counted.
+    Bytes that come from a cache are not counted.
     """
     tally = Tally()
     token = _tally.set(tally)
@@ -69,7 +69,7 @@ class Source:
 
     @classmethod
     def of(cls, root: Store, path: str) -> Source:
-        """The file that a log names: relative to the table, or an absolute address."""
+        """The file named by the log: a path relative to the table, or an absolute address."""
         return cls(*resolve(root, path))
 
     @property
@@ -79,7 +79,7 @@ class Source:
 
     @property
     def local(self) -> str | None:
-        """Where the file lies on this machine, if it does."""
+        """The local path of the file, if it is on this machine."""
         return self.store.local_path(self.path)
 
     def size(self) -> int:
@@ -90,7 +90,7 @@ class Source:
             raise missing(self.name) from gone
 
     def read(self, ranges: Iterable[Range]) -> dict[Range, memoryview]:
-        """The bytes of every range, read with as few requests as is sensible."""
+        """The bytes of every range, read with few requests."""
         wanted = sorted(set(ranges))
         local = self.local
         blocks = coalesce(wanted, LOCAL_GAP if local is not None else REMOTE_GAP)
@@ -154,7 +154,7 @@ def _read_local(path: str, blocks: Sequence[Range], name: str) -> list[bytes]:
 
 def _read_block(handle: int, block: Range, size: int, name: str) -> bytes:
     start, length = block
-    # Wrong offsets may ask for more than memory holds: never read more than the file has.
+    # A wrong offset may ask for more than memory holds: never read more than the file has.
     if start < 0 or length < 0 or start + length > size:
         raise cut_short(name)
     body = os.pread(handle, length, start)

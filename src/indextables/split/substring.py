@@ -1,9 +1,9 @@
-"""Rows that a LIKE, RLIKE, contains, startswith, endswith or = can be true for, by the trigrams of the index.
+"""Which rows can match LIKE, RLIKE, contains, startswith, endswith or =, by the trigrams of the index.
 
-A column indexed as `substring` has an entry for every three characters that follow
-each other in a value. A text of three characters or more can only be in a value that
-has all of its trigrams, so their lists rule rows out, and whole splits. What is left
-is checked against the filter: the index never decides that a row matches.
+A column indexed as `substring` has an entry for every three consecutive characters of a
+value. A text of three or more characters can only be in a value that has all its
+trigrams, so their lists rule out rows and whole splits. The remaining rows are checked
+against the filter: the index never decides that a row matches.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from indextables.storage.store import Store
 
 SIZE = 3
 DENSE = 8
-"""When even the rarest trigram is in one row of so many, reading all rows is quicker."""
+"""If even the rarest trigram is in one of this many rows, reading all rows is faster."""
 ENOUGH = 8
-"""Once so few rows are left, more lists are not read: a list costs less than the page of a row."""
+"""Once this few rows are left, no more lists are read."""
 
 
 def fields_of(spec: IndexSpec) -> frozenset[str]:
@@ -41,7 +41,7 @@ def fields_of(spec: IndexSpec) -> frozenset[str]:
 
 
 def needed_trigrams(node: Node, columns: Collection[str]) -> Query | None:
-    """What has to be in a row for a filter to be true; None when nothing has to."""
+    """The trigrams a row must have for a filter to be true; None when there is no such requirement."""
     if isinstance(node, And):
         parts = [part for child in node.children if (part := needed_trigrams(child, columns)) is not None]
         return Boolean(must=tuple(parts)) if parts else None
@@ -57,7 +57,7 @@ def needed_trigrams(node: Node, columns: Collection[str]) -> Query | None:
 
 
 def _has_trigrams(operand: object, columns: Collection[str]) -> bool:
-    # The values of char(n) are compared as if padded, and other collations see other texts.
+    # char(n) values are compared as if padded, and other collations compare other texts.
     return isinstance(operand, Column) and operand.is_one_of(columns) and operand.order == "binary"
 
 
@@ -90,7 +90,7 @@ def _all_of(column: str, texts: Iterable[str]) -> Query | None:
 
 
 def rows_left(index: Index, node: Node) -> Array | None:
-    """The rows, ascending, that the trigrams of an index leave; None when reading all of them is quicker."""
+    """The rows (ascending) that the trigrams do not rule out; None when reading all rows is faster."""
     needed = needed_trigrams(node, fields_of(index.spec))
     return None if needed is None else _rows(index, needed)
 
@@ -146,7 +146,7 @@ def _rows(index: Index, needed: Query) -> Array | None:
 
 
 def _in_all(index: Index, needed: list[Words]) -> Array | None:
-    """The rows with all of some trigrams, as far as the rarest ones tell."""
+    """The rows that have all of some trigrams, using only the rarest ones."""
     keys = [_key(index, part) for part in needed]
     words: list[Word] = []
     for key, entry in zip(keys, index.entries(keys), strict=True):

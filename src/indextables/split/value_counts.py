@@ -1,8 +1,7 @@
-"""The values of a column and how often each occurs, from the dictionary of a split's index; no row is read.
+"""Distinct values of a column and their row counts, from the dictionary of a split's index.
 
-Only a column indexed as `string` keeps its values whole. Where the dictionary is large
-beside the rows, is damaged or was made with other settings, the rows are the quicker
-or the only answer, and the caller reads them.
+Only a column indexed as `string` keeps whole values. If the dictionary is large compared
+with the rows, damaged, or made with other settings, the caller reads the rows instead.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from indextables.split.open_splits import open_index, warn_once
 from indextables.storage.store import Store
 
 ROWS_PER_BLOCK = 8192
-"""A block of the dictionary takes about as long as so many rows."""
+"""Reading a dictionary block takes about as long as reading this many rows."""
 
 
 def value_counts(
     store: Store, ref: SplitRef, column: str, options: Options, note: Note
 ) -> tuple[pa.Array, pa.Array] | None:
-    """The distinct values, null among them, and their numbers of rows; None when the index cannot say."""
+    """The distinct values, null included, and their row counts; None when the index cannot tell."""
     try:
         index = open_index(store, ref, options.search, with_rows=False)
         found = None if index is None else _of_index(index, column)
@@ -52,7 +51,7 @@ def _of_index(index: Index, column: str) -> tuple[pa.Array, pa.Array] | None:
     for block in index.blocks(numbers).values():
         words = block.words()
         kept = [word for word in words if not word.startswith(BEYOND)]
-        # Entries that are no values sort behind all that are.
+        # Entries that are not values sort after all values.
         values += kept
         counts.append(block.columns.frequencies[: len(kept)].astype(np.int64))
     if root.nulls:
@@ -60,6 +59,6 @@ def _of_index(index: Index, column: str) -> tuple[pa.Array, pa.Array] | None:
         counts.append(np.array([root.nulls], np.int64))
     total = np.concatenate(counts) if counts else np.zeros(0, np.int64)
     if int(total.sum()) != index.rows:
-        # Several values per row, or none: the rows decide.
+        # A row may have several values or none, so the rows have to be read.
         return None
     return pa.array(values, pa.binary()).cast(pa.string()), pa.array(total)

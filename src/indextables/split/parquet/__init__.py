@@ -1,1 +1,1 @@
-"""What splits need to know of Parquet's own format: Thrift, field numbers, where pages and rows lie."""
+"""The parts of Parquet's own format that splits need: Thrift, field numbers, offsets of pages and rows."""

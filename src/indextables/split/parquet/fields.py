@@ -1,4 +1,4 @@
-"""The field numbers of Parquet's metadata structures, as far as splits look into them."""
+"""The field numbers of Parquet's metadata structures, as far as splits use them."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ class PairFields:
 
 
 def value(struct: Struct, number: int, default: Any = None) -> Any:
-    """The value of a field; the default when it is not there."""
+    """The value of a field; the default if it is absent."""
     found = struct.get(number)
     return default if found is None else found[1]
 
 
 def items(struct: Struct, number: int) -> list[Struct]:
-    """The structures of a list field; none when it is not there."""
+    """The structures of a list field; empty if it is absent."""
     found: list[Struct] = struct[number][1][1] if number in struct else []
     return found

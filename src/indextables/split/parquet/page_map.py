@@ -1,9 +1,9 @@
-"""The page map: where every Parquet page of a split lies, and the checksum of its bytes.
+"""The page map: the offset, length and checksum of every Parquet page of a split.
 
-Parquet's own page checksums cover a page's body but not its header, and no
-Arrow reader fetches single pages. With this map a reader takes just the pages
-that hold the wanted rows, checks every byte, and lays them out as a small
-Parquet file in memory, which pyarrow then decodes like any other.
+Parquet's own page checksums cover a page's body but not its header, and no Arrow reader
+fetches single pages. With this map a reader fetches just the pages that hold the wanted
+rows, checks every byte, and assembles them into a small Parquet file in memory, which
+pyarrow then decodes like any other.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from indextables.split.parquet.thrift import Struct, decode
 from indextables.storage.checksum import crc32, crc32_combine
 
 Span = tuple[int, int]
-"""Rows of one row group, from the first to before the last."""
+"""A range of rows in one row group: first row, and the row after the last."""
 Stretch = tuple[int, int, int]
-"""Where bytes begin, how many there are, and their checksum."""
+"""Offset, length and checksum of some bytes."""
 
 PAGES_SCHEMA = pa.schema(
     [
@@ -56,7 +56,7 @@ DICTIONARY = -1
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The pages of one column in one row group; the dictionary, if any, apart from the data."""
+    """The pages of one column in one row group; the dictionary page, if any, is kept apart."""
 
     rows: int
     first_rows: tuple[int, ...]
@@ -67,7 +67,7 @@ class Chunk:
     dictionary: tuple[int, int, int] | None
 
     def cover(self, spans: Sequence[Span]) -> list[Span]:
-        """Widen spans of rows to whole pages."""
+        """Widen ranges of rows to whole pages."""
         wide: list[Span] = []
         for start, end in spans:
             first = self.first_rows[bisect_right(self.first_rows, start) - 1]
@@ -80,7 +80,7 @@ class Chunk:
         return wide
 
     def pages(self, spans: Sequence[Span]) -> list[int]:
-        """The pages that make up spans which begin and end with a page."""
+        """The pages of row ranges that begin and end at page boundaries."""
         found: list[int] = []
         for start, end in spans:
             found.extend(range(bisect_left(self.first_rows, start), bisect_left(self.first_rows, end)))
@@ -111,7 +111,7 @@ class PageMap:
         return {key: _joined(pages[start:end]) for key, (start, end) in self._slices.items()}
 
     def stretches(self, group: int, leaf: int) -> list[Stretch]:
-        """Where the bytes of one column chunk lie, dictionary included: one stretch, as pages are written."""
+        """The byte ranges of one column chunk with its dictionary; one range if its pages are contiguous."""
         return self._stretches[group * self.leaves + leaf]
 
     def chunk(self, group: int, leaf: int) -> Chunk:
@@ -143,7 +143,7 @@ class PageMap:
 
 
 def _joined(pages: Iterable[Stretch]) -> list[Stretch]:
-    """Pages that lie one behind the other as one."""
+    """Adjacent pages joined into one range."""
     joined: list[Stretch] = []
     for offset, length, crc in pages:
         if joined and joined[-1][0] + joined[-1][1] == offset:

@@ -1,9 +1,9 @@
 """The compact Thrift encoding, as far as Parquet metadata uses it.
 
-A structure is a dictionary from field number to `(kind, value)` in the order it
-was read; a list is `(kind, values)`; for writing, a structure may also be bytes
-that were encoded before. Nothing here knows what the fields mean, so
-whatever a newer Parquet writer adds is carried through unchanged.
+A structure is a dictionary from field number to `(kind, value)` in the order it was read;
+a list is `(kind, values)`; when writing, a structure may also be bytes that were encoded
+before. Nothing here knows what the fields mean, so fields that a newer Parquet writer
+adds are written back unchanged.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def encode(value: Struct) -> bytes:
 
 
 def encode_more(begun: bytes, last: int, numbers: Iterable[tuple[int, int]]) -> bytes:
-    """Write a structure of which the fields up to `last` are encoded, without its end, and numbers follow."""
+    """Complete a structure whose fields up to `last` are already encoded, by adding number fields."""
     out = bytearray(begun)
     for number, item in numbers:
         out.append(((number - last) << 4) | I64)

@@ -1,1 +1,1 @@
-"""Reading rows of a split: whole row groups, chosen pages, or a few rows far apart."""
+"""Reads rows of a split: whole row groups, single pages, or a few scattered rows."""

@@ -1,9 +1,9 @@
-"""Row groups that can hold a matching row, by the statistics in a Parquet footer.
+"""Which row groups can hold a matching row, by the statistics in a Parquet footer.
 
-The statistics are laid out as those of files are, one row per row group, and asked
-of the same pruner. Only bounds that every writer of Parquet gives rightly are used:
-none of floats above (NaN is left out of them and sorts above all), none of legacy
-timestamps, none of byte strings.
+The statistics are arranged like those of files, one row per row group, and given to the
+same pruner. Only bounds that every Parquet writer gets right are used: no upper bounds of
+floats (writers ignore NaN, which sorts above all), none of legacy timestamps, none of
+byte strings.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _PLAIN = ("INT32", "INT64", "BOOLEAN")
 
 
 def groups_left(metadata: Any, stored: pa.Schema, where: Node, without: Collection[str]) -> list[bool]:
-    """For every row group of a split whether it can hold a match; `without` are columns not to be asked.
+    """For every row group whether it can hold a match; statistics of columns in `without` are not used.
 
-    `stored` are the columns as the file has them. A column of another type than the filter's is not asked.
+    `stored` are the columns as the file has them. Columns whose type differs from the filter's are not used.
     """
     paths = {metadata.row_group(0).column(at).path_in_schema: at for at in range(metadata.num_columns)}
     groups = range(metadata.num_row_groups)
@@ -52,7 +52,7 @@ def groups_left(metadata: Any, stored: pa.Schema, where: Node, without: Collecti
 
 
 def statistics_of(chunks: Sequence[Any], kind: pa.DataType) -> tuple[pa.Array, pa.Array, pa.Array] | None:
-    """Minimum, maximum and null count of a column by row group, in its type in the file."""
+    """Minimum, maximum and null count of a column for each row group, in the column's type in the file."""
     if pa.types.is_unsigned_integer(kind):
         return None
     bounds = [_bounds(chunk, kind) for chunk in chunks]
@@ -83,7 +83,7 @@ def _bounds(chunk: Any, kind: pa.DataType) -> tuple[Any, Any]:
     try:
         low, high = statistics.min, statistics.max
     except (ValueError, OverflowError):
-        # A moment that Python has no value for.
+        # A time outside the range of Python's `datetime`.
         return None, None
     if floating:
         return (None if low != low else low), None  # noqa: PLR0124 - NaN is not itself

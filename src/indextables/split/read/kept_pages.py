@@ -1,7 +1,7 @@
-"""Decoded pages that were read lately, so that rows near those of the last search are not decoded again.
+"""A cache of recently decoded pages, for searches that need nearby rows.
 
-Kept are pages from which single rows were picked; row groups that are read whole are used up at once. The
-pages of all splits share one bound, and what was unused longest goes first.
+Only pages from which single rows were picked are kept, not row groups that were read
+whole. The pages of all splits share one memory limit; the least recently used go first.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from indextables.index.read.cache import BlockCache
 from indextables.split.parquet.page_map import Span
 
 Cover = tuple[tuple[int, tuple[Span, ...]], ...]
-"""The rows that are read: row groups, and spans in each that begin and end with a page."""
+"""The rows that are read: for each row group, ranges that begin and end at page boundaries."""
 
 MOST_ROWS = 1 << 17
-"""Reads that cover more rows are not kept: they would drive out everything else."""
+"""Reads that cover more rows than this are not kept: they would displace everything else."""
 
 MEMORY = BlockCache(64 << 20)
-"""The pages kept by this process."""
+"""The cache of this process."""
 
 
 class KeptPages:
     """The kept pages of one open split."""
 
     def __init__(self) -> None:
-        # A name that no other open split has: a file that is opened again starts with nothing kept.
+        # A key no other open split has: a file that is opened again starts with an empty cache.
         self._identity = os.urandom(16)
 
     def find(self, cover: Cover, names: Sequence[str]) -> pa.Table | None:
-        """The covered rows of some columns; None unless every page of them is kept."""
+        """The covered rows of some columns; None unless all their pages are in the cache."""
         pieces: list[dict[str, list[pa.Array]]] = []
         for span in _spans(cover):
             piece = MEMORY.get((self._identity, span))
@@ -43,13 +43,14 @@ class KeptPages:
         for name in names:
             chunks = [chunk for piece in pieces for chunk in piece[name]]
             if any(chunk.type != chunks[0].type for chunk in chunks):
-                # Text may have been kept with its dictionary here and without one there.
+                # The same text column may be cached with its dictionary in one entry and without in
+                # another.
                 return None
             columns.append(pa.chunked_array(chunks))
         return pa.Table.from_arrays(columns, names=list(names))
 
     def keep(self, cover: Cover, table: pa.Table) -> None:
-        """Keep rows that were decoded: all that the cover names, in its order."""
+        """Keep decoded rows: exactly those the cover names, in its order."""
         if table.num_rows > MOST_ROWS:
             return
         at = 0
@@ -57,7 +58,7 @@ class KeptPages:
             _, first, end = span
             part = table.slice(at, end - first)
             new = {name: part.column(name).chunks for name in part.column_names}
-            # Pages of other columns that cover the same rows are kept along.
+            # Cached pages of other columns for the same rows are kept in the same entry.
             piece = {**(MEMORY.get((self._identity, span)) or {}), **new}
             size = sum(chunk.nbytes for chunks in piece.values() for chunk in chunks)
             MEMORY.put((self._identity, span), piece, size)

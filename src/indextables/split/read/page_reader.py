@@ -1,4 +1,4 @@
-"""Chosen pages of a split, checked and laid out as a small Parquet file in memory, then decoded."""
+"""Fetches chosen pages of a split, checks them, assembles a small Parquet file in memory and decodes it."""
 
 from __future__ import annotations
 
@@ -40,17 +40,18 @@ from indextables.storage.checksum import crc32
 
 MAGIC = b"PAR1"
 MANY_CHUNKS = 40
-"""Column chunks from which on it pays to decode them in two threads, which also wait for each other."""
+"""From this many column chunks on, decoding in two threads is faster despite their synchronisation."""
 POOL = pa.system_memory_pool()
-"""For small reads. Arrow's own pool gives most memory back to the system at once; clearing it for the next
-search can cost more than decoding a few pages. For whole row groups it is the other way round."""
+"""The memory pool for small reads. Arrow's default pool returns most memory to the system at once, and
+getting it back for the next search can cost more than decoding a few pages. For whole row groups the
+default is better."""
 SMALL_READ = 256 << 10
-"""Bytes below which decoding on one thread is quicker than starting several."""
+"""Below this many bytes, decoding on one thread is faster than starting several."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnTree:
-    """A top-level column: its part of the schema, and its leaves."""
+    """A top-level column: its elements of the schema, and its leaves."""
 
     name: str
     elements: tuple[bytes, ...]
@@ -61,7 +62,7 @@ class ColumnTree:
 
 @dataclass(frozen=True, slots=True)
 class ColumnChunk:
-    """Pages of one leaf in one row group, its dictionary first if it has one."""
+    """Pages of one leaf in one row group, preceded by its dictionary page if it has one."""
 
     places: list[Range]
     crcs: list[int]
@@ -76,7 +77,7 @@ class Skeleton:
     root: Struct
     columns: Mapping[str, ColumnTree]
     chunks: tuple[bytes, ...]
-    """What is the same for a leaf in every row group: the beginning of its chunk, encoded."""
+    """The part of a column chunk's metadata that is the same in every row group, already encoded."""
 
     @classmethod
     def from_bytes(cls, data: bytes | memoryview) -> Skeleton:
@@ -95,7 +96,7 @@ class Skeleton:
             at, leaf = end, leaf + leaves
         groups = items(footer, FileFields.GROUPS)
         chunks = items(groups[0], GroupFields.COLUMNS) if groups else []
-        # The ends of the structures are cut off: numbers follow.
+        # The end markers of the structures are cut off, because number fields are appended later.
         opened = encode({ChunkFields.FILE_OFFSET: (I64, 0), ChunkFields.META: (STRUCT, b"")})[:-1]
         begun = tuple(opened + encode(_description(value(chunk, ChunkFields.META)))[:-1] for chunk in chunks)
         return cls(elements[0], columns, begun)
@@ -155,10 +156,10 @@ def read_pages(
     coded: bool = False,
     kept: KeptPages | None = None,
 ) -> pa.Table:
-    """Read rows of some row groups: `wanted` maps a group to its rows in order, or None for all of them.
+    """Read rows of some row groups: `wanted` maps a group to its rows in order, or to None for all.
 
-    With `coded`, text that repeats stays a dictionary: cheaper where only some rows are kept. Pages in
-    `kept` are not read, and those that are read are put there.
+    With `coded`, repeated text stays dictionary-encoded, which is cheaper if only some rows are kept. Pages
+    in `kept` are not read again, and newly read ones are added to it.
     """
     plans = _plans(skeleton, pages, columns, wanted)
     known = {} if kept is None else {cover: kept.find(cover, names) for cover, names in plans.items()}
@@ -196,7 +197,7 @@ def read_pages(
 def check_pages(
     source: Source, skeleton: Skeleton, pages: PageMap, columns: Sequence[str], groups: Iterable[int]
 ) -> None:
-    """Make sure that the pages of some row groups are what was written."""
+    """Read the pages of some row groups and raise unless every byte is what was written."""
     for group in groups:
         stretches = _stretches(skeleton, pages, columns, group)
         _checked(source, {(offset, length): crc for offset, length, crc in stretches})
@@ -213,7 +214,7 @@ def _stretches(skeleton: Skeleton, pages: PageMap, columns: Sequence[str], group
 
 
 def _checked(source: Source, ranges: Mapping[Range, int]) -> dict[Range, memoryview]:
-    """The bytes of every range, which have the given checksums."""
+    """The bytes of every range, after verifying their checksums."""
     bodies = source.read(ranges)
     for (offset, length), crc in ranges.items():
         if crc32(bodies[offset, length]) != crc:
@@ -227,7 +228,7 @@ def schema_of(skeleton: Skeleton, name: str) -> pa.Schema:
 
 
 def decoded(table: pa.Table) -> pa.Table:
-    """The table with dictionaries written out."""
+    """The table with dictionary columns converted to plain ones."""
     for at, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
             table = table.set_column(at, field.name, table.column(at).cast(field.type.value_type))
@@ -250,7 +251,7 @@ def _plans(
     columns: Sequence[str],
     wanted: Mapping[int, np.ndarray | None],
 ) -> dict[Cover, list[str]]:
-    """Columns by the rows that their pages cover, which most of the time are the same for all."""
+    """Group columns by the rows that their pages cover, which usually are the same for all columns."""
     known: dict[Any, tuple[Span, ...]] = {}
     plans: dict[Cover, list[str]] = {}
     for name in columns:
@@ -270,7 +271,7 @@ def _plans(
 
 def _cover(chunks: Sequence[Chunk], rows: np.ndarray) -> tuple[Span, ...]:
     spans = [(row, row + 1) for row in rows.tolist()]
-    # Leaves of one column may be cut into pages at different rows: widen until all of them agree.
+    # Leaves of one column may have page boundaries at different rows: widen until all agree.
     while True:
         before = spans
         for chunk in chunks:
@@ -282,7 +283,7 @@ def _cover(chunks: Sequence[Chunk], rows: np.ndarray) -> tuple[Span, ...]:
 def _layout(
     skeleton: Skeleton, pages: PageMap, names: Sequence[str], cover: Cover
 ) -> list[list[ColumnChunk]]:
-    """For every row group of a cover, the pieces of the leaves of some columns."""
+    """For every row group of a cover, the pages of the leaves of some columns."""
     leaves = [leaf for name in names for leaf in skeleton.columns[name].leaves]
     return [[_piece(pages.chunk(group, leaf), spans) for leaf in leaves] for group, spans in cover]
 
@@ -299,10 +300,10 @@ def _piece(chunk: Chunk, spans: Sequence[Span]) -> ColumnChunk:
 
 
 def _picks(cover: Cover, wanted: Mapping[int, np.ndarray | None]) -> pa.Array | None:
-    """Where the wanted rows stand among the covered ones; None when every covered row is wanted."""
+    """The positions of the wanted rows among the covered ones; None when every covered row is wanted."""
     if all(wanted[group] is None for group, _ in cover):
         return None
-    # Row groups are put one after the other, as if each ended with its last span.
+    # Row groups are numbered as if each ended with its last range.
     starts: list[int] = []
     ends: list[int] = []
     picked: list[np.ndarray] = []
@@ -358,7 +359,7 @@ def _lay_out(
 
 
 def _owned(data: bytes) -> pa.Buffer:
-    """The bytes in Arrow's hands: its threads may be the last to let go of them, even after Python ended."""
+    """Copy the bytes into Arrow's memory: its threads may release them last, even after Python has ended."""
     owned = pa.allocate_buffer(len(data), memory_pool=POOL)
     memoryview(owned).cast("B")[:] = data
     return owned
@@ -394,7 +395,7 @@ def _chunk(begun: bytes, position: int, length: int, piece: ColumnChunk) -> byte
 
 
 def _decode(buffer: pa.Buffer, name: str, coded: Sequence[str] = ()) -> pa.Table:
-    # What is below ParquetFile: it takes a pool, and loads no file systems of clouds.
+    # The class below ParquetFile: it accepts a memory pool, and does not load cloud file systems.
     from pyarrow._parquet import ParquetReader
 
     small = buffer.size <= SMALL_READ

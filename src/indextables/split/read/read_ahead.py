@@ -1,7 +1,7 @@
-"""Working in threads: the next pieces while the caller uses the one before, or several pieces at once.
+"""Thread helpers: work on the next items while the caller uses the current one, or on several at once.
 
-The threads stay for the life of the process: starting them, and memory that only
-they have touched, would be paid for by every search.
+The threads live as long as the process: starting them and warming their memory would
+otherwise be paid by every search.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _lock = threading.Lock()
 
 
 def _pool() -> ThreadPoolExecutor:
-    """The threads of this process; a forked child has none of its parent's."""
+    """The thread pool of this process; a forked child makes its own."""
     with _lock:
         found = _pools.get(os.getpid())
         if found is None:
@@ -38,9 +38,9 @@ def _pool() -> ThreadPoolExecutor:
 
 
 class Ahead(Generic[A, T]):
-    """Results of work on items, in order; work begins on entering and stays at most `DEPTH` ahead.
+    """Results of work on items, in order; starts on entering and stays at most `DEPTH` items ahead.
 
-    The work must not wait for other work of this kind.
+    The work must not wait for other work in the same pool.
     """
 
     def __init__(self, work: Callable[[A], T], items: Sequence[A]) -> None:
@@ -75,7 +75,7 @@ class Ahead(Generic[A, T]):
 
 
 def at_once(work: Callable[[A], T], items: Sequence[A]) -> list[T]:
-    """Results of work on items, in order; the first is worked on here, the others in threads."""
+    """Results of work on items, in order; the first is done in this thread, the others in the pool."""
     pool = _pool()
     others = [pool.submit(copy_context().run, work, item) for item in items[1:]]
     try:

@@ -1,10 +1,10 @@
 """The row map: what a reader needs to fetch some rows of a split without its Parquet footer.
 
-It holds the rows of each row group, the schema (`Skeleton`) and where every page
-lies with its checksum (`PageMap`), behind a checksum of its own. It stands right
-after the index, so that one read can bring the index's root and the row map. The
-log keeps its length and checksum: since it knows the checksum of every page, that
-one number stands for all rows of the split.
+It holds the number of rows of each row group, the schema (`Skeleton`), and offset and
+checksum of every page (`PageMap`), preceded by its own checksum. It directly follows the
+index, so that one read can fetch the index's root and the row map. The log has its length
+and checksum; as the row map has the checksum of every page, that one number protects all
+rows of the split.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from indextables.storage.checksum import crc32
 
 
 class RowMapError(Exception):
-    """The bytes are not a row map that was written."""
+    """The bytes are not a valid row map."""
 
 
 _MAPS = msgspec.msgpack.Decoder(tuple[list[int], bytes, bytes])

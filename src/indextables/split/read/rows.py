@@ -1,9 +1,9 @@
-"""Reading the rows of a split: some rows, some row groups, or all of them, with the columns asked for.
+"""Reads the rows of a split: some rows, some row groups, or all of them, with the columns asked for.
 
-Every byte is checked before it is decoded. When the page map itself is damaged
-the rows are still read, by pyarrow alone with Parquet's own page checksums.
-What comes out has the table's types: columns that are younger than the split are
-null, widened ones are cast, and partition columns take the log's value.
+Every byte is checked before it is decoded. If the page map itself is damaged, the rows
+are still read, by pyarrow alone with Parquet's own page checksums. The result has the
+table's types: columns added after the split was written are null, widened ones are cast,
+and partition columns have the log's value.
 """
 
 from __future__ import annotations
@@ -34,22 +34,21 @@ from indextables.storage.ranged_file import RangedFile
 T = TypeVar("T")
 
 GROUPS_AT_ONCE = 4
-"""Row groups that a scan reads together, and how many of them found rows may amount to."""
+"""Row groups that a scan reads together; the rows of one batch number at most what that many groups hold."""
 MANY_ROWS = 20_000
 SPARSE_SHARE = 0.5
-"""Up to this share of the rows of their row groups, wanted rows are decoded alone."""
+"""Up to this share of the rows in their row groups, only the wanted rows are decoded."""
 SPARSE_BYTES = 2 << 20
-"""So few stored bytes, a row group of everything or a narrow column of all, are decoded whole by pyarrow
-before DuckDB has planned."""
+"""Below this many stored bytes, pyarrow decodes a whole row group faster than DuckDB plans its query."""
 PAGE_SHARE = 0.5
-"""Up to this share of a row group's pages are fetched one by one; above it the whole group is."""
+"""Up to this share of a row group's pages are fetched singly; above it the whole group is read."""
 
 Parts = Mapping[int, np.ndarray]
-"""Wanted rows by their row group."""
+"""Wanted rows, by row group."""
 
 
 def open_reader(source: Source, ref: SplitRef, row_map: bytes | memoryview | None = None) -> SplitReader:
-    """Open a split for reading rows; `row_map` are the bytes at the place the log names, if read already."""
+    """Open a split for reading rows; `row_map` are its bytes at the offset the log names, if already read."""
     if ref.row_map is not None and ref.index_offset is not None and ref.index_length is not None:
         if row_map is None:
             end = ref.index_offset + ref.index_length
@@ -57,7 +56,7 @@ def open_reader(source: Source, ref: SplitRef, row_map: bytes | memoryview | Non
         try:
             found = RowMap.from_bytes(row_map, ref.row_map.crc32)
         except RowMapError:
-            # What the footer says decides: the log may be wrong, or the map damaged.
+            # The footer decides: the log may be wrong, or the row map damaged.
             pass
         else:
             return SplitReader(source, ref, found.group_rows, found)
@@ -101,17 +100,17 @@ class SplitReader:
         return range(len(self.group_rows))
 
     def read_groups(self, groups: Sequence[int], columns: Sequence[str], *, coded: bool = False) -> pa.Table:
-        """All rows of some row groups; with `coded`, text that repeats stays a dictionary."""
+        """All rows of some row groups; with `coded`, repeated text stays dictionary-encoded."""
         return self._read(dict.fromkeys(groups), columns, coded=coded)
 
     def read_rows(self, rows: np.ndarray, columns: Sequence[str]) -> pa.Table:
-        """Some rows, which are given in order."""
+        """Some rows, given in ascending order."""
         parts = self.by_group(rows)
         wanted = {group: some - self.group_starts[group] for group, some in parts.items()}
         return self._read(wanted, columns, kept=self._kept)
 
     def by_group(self, rows: np.ndarray) -> dict[int, np.ndarray]:
-        """The given rows, which are in order, by the row group they lie in."""
+        """The given rows (ascending), grouped by row group."""
         cuts = np.searchsorted(rows, self.group_starts).tolist()
         return {at: rows[cuts[at] : cuts[at + 1]] for at in self.groups if cuts[at] < cuts[at + 1]}
 
@@ -121,20 +120,20 @@ class SplitReader:
         total = sum(self.group_rows[group] for group in wanted)
         pages = len(rows)
         if pages < MANY_ROWS:
-            # Rows of one page count once; among many rows that are spread it makes no difference.
+            # Rows on the same page should count once; for many scattered rows the difference is negligible.
             pages = 1 + int(np.count_nonzero(np.diff(rows // ROWS_PER_PAGE))) if pages else 0
         if pages * ROWS_PER_PAGE <= PAGE_SHARE * total:
             return "pages"
         return "scan" if len(wanted) == len(self.group_rows) else "row_groups"
 
     def fetch(self, rows: np.ndarray, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, pa.Table]]:
-        """Wanted rows with their numbers, in pieces of bounded size, read by the cheapest plan."""
+        """Wanted rows with their numbers, in batches of bounded size, read in the cheapest way."""
         return self.worked(rows, columns, lambda found, table: (found, table))
 
     def worked(
         self, rows: np.ndarray, columns: Sequence[str], work: Callable[[np.ndarray, pa.Table], T]
     ) -> Iterator[T]:
-        """What some work makes of each such piece; the threads that read a piece also do the work."""
+        """Apply `work` to each such batch, in the thread that read it, and return the results."""
         if not len(rows):
             return
         if self.plan(rows) == "pages":
@@ -153,7 +152,7 @@ class SplitReader:
                 yield made
 
     def _pieces(self, parts: Parts, most: int) -> list[Parts]:
-        """Row groups in pieces whose wanted rows are no more than so many groups hold; one group at least."""
+        """Batches of row groups; their wanted rows number at most what `most` groups hold."""
         pieces: list[dict[int, np.ndarray]] = []
         size = 0.0
         for group, rows in parts.items():
@@ -166,7 +165,7 @@ class SplitReader:
         return [*pieces]
 
     def _is_sparse(self, parts: Parts, columns: Sequence[str]) -> bool:
-        """Whether it pays to pass over unwanted values, and whether they can be."""
+        """Whether skipping unwanted values pays, and whether these columns allow it."""
         wanted, total = sum(map(len, parts.values())), sum(self.group_rows[group] for group in parts)
         if not columns or self._map is None or wanted > SPARSE_SHARE * total:
             return False
@@ -181,7 +180,7 @@ class SplitReader:
         return schema_of(self._map.skeleton, self.source.name)
 
     def _pick_sparse(self, parts: Parts, columns: Sequence[str]) -> pa.Table:
-        """Few of the rows of some row groups."""
+        """A few of the rows of some row groups."""
         path = self.source.local
         assert path is not None
         assert self._map is not None
@@ -200,7 +199,7 @@ class SplitReader:
         return decoded(table.take(integers(rows - self.group_starts[group])))
 
     def groups_left(self, where: Node, partition_values: Mapping[str, str | None]) -> list[bool]:
-        """For every row group whether the statistics of the footer leave room for a match in it."""
+        """For every row group, whether its statistics in the footer allow a match."""
         if self._metadata is None:
             return [True] * len(self.group_rows)
         metadata, stored = self._metadata
@@ -214,13 +213,13 @@ class SplitReader:
             body = read_footer(self.source, self.ref).body
             found = pq.read_metadata(pa.BufferReader(MAGIC + body + len(body).to_bytes(4, "little") + MAGIC))
         except (SplitError, pa.ArrowException):
-            # Rows are read without the footer: what it cannot say, it does not rule out.
+            # Rows can be read without the footer: if it cannot be read, nothing is ruled out.
             return None
         same = found.num_row_groups == len(self.group_rows)
         return (found, found.schema.to_arrow_schema()) if same else None
 
     def scan(self, columns: Sequence[str], *, coded: bool = False) -> Iterator[tuple[int, pa.Table]]:
-        """All rows, in pieces; each with the number of its first row."""
+        """All rows, in batches, each with the number of its first row."""
         work = partial(self.read_groups, columns=columns, coded=coded)
         with Ahead(work, _batched(self.groups)) as reading:
             for some, table in reading:
@@ -265,7 +264,7 @@ class SplitReader:
 
         size = self.ref.size if self.ref.size is not None else self.source.size()
         file = pa.PythonFile(io.BufferedReader(RangedFile(self.source.read_one, size)), "r")
-        # No threads of Arrow's: they would call into Python, and may do so when it has ended.
+        # Not with Arrow's threads: they call into Python, possibly after the interpreter has ended.
         return pq.ParquetFile(file, pre_buffer=False, page_checksum_verification=True)
 
 
@@ -281,9 +280,9 @@ def to_table_schema(
     *,
     coded: bool = False,
 ) -> pa.Table:
-    """Rows of a split as rows of the table: its types, its partition values, nulls for younger columns.
+    """Stored rows as rows of the table: its types, its partition values, nulls for later columns.
 
-    With `coded`, dictionaries of the table's type stay what they are.
+    With `coded`, dictionary columns whose values have the table's type stay encoded.
     """
     arrays = []
     for name in columns:

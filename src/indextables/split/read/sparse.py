@@ -1,7 +1,7 @@
-"""Rows that lie thinly in whole row groups, decoded by DuckDB, which passes over the values in between.
+"""Decodes rows scattered thinly over whole row groups with DuckDB, which skips the values in between.
 
-pyarrow decodes every value of a page before the wanted ones can be taken. Where
-rows are on nearly every page, but few on each, most of that is for nothing.
+pyarrow decodes every value of a page before the wanted ones can be picked. If nearly
+every page has wanted rows, but only few, most of that work is wasted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from indextables.storage import duck
 
 
 class UndecodedError(Exception):
-    """DuckDB did not give the rows; nothing is said about the file."""
+    """DuckDB did not return the rows; this does not mean that the file is damaged."""
 
 
 def can_decode(path: str, schema: pa.Schema, columns: Sequence[str]) -> bool:
@@ -42,7 +42,7 @@ def _is_plain(kind: pa.DataType) -> bool:
 
 
 def decode_rows(path: str, schema: pa.Schema, columns: Sequence[str], rows: np.ndarray) -> pa.Table:
-    """Some rows of a file, which are given in order, with these columns in the types of the schema."""
+    """Some rows of a file (ascending), with these columns in the types of the schema."""
     bits = _bits(rows)
     place = f"CAST({duck.ROW_NUMBER} & {len(bits) * 8 - 1} AS INTEGER)"
     query = (
@@ -60,10 +60,10 @@ def decode_rows(path: str, schema: pa.Schema, columns: Sequence[str], rows: np.n
 
 
 def _bits(rows: np.ndarray) -> bytes:
-    """A power of two of bits, at least one for every row from the first to the last, set for wanted rows.
+    """A bitmap with a bit for each wanted row; its length is a power of two and covers first to last row.
 
-    A row's bit is its number modulo theirs, so that any row of the file has one, in whatever order
-    DuckDB looks at the conditions. DuckDB counts the bits of a byte from the highest on.
+    A row's bit is its number modulo the length, so that every row of the file has one, in whatever order
+    DuckDB evaluates the conditions. DuckDB counts the bits of a byte from the highest down.
     """
     size = 1 << max(3, int(rows[-1] - rows[0]).bit_length())
     wanted = np.zeros(size, np.bool_)

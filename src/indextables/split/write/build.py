@@ -1,9 +1,9 @@
-"""Building splits from a stream of Arrow batches: rows go to their partition, files are rolled at a size.
+"""Builds splits from a stream of Arrow batches: one open split per partition, closed at a size limit.
 
-At most `write.maxOpenSplits` splits are open at once and together they hold at
-most 512 MiB of indexed text; beyond either the largest is closed. Memory stays
-within 3.5 times that text plus 256 MiB. If anything fails, local files are
-removed; splits published before that stay unseen, for PURGE to take away.
+At most `write.maxOpenSplits` splits are open at once, and together they hold at most 512
+MiB of indexed text; beyond either limit the largest is closed. Memory stays within 3.5
+times that text plus 256 MiB. If anything fails, local files are removed; splits already
+published belong to no version, and PURGE deletes them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from indextables.storage.store import Store
 MOST_TEXT = 512 << 20
 SUFFIX = ".split"
 _FIRST_GUESS = 0.5
-"""Size of an index relative to its text, until the first split of a run has shown it."""
+"""Assumed size of an index relative to its text, until the first finished split shows it."""
 _SLICE_ROWS = 32_768
 
 Values = tuple[str | None, ...]
@@ -56,7 +56,7 @@ def write_splits(  # noqa: PLR0917 - what, for which table, and where to
     data_change: bool = True,
     now_ms: int | None = None,
 ) -> Iterator[AddAction]:
-    """Write rows as splits and yield the add of each; nothing is visible until they are committed."""
+    """Write rows as splits and yield the add of each; no reader sees them before they are committed."""
     built = build_splits(
         batches,
         schema,
@@ -86,10 +86,10 @@ def build_splits(  # noqa: PLR0917 - as write_splits
     replaces: Sequence[str] = (),
     merged: Sequence[Index] = (),
 ) -> Iterator[BuiltSplit]:
-    """As `write_splits`, with what truncation did to the statistics of each.
+    """As `write_splits`, with the effect of truncation on the statistics of each.
 
-    `replaces` names the splits whose rows these are, where they are not new rows. If the batches are
-    all rows of those splits, in order, and become one split, `merged` are their indexes.
+    `replaces` names the splits whose rows these are, if they are not new rows. `merged` are the indexes of
+    those splits; it is given only if the batches are all their rows, in order, and become one split.
     """
     build = _Build(
         schema=schema,
@@ -213,7 +213,7 @@ class _Build:
 
 
 def partitions(rows: pa.Table, columns: Sequence[str]) -> Iterator[tuple[Values, pa.Table]]:
-    """Rows by partition, each with the texts that the log writes for its values."""
+    """Rows grouped by partition, each group with the partition values as the log writes them."""
     if not columns:
         yield (), rows
         return
@@ -233,7 +233,7 @@ def partitions(rows: pa.Table, columns: Sequence[str]) -> Iterator[tuple[Values,
         values = tuple(
             encode_partition(_internal(part[name][0]), rows.schema.field(name).type) for name in columns
         )
-        # Two encodings of one value, such as the zeros of a float, share their text.
+        # Two encodings of one value, such as the two zeros of a float, have the same text.
         found.setdefault(values, []).append(part)
         start = end
     for values, parts in found.items():
@@ -244,7 +244,7 @@ def _internal(scalar: pa.Scalar) -> Any:
     if not scalar.is_valid:
         return None
     kind = scalar.type
-    # Dates and timestamps may lie beyond what Python's own types hold.
+    # Dates and timestamps may lie outside the range of Python's own types.
     return scalar.value if pa.types.is_temporal(kind) else scalar.as_py()
 
 

@@ -1,8 +1,8 @@
-"""Required fields below null parents.
+"""Fills required fields below null parents.
 
-Arrow leaves open what a field holds where its parent is null, and most of the
-time it is null as well. Parquet writers refuse that for a required field, though
-nobody can see the value; so it gets one.
+Arrow does not define what a field holds where its parent is null; usually it is null as
+well. Parquet writers refuse a null in a required field, although no reader sees it, so it
+is given a value.
 """
 
 from __future__ import annotations

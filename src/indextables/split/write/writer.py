@@ -1,9 +1,9 @@
-"""One split under construction: rows go into Parquet row groups and, at the same time, into its index.
+"""One split under construction: rows are written to Parquet row groups and added to the index.
 
-The file grows in a local directory of its own, which `close` removes whatever
-happened. Memory holds one row group being gathered and the index of the text so
-far; the finished file is published by the caller. Where the rows come whole from
-splits that are indexed the same way, their indexes are merged instead.
+The file is built in a local directory of its own, which `close` always removes. Memory
+holds one row group being collected and the index of the text so far; the caller publishes
+the finished file. If all rows come from splits with the same index settings, their
+indexes are merged instead of built again.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from indextables.storage.scratch import discard, scratch
 ROWS_PER_GROUP = 32_768
 BYTES_PER_GROUP = 32 << 20
 BYTES_PER_PAGE = 128 << 10
-"""Large values come in pages of fewer rows, which a needle decodes whole."""
+"""Large values get pages with fewer rows, since fetching one row decodes its whole page."""
 DICTIONARY_BYTES = 64 << 10
-"""A dictionary is read along with any page of its column, so it stays small."""
+"""A dictionary is read along with any page of its column, so it is kept small."""
 BLOOM_FALSE_POSITIVES = 0.01
 ROW_MAP = "row map"
-"""The name of the row map among the components of a split."""
+"""The name of the row map in the list of component sizes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,10 @@ class SplitWriter:
         replaces: tuple[str, ...] = (),
         merged: Sequence[Index] = (),
     ) -> None:
-        """With `merged`, the indexes of the splits whose rows, all of them in this order, will be written."""
+        """Take the schema and index settings; `merged` are the indexes of splits whose rows will be written.
+
+        With `merged`, all rows of those splits have to be written, in the same order.
+        """
         self.schema = schema
         self.spec = spec
         self.replaces = replaces
@@ -91,16 +94,16 @@ class SplitWriter:
 
     @property
     def text_bytes(self) -> int:
-        """The text given to the index so far."""
+        """Bytes of text indexed so far."""
         return self._index.text_bytes if self._index is not None else 0
 
     @property
     def data_bytes(self) -> int:
-        """The size of the rows written so far, and of those gathered for the next row group."""
+        """Bytes of the rows written so far, including those collected for the next row group."""
         return (self._sink.tell() if self._sink is not None else 0) + self._pending_bytes
 
     def write(self, rows: pa.Table) -> None:
-        """Take in rows that have the schema's columns and types."""
+        """Add rows that have the schema's columns and types."""
         self._stats.update(rows)
         self.rows += rows.num_rows
         size = rows.nbytes
@@ -153,7 +156,7 @@ class SplitWriter:
         )
 
     def finish(self) -> Finished:
-        """Write what is left, then the index, the row map and the footer."""
+        """Write the remaining rows, then the index, the row map and the footer."""
         if self._pending or self._parquet is None:
             self._pending = self._pending or [self.schema.empty_table()]
             self._flush()
@@ -199,7 +202,7 @@ class SplitWriter:
                 if open_file is not None:
                     open_file.close()
             except (OSError, ValueError, pa.ArrowException):
-                # The file is about to go; what matters is that its handle does not stay.
+                # The file is about to be deleted; what matters is that its handle is closed.
                 continue
         self._index = None
         discard(self.directory)
@@ -214,9 +217,9 @@ def _footer_of(path: str) -> Any:
 
 
 def _counted(first: pa.Table) -> list[str]:
-    """Columns of whole numbers or times whose values a dictionary cannot hold, by the first row group.
+    """Columns of integers or times with too many distinct values for a dictionary, by the first row group.
 
-    Written as differences they take a fraction of the space, and less time to read.
+    Stored as differences they take a fraction of the space, and less time to read.
     """
     return [
         field.name
@@ -229,7 +232,7 @@ def _counted(first: pa.Table) -> list[str]:
 
 
 def _dictionary_columns(schema: pa.Schema, spec: IndexSpec, counted: Sequence[str]) -> list[str] | bool:
-    """Leaves worth a dictionary: running text hardly repeats."""
+    """Leaves worth a dictionary; running text is not, as it hardly repeats."""
     without = {item.column for item in spec.fields if item.kind in (TEXT, JSON)} | set(counted)
     if not without:
         return True
@@ -237,9 +240,10 @@ def _dictionary_columns(schema: pa.Schema, spec: IndexSpec, counted: Sequence[st
 
 
 def _statistics_columns(schema: pa.Schema) -> list[str] | bool:
-    """Leaves that get a minimum and a maximum: Spark takes a NaN for the greatest number, Parquet for none.
+    """Leaves that get a minimum and a maximum: all but floats.
 
-    With them, Spark's reader would pass over a NaN that its own filter keeps.
+    Spark sorts NaN above every number and Parquet's statistics ignore it, so that with them Spark's reader
+    would skip a NaN that its own filter keeps.
     """
     leaves = [leaf for field in schema for leaf in _leaf_paths(field)]
     ordered = [path for path, kind in leaves if not pa.types.is_floating(kind)]
@@ -260,7 +264,7 @@ def _leaf_paths(field: pa.Field, prefix: str = "") -> list[tuple[str, pa.DataTyp
 
 
 def _bloom_filters(first: pa.Table, spec: IndexSpec) -> dict[str, dict[str, float]]:
-    """Filters for text columns looked up by equality, sized by the first row group."""
+    """Bloom filters for text columns that are searched by equality, sized by the first row group."""
     searched = {item.column for item in spec.fields if item.kind in (TEXT, JSON)}
     return {
         field.name: {
