@@ -21,6 +21,7 @@ from indextables.log.replay.rule import ReplayMetrics
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
 from indextables.model.names import require_name
+from indextables.model.stats import of_add
 from indextables.ops.read.hints import spelling_notes
 from indextables.ops.read.in_order import in_order
 from indextables.ops.read.matching import sort_files
@@ -200,9 +201,8 @@ def _schema(snapshot: Snapshot, columns: Sequence[str]) -> pa.Schema:
 
 
 def _row_count(snapshot: Snapshot, add: AddAction) -> int:
-    if add.num_records is not None:
-        return add.num_records
-    return open_split(snapshot.store, SplitRef.of(add)).rows
+    known = of_add(add, null_counts=False).num_records
+    return open_split(snapshot.store, SplitRef.of(add)).rows if known is None else known
 
 
 def _count_of(snapshot: Snapshot, add: AddAction, node: Node, record: Record) -> Iterator[int]:

@@ -20,6 +20,7 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
 from indextables.model.plain import counted
+from indextables.model.stats import of_add
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, DeleteResult
 from indextables.ops.progress import Progress, silent, watched
 from indextables.ops.read.matching import MatchPlan, plan_match
@@ -170,7 +171,7 @@ def delete_from(piece: RewriteGroup) -> Emptied | Rewritten:
 
 
 def _rows_deleted(plan: MatchPlan, emptied: Sequence[Emptied], rewritten: Sequence[Rewritten]) -> int | None:
-    counts = [add.num_records for add in plan.whole]
+    counts = [of_add(add, null_counts=False).num_records for add in plan.whole]
     if any(count is None for count in counts):
         return None
     known = sum(count for count in counts if count is not None)

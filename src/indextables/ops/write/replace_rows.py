@@ -16,6 +16,7 @@ from indextables.log.commit.changes import removals
 from indextables.log.commit.conflicts import CommitPlan, Rule
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import Action, AddAction
+from indextables.model.stats import of_add
 from indextables.predicate.tree import Node
 
 
@@ -50,6 +51,7 @@ def replace_plan(
 
 def _metrics(gone: Sequence[AddAction], adds: Sequence[AddAction]) -> dict[str, int]:
     written = sum(add.num_records or 0 for add in adds)
-    known = [add.num_records for add in gone if add.num_records is not None]
+    counts = [of_add(add, null_counts=False).num_records for add in gone]
+    known = [count for count in counts if count is not None]
     read = {"numReadRows": sum(known)} if len(known) == len(gone) else {}
     return {**read, "numOutputRows": written}
