@@ -1,1 +1,1 @@
-"""The search index by itself: Arrow columns in, bytes out; later ranges of bytes in, row numbers out."""
+"""The search index on its own: built from Arrow columns into bytes, read by byte ranges into row numbers."""

@@ -1,10 +1,9 @@
-"""A filter over many indexes: which of them may know a word, told by one small read.
+"""Word filters over many indexes: which of them may have a word, answered by one small read.
 
-Every index has a split-block Bloom filter of its words. The filters of a group have
-the same number of blocks and are stored block by block: the blocks that one word
-falls into stand side by side, one for each index. So a single range of 32 bytes per
-index answers for the whole group. A filter errs on one side only: an index that
-knows the word is never ruled out.
+Every index has a split-block Bloom filter of its words. The filters of a group have the
+same number of blocks and are stored block by block: the blocks for one word are adjacent,
+one for each index. So a single range of 32 bytes per index answers for the whole group.
+An index that has the word is never ruled out.
 
     blocks          for each block number: 32 bytes per index, then a CRC-32
     members         the settings and the names of the group, as MessagePack, compressed
@@ -34,7 +33,7 @@ from indextables.records import dataclass
 from indextables.storage.checksum import crc32
 
 BITS_PER_WORD = 14
-"""About four false answers in a thousand."""
+"""Bits per word, for about four false positives in a thousand."""
 _LANES = 8
 _BLOCK = 4 * _LANES
 _HEAD = struct.Struct("<4sIIIII")
@@ -51,7 +50,7 @@ _MIX = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
 def hash_words(words: Sequence[bytes]) -> Array:
-    """A 64-bit number for each word; the same for the same bytes, here and in every later version."""
+    """A 64-bit hash for each word; it must stay the same in every later version."""
     lengths = np.fromiter(map(len, words), np.int64, len(words))
     data = np.frombuffer(b"".join(words), np.uint8).astype(np.uint64) + np.uint64(1)
     starts = starts_of(lengths)
@@ -78,7 +77,7 @@ def _mixed(sums: Array) -> Array:
 
 
 def _blocks_for(words: int) -> int:
-    """Blocks of a filter: the next power of two, so that splits of about one size share a group."""
+    """Blocks of a filter: the next power of two, so that splits of similar size share a group."""
     return 1 << max(0, (words * BITS_PER_WORD - 1) // (8 * _BLOCK)).bit_length()
 
 
@@ -89,12 +88,12 @@ def _masks(hashes: Array) -> Array:
 
 
 def key_of(field: int, word: bytes) -> bytes:
-    """A word of a field as filters know it."""
+    """The key of a field's word in a filter."""
     return field.to_bytes(2, "little") + word
 
 
 def filter_of(index: Index) -> Array:
-    """The filter of one index, whose words are read for it: an array of blocks, eight lanes each."""
+    """The filter of one index, made from its words: an array of blocks of eight lanes each."""
     blocks = _blocks_for(sum(known.words for known in index.root.fields))
     found = np.zeros((blocks, _LANES), np.uint32)
     for field, block in index.every_block():
@@ -105,9 +104,9 @@ def filter_of(index: Index) -> Array:
 
 
 def group_bytes(names: Sequence[str], filters: Sequence[Array], settings: str) -> bytes:
-    """The stored form of a group; its filters have the same number of blocks.
+    """The stored form of a group; its filters must have the same number of blocks.
 
-    `settings` tells how the indexes were made: their words mean nothing to a table with other settings.
+    `settings` are those the indexes were made with; a table with other settings cannot use the group.
     """
     (blocks,) = {len(item) for item in filters}
     rows = np.stack(filters, axis=1).astype("<u4").tobytes()
@@ -124,7 +123,7 @@ def group_bytes(names: Sequence[str], filters: Sequence[Array], settings: str) -
 
 @dataclass(frozen=True, slots=True)
 class FilterGroup:
-    """The filters of some indexes, open for questions."""
+    """The filters of a group of indexes, open for lookups."""
 
     ranges: Ranges
     settings: str
@@ -133,7 +132,7 @@ class FilterGroup:
 
     @classmethod
     def open(cls, ranges: Ranges, length: int) -> FilterGroup:
-        """Read who is in a group: one read, or two for a large group."""
+        """Read the members of a group: one read, or two for a large group."""
         first = min(length, _FIRST_READ)
         held = bytes(ranges.many([(length - first, first)])[0])
         if len(held) < _TRAILER:
@@ -155,9 +154,9 @@ class FilterGroup:
         return cls(ranges, settings, tuple(names), blocks)
 
     def may_match(self, query: Query) -> Array:
-        """For each member, whether a row of it may match the query; at most one round trip.
+        """For each member, whether one of its rows may match the query; at most one round trip.
 
-        The query must have been read with the settings of the group.
+        The query must have been parsed with the settings of the group.
         """
         fields = {item.column: (at, item, FieldRoot(blocks=0)) for at, item in enumerate(query.spec.fields)}
         plan = Compiler(fields, has_values=True).plan(query.node)
@@ -180,7 +179,7 @@ class FilterGroup:
         return np.asarray(np.all([known[key] for key in keys], axis=0))
 
     def may_hold(self, keys: Sequence[bytes]) -> Array:
-        """For each key and each member, whether the member may know it; one round trip."""
+        """For each key and each member, whether the member may have it; one round trip."""
         hashes = hash_words(keys)
         width = _BLOCK * len(self.names) + 4
         places = [(int(at) * width, width) for at in (hashes >> np.uint64(32)) & np.uint64(self.blocks - 1)]
@@ -195,7 +194,7 @@ class FilterGroup:
         return found
 
     def every_filter(self) -> list[Array]:
-        """The filters of all members, for a larger group."""
+        """The filters of all members, to build a larger group."""
         width = _BLOCK * len(self.names) + 4
         body = bytes(self.ranges.many([(0, self.blocks * width)])[0])
         rows = np.frombuffer(body, np.uint8).reshape(self.blocks, width)
@@ -207,7 +206,7 @@ class FilterGroup:
 
 
 def _needed(plan: Plan) -> list[Key]:
-    """The words without which a part cannot match: all of those of a phrase, none of a range."""
+    """The words without which a query part cannot match: all words of a phrase, none of a range."""
     if isinstance(plan, Boost):
         return _needed(plan.part)
     if isinstance(plan, Combined):

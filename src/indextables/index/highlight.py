@@ -28,7 +28,7 @@ ELLIPSIS = "\u2026"
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word and where it stands."""
+    """A word and its start and end in the text."""
 
     word: str
     start: int
@@ -36,7 +36,7 @@ class Token:
 
 
 def tokens_at(text: str, tokenizer: str) -> list[Token]:
-    """The words of a text, as `words_of` has them, with their places."""
+    """The words of a text, as `words_of` returns them, with their offsets."""
     if tokenizer == "raw":
         return [Token(text, 0, len(text))]
     if tokenizer == "whitespace":
@@ -77,7 +77,7 @@ def _spelled(run: str, tokenizer: str) -> tuple[str, ...]:
 
 
 class Highlighter:
-    """The matches of a query in the texts of one column; picklable."""
+    """Finds the matches of a query in the texts of one column; picklable."""
 
     def __init__(self, query: Query, column: str) -> None:
         item = query.spec.get(column)
@@ -87,7 +87,7 @@ class Highlighter:
         self.parts = tuple(_parts(query.node, column))
 
     def spans(self, texts: Sequence[str | None]) -> list[list[Span]]:
-        """For every text the places of the words that match, ascending; none for a null."""
+        """For every text the (start, end) of the words that match, ascending; empty for null."""
         cut = [[] if text is None else tokens_at(text, self.item.tokenizer) for text in texts]
         distinct = sorted({token.word for tokens in cut for token in tokens})
         marks = [_marker(part, self.item, distinct) for part in self.parts]
@@ -122,7 +122,7 @@ def _marker(part: Words | Matching | Between, item: IndexField, distinct: list[s
 
 
 def _fitting(part: Words | Matching | Between, item: IndexField, distinct: list[str]) -> frozenset[str]:
-    """The words that a pattern, a prefix or a range means."""
+    """The words that match a pattern, a prefix or a range."""
     if isinstance(part, Words):
         return _last_words(part, item, distinct)
     if item.tokenizer == "compact_ids":
@@ -152,7 +152,7 @@ def _last_words(part: Words, item: IndexField, distinct: list[str]) -> frozenset
 
 
 def _phrase(words: list[str], part: Words, last: frozenset[str]) -> Iterator[int]:
-    """Every word of every place where the phrase stands."""
+    """All words of every occurrence of the phrase."""
     wanted, slop = part.words, part.slop if part.prefix is None else 0
     for start, word in enumerate(words):
         if word != wanted[0]:
@@ -174,7 +174,7 @@ def _phrase(words: list[str], part: Words, last: frozenset[str]) -> Iterator[int
 
 
 def marked(text: str, spans: Sequence[Span], before: str = "<em>", after: str = "</em>") -> str:
-    """The text with every span between two marks."""
+    """The text with `before` and `after` around every span."""
     out, at = [], 0
     for start, end in spans:
         out += [text[at:start], before, text[start:end], after]
@@ -191,7 +191,7 @@ def snippets(
     *,
     length: int = SNIPPET_LENGTH,
 ) -> list[str]:
-    """The pieces of a text with most matches, at most `count` of about so many characters, in order."""
+    """The parts of a text with the most matches: at most `count`, of limited length, in order."""
     groups: list[list[Span]] = []
     for span in spans:
         if groups and span[1] - groups[-1][0][0] <= length:
@@ -212,7 +212,7 @@ def snippets(
 
 
 def _between_words(text: str, start: int, end: int, group: Sequence[Span]) -> tuple[int, int]:
-    """The bounds of a piece, moved inwards to where words begin and end."""
+    """The bounds of a snippet, moved inwards to word boundaries."""
     if start:
         space = re.compile(r"\s").search(text, start, group[0][0])
         start = space.end() if space else group[0][0]

@@ -63,7 +63,7 @@ class IndexSpec:
         return self._by_column.get(column)
 
     def searchable(self) -> IndexSpec:
-        """The columns that queries look into: substring fields only help LIKE and its like."""
+        """The columns that queries search: substring fields only serve LIKE and similar filters."""
         if all(item.kind != SUBSTRING for item in self.fields):
             return self
         return IndexSpec(tuple(item for item in self.fields if item.kind != SUBSTRING))
@@ -86,7 +86,7 @@ class IndexSpec:
         )
 
     def to_properties(self) -> dict[str, str]:
-        """The table properties that keep these settings; what a kind implies by itself is left out.
+        """The table properties that store these settings; defaults of a kind are left out.
 
         So a column can be given another kind by changing one property.
         """
@@ -110,7 +110,7 @@ def from_options(
 ) -> IndexSpec:
     """The settings that options ask for, checked against the columns of the table.
 
-    For `reading`, a column of words among the fast fields is let through: it is indexed all the same.
+    With `reading`, a text column named as a fast field is accepted: it is indexed as text all the same.
     """
     indexing = options.indexing if isinstance(options, Options) else options
     typemap = _by_column("typemap", indexing.typemap, KINDS, schema)

@@ -1,13 +1,13 @@
 """Columns of text as streams of words, a whole batch at a time.
 
-`tokens.words_of` says what the words of a text are; this module finds the same
-ones without an object per row. Runs of bytes are cut with tables; only distinct
-words that bytes cannot judge (letters beyond ASCII, stems, identifiers, JSON
-documents, addresses) are looked at one by one.
+`tokens.words_of` defines the words of a text; this module finds the same ones without an
+object per row. Runs of bytes are cut with lookup tables; only distinct words that bytes
+cannot decide (letters beyond ASCII, stems, identifiers, JSON documents, addresses) are
+processed one by one.
 
-Besides its words a field has two entries of its own, spelled with a byte that no
-text holds: the rows that are null, and the places between the values of one row,
-which no phrase may cross.
+Besides its words a field has two special entries, spelled with a byte that no text
+contains: one for the rows that are null, and one for the boundaries between the values of
+one row, which no phrase may cross.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from indextables.index.tokens import ID_MARK, LEAF_GAP, address, analyzer, json_
 from indextables.records import dataclass
 
 NULLS = b"\xffn"
-"""The entry of the rows that are null."""
+"""The entry for rows that are null."""
 GAPS = b"\xffg"
-"""The entry of the places between two values of one row."""
+"""The entry for boundaries between two values of one row."""
 BEYOND = b"\xff"
-"""Sorts behind every word."""
+"""Sorts after every word."""
 
 _HEX_ID, _LONG_ID = 16, 20
 _UNICODE = 0x110000
 _TABLE = 1 << 26
-"""Up to here values are numbered through a table instead of by sorting."""
+"""Up to this value, values are numbered through a lookup table instead of by sorting."""
 _UUID = (8, 4, 4, 4, 12)
 
 
@@ -43,19 +43,19 @@ class Tokens:
     """The words of a batch of rows, in order."""
 
     words: pa.BinaryArray
-    """Every distinct word, in any order; perhaps some that do not occur."""
+    """All distinct words, in any order; possibly some that do not occur."""
     codes: Array
-    """The word of every token, as its number in `words`."""
+    """The word of every token, as an index into `words`."""
     rows: Array
     """The row of every token, ascending."""
     positions: Array
-    """The place of every token in its row, ascending within it."""
+    """The position of every token in its row, ascending within the row."""
     lengths: Array
-    """Tokens of every row, gaps and nulls not counted."""
+    """Number of tokens of every row, without boundaries and nulls."""
 
 
 def tokens_of(item: IndexField, column: pa.Array) -> Tokens:
-    """The words that a column puts into the index, and its entries of nulls and gaps."""
+    """The words that a column contributes to the index, and its entries for nulls and boundaries."""
     nulls = pc.is_null(column).to_numpy(zero_copy_only=False).nonzero()[0]
     if item.kind == FAST:
         none = np.zeros(0, np.int64)
@@ -99,16 +99,16 @@ def _placed(words: pa.BinaryArray, codes: Array, lengths: Array) -> Tokens:
 
 
 def _each_distinct(column: pa.Array, change: Callable[[str], str | None]) -> pa.Array:
-    """Every text changed, each distinct one once."""
+    """Apply `change` to every text, once per distinct text."""
     coded = column.dictionary_encode()
     changed = pa.array([change(text) for text in coded.dictionary.to_pylist()], pa.string())
     return changed.take(coded.indices)
 
 
 def _trigrams(column: pa.Array, nulls: Array) -> Tokens:
-    """Every three characters that follow each other in a value; nothing asks for their order.
+    """All sequences of three characters in a value; their order is not needed.
 
-    Shorter values have none: no pattern with three characters in a row can match them.
+    Shorter values have none: no pattern with three consecutive characters can match them.
     """
     texts = pa.concat_arrays([pc.fill_null(column, "")])
     sizes = pc.utf8_length(texts).to_numpy().astype(np.int64)
@@ -116,7 +116,7 @@ def _trigrams(column: pa.Array, nulls: Array) -> Tokens:
     chars = np.frombuffer(joined.decode().encode("utf-32-le"), np.uint32)
     owner = np.repeat(np.arange(len(texts), dtype=np.int32), sizes)
     first = (owner[:-2] == owner[2:]).nonzero()[0]
-    # Characters are numbered among those that occur, so that three of them fit one number.
+    # Characters are numbered among those that occur, so that three of them fit into one number.
     alphabet, coded = _numbered(chars, _UNICODE)
     size = max(1, len(alphabet))
     coded = coded.astype(np.int64)
@@ -133,7 +133,7 @@ def _trigrams(column: pa.Array, nulls: Array) -> Tokens:
 
 
 def _numbered(values: Array, end: int) -> tuple[Array, Array]:
-    """The distinct values in order, and the place of every value among them; all are below `end`."""
+    """The distinct values in order, and the index of every value among them; all are below `end`."""
     if end > _TABLE:
         distinct, places = np.unique(values, return_inverse=True)
         return distinct, places
@@ -146,7 +146,7 @@ def _numbered(values: Array, end: int) -> tuple[Array, Array]:
 
 
 def _lists(item: IndexField, column: pa.Array) -> Tokens:
-    """Several texts per row: their words one after the other, with a gap between two texts."""
+    """Several texts per row: their words in sequence, with a boundary between two texts."""
     sizes = pc.fill_null(pc.list_value_length(column), 0).to_numpy().astype(np.int64)
     values = column.flatten()
     owner = np.repeat(np.arange(len(column)), sizes)
@@ -168,7 +168,7 @@ def _lists(item: IndexField, column: pa.Array) -> Tokens:
 
 
 def _with_entry(found: Tokens, entry: bytes, rows: Array, positions: Array) -> Tokens:
-    """The same tokens with another word among them; lengths stay."""
+    """The same tokens with a special entry added; row lengths stay."""
     words = pa.concat_arrays([found.words, pa.array([entry], pa.binary())])
     all_rows = np.concatenate([found.rows, rows])
     all_positions = np.concatenate([found.positions, positions])
@@ -178,7 +178,7 @@ def _with_entry(found: Tokens, entry: bytes, rows: Array, positions: Array) -> T
 
 
 def _json(item: IndexField, column: pa.Array) -> Tokens:
-    """Every word of a document with its path; the words between leaves are gaps."""
+    """Every word of a document with its path; positions between JSON values are boundaries."""
     tokenize = words_of(item.tokenizer)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         texts = _each_distinct(column, lambda text: json_text(text, tokenize))
@@ -191,7 +191,7 @@ def _json(item: IndexField, column: pa.Array) -> Tokens:
     return _placed(pa.array(renamed, pa.binary()), codes, lengths)
 
 
-# A byte of a word: letters, digits and everything beyond ASCII; or everything but white space.
+# Which bytes belong to a word: letters, digits and all beyond ASCII; or all but white space.
 _ALNUM = np.array([byte >= 128 or chr(byte).isalnum() for byte in range(256)])  # noqa: PLR2004
 _BLACK = np.array([byte not in b" \t\n\r\x0c" for byte in range(256)])
 _ASCII_ALNUM = np.array([byte < 128 and chr(byte).isalnum() for byte in range(256)])  # noqa: PLR2004
@@ -201,7 +201,7 @@ _LOWER = np.array([byte + 32 if 65 <= byte < 91 else byte for byte in range(256)
 
 
 def _bytes_of(column: pa.Array) -> tuple[Array, Array]:
-    """The bytes of a column of texts, and where each row's begin; nulls have none."""
+    """The bytes of a column of texts, and the offset of each row; nulls have no bytes."""
     texts = pc.fill_null(column.cast(pa.large_string()), "")
     _, offsets, data = texts.buffers()
     at = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
@@ -210,7 +210,7 @@ def _bytes_of(column: pa.Array) -> tuple[Array, Array]:
 
 
 def _split(column: pa.Array, tokenizer: str) -> tuple[pa.BinaryArray, Array, Array]:
-    """Distinct words, the word of every token, tokens per row."""
+    """Distinct words, the word of every token, and the number of tokens per row."""
     if not len(column):
         return _no_words(), np.zeros(0, np.int64), np.zeros(0, np.int64)
     data, at = _bytes_of(column)
@@ -244,7 +244,7 @@ def _split(column: pa.Array, tokenizer: str) -> tuple[pa.BinaryArray, Array, Arr
 
 
 def _edges(inside: Array, breaks: Array) -> tuple[Array, Array]:
-    """Where runs begin and end; a run never goes across a break."""
+    """Where runs begin and end; a run never crosses a break."""
     near = np.empty_like(inside)
     near[0] = False
     near[1:] = inside[:-1]
@@ -257,7 +257,7 @@ def _edges(inside: Array, breaks: Array) -> tuple[Array, Array]:
 
 
 def _identifiers(data: Array, breaks: Array) -> tuple[Array, Array]:
-    """Where `compact_ids` reads an identifier: begin and end of each."""
+    """Start and end of the identifiers that `compact_ids` recognises."""
     begin, end = _edges(_ASCII_ALNUM[data], breaks)
     if not len(begin):
         return begin, end
@@ -300,7 +300,7 @@ def _with_buckets(words: pa.BinaryArray, ids: Array) -> pa.BinaryArray:
 def _analysed(
     words: pa.BinaryArray, codes: Array, lengths: Array, tokenizer: str
 ) -> tuple[pa.BinaryArray, Array, Array]:
-    """Words that bytes cannot judge as the tokenizer's own analyzer reads them, each distinct one once."""
+    """Let the tokenizer's analyzer process the distinct words that bytes alone cannot decide."""
     analyze = analyzer(tokenizer).analyze
     data, at = word_bytes(words)
     beyond = starts_of(data >= 128)  # noqa: PLR2004 - the end of ASCII
@@ -309,7 +309,7 @@ def _analysed(
     sizes = np.ones(len(words), np.int64)
     out: list[str] = []
     if tokenizer == "en_stem":
-        # Letters and digits alone are one word each, so the stems of all come from one call.
+        # Words of only letters and digits stay one word, so a single call stems all of them.
         ascii_words = words.filter(pa.array(plain)).to_pylist()
         out = analyze(b"\n".join(ascii_words).decode())
         code[plain] = len(words) + np.arange(len(out))
@@ -331,7 +331,7 @@ def _analysed(
 
 
 def word_bytes(words: pa.BinaryArray) -> tuple[Array, Array]:
-    """The bytes of an array of words, and where each begins in them."""
+    """The bytes of an array of words, and the offset of each word."""
     _, offsets, data = words.buffers()
     at = np.frombuffer(offsets, np.int32)[words.offset : words.offset + len(words) + 1].astype(np.int64)
     held = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)

@@ -1,12 +1,12 @@
 """Words: how text becomes the tokens that are indexed and searched for.
 
-One definition serves the index, the query and the scan of rows whose index
-cannot be used, which is what makes all three agree. A token keeps any length:
-nothing is dropped, so its place in the list is its position.
+One definition serves the index, the query and the scan of rows whose index cannot be
+used, so that all three agree. A token may have any length: nothing is dropped, so its
+index in the list is its position.
 
-`compact_ids` reads UUIDs and long identifiers as single words and keeps them out
-of the index's dictionary: the index only knows a 16-bit bucket for each, and the
-rows it proposes are checked against the text.
+`compact_ids` reads UUIDs and long identifiers as single words and keeps them out of the
+index's dictionary: the index only has a 16-bit bucket for each, and the rows it proposes
+are checked against the text.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from typing import Any
 import msgspec
 
 ID_MARK = "\ua66e"
-"""A letter that hardly occurs in text; it begins the words that stand for identifiers in the index."""
+"""A letter that hardly occurs in text; it begins the words that represent identifiers in the index."""
 _ID = re.compile(
     r"(?<![0-9a-z])(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
     r"|(?=[a-z]*[0-9])[0-9a-z]{20,}|(?=[a-f]*[0-9])[0-9a-f]{16,})(?![0-9a-z])",
     re.IGNORECASE | re.ASCII,
 )
 PATH_END = "\x1f"
-"""Between the path of a JSON leaf and a word of it."""
+"""Separates the path of a JSON value from a word of it."""
 PATH_MARK = "\x1e"
-"""After a JSON path, for the mark that the path holds something."""
+"""Follows a JSON path in the entry that says the path has a value."""
 LEAF_GAP = "\x1d"
-"""Between two leaves of a JSON document."""
+"""Separates two values of a JSON document."""
 _SPACES = re.compile("[ \t\n\r\x0c]")
 _SPELLED_SPACE = re.compile("\x1c([0-9a-f]+)\x1c")
 
@@ -75,7 +75,7 @@ def _words_and_ids(text: str, analyze: Tokenize) -> Iterator[str]:
 
 
 def id_places(text: str) -> list[tuple[int, int]]:
-    """Where `compact_ids` reads an identifier."""
+    """The start and end of identifiers that `compact_ids` recognises."""
     return [match.span() for match in _ID.finditer(text)]
 
 
@@ -85,12 +85,12 @@ def is_id(word: str) -> bool:
 
 
 def bucket(word: str) -> str:
-    """The word that stands for an identifier in the index."""
+    """The word that represents an identifier in the index."""
     return f"{ID_MARK}{zlib.crc32(word.lower().encode()) & 0xFFFF:04x}"
 
 
 def without_ids(text: str) -> str:
-    """The text as the index of a `compact_ids` column sees it."""
+    """The text with identifiers replaced by their buckets, as a `compact_ids` column is indexed."""
     return _ID.sub(lambda match: f" {bucket(match[0])} ", text)
 
 
@@ -118,7 +118,7 @@ def _digits(found: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
 
 
 def json_leaves(value: Any) -> list[tuple[str, Any]]:
-    """The leaves of a JSON document with their paths; text that is not JSON has none."""
+    """The values of a JSON document with their paths; text that is not JSON has none."""
     if isinstance(value, str):
         try:
             value = msgspec.json.decode(value)
@@ -140,7 +140,7 @@ def json_leaves(value: Any) -> list[tuple[str, Any]]:
 
 
 def leaf_words(value: Any, tokenize: Tokenize) -> list[str]:
-    """The words of one JSON leaf: text by its tokenizer, numbers and booleans as JSON prints them."""
+    """The words of one JSON value: text by its tokenizer, numbers and booleans as JSON prints them."""
     if isinstance(value, str):
         return tokenize(value)
     if isinstance(value, bool):
@@ -166,12 +166,12 @@ def json_text(value: Any, tokenize: Tokenize) -> str:
 
 
 def json_word(path: str, word: str) -> str:
-    """A word of a JSON leaf as the index knows it."""
+    """A word of a JSON value, spelled as in the index."""
     return _no_spaces(f"{path}{PATH_END}{word}")
 
 
 def json_mark(path: str) -> str:
-    """The mark that a JSON path holds something."""
+    """The entry that says a JSON path has a value."""
     return _no_spaces(f"{path}{PATH_MARK}")
 
 
@@ -180,5 +180,5 @@ def _no_spaces(text: str) -> str:
 
 
 def with_spaces(word: str) -> str:
-    """A word of a JSON leaf as the leaf had it."""
+    """A word of a JSON value as the value had it."""
     return _SPELLED_SPACE.sub(lambda match: chr(int(match[1], 16)), word)

@@ -1,1 +1,1 @@
-"""Making an index: tokens become sorted runs, and runs become the bytes of an index."""
+"""Builds an index: tokens become sorted runs, and runs are merged into the bytes of an index."""

@@ -1,8 +1,8 @@
-"""Building an index from rows, in order, in bounded memory.
+"""Builds an index from rows, in order, in bounded memory.
 
-Rows are gathered until they hold a few megabytes of text and then become a sorted
-run, which takes less memory than its text. At the end the runs of every field are
-merged into the index, a slice of words at a time.
+Rows are collected until they hold a few megabytes of text and then become a sorted run,
+which takes less memory than its text. At the end the runs of every field are merged into
+the index, a range of words at a time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from indextables.index.settings import FAST, SUBSTRING, IndexField, IndexSpec, i
 from indextables.index.tokenise import tokens_of
 
 RUN_BYTES = 8 << 20
-"""Text of one run."""
+"""Bytes of text that make one run."""
 
 
 @dataclass(slots=True)

@@ -1,8 +1,8 @@
-"""Merging indexes: their sorted lists become those of one index, without looking at any text.
+"""Merges indexes: their sorted lists become those of one index, without reading any text.
 
-The rows of the first index come first, then those of the second. The bytes are
-those that building from the rows would have given. Indexes are read a stretch of
-blocks at a time, so memory does not grow with them.
+The rows of the first index come first, then those of the second. The result has the same
+bytes as an index built from all the rows. Indexes are read some blocks at a time, so
+memory does not grow with their size.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _together(known: Sequence[FieldRoot]) -> FieldRoot:
 
 
 class _FieldSource:
-    """The postings of one field of an index, taken block by block."""
+    """The postings of one field of an index, read block by block."""
 
     def __init__(self, index: Index, field: int, first_row: int, *, positions: bool) -> None:
         self._index = index
@@ -141,7 +141,7 @@ class _FieldSource:
         return found
 
     def _postings(self, block: Block, words: dict[int, Word], short: Array | None) -> Postings:
-        """All postings of a block in the order of its words: short lists at once, long ones one by one."""
+        """All postings of a block in word order: short lists decoded together, long ones singly."""
         pages = np.arange(page_count(self._index.rows))
         rows, sizes = block.short_rows(0, block.count)
         counts = block.short_counts(0, block.count, sizes)
@@ -152,7 +152,7 @@ class _FieldSource:
             else:
                 pieces.append((word.array(), word.counts(), None))
         frequencies = block.columns.frequencies.astype(np.int64)
-        # The short words stand first in the pieces; every word is then put where it belongs.
+        # The short words were decoded first; now every word is moved to its place.
         is_short = block.columns.inline_lengths > 0
         order = np.concatenate([is_short.nonzero()[0], np.fromiter(words, np.int64, len(words))])
         start = np.empty(block.count, np.int64)

@@ -1,9 +1,8 @@
-"""Sorted runs: the postings of some rows by word, and how runs become one.
+"""Sorted runs: the postings of some rows, ordered by word, and how runs are merged.
 
-A run holds its words in order and, for each, its rows in order. Runs of
-neighbouring rows are merged a slice of words at a time, so that memory beyond the
-runs themselves stays small whatever their number. Indexes that are merged are
-runs as well; see `merge`.
+A run holds its words in order and, for each, its rows in order. Runs of consecutive rows
+are merged a range of words at a time, so that memory beyond the runs themselves stays
+small whatever their number. Indexes that are merged are read as runs too; see `merge`.
 """
 
 from __future__ import annotations
@@ -20,34 +19,34 @@ from indextables.index.codec.numbers import Array, gather, narrow, starts_of
 from indextables.index.tokenise import Tokens, word_bytes
 
 POSTINGS_AT_ONCE = 1 << 20
-"""Postings of one slice of words, unless a single word has more."""
+"""Number of postings merged at a time, unless a single word has more."""
 _KEY_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Postings:
-    """Words in order, each with its rows, how often it occurs in them, and where."""
+    """Words in order, each with its rows, its number of occurrences per row, and their positions."""
 
     words: pa.BinaryArray
     frequencies: Array
-    """Rows of every word."""
+    """Number of rows of every word."""
     rows: Array
-    """The rows of the first word, ascending, then those of the second ..."""
+    """The rows of all words, word by word, ascending within each."""
     counts: Array | None
-    """Occurrences in every row; None when all are 1."""
+    """Occurrences in every row; None when each word occurs once per row."""
     positions: Array | None
-    """The places of all occurrences; None when they are not kept."""
+    """The positions of all occurrences; None when positions are not kept."""
 
 
 class Source(Protocol):
-    """Postings that are taken word by word, in order."""
+    """Postings that are consumed in word order."""
 
     def samples(self, step: int) -> Sequence[tuple[bytes, int]]:
         """Some words in order, about `step` postings apart, with the postings since the one before."""
         ...
 
     def take(self, until: bytes | None) -> Postings:
-        """The words below `until` that were not taken yet; all that are left for None."""
+        """The words below `until` that were not taken yet; all remaining words for None."""
         ...
 
 
@@ -86,7 +85,7 @@ class Run:
 
 
 def first_not_below(words: pa.BinaryArray, until: bytes, low: int) -> int:
-    """The place, from `low` on, of the first word that is not below another."""
+    """The index, from `low` on, of the first word that is not below `until`."""
     high = len(words)
     while low < high:
         middle = (low + high) // 2
@@ -98,7 +97,7 @@ def first_not_below(words: pa.BinaryArray, until: bytes, low: int) -> int:
 
 
 def make_run(tokens: Tokens, first_row: int, *, counted: bool, positions: bool) -> Run:
-    """The postings of a batch whose first row has this number."""
+    """The postings of a batch of rows, numbered from `first_row`."""
     words, codes = _in_order(tokens)
     row_bits = max(1, len(tokens.lengths).bit_length())
     place_bits = int(tokens.positions.max(initial=0)).bit_length() if positions else 0
@@ -125,7 +124,7 @@ def make_run(tokens: Tokens, first_row: int, *, counted: bool, positions: bool) 
 
 
 def _in_order(tokens: Tokens) -> tuple[pa.BinaryArray, Array]:
-    """The words sorted, each once, and the tokens' numbers among them."""
+    """The distinct words, sorted, and for every token the number of its word."""
     coded = tokens.words.dictionary_encode()
     order = sort_words(coded.dictionary)
     rank = np.empty(len(order), np.int64)
@@ -136,7 +135,7 @@ def _in_order(tokens: Tokens) -> tuple[pa.BinaryArray, Array]:
 
 
 def sort_words(words: pa.BinaryArray) -> Array:
-    """The order of distinct words by their bytes: eight bytes at a time, as numbers."""
+    """The order of distinct words by their bytes, compared eight bytes at a time as numbers."""
     if len(words) < 2:  # noqa: PLR2004 - nothing to sort
         return np.arange(len(words))
     data, at = word_bytes(words)
@@ -165,7 +164,7 @@ def sort_words(words: pa.BinaryArray) -> Array:
         number = np.cumsum(np.append(True, ~same))[tied]
         which = order[place]
         key = keys(which, skip)
-        # Words that differ only in zeros at their end are ordered by length.
+        # Words that differ only in trailing zero bytes are ordered by length.
         inner = np.lexsort((size[which], key, number))
         order[place] = which[inner]
         key, number, which = key[inner], number[inner], which[inner]
@@ -178,7 +177,7 @@ def sort_words(words: pa.BinaryArray) -> Array:
 
 
 def merged(sources: Sequence[Source]) -> Iterator[Postings]:
-    """The postings of all sources as one, a slice of words at a time; rows of earlier sources come first."""
+    """The postings of all sources merged, a range of words at a time; rows of earlier sources come first."""
     step = max(1024, POSTINGS_AT_ONCE // max(1, len(sources)))
     weight, last = 0, b""
     for word, postings in heapq.merge(*(source.samples(step) for source in sources)):
@@ -196,13 +195,13 @@ def _slice(sources: Sequence[Source], until: bytes | None) -> Iterator[Postings]
 
 
 def combined(parts: Sequence[Postings]) -> Postings:
-    """Several postings as one; the rows of a word are those of the first part, then of the second ..."""
+    """Several postings as one; the rows of a word are those of the first part, then of the second, ..."""
     coded = pa.concat_arrays([part.words for part in parts]).dictionary_encode()
     order = sort_words(coded.dictionary)
     rank = np.empty(len(order), np.uint64)
     rank[order] = np.arange(len(order), dtype=np.uint64)
     owner = rank[coded.indices.to_numpy()]
-    # By word, then by part: the number in the lower half keeps the order of equal words.
+    # By word, then by part: the part number in the lower half keeps the order of equal words.
     key = (owner << np.uint64(32)) | np.arange(len(owner), dtype=np.uint64)
     key.sort()
     piece = (key & np.uint64(0xFFFFFFFF)).astype(np.int64)
@@ -228,7 +227,7 @@ def combined(parts: Sequence[Postings]) -> Postings:
 
 
 def joined(parts: Sequence[Postings]) -> Postings:
-    """Postings whose words follow each other, as one."""
+    """Concatenate postings whose word ranges follow each other."""
     return Postings(
         pa.concat_arrays([part.words for part in parts]),
         np.concatenate([part.frequencies for part in parts]),

@@ -1,8 +1,8 @@
-"""Writing an index: sorted postings in, pieces of bytes out.
+"""Writes an index: sorted postings in, the sections of the index as bytes out.
 
-The same postings give the same bytes whatever slices they come in, which is what
-makes a merge of indexes equal to building from the rows: the words of a block that
-is not full yet wait for the next slice.
+The same postings give the same bytes however they are divided into slices, which is why
+merging indexes equals building from the rows: the words of an incomplete block wait for
+the next slice.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from indextables.index.tokenise import word_bytes
 
 _PER_WORD = 4
 _PER_PAGE = 12
-"""Bytes of a block that a word, and a page of a cut list, are reckoned to take."""
+"""Estimated bytes that a word, and a page of a paged list, take in a block."""
 _LONGEST_SHARED = 255
 _NONE = np.zeros(0, np.int64)
 
@@ -46,10 +46,10 @@ class BuiltIndex:
     """A finished index."""
 
     chunks: tuple[bytes, ...]
-    """The index: these one after the other. The last is the root."""
+    """The bytes of the index in consecutive parts; the last is the root."""
     rows: int
     tokens: dict[str, int]
-    """Tokens of every column of words, for ranking."""
+    """Number of tokens of every column of words, for ranking."""
     sizes: dict[str, int]
     """Bytes by component."""
 
@@ -60,7 +60,7 @@ class BuiltIndex:
 
     @property
     def root_length(self) -> int:
-        """Bytes of the root: what one must know to open the index with one read."""
+        """Bytes of the root: with this number an index can be opened in one read."""
         return len(self.chunks[-1])
 
     def to_bytes(self) -> bytes:
@@ -73,14 +73,14 @@ class _Piece:
     held: bytearray = field(default_factory=bytearray)
 
     def add(self, raw: bytes) -> tuple[int, int]:
-        """Append a frame; where it stands and how long it is."""
+        """Append a frame; returns its offset and length."""
         offset = len(self.held)
         self.held += frame(raw, offset)
         return offset, len(self.held) - offset
 
 
 class IndexWriter:
-    """The pieces of an index as they grow; fields are written one after the other."""
+    """The sections of an index while they are written; fields are written one after the other."""
 
     def __init__(self, spec: IndexSpec, rows: int) -> None:
         self.spec = spec
@@ -94,7 +94,7 @@ class IndexWriter:
     def write_field(
         self, item: IndexField, slices: Iterable[Postings], known: FieldRoot, lengths: Array
     ) -> None:
-        """Write one field: its postings in order, what is known about it, and the tokens of every row."""
+        """Write one field: its postings in order, its properties, and the number of tokens of every row."""
         before = len(self.block_lengths)
         writer = _FieldWriter(self, positions=item.record == "position")
         for part in slices:
@@ -119,7 +119,7 @@ class IndexWriter:
         )
 
     def finish(self) -> BuiltIndex:
-        """The pieces and the root behind them."""
+        """The sections, followed by the root."""
         held = [bytes(piece.held) for piece in (self.lists, self.positions, self.norms, self.words)]
         root = Root(
             rows=self.rows,
@@ -142,24 +142,24 @@ class IndexWriter:
 
 @dataclass(slots=True)
 class _Encoded:
-    """A slice of words, encoded as far as words do not depend on their neighbours."""
+    """A slice of words, encoded as far as this does not depend on neighbouring words."""
 
     part: Postings
     first: Array
-    """Where the postings of every word begin."""
+    """Offset of every word's postings."""
     occurrences: Array
-    """Where the positions of every posting begin, and the end; empty where all occur once."""
+    """Offset of every posting's positions, and the end; empty where every word occurs once per row."""
     places: Array | None
-    """Where the positions of every word begin."""
+    """Offset of every word's positions."""
     body: Array
-    """All rows as varints, and where every word's begin."""
+    """All rows as varints, and the offset of every word's first."""
     body_at: Array
     tail: Array
     tail_at: Array
     short: Array
     shared: Array
     ends: Array
-    """Reckoned bytes up to and with every word."""
+    """Estimated bytes up to and including every word."""
 
     @classmethod
     def of(cls, part: Postings, rows: int) -> _Encoded:
@@ -194,7 +194,7 @@ class _FieldWriter:
         self.count = 0
 
     def add(self, part: Postings | None, *, last: bool) -> None:
-        """Write the blocks that are full; the rest waits for more, unless this is the last."""
+        """Write the complete blocks; the remaining words wait for more, unless this is the last slice."""
         parts = [one for one in (self.held, part) if one is not None]
         self.held = None
         if not parts:
@@ -204,7 +204,7 @@ class _FieldWriter:
         begin, count = 0, len(whole.words)
         while begin < count:
             before = int(found.ends[begin - 1]) if begin else 0
-            # The first word of a block shares nothing.
+            # The first word of a block has no prefix in common with a predecessor.
             limit = before + BLOCK_BYTES - (int(found.shared[begin]) if begin else 0)
             end = int(np.searchsorted(found.ends, limit)) + 1
             if end > count and not last:
@@ -284,7 +284,7 @@ class _FieldWriter:
         return where, (a, b, c)
 
     def _list(self, found: _Encoded, word: int) -> tuple[int, int, Array | None]:
-        """Write a list, or find the equal one that was written before: offset, length, length by page."""
+        """Write a list, or reuse an equal one written before; returns offset, length, and length by page."""
         part, rows = found.part, self.index.rows
         a, b = int(found.first[word]), int(found.first[word + 1])
         if is_cut(b - a, rows):
@@ -298,7 +298,7 @@ class _FieldWriter:
         digest = hashlib.blake2b(digest_size=16)
         for raw in raws:
             digest.update(raw)
-        # A list of many pages never equals one of a single page: a head begins every page.
+        # A list of several pages never equals one of a single page: a header begins every page.
         key = digest.digest() + len(raws).to_bytes(4, "little")
         known = self.index.seen.get(key)
         if known is None:
@@ -309,7 +309,7 @@ class _FieldWriter:
         return known
 
     def _long_positions(self, found: _Encoded, edges: Array, where: Array) -> Array:
-        """Write the positions of a word by page; `where` takes offset and length."""
+        """Write the positions of a word page by page; offset and length are added to `where`."""
         if found.places is None or found.part.positions is None:
             return _NONE
         at = edges if found.part.counts is None else found.occurrences[edges]
@@ -322,7 +322,7 @@ class _FieldWriter:
         return np.array(lengths, np.int64)
 
     def _short_positions(self, found: _Encoded, a: int, b: int, short: Array) -> tuple[Array, Array]:
-        """Write the positions of the short words of a block: occurrences beyond one per row, and where."""
+        """Write the positions of a block's short words: occurrences beyond one per row, and positions."""
         if found.places is None or found.part.positions is None or not short.any():
             return _NONE, _NONE
         per = np.where(short, np.diff(found.places[a : b + 1]), 0)
@@ -344,7 +344,7 @@ def _page_bytes(part: Postings, a: int, b: int, rows: int) -> Iterable[bytes]:
 
 
 def _words_from(found: _Encoded, word: int) -> Postings:
-    """The postings of a slice from one word on, as a copy that keeps nothing else in memory."""
+    """The postings of a slice from one word on, copied so that the rest of the slice can be freed."""
     part, at = found.part, int(found.first[word])
     place = 0 if found.places is None else int(found.places[word])
     return Postings(
@@ -357,7 +357,7 @@ def _words_from(found: _Encoded, word: int) -> Postings:
 
 
 def _shared(words: pa.BinaryArray) -> Array:
-    """Bytes that every word shares with the one before it."""
+    """For every word, how many bytes it shares with the one before it."""
     data, at = word_bytes(words)
     size = np.diff(at)
     found = np.zeros(len(size), np.int64)

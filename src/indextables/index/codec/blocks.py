@@ -1,8 +1,8 @@
-"""Blocks of the dictionary: sorted words with their frequencies, short lists, and where long lists lie.
+"""Dictionary blocks: sorted words with their frequencies, their short lists, and offsets of long lists.
 
-A block is about 4 KB of columns. A word shares its beginning with the one before
-it, except that every sixteenth stands whole, which is where a search in the block
-begins. No object is made for a word before somebody asks for it.
+A block is about 4 KB of columns. Words are stored without the prefix they share with the
+one before; every sixteenth word is stored whole, and a search in the block starts at
+these. No object is made for a word before it is asked for.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from indextables.index.codec.numbers import (
 from indextables.records import dataclass
 
 BLOCK_BYTES = 4 << 10
-"""Bytes of a block before compression, about."""
+"""Approximate size of a block before compression."""
 RESTART = 16
-"""Every so many words one stands whole."""
+"""Every this many words one is stored whole."""
 _COLUMNS = 19
 _SHARED, _SUFFIX_LENGTHS, _SUFFIXES, _FREQUENCIES, _INLINE_LENGTHS, _INLINE, _TAIL_LENGTHS, _TAILS, _EXTRA = (
     range(9)
@@ -38,41 +38,41 @@ _SHARED, _SUFFIX_LENGTHS, _SUFFIXES, _FREQUENCIES, _INLINE_LENGTHS, _INLINE, _TA
     _LONG, _LIST_OFFSETS, _LIST_LENGTHS, _POSITION_OFFSETS, _POSITION_LENGTHS,
     _PAGE_FREQUENCIES, _PAGE_LENGTHS, _PAGE_POSITION_LENGTHS, _SHORT_POSITIONS, _SEPARATE,
 ) = range(9, _COLUMNS)  # fmt: skip
-"""Columns that a search for one word looks at, by their number in BlockColumns."""
+"""The columns that a search for one word needs, by their number in BlockColumns."""
 _REMEMBERED = 64
 
 
 @dataclass(frozen=True, slots=True)
 class BlockColumns:
-    """What a block holds, by column; strings of bytes belong to all words of the block."""
+    """The contents of a block, by column; byte strings belong to all words of the block."""
 
     shared: Array
-    """Bytes that a word shares with the one before it."""
+    """For every word, how many bytes it shares with the one before it."""
     suffix_lengths: Array
     suffixes: bytes
     frequencies: Array
     inline_lengths: Array
     inline: bytes
-    """Lists of words in few rows."""
+    """Lists of words in few rows, stored in the block itself."""
     tail_lengths: Array
     tails: bytes
-    """Their occurrences above 1."""
+    """The occurrences above 1 in those lists."""
     extra: Array
-    """Occurrences beyond one per row of every short word, where positions are kept."""
+    """Occurrences beyond one per row of every short word, if positions are kept."""
     long: Array
-    """The words whose lists stand elsewhere."""
+    """The words whose lists are stored outside the dictionary."""
     list_offsets: Array
     list_lengths: Array
     position_offsets: Array
     position_lengths: Array
     page_frequencies: Array
-    """For every word whose list is cut: rows, bytes of the list and bytes of the positions of each page."""
+    """For every paged list: rows, list bytes and position bytes of each page."""
     page_lengths: Array
     page_position_lengths: Array
     short_positions: Array
-    """Offset and length of the positions of the short words, where there are any."""
+    """Offset and length of the positions of the short words, if there are any."""
     separate: Array
-    """1 where lists are cut into pages."""
+    """1 if lists are divided into pages."""
 
     def encode(self) -> bytes:
         """The block as bytes."""
@@ -89,28 +89,28 @@ class BlockColumns:
 
 
 class Entry(NamedTuple):
-    """One word of a dictionary: in how many rows it is, and where its list and positions are."""
+    """One word of a dictionary: its number of rows, and where its list and positions are."""
 
     frequency: int
     inline: bytes | None = None
-    """The list, when it stands in the dictionary; else the offset and length say where."""
+    """The list itself, if it is stored in the dictionary; otherwise offset and length locate it."""
     tail: bytes = b""
     offset: int = 0
     length: int = 0
     position_offset: int = 0
     position_length: int = 0
     first_position: int = 0
-    """Where in the positions of its block's short words those of a short word begin."""
+    """Where the positions of a short word begin among those of its block's short words."""
     occurrences: int = 0
-    """Positions of a short word."""
+    """Number of positions of a short word."""
     page_frequencies: Array | None = None
-    """Per page, when the list is cut."""
+    """Per page, for a paged list."""
     page_lengths: Array | None = None
     page_position_lengths: Array | None = None
 
 
 class Block:
-    """A block whose columns are decoded when they are asked for."""
+    """A block whose columns are decoded when they are needed."""
 
     @believing("a block of words")
     def __init__(self, raw: bytes, rows: int) -> None:
@@ -147,7 +147,7 @@ class Block:
         return int.from_bytes(self._raw[begin : begin + width], "little")
 
     def lower(self, word: bytes) -> tuple[int, bytes | None]:
-        """The place of the first word that is not below this one, and that word; None behind the last."""
+        """The index of the first word that is not below `word`, and that word; None if there is none."""
         low, high = 0, (self.count - 1) // RESTART + 1
         raw, begin, ends = self._raw, self._suffixes, self._suffix
         while high - low > 1:
@@ -171,7 +171,7 @@ class Block:
 
     @believing("a block of words")
     def known(self, word: bytes) -> Entry | None:
-        """The entry of a word; it is remembered for as long as the block is."""
+        """The entry of a word; it is cached as long as the block is."""
         try:
             return self._known[word]
         except KeyError:
@@ -193,22 +193,22 @@ class Block:
 
     @cached_property
     def inline_at(self) -> Array:
-        """Where the short lists begin."""
+        """The offsets of the short lists."""
         return starts_of(self._column(_INLINE_LENGTHS))
 
     @cached_property
     def tail_at(self) -> Array:
-        """Where the occurrences of short lists begin."""
+        """The offsets of the occurrences of short lists."""
         return starts_of(self._column(_TAIL_LENGTHS))
 
     @cached_property
     def position_at(self) -> Array:
-        """Where the positions of short words begin."""
+        """The offsets of the positions of short words."""
         c = self.columns
         return starts_of(np.where(c.inline_lengths > 0, c.frequencies.astype(np.int64) + c.extra, 0))
 
     def _before(self, column: int, at: int) -> int:
-        """The sum of the numbers of a column before a place."""
+        """The sum of a column's numbers before an index."""
         width, begin, _ = self._places[column]
         if not at:
             return 0
@@ -217,7 +217,7 @@ class Block:
         return int(self._column(column)[:at].sum(dtype=np.int64))
 
     def _short(self, at: int, frequency: int, length: int) -> Entry:
-        """The entry of a word whose list stands here."""
+        """The entry of a word whose list is in the block."""
         begin = self._places[_INLINE][1] + self._before(_INLINE_LENGTHS, at)
         inline = self._raw[begin : begin + length]
         tail = b""
@@ -228,7 +228,7 @@ class Block:
         place = self._column(_SHORT_POSITIONS)
         if not len(place):
             return Entry(frequency, inline, tail)
-        # Words with a list elsewhere have no inline list and nothing extra, but a frequency.
+        # Words with a list elsewhere have a frequency, but no inline list and no extra occurrences.
         first = self._before(_FREQUENCIES, at) + self._before(_EXTRA, at)
         elsewhere = self._column(_LONG)
         if len(elsewhere):
@@ -238,7 +238,7 @@ class Block:
         return Entry(frequency, inline, tail, 0, 0, int(place[0]), int(place[1]), first, occurrences)
 
     def entry(self, at: int) -> Entry:
-        """The entry of the word at a place."""
+        """The entry of the word at an index."""
         frequency = self._number(_FREQUENCIES, at)
         length = self._number(_INLINE_LENGTHS, at)
         if length:
@@ -266,7 +266,7 @@ class Block:
 
     @believing("the short lists of a block")
     def short_rows(self, begin: int, end: int) -> tuple[Array, Array]:
-        """The rows of all short words among some, one after the other, and how many each has."""
+        """The rows of all short words in a range, concatenated, and how many each word has."""
         c = self.columns
         sizes = c.frequencies[begin:end][c.inline_lengths[begin:end] > 0].astype(np.int64)
         steps = unvarints(c.inline[int(self.inline_at[begin]) : int(self.inline_at[end])])
@@ -284,7 +284,7 @@ class Block:
 
     @believing("the occurrences of a block")
     def short_counts(self, begin: int, end: int, sizes: Array) -> Array | None:
-        """The occurrences of the same rows; None when all are 1."""
+        """The occurrences for those rows; None when all are 1."""
         c = self.columns
         short = (c.inline_lengths[begin:end] > 0).nonzero()[0] + begin
         some = (c.tail_lengths[short] > 0).nonzero()[0]

@@ -1,6 +1,6 @@
-"""Lengths of rows as ranking knows them: one byte each, exact up to 40 tokens, coarser above.
+"""Row lengths for ranking: one byte each, exact up to 40 tokens, coarser above.
 
-The classes are those of tantivy and Lucene, so that scores are the same.
+The length classes are those of tantivy and Lucene, so that scores are the same.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from indextables.index.codec.numbers import Array
 
 K1, B = 1.2, 0.75
 NORM_PAGE = 1 << 15
-"""Rows of one page of norms: the rows of a rare word touch few of them."""
+"""Rows per page of row lengths, so that the rows of a rare word need few pages."""
 _EXACT = 40
 _PER_STEP = 8
 
@@ -26,15 +26,15 @@ def _table() -> Array:
 
 
 LENGTHS = _table()
-"""The length that every class stands for: the smallest of it."""
+"""The length each class represents: the smallest in it."""
 
 
 def length_classes(lengths: Array) -> Array:
-    """The class of every length."""
+    """The length class of every length."""
     return (np.searchsorted(LENGTHS, lengths, "right") - 1).astype(np.uint8)
 
 
 def saturation(mean_length: float) -> Array:
-    """For every class the K of BM25: occurrences / (occurrences + K) is the weight of a word in a row."""
+    """For every length class the K of BM25: the weight of a word is occurrences / (occurrences + K)."""
     mean = mean_length or 1.0
     return (K1 * (1 - B + B * LENGTHS / mean)).astype(np.float32)

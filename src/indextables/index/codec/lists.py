@@ -1,9 +1,9 @@
-"""Lists of rows as bytes, and bitmaps of rows.
+"""The byte format of lists of rows, and bitmaps of rows.
 
-A list of a word in many rows of a large index is cut into pages of 65,536 rows, so
-that a query decodes only the pages it touches; every other list is one page.
-Within a page the rows are differences, or a bitmap when they are many. How often
-the word occurs in a row is written only where that is more than once.
+In a large index, the list of a word in many rows is divided into pages of 65,536 rows, so
+that a query decodes only the pages it needs; every other list is one page. A page stores
+differences between rows, or a bitmap if there are many rows. The number of occurrences is
+stored only where it is above one.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ import pyarrow as pa
 from indextables.index.codec.numbers import Array, Bytes, believing, damaged, starts_of, unvarints, varints
 
 PAGE = 1 << 16
-"""Rows of one page."""
+"""Rows covered by one page."""
 CUT = 32_768
-"""Rows of a word from which its list is cut into pages."""
+"""From this many rows on, the list of a word is divided into pages."""
 INLINE = 48
-"""Bytes of a list that stands in the dictionary itself, beside its word."""
+"""Lists of up to this many bytes are stored in the dictionary, beside their word."""
 
 _DIFFERENCES, _BITMAP = 0, 1
 _HEAD = struct.Struct("<BI")
 _DENSE = 32
-"""A bitmap is written from one row in so many: compressed it is no larger, and quicker to read."""
+"""From one row in this many on, a page is a bitmap: compressed it is no larger, and faster to read."""
 _FLAG = 128
-"""From here on a byte of a varint says that another follows."""
+"""A varint byte from this value on is followed by another."""
 _NO_PLACES = np.zeros(0, np.int64)
 _NO_COUNTS = np.zeros(0, np.uint32)
 _MASK = np.left_shift(1, np.arange(8)).astype(np.uint8)
 _CHUNK = 1 << 20
 _SPARSE = 4
-"""Below one word of a bitmap in so many, the others are passed over."""
+"""If fewer than one in this many 64-bit words of a bitmap are non-zero, only those are expanded."""
 _THICK = 8
-"""From one row in so many, a byte per row is the quickest way between rows and bitmaps."""
+"""From one row in this many on, one byte per row is the fastest way to expand a bitmap."""
 _FLAGGED = 128
-"""From one row in so many, rows become a bitmap by a byte per row."""
+"""From one row in this many on, one byte per row is the fastest way to make a bitmap."""
 FEW = 4
-"""Numbers up to which a loop is quicker than the fixed cost of array operations."""
+"""Up to this many numbers, a loop is faster than the fixed cost of array operations."""
 
 
 def page_count(rows: int) -> int:
-    """Pages of an index of so many rows."""
+    """The number of pages in an index of this many rows."""
     return -(-rows // PAGE)
 
 
 def is_cut(frequency: Any, rows: int) -> Any:
-    """Whether the list of a word, or which lists of several words, are cut into pages."""
+    """Whether the list of a word is divided into pages; also for arrays of frequencies."""
     return (frequency >= CUT) & (rows > PAGE)
 
 
@@ -59,7 +59,7 @@ _BELOW = (np.uint64(1) << np.arange(64, dtype=np.uint64)) - np.uint64(1)
 
 
 def ranks(bits: Array, at: Array) -> Array:
-    """How many numbers below each of these are set in a bitmap."""
+    """For each number, how many smaller numbers are set in a bitmap."""
     words = bits.view(np.uint64)
     before = np.zeros(len(words), np.int64)
     np.cumsum(np.bitwise_count(words[:-1]), out=before[1:])
@@ -70,7 +70,7 @@ def ranks(bits: Array, at: Array) -> Array:
 
 
 def has(bits: Array, at: Array) -> Array:
-    """Which of these numbers are set in a bitmap."""
+    """For each number, whether it is set in a bitmap."""
     if len(at) <= FEW:
         byte = bits.item
         return np.array([byte(one >> 3) >> (one & 7) & 1 for one in at.tolist()], bool)
@@ -79,7 +79,7 @@ def has(bits: Array, at: Array) -> Array:
 
 
 def empty_bits(rows: int) -> Array:
-    """A bitmap of no rows, of whole 64-bit words."""
+    """An empty bitmap, padded to whole 64-bit words."""
     return np.zeros((rows + 63) // 64 * 8, np.uint8)
 
 
@@ -104,9 +104,10 @@ def _numbers() -> pa.Array:
 
 
 def unpack(bits: Array) -> Array:
-    """The numbers set in a bitmap.
+    """The numbers set in a bitmap, ascending.
 
-    When they are many by a byte for each, when few by the words that are not zero, else by Arrow's filter.
+    Many are expanded with one byte for each, few by the 64-bit words that are not zero, others by Arrow's
+    filter.
     """
     whole = bits.view(np.uint64)
     if int(np.bitwise_count(whole).sum(dtype=np.int64)) * _THICK > len(bits) * 8:
@@ -122,14 +123,14 @@ def unpack(bits: Array) -> Array:
         count = len(some) * 8
         mask = pa.BooleanArray.from_buffers(pa.bool_(), count, [None, pa.py_buffer(some)])
         kept = _numbers().slice(0, count).filter(mask)
-        # The array's own way to numpy would load pandas.
+        # The array's own conversion to numpy would import pandas.
         numbers = np.frombuffer(kept.buffers()[1], np.uint32, len(kept), kept.offset * 4)
         found.append(numbers if not start else numbers + np.uint32(start))
     return found[0] if len(found) == 1 else np.concatenate(found) if found else np.zeros(0, np.uint32)
 
 
 def differences(rows: Array, starts: Array) -> Array:
-    """Every row less the one before; the first of each list, at `starts`, as it is."""
+    """Each row minus the one before; the first row of each list, at `starts`, is kept as it is."""
     found = np.empty(len(rows), np.uint32)
     found[:1] = rows[:1]
     np.subtract(rows[1:], rows[:-1], out=found[1:], casting="unsafe")
@@ -138,9 +139,9 @@ def differences(rows: Array, starts: Array) -> Array:
 
 
 def exceptions(counts: Array, starts: Array) -> tuple[Array, Array]:
-    """The occurrences above 1 of several lists: pairs of varints, and where each list's begin.
+    """The occurrences above 1 of several lists, as pairs of varints, and the offset of each list's pairs.
 
-    A pair is the number of postings since the one before it in its list, and the occurrences less 2.
+    A pair is the number of postings since the previous pair of its list, and the occurrences minus 2.
     """
     at = (counts > 1).nonzero()[0]
     owner = np.searchsorted(starts, at, "right") - 1
@@ -156,7 +157,7 @@ def exceptions(counts: Array, starts: Array) -> tuple[Array, Array]:
 
 
 def encode_page(rows: Array, counts: Array | None, span: int) -> bytes:
-    """A page of ascending rows below `span`, and how often the word occurs in each."""
+    """Encode a page of ascending rows below `span`, and the occurrences of the word in each."""
     tail = b""
     if counts is not None:
         body, _ = exceptions(counts, np.array([0, len(rows)]))
@@ -168,7 +169,7 @@ def encode_page(rows: Array, counts: Array | None, span: int) -> bytes:
 
 
 def encode_differences(body: Bytes, tail: Bytes) -> bytes:
-    """A page of differences that are encoded already."""
+    """Encode a page from differences that are encoded already."""
     return _HEAD.pack(_DIFFERENCES, len(tail)) + bytes(body) + bytes(tail)
 
 
@@ -203,7 +204,7 @@ def is_bitmap(raw: bytes) -> bool:
 
 @believing("a list")
 def pages_rows(pages: Sequence[tuple[bytes, int, int]], firsts: Sequence[int]) -> Array:
-    """The rows of several pages, each given with its count, its span and its first row: decoded at once."""
+    """The rows of several pages, each given with count, span and first row, decoded together."""
     kinds = {is_bitmap(raw) for raw, _, _ in pages}
     if len(kinds) > 1:
         return np.concatenate(
@@ -256,14 +257,14 @@ def _padded(body: memoryview, span: int) -> Array:
 
 @believing("a list")
 def pages_repeats(pages: Sequence[tuple[bytes, int]]) -> tuple[Array, Array]:
-    """The rows of several pages that hold the word more than once, by their place in all, and how often."""
+    """The rows of several pages with repeated occurrences, by their index in all, and how many."""
     tails = [_parts(raw)[2] for raw, _ in pages]
     joined = b"".join(tails)
     if not joined:
         return _NO_PLACES, _NO_COUNTS
     numbers = unvarints(joined)
     steps = numbers[0::2]
-    # The pairs of every page: a number ends with a byte below 128.
+    # Find the pairs of every page: a varint ends with a byte below 128.
     ended = [np.count_nonzero(np.frombuffer(tail, np.uint8) < _FLAG) if len(tail) else 0 for tail in tails]
     pairs = starts_of(np.array(ended) >> 1)
     before = starts_of(np.array([count for _, count in pages]))
@@ -279,7 +280,7 @@ def pages_repeats(pages: Sequence[tuple[bytes, int]]) -> tuple[Array, Array]:
 
 
 def repeats_of(tail: Bytes, count: int) -> tuple[Array, Array]:
-    """What `exceptions` wrote for one list of so many rows: places, and occurrences above 1."""
+    """Decode what `exceptions` wrote for one list of `count` rows: indexes, and occurrences above 1."""
     if not len(tail):
         return _NO_PLACES, _NO_COUNTS
     pairs = unvarints(tail)
@@ -290,7 +291,7 @@ def repeats_of(tail: Bytes, count: int) -> tuple[Array, Array]:
 
 
 def counts_of(tail: Bytes, count: int) -> Array | None:
-    """Occurrences in every row from what `exceptions` wrote for one list; None when all are 1."""
+    """The occurrences in every row, from what `exceptions` wrote for one list; None when all are 1."""
     if not len(tail):
         return None
     places, often = repeats_of(tail, count)

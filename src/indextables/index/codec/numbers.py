@@ -1,9 +1,9 @@
 """Numbers as bytes: varints, byte planes, columns of narrow numbers, and frames with checksums.
 
-Everything the index stores goes through here. A frame is the unit of reading: its
-checksum is seeded with its offset, so that a frame in the wrong place is noticed
-like a flipped bit. Checksums are compared before anything is decompressed or
-believed, which is what bounds the memory that damaged bytes can ask for.
+Everything the index stores is encoded here. A frame is the unit of reading. Its checksum
+is seeded with its offset, so that a frame at the wrong offset is detected like a flipped
+bit. Checksums are compared before anything is decompressed or used, which limits the
+memory that damaged bytes can request.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ FRAME_HEAD = 8
 _FRAME = struct.Struct("<II")
 _COMPRESSED = 1 << 31
 _SMALLEST_COMPRESSED = 64
-"""Shorter texts do not get smaller."""
+"""Shorter texts are not compressed: they do not get smaller."""
 _SAVED = 4
-"""Compressing must save one byte in so many: decompressing even a short text takes 15 us."""
+"""Compression must save one byte in this many: decompressing even a short text takes 15 us."""
 _LEVEL = 1
 _SHIFTS = (7, 14, 21, 28)
 _LONGEST_VARINT = 5
@@ -57,7 +57,7 @@ def damaged(what: str) -> DamagedIndexError:
 
 
 def believing(what: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """For a decoder: whatever it stumbles over means that its bytes are damaged."""
+    """Decorate a decoder: any exception in it means that its bytes are damaged, and is raised as that."""
 
     def wrap(decode: Callable[P, T]) -> Callable[P, T]:
         def decoded(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -82,7 +82,7 @@ def believing(what: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 
 def frame(raw: Bytes, offset: int) -> bytes:
-    """Bytes with their checksum and length, compressed where that helps, for a place in the index."""
+    """Bytes with checksum and length, compressed where that helps, for an offset in the index."""
     body, size = bytes(raw), len(raw)
     if size >= _SMALLEST_COMPRESSED:
         smaller = _zstd().compress(body, asbytes=True)
@@ -94,7 +94,7 @@ def frame(raw: Bytes, offset: int) -> bytes:
 
 
 def unframe(data: Bytes, offset: int, what: str) -> bytes:
-    """The bytes that were framed at this place."""
+    """The content of the frame at an offset, after verifying it."""
     if len(data) < FRAME_HEAD:
         raise damaged(f"{what} at {offset} is cut off")
     crc, size = _FRAME.unpack_from(data)
@@ -111,14 +111,14 @@ def unframe(data: Bytes, offset: int, what: str) -> bytes:
 
 
 def starts_of(lengths: Array) -> Array:
-    """Where each of some neighbours begins, and where the last one ends."""
+    """The start of each of some consecutive items, given their lengths, followed by the end of the last."""
     found = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=found[1:])
     return found
 
 
 def gather(starts: Array, lengths: Array) -> Array:
-    """The numbers of many slices, one after the other."""
+    """The numbers of many ranges, concatenated."""
     some = lengths > 0
     begin, size = starts[some].astype(np.int64), lengths[some].astype(np.int64)
     if not len(begin):
@@ -130,7 +130,7 @@ def gather(starts: Array, lengths: Array) -> Array:
 
 
 def varints(values: Array) -> tuple[Array, Array]:
-    """Numbers below 2**32 as varints, and where each begins, with the end behind."""
+    """Encode numbers below 2**32 as varints; also the offset of each, followed by the end."""
     v = values.astype(np.uint32, copy=False)
     size = np.ones(len(v), np.int64)
     for shift in _SHIFTS:
@@ -152,7 +152,7 @@ def varints(values: Array) -> tuple[Array, Array]:
 
 
 def unvarints(data: Bytes | Array) -> Array:
-    """The numbers of a string of varints."""
+    """Decode consecutive varints."""
     raw = np.frombuffer(data, np.uint8)
     more = raw >= 128  # noqa: PLR2004 - the flag of a varint
     if not more.any():
@@ -161,8 +161,8 @@ def unvarints(data: Bytes | Array) -> Array:
         raise damaged("a number is cut off")
     end = (~more).nonzero()[0]
     out = raw.take(end).astype(np.uint32)
-    # From its last byte back: numbers with a byte before it, with two, and so on. What stands "before" the
-    # first byte is the last one, which is not flagged.
+    # Starting from the last byte of each number: add those with a second byte, with a third, and so on. The
+    # byte "before" the first one is the very last, which has no continuation flag.
     at = more.take(end - 1).nonzero()[0]
     place = end.take(at) - 1
     for _ in range(1, _LONGEST_VARINT):
@@ -178,7 +178,7 @@ def unvarints(data: Bytes | Array) -> Array:
 
 
 def few_varints(data: Bytes) -> list[int]:
-    """The numbers of a short string of varints."""
+    """Decode a few consecutive varints."""
     found, number, shift = [], 0, 0
     for byte in data:
         number |= (byte & 127) << shift
@@ -193,7 +193,7 @@ def few_varints(data: Bytes) -> list[int]:
 
 
 def width_of(values: Array) -> int:
-    """Bytes that hold every one of some numbers: 1, 2, 4 or 8."""
+    """The bytes needed for the largest of some numbers: 1, 2, 4 or 8."""
     most = int(values.max()) if len(values) else 0
     return 1 if most < 1 << 8 else 2 if most < 1 << 16 else 4 if most < 1 << 32 else 8
 
@@ -204,7 +204,7 @@ def narrow(values: Array) -> Array:
 
 
 def planes(values: Array) -> bytes:
-    """Numbers by their bytes, the low bytes of all first: high bytes are mostly equal and cost nothing."""
+    """Numbers stored by byte, all low bytes first: high bytes are mostly equal and compress to nothing."""
     small = narrow(values)
     width = small.dtype.itemsize
     if width > 1:
@@ -229,7 +229,7 @@ def unplanes(data: Bytes) -> Array:
 
 
 class Planes:
-    """The numbers of several texts that `planes` wrote, one after the other, of which some are wanted."""
+    """The numbers of several texts written by `planes`, concatenated; decodes only those asked for."""
 
     __slots__ = ("_first", "_held", "_raw", "_width")
 
@@ -241,7 +241,7 @@ class Planes:
         if any(odd) or not {1, 2, 4, 8}.issuperset(self._width):
             raise damaged("numbers have an unknown width")
         self._held: list[int] = [0, *accumulate(counts)]
-        # Where the low byte of the first number would be, if the numbers before it were one byte each.
+        # The offset the first number's low byte would have if all numbers before it took one byte each.
         self._first = [
             end - len(text) + 1 - held for end, text, held in zip(ends, texts, self._held, strict=False)
         ]
@@ -250,7 +250,7 @@ class Planes:
         return self._held[-1]
 
     def take(self, at: Array) -> Array:
-        """The numbers at some places."""
+        """The numbers at some indexes."""
         found: Array
         if len(self._width) == 1:
             width, step = self._width[0], self._held[1]
@@ -288,7 +288,7 @@ def write_columns(columns: Sequence[Array | bytes]) -> bytes:
 
 
 def column_places(raw: bytes) -> list[tuple[int, int, int]]:
-    """The width, the first byte and the end of every column that `write_columns` wrote."""
+    """For every column that `write_columns` wrote: width, offset and end."""
     place = 1 + raw[0] * _COLUMN.size
     numbers = struct.unpack_from("<" + "BI" * raw[0], raw, 1)
     found = []
@@ -302,7 +302,7 @@ def column_places(raw: bytes) -> list[tuple[int, int, int]]:
 
 
 def read_column(raw: bytes, width: int, begin: int, end: int) -> Any:
-    """One column: numbers, or bytes where the width is 0."""
+    """One column: numbers, or bytes if the width is 0."""
     return np.frombuffer(raw, _KINDS[width], (end - begin) // width, begin) if width else raw[begin:end]
 
 

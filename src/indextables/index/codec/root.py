@@ -1,8 +1,8 @@
-"""The root: what a reader must know before it reads anything else.
+"""The root: the part of an index that a reader needs first.
 
-It stands at the end of an index and says which fields there are, where their
-blocks of words begin, how long each piece is, and what ranking needs. Its length
-is kept outside the index, so that one range read opens it.
+It is at the end of the index and says which fields there are, where their dictionary
+blocks are, how long each section ("piece") is, and what ranking needs. Its length is kept
+outside the index, so that one range read opens it.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ from indextables.records import dataclass
 
 FORMAT = 2
 PIECES = ("lists", "positions", "norms", "words")
-"""The pieces before the root, in their order."""
+"""The sections before the root, in order."""
 _TAIL = struct.Struct("<4sIIII")
 _MAGIC = b"ITIX"
 _LEVEL = 9
 
 
 class FieldRoot(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One field: its part of the dictionary and what is known about all of its rows."""
+    """One field: its part of the dictionary, and properties of all its rows."""
 
     blocks: int
-    """Blocks of words; those of the first field come first."""
+    """Number of dictionary blocks; those of the first field come first."""
     words: int = 0
     tokens: int = 0
     nulls: int = 0
     norms: tuple[int, ...] = ()
-    """Bytes of every page of lengths."""
+    """Bytes of every page of row lengths."""
     least: int | float | None = None
     most: int | float | None = None
-    """Bounds of a field of values."""
+    """Bounds of a field of typed values."""
     gaps: bool = False
     """Whether a row may hold several values."""
 
@@ -76,23 +76,23 @@ class Root:
     spec: IndexSpec
     fields: tuple[FieldRoot, ...]
     pieces: tuple[int, ...]
-    """Bytes of every piece."""
+    """Bytes of every section."""
     checksums: tuple[int, ...]
-    """CRC32 of every piece as a whole: with it the root tells one content from another."""
+    """CRC32 of every section, so that two indexes with different content have different roots."""
     block_lengths: Array
     separator_lengths: Array
     separators: bytes
-    """For every block a text that is above the block before it and not above its first word."""
+    """For every block, a text above all words of the previous block and not above its own first word."""
     identity: bytes = b""
 
     @cached_property
     def block_at(self) -> Array:
-        """Where every block begins among the words."""
+        """The offset of every block in the words section."""
         return starts_of(self.block_lengths)
 
     @cached_property
     def separator_at(self) -> Array:
-        """Where every separator begins."""
+        """The offset of every separator."""
         return starts_of(self.separator_lengths)
 
     @cached_property
@@ -101,7 +101,7 @@ class Root:
         return starts_of(np.array([field.blocks for field in self.fields], np.int64))
 
     def piece_at(self, piece: str) -> int:
-        """Where a piece begins in the index."""
+        """The offset of a section in the index."""
         return sum(self.pieces[: PIECES.index(piece)])
 
     def separator(self, block: int) -> bytes:
@@ -109,7 +109,7 @@ class Root:
         return self._separators[block]
 
     def block_of(self, field: int, word: bytes) -> int:
-        """The block that holds a word of a field, if any does; -1 for a field without words."""
+        """The only block that can hold a word of a field; -1 for a field without words."""
         low, high = self._blocks_of[field]
         return bisect_right(self._separators, word, low + 1, high) - 1 if low < high else -1
 
@@ -123,7 +123,7 @@ class Root:
 
     @cached_property
     def block_ranges(self) -> list[tuple[int, int]]:
-        """The offset and the length of every block among the words."""
+        """Offset and length of every block in the words section."""
         return list(zip(self.block_at.tolist(), self.block_lengths.tolist(), strict=False))
 
     def encode(self) -> bytes:

@@ -1,4 +1,4 @@
-"""Parts of a query put together: all, any or none of them, and parts that count more."""
+"""Combines parts of a query: all, any or none of them, and parts with a boost."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Combined(Plan):
 
     @property
     def exact(self) -> bool:  # type: ignore[override]
-        """Optional parts only move the score of a row, never whether it matches."""
+        """Optional parts change only the score of a row, never whether it matches."""
         deciding = (*self.must, *self.must_not, *(() if self.must else self.should))
         return all(part.exact for part in deciding)
 
@@ -57,7 +57,7 @@ class Combined(Plan):
 
     @cached_property
     def _all_words(self) -> Sequence[Key]:
-        """The words of a query that is nothing but words which must all be there and which decide alone."""
+        """The words of a query that consists only of required words and is exact."""
         words = [part.key for part in self.must if isinstance(part, OneTerm) and part.exact]
         return words if len(words) == len(self.parts) else ()
 
@@ -145,14 +145,14 @@ class Combined(Plan):
 
 @dataclass(frozen=True)
 class Boost(Plan):
-    """A part whose score counts more or less."""
+    """A part whose score is multiplied by a factor."""
 
     part: Plan
     factor: float
 
     @property
     def exact(self) -> bool:  # type: ignore[override]
-        """As the part."""
+        """Exact if the part is."""
         return self.part.exact
 
     @cached_property

@@ -1,12 +1,12 @@
-"""Asking an index: a query tree in, row numbers, counts and scores out.
+"""Evaluates a query tree on an index; returns row numbers, counts and scores.
 
     search = Search(index, query)
     search.count()                  how many rows match
     search.rows()                   which, ascending
     search.best(10)                 the best by BM25, with their scores
 
-Where the index cannot decide alone, `exact` is False: then `candidates` are to be
-checked against their text, and `scores` gives the scores of those that passed.
+If the index alone cannot decide, `exact` is False: then `candidates` have to be checked
+against their text, and `scores` gives the scores of those that passed.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from indextables.index.settings import FAST, JSON, IndexField, IndexSpec
 from indextables.index.tokens import ID_MARK, bucket, is_id, json_mark, json_word
 
 _PLANS = 16
-"""Plans that an index remembers."""
+"""Number of query plans an index remembers."""
 _ID_FIRST, _ID_END = ID_MARK.encode(), ID_MARK.encode() + b"\xff"
 
 
 class Search:
     """One query on one index.
 
-    `values` gives the whole column of a value field, where its bounds do not decide. Columns named
-    `unknown`, like those without a field here, may match in any row.
+    `values` returns the whole column of a typed field, for ranges its bounds do not decide. Columns in
+    `unknown`, like those without a field in this index, may match in any row.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Search:
         return self._plan.exact
 
     def _prepare(self) -> None:
-        """Look up every word, then read every list that is needed: two round trips at most."""
+        """Look up every word, then read every list that is needed: at most two round trips."""
         if isinstance(self._plan, OneTerm):
             return  # It is read when it is asked for.
         if not self._ready:
@@ -85,7 +85,7 @@ class Search:
             self._ready = True
 
     def count(self) -> int:
-        """How many rows match, or may match if the index alone does not decide."""
+        """How many rows match, or may match if the index is not exact."""
         plan = self._plan
         if isinstance(plan, OneTerm):
             return plan.count(self._at)
@@ -106,7 +106,7 @@ class Search:
         return self._found
 
     def rows(self, limit: int | None = None) -> Array:
-        """The rows that match, ascending; they must not be written to."""
+        """The rows that match, ascending; callers must not modify the array."""
         assert self.exact, "rows that only may match are candidates"
         return self._upper if limit is None else self._upper[:limit]
 
@@ -115,7 +115,7 @@ class Search:
         return self._upper
 
     def certain(self) -> Array:
-        """The rows that surely match, ascending."""
+        """The rows that certainly match, ascending."""
         if self.exact:
             return self._upper
         self._prepare()
@@ -124,14 +124,14 @@ class Search:
         return found
 
     def scores(self, rows: Array, statistics: Statistics | None = None) -> Array:
-        """The BM25 scores of matching rows, which come ascending."""
+        """The BM25 scores of matching rows, given in ascending order."""
         self._rank_by(statistics)
         found = self._plan.score(self._at, rows.astype(np.uint32, copy=False))[1]
         self._at.settle()
         return found
 
     def best(self, limit: int, statistics: Statistics | None = None) -> tuple[Array, Array]:
-        """The best rows: scores and rows, best first, equal ones in the order of rows."""
+        """The best rows: scores and row numbers, best first, ties in row order."""
         assert self.exact, "score the candidates that passed instead"
         if limit < 1 or not self.index.rows:
             return np.zeros(0, np.float32), NO_ROWS
@@ -148,7 +148,7 @@ class Search:
         return found
 
     def prepared(self, statistics: Statistics) -> tuple[Session, Plan]:
-        """The plan and what was read for it, for who explains a score."""
+        """The plan and what was read for it, to explain a score."""
         self._rank_by(statistics)
         return self._at, self._plan
 
@@ -178,21 +178,21 @@ def _plan_of(index: Index, node: Node, unknown: frozenset[str], *, has_values: b
         found = Compiler(fields, has_values=has_values).plan(node)
         if index.cache.max_bytes:
             if len(index.plans) >= _PLANS:
-                # A new one: other threads may be reading the old.
+                # A new dict, since other threads may be reading the old one.
                 index.plans = {}
             index.plans[key] = found
     return found
 
 
 def scored_terms(node: Node | Query, spec: IndexSpec) -> tuple[Term, ...]:
-    """The words whose frequencies a score of the query needs, as an index with these settings spells them."""
+    """The words whose frequencies a score of the query needs, spelled as in an index with these settings."""
     fields = {item.column: (at, item, FieldRoot(blocks=0, gaps=True)) for at, item in enumerate(spec.fields)}
     plan = Compiler(fields, has_values=True).plan(node.node if isinstance(node, Query) else node)
     return tuple(dict.fromkeys(plan.terms()))
 
 
 def statistics_of(index: Index, node: Node | Query) -> Statistics:
-    """What one index contributes to the scores of a query."""
+    """What one index contributes to the ranking statistics of a query."""
     return statistics_of_terms(index, scored_terms(node, index.spec))
 
 
@@ -269,7 +269,7 @@ class Compiler:
     def _range(
         self, at: int, item: IndexField, low: bytes, high: bytes | None, whole: bytes | None = None
     ) -> WordRange:
-        # Buckets of identifiers are not words.
+        # Buckets of identifiers are not words of the text.
         buckets = item.tokenizer == "compact_ids" and low < _ID_END and (high is None or high > _ID_FIRST)
         return WordRange(at, low, high, not buckets, whole)
 
@@ -278,7 +278,8 @@ class Compiler:
             inside = _within(node, known)
             return OfValues(at, node, inside, exact=inside is not None or self.has_values)
         if item.kind == JSON:
-            # Leaves of one path may hold numbers and text; the path narrows the rows, their values decide.
+            # Values below one JSON path may be numbers or text: the path narrows the rows, their values
+            # decide.
             return _Unsure((self.plan(Exists(node.column, node.path)),))
         low = b"" if node.lower is None else _bytes(node.lower) + (b"" if node.include_lower else b"\0")
         high = None if node.upper is None else _bytes(node.upper) + (b"\0" if node.include_upper else b"")
@@ -309,12 +310,12 @@ def _spelled(word: str, node: Words | Matching, item: IndexField) -> str:
 
 
 def _after(prefix: bytes) -> bytes | None:
-    """The first text behind all that begin so; words hold no byte 255."""
+    """The first text above all that begin with `prefix`; words never contain byte 255."""
     return prefix + b"\xff" if prefix else None
 
 
 def _within(node: Between, known: FieldRoot) -> bool | None:
-    """What the bounds of a column say about a range: every value is in it, none is, or neither."""
+    """Whether the bounds of a column put all of its values in a range, none, or leave it open (None)."""
     if known.least is None or known.most is None:
         return False
     low, high = node.lower, node.upper
@@ -324,7 +325,7 @@ def _within(node: Between, known: FieldRoot) -> bool | None:
         return False
     covers_low = low is None or known.least > low or (known.least == low and node.include_lower)
     covers_high = high is None or known.most < high or (known.most == high and node.include_upper)
-    # NaN is no value: what holds for the bounds of fractions need not hold for every row.
+    # NaN is not covered by the bounds: what holds for them need not hold for every row.
     whole = isinstance(known.least, int) and isinstance(known.most, int)
     return True if covers_low and covers_high and whole else None
 

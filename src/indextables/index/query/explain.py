@@ -1,4 +1,4 @@
-"""Why a row has its score: every part of a query that counts there, with the numbers behind it."""
+"""Explains the score of a row: every part of the query that contributes, with its numbers."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class ScorePart:
     """What one part of a query adds to the score of a row."""
 
     part: str
-    """`word`, `phrase`, or `constant` for parts that count the same wherever they match."""
+    """`word`, `phrase`, or `constant` for parts that contribute the same wherever they match."""
     column: str | None
     words: str | None
     score: float
     boost: float
     idf: float | None = None
-    """How telling the words are: the sum over the words of a phrase."""
+    """Inverse document frequency; for a phrase, the sum over its words."""
     document_frequency: int | None = None
-    """Rows of the table with the word; of a phrase, with its rarest one."""
+    """Rows of the table with the word; for a phrase, with its rarest word."""
     documents: int | None = None
     occurrences: int | None = None
     length: int | None = None
-    """Words of the row, as ranking rounds them."""
+    """Number of words in the row, rounded as ranking does."""
     mean_length: float | None = None
 
 

@@ -1,9 +1,9 @@
-"""The grammar of queries: text in, what it says out, with the place of every part.
+"""The grammar of queries: parses text into parts, each with its offset.
 
-Nothing here knows a column; `syntax` gives the parts their meaning. Two parts side
-by side are joined by the default operator; AND binds closer than OR. A part that is
-excluded (`-a`, `!a`, `NOT a`) is taken away from the parts it stands beside; beside a
-written OR it is an alternative of its own. What could mean two things is an error.
+Nothing here knows a column; `syntax` gives the parts their meaning. Adjacent parts are
+joined by the default operator; AND binds closer than OR. An excluded part (`-a`, `!a`,
+`NOT a`) is removed from the parts it is adjacent to; next to a written OR it is an
+alternative of its own. Anything ambiguous is an error.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ _QUOTE = 'put text with special characters in double quotes, for example "it\'s 
 _OTHER_QUOTES = "\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb"
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?|\.[0-9]+")
 _COLONS_INSIDE = re.compile(r"(?:(?=[^:]*[0-9]|:)[0-9A-Fa-f.:TZ+-]+)?")
-"""What may stand before a colon inside a value: times and addresses hold colons, and digits."""
+"""Pattern of text before a colon that is not a column: times and addresses hold colons and digits."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Operand:
     part: Part
     sign: str
-    """`+`, `-` or nothing."""
+    """`+`, `-` or empty."""
     join: str
-    """What joins it to the one before: `and`, `or` or nothing."""
+    """The operator before it: `and`, `or` or empty."""
     at: int
 
 
 def read_query(text: str, operator: str = "or") -> Read:
-    """Read a query; parts side by side are joined by the operator."""
+    """Parse a query; adjacent parts are joined by the operator."""
     if len(text) > LONGEST_QUERY:
         raise QueryError(f"the query is {len(text)} characters long; at most {LONGEST_QUERY} are read")
     if not text.strip():
@@ -69,7 +69,7 @@ class _Parser:
         self.notes: list[str] = []
 
     def bad(self, problem: str, at: int, advice: str = _QUOTE) -> NoReturn:
-        """Raise the error for a place in the query."""
+        """Raise the error for an offset in the query."""
         raise QueryError(
             f"cannot read the query {self.text!r}: {problem} at character {at + 1}; {advice}",
             query=self.text,
@@ -86,7 +86,7 @@ class _Parser:
             self.at += 1
 
     def keyword(self) -> str:
-        """The bare word that begins here and could be an operator."""
+        """The bare word at this offset, if it could be an operator."""
         found = re.compile(r"[A-Za-z]+(?=[\s()]|$)").match(self.text, self.at)
         return found[0] if found else ""
 
@@ -94,10 +94,10 @@ class _Parser:
         self.skip_spaces()
         return self.at >= len(self.text) or self.here() in ")]}"
 
-    # Parts side by side
+    # Adjacent parts
 
     def expression(self, depth: int) -> Part:
-        """Operands and what joins them, up to the end or a closing bracket."""
+        """Operands and their operators, up to the end or a closing bracket."""
         if depth > DEEPEST_QUERY:
             self.bad(f"more than {DEEPEST_QUERY} brackets inside each other", self.at, "ask for less at once")
         operands: list[_Operand] = []
@@ -111,7 +111,7 @@ class _Parser:
         return self.combined(operands)
 
     def join(self, follows: bool) -> str:
-        """The operator before the next operand; nothing when they stand side by side."""
+        """The operator before the next operand; empty when the two are adjacent."""
         at, word = self.at, self.keyword()
         if self.here(2) in ("&&", "||"):
             name, length = ("and" if self.here() == "&" else "or"), 2
@@ -131,7 +131,7 @@ class _Parser:
         return name
 
     def alone(self, follows: bool, length: int) -> bool:
-        """Whether a word is all that stands between two brackets."""
+        """Whether a word is all there is between two brackets."""
         rest = self.text[self.at + length :].lstrip()
         return not follows and (not rest or rest[0] == ")")
 
@@ -150,7 +150,7 @@ class _Parser:
         return _Operand(self.weighed(self.primary(depth)), sign, join, start)
 
     def sign(self) -> str:
-        """`+` for a part that must match, `-` for one that must not; NOT may be said twice."""
+        """`+` for a part that must match, `-` for one that must not; NOT may be repeated."""
         sign = ""
         while True:
             at, char, word = self.at, self.here(), self.keyword()
@@ -171,7 +171,7 @@ class _Parser:
             sign = "+" if char == "+" else "" if sign else "-"
 
     def combined(self, operands: list[_Operand]) -> Part:
-        """Operands as one part: AND binds closer than OR."""
+        """Combine operands into one part: AND binds closer than OR."""
         groups: list[list[_Operand]] = []
         for one in operands:
             if groups and (one.join == "and" or (not one.join and self.operator == "and")):
@@ -193,7 +193,7 @@ class _Parser:
         return Joined(tuple(found["+"]), tuple(found[""]), tuple(found["-"]))
 
     def grouped(self, group: list[_Operand]) -> _Operand:
-        """Operands joined by AND as one."""
+        """Combine operands joined by AND."""
         if len(group) == 1:
             return group[0]
         wanted = tuple(one.part for one in group if one.sign != "-")
@@ -204,7 +204,7 @@ class _Parser:
     # One part
 
     def primary(self, depth: int, *, value: bool = False) -> Part:
-        """A bracket, a range, a text or a column with one of these; `value` behind a column."""
+        """A bracket, a range, a text, or a column with one of these; `value` is set after a column."""
         at, char = self.at, self.here()
         if char == "(":
             self.at += 1
@@ -253,7 +253,7 @@ class _Parser:
         return float(found[0])
 
     def boundary(self, what: str, *, brackets: bool = False) -> None:
-        """Two parts are told apart by a space."""
+        """Raise unless a space separates this part from the next."""
         allowed = ")^" if brackets or what != "a boost" else ")"
         if self.at < len(self.text) and not self.here().isspace() and self.here() not in allowed:
             if self.here(2) in ("&&", "||") or (self.here() in "&|"):
@@ -278,7 +278,7 @@ class _Parser:
         return Bounds(lower, upper, inclusive, closed, at)
 
     def bound(self, at: int, ends: str = '[]{}()"') -> tuple[str | None, bool]:
-        """One end of a range, and whether it was quoted; None is open."""
+        """One end of a range, and whether it was quoted; None if it is open."""
         self.skip_spaces()
         if self.here() in ('"', "'"):
             return self.quotation(), True
@@ -303,7 +303,7 @@ class _Parser:
         return Bounds(value, None, include_lower=equal, include_upper=True, at=at)
 
     def quotation(self) -> str:
-        """The text between two quotes. A backslash stands for itself except before a quote or another."""
+        """The text between two quotes. A backslash is literal except before a quote or another backslash."""
         start, mark = self.at, self.here()
         self.at += 1
         found: list[str] = []
@@ -332,7 +332,7 @@ class _Parser:
         return part
 
     def distance(self, advice: str) -> int | None:
-        """The whole number behind `~`; None when there is none."""
+        """The whole number after `~`; None when there is none."""
         at = self.at
         self.at += 1
         found = self.number()
@@ -385,7 +385,7 @@ class _Parser:
         return part
 
     def pieces(self, *, value: bool) -> list[str | Gap]:
-        """The characters of a word: literal ones together, and the wildcards between them."""
+        """The characters of a word: literal text, and the wildcards in it."""
         start = self.at
         found: list[str | Gap] = []
         literal: list[str] = []
@@ -422,7 +422,7 @@ class _Parser:
         return Text(text, at, distance=2 if distance is None else distance)
 
     def column(self, pieces: list[str | Gap], at: int, depth: int) -> Part:
-        """What stands behind `name:`."""
+        """What follows `name:`."""
         self.at += 1
         every = pieces == [Gap.MANY]
         if not pieces:

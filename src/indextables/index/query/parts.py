@@ -1,4 +1,4 @@
-"""The parts of a query as its text has them, before anybody knows which columns there are."""
+"""The parts of a parsed query, before they are resolved to columns."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from indextables.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A word or a quoted text; `~` and `*` behind it say how it is compared."""
+    """A word or a quoted text; a following `~` or `*` says how it is compared."""
 
     text: str
     at: int
     quoted: bool = False
     distance: int | None = None
-    """Words between the words of a quoted text, or edits of a word."""
+    """For a quoted text, the words allowed between its words; for a word, the edits allowed."""
     prefix: bool = False
     shape: tuple[str | Gap, ...] = ()
-    """The word with its wildcards, when it has any besides one `*` at its end."""
+    """The word with its wildcards, if it has others than one `*` at its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Regular:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """A range; None is open."""
+    """A range; None is an open end."""
 
     lower: str | None
     upper: str | None
@@ -51,14 +51,14 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Anything:
-    """A value, or without a column every row."""
+    """Any value of a column; without a column, every row."""
 
     at: int
 
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """A part about one column."""
+    """A part that applies to one column."""
 
     column: str
     part: Part
@@ -76,7 +76,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """A part whose score counts more or less."""
+    """A part whose score is multiplied by a factor."""
 
     part: Part
     factor: float
@@ -87,7 +87,7 @@ Part: TypeAlias = Text | Regular | Bounds | OneOf | Anything | Within | Joined |
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A query as it was read, and what its reader should know about it."""
+    """A parsed query, and notes for its author."""
 
     part: Part
     notes: tuple[str, ...]

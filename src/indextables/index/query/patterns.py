@@ -1,8 +1,8 @@
-"""Which words a pattern means: wildcards, regular expressions, and words spelled almost alike.
+"""Which words match a pattern: wildcards, regular expressions, and similar spellings.
 
-A pattern looks at distinct words, many at once: those of a dictionary, or those of
-rows whose index cannot be used. Regular expressions are RE2's, whose time grows with
-the words and not with the expression; edits are counted over a whole column of words.
+A pattern is applied to many distinct words at once: those of a dictionary, or those of
+rows whose index cannot be used. Regular expressions are RE2's, which run in linear time;
+edit distances are computed over a whole column of words.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LONGEST_EXPRESSION = 1000
 
 
 class Gap(Enum):
-    """What stands for unknown characters in a wildcard."""
+    """The kinds of wildcard."""
 
     ONE = "?"
     MANY = "*"
@@ -31,18 +31,18 @@ class Gap(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Wildcard:
-    """Words with `?` for one character and `*` for any number of them."""
+    """Words that match a pattern with `?` for one character and `*` for any number of them."""
 
     parts: tuple[str | Gap, ...]
 
     @property
     def prefix(self) -> str:
-        """What every such word begins with."""
+        """The literal text that every matching word begins with."""
         first = self.parts[0] if self.parts else ""
         return first if isinstance(first, str) else ""
 
     def matches(self, words: pa.StringArray) -> Array:
-        """Which of some words fit."""
+        """For each word, whether it matches."""
         shape = "".join(
             re.escape(part) if isinstance(part, str) else "." if part is Gap.ONE else ".*"
             for part in self.parts
@@ -52,13 +52,13 @@ class Wildcard:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """Words that a regular expression describes from their first character to their last."""
+    """Words that a regular expression matches from beginning to end."""
 
     text: str
 
     @property
     def prefix(self) -> str:
-        """What every such word begins with, as far as that is plain to see."""
+        """The literal text that every matching word begins with, as far as it is obvious."""
         if "|" in self.text:
             return ""
         found = re.match(r"[A-Za-z0-9]*", self.text)
@@ -67,7 +67,7 @@ class Expression:
         return found[0][:-1] if optional else found[0]
 
     def matches(self, words: pa.StringArray) -> Array:
-        """Which of some words fit."""
+        """For each word, whether it matches."""
         return _whole_match(words, self.text)
 
     def problem(self) -> str | None:
@@ -75,7 +75,7 @@ class Expression:
         if len(self.text) > LONGEST_EXPRESSION:
             return f"it is {len(self.text)} characters long; at most {LONGEST_EXPRESSION} are read"
         try:
-            # By itself: inside other brackets one too many would go unnoticed.
+            # Compiled on its own: inside other brackets a surplus closing one would go unnoticed.
             pc.match_substring_regex(pa.array([""], pa.string()), self.text)
         except pa.ArrowInvalid as bad:
             return str(bad).partition("error: ")[2] or str(bad)
@@ -84,18 +84,18 @@ class Expression:
 
 @dataclass(frozen=True, slots=True)
 class Similar:
-    """Words that become this one by so many edits: a character more, less, another, or two swapped."""
+    """Words within some edits of this one: a character inserted, deleted, replaced, or two swapped."""
 
     word: str
     edits: int
 
     @property
     def prefix(self) -> str:
-        """Any word may be similar."""
+        """Empty: a similar word may begin with anything."""
         return ""
 
     def matches(self, words: pa.StringArray) -> Array:
-        """Which of some words fit."""
+        """For each word, whether it matches."""
         lengths = pc.utf8_length(words).to_numpy(zero_copy_only=False)
         found = np.zeros(len(words), bool)
         near = (np.abs(lengths - len(self.word)) <= self.edits).nonzero()[0]
@@ -121,20 +121,20 @@ def _whole_match(words: pa.StringArray, shape: str) -> Array:
 
 
 def _alike(letters: Array, wanted: str, edits: int) -> Array:
-    """Which words can be so near at all: an edit brings in one letter at most, and takes out one."""
+    """Which words can be near enough: an edit adds at most one new letter and removes at most one."""
     bits = np.bitwise_or.reduce(np.uint64(1) << (letters.astype(np.uint64) & np.uint64(63)), axis=1)
     target = np.bitwise_or.reduce([np.uint64(1) << np.uint64(ord(char) & 63) for char in (*wanted, "\0")])
-    # The rest of a short word is filled with zeros, so that its bit says nothing.
+    # Short words are padded with zeros, so the bit for zero means nothing.
     bits |= np.uint64(1)
     missing, extra = np.bitwise_count(target & ~bits), np.bitwise_count(bits & ~target)
     return np.asarray((missing <= edits) & (extra <= edits))
 
 
 def _edits(letters: Array, lengths: Array, wanted: str) -> Array:
-    """For every word the least edits that make it the wanted one; no part is edited twice."""
+    """For every word the fewest edits that turn it into the wanted one; no part is edited twice."""
     columns = np.ascontiguousarray(letters.T)
     target = [ord(char) for char in wanted]
-    # One row of the table per character of the word, for all words at once.
+    # One row of the dynamic-programming table per character, for all words at once.
     before: Array | None = None
     row = np.repeat(np.arange(len(target) + 1, dtype=np.int16)[:, None], columns.shape[1], axis=1)
     found = row[-1].copy()

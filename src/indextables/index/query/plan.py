@@ -1,9 +1,9 @@
-"""The parts of a query as one index answers them: rows that may match, rows that surely do, and scores.
+"""The parts of a query as one index evaluates them: candidate rows, certain rows, and scores.
 
-A part is exact when the two are the same, which is known before anything is read.
-Where a part cannot be exact (a phrase on a column without positions, an identifier
-known by its bucket, a range inside JSON), the rows that only may match are for the
-caller to check against their text. Negation swaps the two.
+A part is exact when candidates and certain rows are the same, which is known before
+anything is read. If a part cannot be exact (a phrase on a column without positions, an
+identifier known by its bucket, a range inside JSON), the caller has to check the
+candidates against their text. Negation swaps the two.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from indextables.records import dataclass
 
 Values: TypeAlias = Callable[[str], pa.Array]
 Scored: TypeAlias = tuple[Array, Array]
-"""For some rows: which match, and the score of each; 0 where it does not match."""
+"""For some rows: whether each matches, and its score, which is 0 where it does not."""
 Key: TypeAlias = tuple[int, bytes]
-"""A field by its number, and a word of it."""
+"""A field number, and a word of that field."""
 Span: TypeAlias = tuple[int, bytes, bytes | None]
-"""A field, the first word and the end of a range of words; None is behind the last."""
+"""A field, the first word and the end of a range of words; None means up to the last."""
 
 
 class Session:
@@ -50,7 +50,7 @@ class Session:
         self._slices: dict[Span, list[tuple[Block, int, int]]] = {}
 
     def look_up(self, keys: Sequence[Key], spans: Sequence[Span]) -> None:
-        """Find words and ranges of words, in one round trip."""
+        """Look up words and ranges of words, in one round trip."""
         index, root = self.index, self.index.root
         if index.recall(keys, self._entries) and not spans:
             return
@@ -72,7 +72,7 @@ class Session:
             self._slices[span] = _places([blocks[number] for number in some], span)
 
     def recall(self, keys: Sequence[Key]) -> bool:
-        """Take words that are kept with their whole lists; if not all of them are, take none: False."""
+        """Use cached words with complete lists; False, and none is used, unless all are cached."""
         index = self.index
         found: list[Word] | None = index.cache.get_all(index.identity, keys) if keys else None
         if found is None:
@@ -103,7 +103,7 @@ class Session:
         return found
 
     def slices(self, span: Span) -> list[tuple[Block, int, int]]:
-        """The places of a range of words in their blocks."""
+        """A range of words as parts of dictionary blocks."""
         if span not in self._slices:
             self.look_up([], [span])
         return self._slices[span]
@@ -115,7 +115,7 @@ class Session:
                 self.index.keep(field, word, held)
 
     def known_statistics(self, terms: Sequence[Term]) -> Statistics:
-        """The statistics that were given, or those of this index."""
+        """The given statistics, or else those of this index."""
         if self.statistics is None:
             self.statistics = self.own_statistics(terms)
         return self.statistics
@@ -140,7 +140,7 @@ def _places(blocks: Sequence[Block], span: Span) -> list[tuple[Block, int, int]]
 
 
 class Plan:
-    """A part of a query. By default it is made of every row, and counts 1."""
+    """A part of a query. By default it matches every row and scores 1."""
 
     exact = True
 
@@ -162,24 +162,24 @@ class Plan:
         return ()
 
     def count(self, at: Session) -> int:
-        """How many rows may match."""
+        """How many rows are candidates."""
         return self.upper(at).count
 
     def upper(self, at: Session) -> Rows:
-        """Rows that may match."""
+        """Candidates: rows that may match."""
         return everything(at.index.rows)
 
     def lower(self, at: Session) -> Rows:
-        """Rows that surely match."""
+        """Rows that certainly match."""
         return self.upper(at) if self.exact else nothing(at.index.rows)
 
     @property
     def only_words(self) -> Mapping[OneTerm, float]:
-        """Words and boosts of a query that is nothing but words of one field, any of which may match."""
+        """Words and boosts, if the query is only words of one field of which any may match."""
         return {}
 
     def score(self, at: Session, rows: Array) -> Scored:
-        """Which of some ascending rows match, and their scores; a part without words counts 1."""
+        """For some ascending rows, whether they match, and their scores; a part without words scores 1."""
         inside = self.upper(at).test(rows)
         return inside, inside.astype(np.float32)
 
@@ -225,12 +225,12 @@ class NotNull(Plan):
 
 @dataclass(frozen=True)
 class OfValues(Plan):
-    """A range of a column of values."""
+    """A range of a column of typed values."""
 
     field: int
     node: Between
     inside: bool | None
-    """What the bounds of the column say: all of its values are within, none is, or some may be."""
+    """What the column's bounds say: all values are in the range, none is, or neither is known (None)."""
     exact: bool = True
 
     def upper(self, at: Session) -> Rows:
@@ -257,7 +257,7 @@ class OneTerm(Plan):
     word: bytes
     exact: bool = True
     constant: bool = False
-    """Counts 1 wherever it is."""
+    """Scores 1 wherever it matches."""
 
     @cached_property
     def key(self) -> Key:
@@ -309,7 +309,7 @@ class OneTerm(Plan):
 
 
 def bm25(at: Session, field: int, terms: Sequence[Term], rows: Array, counts: Array | None) -> Array:
-    """The scores of rows in which a word, or a phrase of several, occurs so often."""
+    """The scores of rows with `counts` occurrences of a word, or of a phrase of several words."""
     statistics = at.known_statistics(terms)
     weight = weight_of(sum(statistics.idf(term) for term in terms))
     table = saturation(statistics.mean_length(terms[0][0]))
@@ -317,9 +317,10 @@ def bm25(at: Session, field: int, terms: Sequence[Term], rows: Array, counts: Ar
 
 
 def conjunction_lists(words: Sequence[Word]) -> Sequence[Word]:
-    """The lists that an AND of words needs whole.
+    """The lists that an AND of words must read completely.
 
-    When the rarest stands in the dictionary, only the pages of its rows are read of long lists.
+    If the rarest word's list is in the dictionary, only those pages of long lists are read that have its
+    rows.
     """
     if not words:
         return ()

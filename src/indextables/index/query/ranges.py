@@ -1,4 +1,4 @@
-"""Ranges of words, words that fit a pattern, and words in order: prefixes, bounds, wildcards, phrases."""
+"""Query parts for ranges of words, patterns and phrases."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from indextables.index.tokens import ID_MARK, with_spaces
 from indextables.records import dataclass
 
 Slice: TypeAlias = tuple[Block, int, int]
-"""Some words of a block that follow each other."""
+"""Consecutive words of a block."""
 
 
 @dataclass(frozen=True)
 class WordRange(Plan):
-    """Rows with a word of a range: one that begins so, or lies within bounds, or is the `whole` one."""
+    """Rows with a word in a range: with a prefix, or within bounds; or with the `whole` word."""
 
     field: int
     low: bytes
@@ -49,7 +49,7 @@ class WordRange(Plan):
         return (self.span,)
 
     def long_words(self, at: Session) -> list[Word]:
-        """The words of the range whose lists do not stand in the dictionary, and the whole word."""
+        """The words of the range whose lists are outside the dictionary, and the whole word."""
         found = [] if self.whole is None else [at.word((self.field, self.whole))]
         for block, begin, end in at.slices(self.span):
             a, b = np.searchsorted(block.columns.long, (begin, end))
@@ -71,20 +71,20 @@ class WordRange(Plan):
 
 @dataclass(frozen=True)
 class FittingWords(Plan):
-    """Rows with a word that fits a pattern; every word of the range it can lie in is looked at."""
+    """Rows with a word that matches a pattern; all words with the pattern's prefix are tested."""
 
     field: int
     low: bytes
     high: bytes | None
     pattern: Pattern
     before: bytes = b""
-    """What stands before the words themselves: the path of a JSON leaf."""
+    """The text before the words themselves: the path of a JSON value."""
     ids: bool = False
-    """Whether the buckets of identifiers are among the words."""
+    """Whether the words include buckets of identifiers."""
 
     @property
     def exact(self) -> bool:  # type: ignore[override]
-        """A bucket is spelled like a word that a text might hold."""
+        """Not exact with buckets: a bucket is spelled like a word that a text might contain."""
         return not self.ids
 
     @property
@@ -125,7 +125,7 @@ class FittingWords(Plan):
         return union(parts, universe)
 
     def _looked_at(self, slices: Sequence[Slice], *, buckets: bool) -> Iterator[tuple[Slice, Array]]:
-        """Which words of every slice fit; the words of many blocks are compared at once."""
+        """Which words of every slice match; the words of many blocks are tested together."""
         waiting: list[Slice] = []
         words: list[bytes] = []
         for number, (block, begin, end) in enumerate(slices, start=1):
@@ -153,7 +153,7 @@ _WORDS_AT_ONCE = 65_536
 
 
 def _scattered(parts: Sequence[Array], universe: int) -> RowSet:
-    """Rows in any order, perhaps more than once, as a set."""
+    """A set of rows from rows in any order, possibly repeated."""
     rows = np.concatenate(parts)
     if len(rows) * 64 > universe:
         flags = np.zeros((universe + 63) // 64 * 64, np.uint8)
@@ -163,7 +163,7 @@ def _scattered(parts: Sequence[Array], universe: int) -> RowSet:
 
 
 class AnyOfRange:
-    """A range of words in the place of one word of a phrase."""
+    """A range of words in place of one word of a phrase."""
 
     def __init__(self, plan: WordRange, at: Session) -> None:
         self.plan, self.at = plan, at
@@ -211,7 +211,7 @@ class AnyOfRange:
 
 
 def _numbers_of(held: Array, rows: Array) -> Array:
-    """For each of some rows its number among ascending ones, -1 when it is not there."""
+    """For each row its index in an ascending list, -1 if it is not in it."""
     at, inside = found_in(rows, held)
     return np.where(inside, at, -1)
 
@@ -254,7 +254,7 @@ class InOrder(Plan):
         return conjunction_lists(words)
 
     def found(self, at: Session, *, counted: bool = False) -> Found:
-        """The rows of the phrase, and how often it stands in each."""
+        """The rows of the phrase, and its number of occurrences in each."""
         words = [at.word((self.field, word)) for word in self.words]
         parts: list[Part] = [OneWord(word) for word in words if word is not None]
         if len(parts) < len(self.words):

@@ -53,7 +53,7 @@ from indextables.index.tokens import id_places, is_id, words_of
 from indextables.model.names import find_name
 
 Found = list[tuple[IndexField, str | None]]
-"""Columns to look into; for a JSON column also the path inside it."""
+"""Columns to search; for a JSON column also the path inside it."""
 
 _STOP_WORDS = frozenset(
     ("a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no",
@@ -163,7 +163,7 @@ class _QueryParser:
         return self.node(part.part, [found])
 
     def in_columns(self, part: Text | Regular | Bounds | OneOf, columns: Found) -> Node:
-        """Any of the columns; one of numbers or addresses that cannot hold such a thing simply does not."""
+        """A part applied to any of several columns; a column whose type cannot hold the value is left out."""
         nodes, problems = [], []
         for item, path in columns:
             try:
@@ -218,7 +218,7 @@ class _QueryParser:
         return Words(item.column, tuple(stems[:-1]), 0, plain[-1], stems[-1], path) if plain else NOTHING
 
     def wildcard(self, part: Text, item: IndexField, path: str | None) -> Node:
-        """Words of the wildcard's shape."""
+        """Words that match the wildcard."""
         self.want_words(item, part.at)
         shape = [one if isinstance(one, Gap) else self.fragment(one, part, item) for one in part.shape]
         if item.tokenizer == "en_stem":
@@ -226,7 +226,7 @@ class _QueryParser:
         return Matching(item.column, Wildcard(tuple(shape)), path)
 
     def fragment(self, text: str, part: Text, item: IndexField) -> str:
-        """A piece of a word as the index spells it."""
+        """Part of a word, spelled as in the index."""
         if item.tokenizer in ("raw", "whitespace"):
             return text
         words = words_of("default")(text)
@@ -335,7 +335,7 @@ class _QueryParser:
         self.notes.append(f"{message} (character {part.at + 1})")
 
     def hint(self, part: Text, item: IndexField) -> None:
-        """Say what a text might have been meant as."""
+        """Suggest what the author may have meant."""
         name, equals, value = part.text.partition("=")
         if not part.quoted and equals and name.lower() in (one.lower() for one in self.schema.names):
             raise self.bad(
@@ -351,7 +351,7 @@ class _QueryParser:
             )
 
     def stop_words(self, part: Joined) -> None:
-        """Say that common words count, where they stand beside others."""
+        """Note that common words are not ignored, if the query has others beside them."""
         common = [
             one
             for one in part.should
@@ -367,7 +367,7 @@ class _QueryParser:
 
 
 def _readings(name: str) -> Iterable[tuple[str, str | None]]:
-    """A name as a column, then as ever shorter columns with a path behind them."""
+    """The possible readings of a dotted name: a column, or a shorter column name and a JSON path."""
     yield name, None
     at = len(name)
     while (at := name.rfind(".", 0, at)) > 0:

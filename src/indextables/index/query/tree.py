@@ -16,9 +16,9 @@ from indextables.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Words in a row, with at most `slop` others among them; after them a word that begins with `prefix`.
+    """Consecutive words, with at most `slop` others between them; then a word that begins with `prefix`.
 
-    `whole` is one more word that may stand in the place of the prefix. `path` is a JSON path.
+    `whole` is one more word that may take the place of the prefix. `path` is a JSON path.
     """
 
     column: str
@@ -31,7 +31,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """A word that fits a pattern."""
+    """A word that matches a pattern."""
 
     column: str
     pattern: Pattern
@@ -40,7 +40,7 @@ class Matching:
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """A value within bounds; None is open."""
+    """A value within bounds; None is an open end."""
 
     column: str
     lower: Any
@@ -74,7 +74,7 @@ class Boolean:
 
 @dataclass(frozen=True, slots=True)
 class Boosted:
-    """A part whose score counts more or less."""
+    """A part whose score is multiplied by a factor."""
 
     node: Node
     factor: float
@@ -86,7 +86,7 @@ NOTHING = Boolean()
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A checked query: its text, its tree, and the settings of the columns it looks into."""
+    """A checked query: its text, its tree, and the settings of the columns it searches."""
 
     text: str
     node: Node
@@ -94,7 +94,7 @@ class Query:
     several: frozenset[str] = frozenset()
     """Columns that hold several texts per row."""
     notes: tuple[str, ...] = field(default=(), compare=False)
-    """What its author should know about how it was read."""
+    """Notes for the query's author."""
     columns: tuple[str, ...] = field(init=False, repr=False, compare=False)
     """The columns the query looks into, in table order."""
 
@@ -105,9 +105,9 @@ class Query:
 
 
 def with_any_text(query: Query, columns: Sequence[str] | None) -> Query:
-    """The query without the rows in which all of some columns, by default all indexed ones, are null.
+    """The query, restricted to rows in which at least one of the columns (default: all indexed) is not null.
 
-    Only a query that excludes something, or takes every row, can find such rows; no score changes.
+    This changes the result only of a query that excludes something or matches every row; no score changes.
     """
     if not _finds_without_words(query.node):
         return query

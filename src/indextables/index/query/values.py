@@ -30,7 +30,7 @@ def numeric(text: str) -> int | float | None:
 
 
 def number_text(text: str) -> str | None:
-    """A number as the index spells it; None when the text is not one."""
+    """A number spelled as in the index; None when the text is not a number."""
     number = numeric(text)
     if number is None:
         return None
@@ -38,7 +38,7 @@ def number_text(text: str) -> str | None:
 
 
 def address_bounds(text: str) -> tuple[str, str] | None:
-    """The addresses a text stands for: one, or a whole network."""
+    """The range of addresses a text represents: one address, or a whole network."""
     single = address(text)
     return (single, single) if single is not None else network(text)
 
@@ -78,7 +78,7 @@ def _micros(text: str, kind: pa.DataType, time_zone: str) -> int:
 
 
 def typed_numbers(column: pa.Array) -> pa.Array:
-    """Typed values as the numbers a range compares: days, microseconds, 0 and 1; NaN is no value."""
+    """Typed values as comparable numbers: days, microseconds, 0 and 1; NaN counts as null."""
     kind = column.type
     if pa.types.is_floating(kind):
         wide = pc.add(pc.cast(column, pa.float64()), 0.0)
@@ -102,7 +102,7 @@ def typed_between(node: Between, column: pa.Array) -> pa.BooleanArray:
             continue
         scalar = _bound_scalar(bound, numbers.type)
         if scalar is None:
-            # A whole number outside 64 bits lies on one side of every value.
+            # A whole number beyond 64 bits is above, or below, every value.
             inside = (bound > 0) == beyond
             found = pc.and_(found, pa.scalar(inside))
         else:

@@ -1,9 +1,9 @@
-"""The best rows of several words.
+"""The best rows for several words of a field, when their impacts are cached.
 
-Words that come again keep, for every row, their impact, and the few best rows:
-these give a threshold, and then only rows that can still reach it are scored
-(MaxScore), a sample of them first. Bounds are summed in the order of the scores, so
-that rounding never loses a tie; equal scores come in the order of rows.
+A word that is used repeatedly keeps its impact (its contribution to the score) in every
+row, and its few best rows. These give a threshold; then only rows that can still reach it
+are scored (MaxScore), a sample of them first. Bounds are summed in the same order as
+scores, so that rounding never loses a tie; ties are in row order.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ from indextables.index.read.words import Word
 from indextables.records import dataclass
 
 KEPT_AFTER = 2
-"""Rankings with a word after which its impacts are kept."""
+"""After this many rankings with a word, its impacts are kept."""
 CHAMPIONS = 64
-"""Best rows that are remembered of a word."""
+"""Number of best rows remembered per word."""
 _SMALL = 512
-"""Words of so few rows are scored at once."""
+"""Words with up to this many rows are scored completely."""
 _FEW = 16
-"""Rows up to which a loop is the quickest way."""
+"""Up to this many rows, a loop is the fastest way."""
 _SAMPLE = 16
 _MANY = 8192
 _ACCUMULATED = 20_000
 _RARER = 16
-"""A word in fewer than one row in so many of all is rare beside the others."""
+"""A word in fewer than one in this many rows counts as rare."""
 _SOME = 256
 _SLACK = np.float32(1 - 2e-6)
-"""The first filter divides: it must not lose a tie to rounding."""
+"""Tolerance: the first filter divides, and must not lose a tie to rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Impacts:
-    """What every row of a word counts, for one mean length."""
+    """The impact of a word in each of its rows, for one mean row length."""
 
     mean: float
     impact: Array
     champions: Array
-    """The best rows, by their place in the list."""
+    """The best rows, by their index in the list."""
     by_class: Array
-    """The largest impact in rows of every length class."""
+    """The largest impact in rows of each length class."""
     most: np.float32
 
     @classmethod
@@ -65,7 +65,7 @@ class _Impacts:
 
 
 class _Kept:
-    """What is kept of a word for ranking."""
+    """What is cached of a word for ranking."""
 
     __slots__ = ("made", "uses")
 
@@ -78,7 +78,7 @@ class _Kept:
         return 2000 + (0 if self.made is None else int(self.made.impact.nbytes))
 
     def impacts(self, word: Word, norms: Array, mean: float) -> _Impacts:
-        """The impacts for a mean length; other threads may want another one at the same time."""
+        """The impacts for a mean length; another thread may use another mean length at the same time."""
         made = self.made
         if made is None or made.mean != mean:
             made = self.made = _Impacts.of(word, norms, mean)
@@ -108,7 +108,7 @@ def best_rows(
 def _first_time(
     index: Index, field_number: int, words: Sequence[Weighted], limit: int, mean: float
 ) -> tuple[Array, Array]:
-    """The same for words of which nothing is kept."""
+    """The same for words of which nothing is cached."""
     table = saturation(mean)
     total = sum(one.word.count for one in words)
     if total < _ACCUMULATED:
@@ -143,11 +143,11 @@ class _Runner(NamedTuple):
     weight: np.float32
     kept: _Impacts
     by_class: Array
-    """The most that it counts in rows of every length class."""
+    """The largest impact in rows of each length class."""
 
 
 class _Race:
-    """The best rows of words whose impacts are kept."""
+    """Finds the best rows of words whose impacts are cached."""
 
     def __init__(self, words: Sequence[_Runner], norms: Array, limit: int) -> None:
         self.words = sorted(words, key=lambda one: one.word.count)
@@ -155,7 +155,7 @@ class _Race:
         self.limit = limit
         self.scores, self.rows = np.zeros(0, np.float32), NO_ROWS
         self.low, self.last = np.float32(-1), 0
-        """The score and the row of the last of the best."""
+        """Score and row of the last of the best so far."""
 
     def run(self) -> tuple[Array, Array]:
         words = self.words
@@ -187,7 +187,7 @@ class _Race:
         return self.scores, self.rows
 
     def one_by_one(self) -> tuple[Array, Array]:
-        """The best of a few rows, for which a loop is quicker than the fixed cost of array operations."""
+        """The best of a few rows, by a loop, which is faster than the fixed cost of array operations."""
         found: dict[int, np.float32] = {}
         for one in self.words:
             for row, worth in zip(one.word.array().tolist(), one.weight * one.kept.impact, strict=True):
@@ -211,8 +211,8 @@ class _Race:
     def judge(self, at: int, some: Array) -> None:
         """Score some rows of a word that have no earlier word.
 
-        Bounds are summed like scores, from left to right: rounding is monotonic, so no bound is below its
-        score, and a tie with a later row can be dropped unseen.
+        Bounds are summed like scores, from left to right: rounding is monotonic, so a bound is never below
+        its score, and a later row with an equal score can be dropped without scoring it.
         """
         words, one = self.words, self.words[at]
         rows = one.word.array().take(some)
@@ -240,7 +240,7 @@ class _Race:
             self.take(rows, scores)
 
     def take(self, rows: Array, scores: Array) -> None:
-        """Rows with their whole scores; the best stay."""
+        """Merge rows with their complete scores into the best so far."""
         if len(rows) > 8 * self.limit:
             cut = np.partition(scores, len(scores) - self.limit)[len(scores) - self.limit]
             some = (scores >= cut).nonzero()[0]
@@ -255,7 +255,7 @@ class _Race:
 
 
 def _add(scores: Array, one: _Runner, rows: Array) -> None:
-    """Add what a word is worth in some rows."""
+    """Add the impact of a word to the scores of some rows."""
     word, impact = one.word, one.kept.impact
     if len(rows) > _SOME and word.count * TESTED > len(word.bits()) * 8:
         some = has(word.bits(), rows).nonzero()[0]

@@ -1,9 +1,9 @@
-"""What is kept of indexes between searches: decoded blocks and lists in memory, ranges of bytes on disk.
+"""Caches of index contents: decoded blocks and lists in memory, byte ranges on disk.
 
-Both are bounded by bytes and let go of what was unused longest. An index is known
-by the digest of its root, which tells one content from another, so a kept piece
-can never belong to another index. What is read back from disk is compared with
-the checksum it was kept with; a damaged file counts as not kept.
+Both are bounded by bytes and drop what was least recently used. The key includes a digest
+of the index's root, which differs between indexes, so an entry can never belong to
+another index. What is read back from disk is checked against its checksum; a damaged file
+counts as absent.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, Protocol, TypeAlias
 from indextables.index.codec.numbers import Bytes
 
 Key: TypeAlias = tuple[bytes, Hashable]
-"""The identity of an index, and a piece of it."""
+"""The identity of an index, and the name of a part of it."""
 DEFAULT_BYTES = 256 << 20
 _CHECKSUM = 4
 _TRIMMED_TO = 0.9
@@ -36,7 +36,7 @@ class Ranges(Protocol):
 
 
 class BlockCache:
-    """Decoded pieces of any number of indexes, at most so many bytes."""
+    """Decoded parts of any number of indexes, bounded by bytes."""
 
     def __init__(self, max_bytes: int = DEFAULT_BYTES) -> None:
         self.max_bytes = max_bytes
@@ -45,7 +45,7 @@ class BlockCache:
         self._lock = threading.Lock()
 
     def get(self, key: Key) -> Any:
-        """A piece, or None."""
+        """A cached part, or None."""
         found = self._held.get(key)
         if found is None:
             return None
@@ -55,7 +55,7 @@ class BlockCache:
         return found[0]
 
     def get_all(self, identity: bytes, pieces: Sequence[Hashable]) -> list[Any] | None:
-        """Some pieces of one index; None unless all of them are kept."""
+        """Some parts of one index; None unless all of them are cached."""
         found, held = [], self._held
         with self._lock:
             for piece in pieces:
@@ -68,7 +68,7 @@ class BlockCache:
         return found
 
     def put(self, key: Key, piece: Any, size: int) -> None:
-        """Keep a piece, or note that it has grown."""
+        """Cache a part, or update its size."""
         with self._lock:
             before = self._held.pop(key, None)
             if before is not None:
@@ -82,7 +82,7 @@ class BlockCache:
                 self.used -= freed
 
     def forget(self, identity: bytes) -> None:
-        """Let go of every piece of one index."""
+        """Drop all parts of one index."""
         with self._lock:
             for key in [key for key in self._held if key[0] == identity]:
                 self.used -= self._held.pop(key)[1]
@@ -102,12 +102,12 @@ MEMORY = BlockCache()
 
 
 _written: dict[str, int] = {}
-"""Bytes that this process wrote into each directory since it last looked at its size."""
+"""Bytes this process wrote into each directory since it last checked the directory's size."""
 _lock = threading.Lock()
 
 
 class DiskRanges:
-    """Ranges of one index kept as files in a directory; what is not there is read through `inner`."""
+    """Byte ranges of one index, cached as files in a directory; others are read through `inner`."""
 
     def __init__(self, inner: Ranges, directory: str, identity: bytes, max_bytes: int) -> None:
         self._inner = inner
@@ -145,7 +145,7 @@ class DiskRanges:
         return data
 
     def _keep(self, offset: int, length: int, data: Bytes) -> None:
-        """A full or read-only disk only means that nothing is kept."""
+        """Cache one range; on a full or read-only disk nothing is cached."""
         if len(data) != length or length > self._max_bytes:
             return
         with contextlib.suppress(OSError):
@@ -162,7 +162,7 @@ class DiskRanges:
                 raise
 
     def _trim_sometimes(self, written: int) -> None:
-        """Look at the whole directory only after a twentieth of its limit was written."""
+        """Check the size of the whole directory only after a twentieth of its limit was written."""
         place = str(self._directory)
         with _lock:
             _written[place] = _written.get(place, self._max_bytes) + written

@@ -1,13 +1,12 @@
-"""The best rows of words that are read for the first time.
+"""The best rows for several words of which nothing is cached, starting from the rarest.
 
-The rarest word comes first, because it counts most. Once enough rows are scored, a
-row can still be among the best only if the words it may hold, each counted as if it
-saturated, reach the last of these. So common words are mostly asked about the rows of
-rarer ones and need not be read in full.
+The rarest word comes first because it contributes most. Once enough rows are scored, a
+row can be among the best only if the words it may hold, each at its maximum, reach the
+last of these. So common words are mostly looked up in the rows of rarer ones and need not
+be read completely.
 
-Scores are summed in the order of the words, and so are bounds: rounding is
-monotonic, so no bound is below a score that it bounds. Equal scores come in the
-order of rows.
+Scores and bounds are summed in the order of the words: rounding is monotonic, so a bound
+is never below the score it bounds. Ties are in row order.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from indextables.index.read.ranking import Weighted, best_of, impacts_at
 from indextables.index.read.rowset import NO_ROWS
 
 _SAMPLE = 4
-"""Times the wanted rows that are scored in full before others are ruled out."""
+"""This many times the wanted rows are scored completely before others are ruled out."""
 
 
 def best_from_rarest(
@@ -39,7 +38,7 @@ class _FromRarest:
         self.words, self.classes, self.table, self.limit = words, classes, table, limit
         self.scores, self.rows = np.zeros(0, np.float32), NO_ROWS
         self.low = np.float32(-1)
-        """The score of the last of the best; below 0 while there are not enough."""
+        """The score of the last of the best; negative while there are too few."""
 
     def run(self) -> tuple[Array, Array]:
         for at in range(len(self.words)):
@@ -49,13 +48,13 @@ class _FromRarest:
         return self.scores, self.rows
 
     def bound(self, scores: Any, at: int) -> Any:
-        """What scores can become with all the words from one on."""
+        """The most that scores can become with all words from `at` on."""
         for one in self.words[at:]:
             scores = scores + one.weight
         return scores
 
     def follow(self, at: int) -> None:
-        """Score the rows of a word that hold none of the words before it."""
+        """Score the rows of a word that have none of the words before it."""
         one = self.words[at]
         rows = one.word.array()
         classes = self.classes(rows)
@@ -71,7 +70,7 @@ class _FromRarest:
         self.judge(at, rows, classes, scores)
 
     def judge(self, at: int, rows: Array, classes: Array, scores: Array) -> None:
-        """Add what the words behind one are worth, ruling rows out before each."""
+        """Add the contributions of the words after `at`, ruling out rows before each."""
         for following in range(at + 1, len(self.words) + 1):
             if self.low > 0:
                 live = (self.bound(scores, following) >= self.low).nonzero()[0]
@@ -90,7 +89,7 @@ class _FromRarest:
         self.take(rows, scores)
 
     def take(self, rows: Array, scores: Array) -> None:
-        """Rows with their whole scores, none of which came before; the best stay."""
+        """Merge rows with their complete scores into the best so far; no row comes twice."""
         if not len(rows):
             return
         if len(rows) > 8 * self.limit:

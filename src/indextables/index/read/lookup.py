@@ -1,8 +1,8 @@
-"""Reading an index by ranges: opening it, finding words, and what is known about its rows.
+"""An open index: finds words and what is known about its rows, by reading byte ranges.
 
-Opening takes one read of the root, whose length the caller knows; a small index is
-read whole by it. After that a word costs its block of the dictionary, and its list
-only when the list does not stand in the block.
+Opening takes one read of the root, whose length the caller knows; a small index is read
+completely by it. After that a word costs its dictionary block, and its list only if that
+is not in the block.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from indextables.index.settings import IndexField, IndexSpec
 
 _BLOCKS_AT_ONCE = 64
 SMALL_INDEX = 64 << 10
-"""An index of at most so many bytes is read whole."""
+"""An index of at most this many bytes is read completely."""
 _REMEMBERED = 512
 Term: TypeAlias = tuple[str, bytes]
-"""A column and a word of it, as the index spells it."""
+"""A column and one of its words, spelled as in the index."""
 
 
 class BytesRanges:
@@ -58,7 +58,7 @@ class Index:
         self._ranges = ranges
         self._remembered: dict[tuple[int, bytes], Entry | None] = {}
         self.plans: dict[Any, Any] = {}
-        """Plans of the last queries, which `query` keeps here."""
+        """The plans of the last queries, stored here by `query`."""
 
     @classmethod
     def open(
@@ -70,7 +70,7 @@ class Index:
         name: str = "",
         cache: BlockCache | None = None,
     ) -> Index:
-        """Open an index of so many bytes, of which the root is the last."""
+        """Open an index of `length` bytes, whose last `root_length` bytes are the root."""
         if not 0 < root_length <= length:
             raise damaged(f"a root of {root_length} bytes does not fit an index of {length}")
         wanted = length if length <= SMALL_INDEX else root_length
@@ -87,7 +87,7 @@ class Index:
 
     @property
     def identity(self) -> bytes:
-        """Tells one content from another."""
+        """A digest that differs between indexes with different content."""
         return self.root.identity
 
     @cached_property
@@ -108,7 +108,7 @@ class Index:
         return dict(zip(PIECES, self.root.pieces, strict=True))
 
     def value_bounds(self, column: str) -> tuple[Any, Any] | None:
-        """The least and the largest number of a column of values; None when it has none."""
+        """The minimum and maximum of a column of typed values; None when it has none."""
         found = self.fields.get(column)
         return None if found is None or found[2].least is None else (found[2].least, found[2].most)
 
@@ -124,7 +124,7 @@ class Index:
         return _checked(self._ranges.many(moved), moved)
 
     def blocks(self, numbers: Sequence[int]) -> dict[int, Block]:
-        """Blocks of words; those that are not kept are read in one round trip."""
+        """Dictionary blocks; those not cached are read in one round trip."""
         found: dict[int, Block] = {}
         missing = []
         for number in dict.fromkeys(numbers):
@@ -143,7 +143,7 @@ class Index:
         return found
 
     def entries(self, words: Sequence[tuple[int, bytes]]) -> list[Entry | None]:
-        """The entries of words, each given with the number of its field; one round trip."""
+        """The entries of words, each given with its field number; one round trip."""
         found: dict[tuple[int, bytes], Entry | None] = {}
         self.recall(words, found)
         missing = [key for key in words if key not in found]
@@ -155,7 +155,7 @@ class Index:
         return [found[key] for key in words]
 
     def recall(self, keys: Sequence[tuple[int, bytes]], into: dict[tuple[int, bytes], Entry | None]) -> bool:
-        """Note the entries of words that were looked up before; whether these are all."""
+        """Add the entries of words that were looked up before to `into`; returns whether these are all."""
         held, every = self._remembered, True
         for key in keys:
             if key in held:
@@ -165,22 +165,22 @@ class Index:
         return every
 
     def remember(self, key: tuple[int, bytes], entry: Entry | None) -> None:
-        """Note the entry of a word."""
+        """Remember the entry of a word."""
         if self.cache.max_bytes:
             if len(self._remembered) >= _REMEMBERED:
-                # A new one: other threads may be reading the old.
+                # A new dict, since other threads may be reading the old one.
                 self._remembered = {}
             self._remembered[key] = entry
 
     def frequencies(self, words: Sequence[Term]) -> list[int]:
-        """In how many rows each word is; 0 also where the column has no field. No list is read."""
+        """In how many rows each word is; 0 if the column has no field. No list is read."""
         known = [(self.fields[column][0], word) for column, word in words if column in self.fields]
         entries = iter(self.entries(known))
         found = [next(entries) if column in self.fields else None for column, _ in words]
         return [0 if entry is None else entry.frequency for entry in found]
 
     def word(self, field: int, word: bytes, entry: Entry) -> Word:
-        """A word by its entry, as far as it is decoded already."""
+        """A word by its entry, with what is decoded of it already."""
         kept = self.cache.get((self.identity, (field, word)))
         return kept if kept is not None else Word(self, entry)
 
@@ -190,7 +190,7 @@ class Index:
         held.grown = False
 
     def fetch(self, wanted: Sequence[tuple[Word, Array | None]]) -> None:
-        """Read the lists of words, whole or some pages of them."""
+        """Read the lists of words, completely or some pages of them."""
         read_lists(self, wanted)
 
     def norms(self, field: int) -> Array:
@@ -209,12 +209,12 @@ class Index:
         return kept
 
     def _norms_at(self, field: int) -> Array:
-        """Where the pages of lengths of a field begin."""
+        """The offset of a field's pages of row lengths."""
         before = sum(sum(known.norms) for known in self.root.fields[:field])
         return before + starts_of(np.array(self.root.fields[field].norms, np.int64))
 
     def classes(self, field: int, rows: Array) -> Array:
-        """The length classes of some ascending rows; only the pages they lie in are read."""
+        """The length classes of some ascending rows; only the pages with these rows are read."""
         if not len(rows):
             return np.zeros(0, np.uint8)
         kept: Array | None = self.cache.get((self.identity, ("norms", field)))
@@ -237,7 +237,7 @@ class Index:
         return kept.take(rows)
 
     def every_block(self) -> Iterator[tuple[int, Block]]:
-        """All blocks of words with the numbers of their fields, read in order and not kept."""
+        """All dictionary blocks with their field numbers, read in order and not cached."""
         every, starts = self.root.block_ranges, self.root.first_block
         for first in range(0, len(every), _BLOCKS_AT_ONCE):
             ranges = every[first : first + _BLOCKS_AT_ONCE]

@@ -1,9 +1,9 @@
-"""Phrases: words that follow each other, perhaps with others among them.
+"""Phrases: words that follow each other, possibly with others in between.
 
-Rows with all the words come first; only the positions of the pages they lie in are
-read. Every occurrence then has one number, its place, such that a phrase is a
-matter of adding and looking up. For words that come again and again, the places of
-the whole index are kept: numbered row after row by the lengths that ranking knows.
+Rows with all the words are found first; positions are read only for the pages of these
+rows. Every occurrence is then given one number, its place, such that a phrase is found by
+adding and looking up numbers. For frequently used words the places in the whole index are
+cached: numbered row after row, by the row lengths that ranking has.
 """
 
 from __future__ import annotations
@@ -22,38 +22,38 @@ from indextables.index.read.words import Word, pages_of, read_positions
 from indextables.records import dataclass
 
 KEPT_AFTER = 2
-"""Phrases with a word after which its places in the whole index are kept."""
+"""After this many phrases with a word, its places in the whole index are cached."""
 _LEAD = 64
-"""Empty places before the first row and behind the last: the longest phrase that kept places answer."""
+"""Unused places before the first and after the last row: the longest phrase cached places can answer."""
 _FILTERED = 1024
 _SPREAD = 32
 _FEW = 64
 _SEARCHED = 16
-"""From one wanted number in so many, a bitmap is made of the others."""
+"""If more than one in this many numbers is wanted, a bitmap is used for the lookup."""
 _PLACES_PER_BIT = 512
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The rows of a phrase, and how often it stands in each."""
+    """The rows of a phrase, and its number of occurrences in each."""
 
     rows: Array
     counts: Array
 
 
 class Part(Protocol):
-    """One word of a phrase, or several that may stand in its place."""
+    """One word of a phrase, or several alternatives in its place."""
 
     def rows(self) -> Rows:
-        """The rows it is in."""
+        """The rows that contain it."""
         ...
 
     def words(self) -> Sequence[Word]:
-        """The words whose positions are read one by one."""
+        """The words whose positions have to be read."""
         ...
 
     def occurrences(self, rows: Array, pages: Array) -> tuple[Array, Array]:
-        """For ascending rows, which of them (by number) it stands in and where, in order."""
+        """For ascending rows, the index of the row and the position of every occurrence, in order."""
         ...
 
 
@@ -77,7 +77,7 @@ class OneWord:
 
 
 def placed(rows: Array, held: Array, counts: Array | None, positions: Array) -> tuple[Array, Array]:
-    """The occurrences in some of the rows of a list: the number of the row among these, and the position."""
+    """The occurrences in some rows of a list: the index of the row among these, and the position."""
     at, wanted = _shared(rows, held)
     if counts is None:
         return wanted, positions.take(at)
@@ -86,12 +86,12 @@ def placed(rows: Array, held: Array, counts: Array | None, positions: Array) -> 
 
 
 def _shared(rows: Array, held: Array) -> tuple[Array, Array]:
-    """Where the rows that are in both of two ascending lists stand: in the second, and in the first."""
+    """The rows that two ascending lists share: their indexes in the second list and in the first."""
     if len(rows) == len(held) and bool((rows == held).all()):
         every = np.arange(len(rows))
         return every, every
     if len(rows) * _SEARCHED > len(held) and len(rows):
-        # Looking all up in a bitmap is quicker than searching for each.
+        # Looking up all of them in a bitmap is faster than searching for each.
         universe = int(max(rows[-1], held[-1])) + 1 if len(held) else int(rows[-1]) + 1
         at = has(pack(rows, universe), held).nonzero()[0]
         if len(at) == len(rows):
@@ -105,9 +105,9 @@ def _shared(rows: Array, held: Array) -> tuple[Array, Array]:
 def find_phrase(
     index: Index, field: int, parts: Sequence[Part], *, slop: int, gaps: Word | None, counted: bool = True
 ) -> Found:
-    """The rows in which the parts follow each other, with at most `slop` other words among them.
+    """The rows in which the parts follow each other, with at most `slop` other words between them.
 
-    `gaps` are the places that a phrase may not span: the ends of the values of a row.
+    `gaps` are positions that a phrase may not cross: the ends of the values of a row.
     """
     words = [part.word for part in parts if isinstance(part, OneWord)]
     if not slop and gaps is None and len(words) == len(parts) <= _LEAD and _all_kept(index, field, words):
@@ -126,7 +126,7 @@ def find_phrase(
     numbered = [part.occurrences(rows, pages) for part in parts]
     most = max((int(at.max(initial=0)) for _, at in numbered), default=0)
     slop = min(slop, most + 1)
-    # So far apart that neither a phrase nor its gaps reach from one row into another.
+    # Far enough apart that neither a phrase nor its gaps reach into another row.
     stride = most + len(parts) + (most + 1 + slop if slop else 0)
     numbering = _Numbering(len(rows), stride, len(parts))
     places = [numbering.places(*one) for one in numbered]
@@ -134,7 +134,7 @@ def find_phrase(
         between = None
         if more:
             number, at = OneWord(more[0]).occurrences(rows, pages)
-            # Gaps behind the last word of a row are between none, and have no place of their own.
+            # Gaps after the last word of a row separate nothing and get no place.
             inside = at <= most
             between = numbering.places(number[inside], at[inside])
         first = _spread(places, slop, between)
@@ -144,9 +144,9 @@ def find_phrase(
 
 
 def _in_order(rows: Array, words: Sequence[tuple[Array, Array | None, Planes]]) -> Found:
-    """The rows in which words follow each other, given where in its positions those of each row stand.
+    """The rows in which words follow each other, given where each row's positions begin.
 
-    Most rows hold every word once: then the positions are compared one by one.
+    Most rows hold every word once; for them the positions are compared directly.
     """
     several = np.zeros(len(rows), bool)
     for _, sizes, _ in words:
@@ -183,7 +183,7 @@ def _among_several(often: Array, words: Sequence[tuple[Array, Array | None, Plan
 
 
 class _Numbering:
-    """Places of some rows: each row has `stride` of them, behind `lead` empty ones."""
+    """Numbers the places of some rows: `stride` places per row, after `lead` unused ones."""
 
     def __init__(self, rows: int, stride: int, lead: int) -> None:
         self.total = (rows + 1) * stride + 2 * lead
@@ -192,7 +192,7 @@ class _Numbering:
         self.lead: Any = self.kind(lead)
 
     def places(self, numbers: Array, positions: Array) -> Array:
-        """The places of positions in rows, which are given by number."""
+        """The places of positions in rows, which are given by index."""
         found: Array = numbers.astype(self.kind)
         found *= self.stride
         found += self.lead
@@ -200,7 +200,7 @@ class _Numbering:
         return found
 
     def numbers(self, places: Array) -> Array:
-        """The numbers of the rows that places lie in."""
+        """The indexes of the rows that places belong to."""
         found: Array = (places - self.lead) // self.stride
         return found
 
@@ -257,7 +257,7 @@ def _spread(places: Sequence[Array], slop: int, between: Array | None) -> Array:
 
 
 class _Kept:
-    """Places of a word in the whole index."""
+    """The places of a word in the whole index."""
 
     __slots__ = ("bits", "mask", "places", "rows", "uses")
 
@@ -275,12 +275,12 @@ class _Kept:
 
 
 def is_kept(word: Word) -> bool:
-    """Whether the places of a word in the whole index are kept."""
+    """Whether the places of a word in the whole index are cached."""
     return word.phrases is not None and word.phrases.places is not None
 
 
 def _all_kept(index: Index, field: int, words: Sequence[Word]) -> bool:
-    """Note a use of each word; whether the places of all are, or now should be, kept."""
+    """Count a use of each word; returns whether the places of all are, or now should be, cached."""
     for word in words:
         if word.phrases is None:
             word.phrases = _Kept()
@@ -288,7 +288,7 @@ def _all_kept(index: Index, field: int, words: Sequence[Word]) -> bool:
     if any(word.phrases.uses < KEPT_AFTER for word in words):
         return False
     missing = [word for word in words if word.phrases.places is None]
-    # A word whose places would push out everything else is better not kept.
+    # A word whose places would displace everything else is not cached.
     if sum(word.count for word in missing) * 24 > index.cache.max_bytes:
         return False
     if not missing:
@@ -304,7 +304,7 @@ def _all_kept(index: Index, field: int, words: Sequence[Word]) -> bool:
 
 
 def _row_starts(index: Index, field: int) -> tuple[Array, Array, int]:
-    """Places that a row of each class takes, where every row's begin, and the number of all places."""
+    """Places per row for each length class, the first place of every row, and the number of all places."""
     room = np.append(LENGTHS[1:], LENGTHS[-1] * 2).astype(np.int64)
     kept = index.cache.get((index.identity, ("starts", field)))
     if kept is None:
@@ -325,7 +325,7 @@ def _keep(word: Word, pages: Array, room: Array, start: Array, total: int) -> No
     kept = word.phrases
     places = start.take(rows) + positions.astype(start.dtype)
     if len(places) > _FILTERED:
-        # One place in 32 of a filter is taken; the whole bitmap where that is not larger.
+        # A Bloom-like filter with one place in 32 set, or the complete bitmap if that is not larger.
         bits = (len(places) * _SPREAD - 1).bit_length()
         if len(places) * 256 > total:
             kept.bits = pack(places, total)

@@ -1,6 +1,6 @@
-"""BM25: what a word is worth in a row.
+"""BM25: the contribution of a word to the score of a row.
 
-The statistics may be those of this index or of a whole table; scores are tantivy's.
+The statistics may be those of this index or of a whole table; scores equal tantivy's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from indextables.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What BM25 must know of all rows that are ranked together."""
+    """What BM25 needs to know of all rows that are ranked together."""
 
     rows: int
     tokens: Mapping[str, int] = field(default_factory=dict)
@@ -29,17 +29,17 @@ class Statistics:
     frequencies: Mapping[Term, int] = field(default_factory=dict)
 
     def plus(self, other: Statistics) -> Statistics:
-        """Both together."""
+        """The sum of both."""
         return Statistics(
             self.rows + other.rows, _sum(self.tokens, other.tokens), _sum(self.frequencies, other.frequencies)
         )
 
     def mean_length(self, column: str) -> float:
-        """Tokens of a row, on average."""
+        """The average number of tokens per row."""
         return self.tokens.get(column, 0) / self.rows if self.rows else 0.0
 
     def idf(self, term: Term) -> float:
-        """How telling a word is."""
+        """The inverse document frequency of a word: large for rare words."""
         frequency = self.frequencies.get(term, 0)
         return math.log(1 + (self.rows - frequency + 0.5) / (frequency + 0.5))
 
@@ -55,12 +55,12 @@ def statistics_of_terms(index: Index, terms: Sequence[Term]) -> Statistics:
 
 
 def weight_of(idf: float, boost: float = 1.0) -> np.float32:
-    """What a word counts where it saturates."""
+    """The largest score a word can contribute."""
     return np.float32(idf * (1 + K1) * boost)
 
 
 def impacts_at(counts: Array | None, classes: Array, table: Array) -> Array:
-    """Occurrences as they count in rows of some length classes."""
+    """The saturated occurrences of a word in rows of some length classes."""
     if counts is None:
         found: Array = (1 / (1 + table)).astype(np.float32).take(classes)
         return found
@@ -69,7 +69,7 @@ def impacts_at(counts: Array | None, classes: Array, table: Array) -> Array:
 
 
 def best_of(scores: Array, limit: int) -> Array:
-    """The places of the largest numbers, largest first, equal ones in order."""
+    """The indexes of the largest numbers, largest first, ties in order."""
     at = np.arange(len(scores))
     if len(scores) > limit:
         cut = np.partition(scores, len(scores) - limit)[len(scores) - limit]
@@ -82,7 +82,7 @@ def best_of(scores: Array, limit: int) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Weighted:
-    """A word and what it counts."""
+    """A word and its weight."""
 
     word: Word
     weight: np.float32

@@ -1,7 +1,7 @@
-"""Sets of rows: a few as an ascending array, many as a bitmap, and how they are combined.
+"""Sets of rows: small ones as an ascending array, large ones as a bitmap, and how they are combined.
 
-A set makes the other form only when it is asked for. A word's list is such a set as
-well, which is how a query avoids decoding what it does not touch.
+A set converts to the other representation only when asked. A word's list is such a set
+too, so that a query does not decode what it does not need.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from indextables.index.codec.lists import empty_bits, has, pack, unpack
 from indextables.index.codec.numbers import Array
 
 DENSE = 64
-"""From one row in so many, sets are combined as bitmaps."""
+"""From one row in this many on, sets are combined as bitmaps."""
 TESTED = 256
-"""From one row in so many, membership is looked up in a bitmap."""
+"""From one row in this many on, membership is looked up in a bitmap."""
 NO_ROWS = np.zeros(0, np.uint32)
 _count = attrgetter("count")
 
@@ -32,20 +32,20 @@ class Rows(Protocol):
         ...
 
     def array(self) -> Array:
-        """The rows, ascending; not to be written to."""
+        """The rows, ascending; callers must not modify the array."""
         ...
 
     def bits(self) -> Array:
-        """Their bitmap; not to be written to."""
+        """Their bitmap; callers must not modify it."""
         ...
 
     def test(self, rows: Array) -> Array:
-        """Which of some ascending rows are in the set."""
+        """For some ascending rows, whether each is in the set."""
         ...
 
 
 class RowSet:
-    """A set that is known."""
+    """A set of rows in memory."""
 
     __slots__ = ("_array", "_bits", "_count", "universe")
 
@@ -86,18 +86,18 @@ class RowSet:
         return self._bits
 
     def test(self, rows: Array) -> Array:
-        """Which of some ascending rows are in the set."""
+        """For some ascending rows, whether each is in the set."""
         if self._bits is not None or self.count * TESTED > self.universe:
             return has(self.bits(), rows)
         return found_in(self.array(), rows)[1]
 
 
 def found_in(ascending: Array, wanted: Array) -> tuple[Array, Array]:
-    """Where wanted numbers stand in an ascending list, and whether they do."""
+    """The insertion index of each wanted number in an ascending list, and whether it is in it."""
     at = ascending.searchsorted(wanted)
     if not len(ascending):
         return at, np.zeros(len(wanted), bool)
-    # A number above the last is compared with the last, which it is not.
+    # A number above the last is compared with the last, and so not found.
     np.minimum(at, len(ascending) - 1, out=at)
     return at, ascending.take(at) == wanted
 

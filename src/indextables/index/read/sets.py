@@ -1,15 +1,14 @@
-"""The best rows of words that are read for the first time, when most rows hold each of them once.
+"""The best rows for several words of which nothing is cached, if most rows hold each word only once.
 
 Then the score of a row depends only on which of the words it holds and on its length
-class. So the sets "these words and no others" are taken in the order of what they
-can score at most, and within a set the shortest rows come first; a set that cannot
-reach the last of the best is not even made. Rows that hold a word more than once are
-few: they are scored one by one, those that repeat one word only if its score there
-and the others' at most once can still reach.
+class. So the sets "these words and no others" are visited in the order of the highest
+score they allow, and within a set the shortest rows come first; a set that cannot reach
+the last of the best is not computed. Rows that hold a word more than once are few and
+scored individually; a row that repeats one word only if its score there, with all other
+words once, can still reach.
 
-Scores are summed in the order of the words, and so are bounds: rounding is
-monotonic, so no bound is below a score that it bounds. Equal scores come in the
-order of rows.
+Scores and bounds are summed in the order of the words: rounding is monotonic, so a bound
+is never below the score it bounds. Ties are in row order.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from indextables.index.read.ranking import Weighted, impacts_at
 from indextables.index.read.rowset import NO_ROWS, Rows, RowSet, difference, everything, intersection
 
 MOST_WORDS = 8
-"""Of more words there are too many sets."""
+"""With more words there are too many sets."""
 _RARE = 8
-"""Rows that repeat a word must be fewer than one in so many."""
+"""Fewer than one in this many rows may repeat a word."""
 
 
 def are_sets(words: Sequence[Weighted]) -> bool:
@@ -51,14 +50,14 @@ class _Ranked:
         self.word = one.word
         self.weight = one.weight
         self.once = one.weight * (1 / (1 + table)).astype(np.float32)
-        """What one occurrence is worth in rows of every length class."""
+        """The contribution of one occurrence, by length class."""
         places, self.often = one.word.repeats()
         self.repeating = one.word.array().take(places) if len(places) else NO_ROWS
-        """The rows with more than one."""
+        """The rows with more than one occurrence."""
         self.repeated = pack(self.repeating, rows) if len(places) else None
 
     def worth(self, rows: Array, classes: Array, table: Array) -> Array:
-        """What the word is worth in some ascending rows; 0 where it is not."""
+        """The contribution of the word in some ascending rows; 0 where it is absent."""
         found: Array = self.once.take(classes) * self.word.test(rows)
         if self.repeated is not None:
             at = has(self.repeated, rows).nonzero()[0]
@@ -69,14 +68,14 @@ class _Ranked:
 
 
 class _Sets:
-    """The best rows by sets of rows with the same words."""
+    """Finds the best rows by sets of rows with the same words."""
 
     def __init__(self, words: Sequence[Weighted], norms: Array, table: Array, limit: int) -> None:
         self.words = [_Ranked(one, table, len(norms)) for one in words]
         self.norms, self.table, self.limit = norms, table, limit
         self.scores, self.rows = np.zeros(0, np.float32), NO_ROWS
         self.low = np.float32(-1)
-        """The score of the last of the best; below 0 while there are not enough."""
+        """The score of the last of the best; negative while there are too few."""
         self.shortest = int(norms.min(initial=255))
 
     def run(self) -> tuple[Array, Array]:
@@ -99,14 +98,14 @@ class _Sets:
         return self.scores, self.rows
 
     def most(self, chosen: Sequence[int]) -> np.float32:
-        """What a row with one occurrence of each of these words can score."""
+        """The highest score of a row with one occurrence of each of these words."""
         found = np.float32(0)
         for number in chosen:
             found = found + self.words[number].once[self.shortest]
         return found
 
     def descend(self, number: int, rows: Rows, chosen: tuple[int, ...]) -> None:
-        """Go through the sets of rows that hold the chosen ones of the words before this one."""
+        """Visit the sets of rows that hold the chosen words among those before `number`."""
         if number == len(self.words):
             if chosen:
                 self.take_set(rows.array(), chosen)
@@ -123,7 +122,7 @@ class _Sets:
                 self.descend(number + 1, outside, chosen)
 
     def take_set(self, rows: Array, chosen: Sequence[int]) -> None:
-        """Rows with one occurrence of each chosen word and no other: the shortest are the best."""
+        """Rows with one occurrence of each chosen word and no other word: the shortest are the best."""
         if not len(rows):
             return
         worth = np.zeros(256, np.float32)
@@ -131,7 +130,7 @@ class _Sets:
             worth += self.words[number].once
         classes = self.norms.take(rows)
         if len(rows) > self.limit:
-            # Classes of equal worth are one level: among its rows the first ones are wanted.
+            # Length classes of equal contribution are one level: of its rows the first ones are wanted.
             levels = np.zeros(256, np.uint8)
             np.cumsum(worth[1:] < worth[:-1], out=levels[1:])
             held = levels.take(classes)
@@ -142,7 +141,7 @@ class _Sets:
         self.take(rows, worth.take(classes))
 
     def repeats(self, several: Array) -> None:
-        """Rows that repeat one word and hold the others once at most."""
+        """Rows that repeat one word and hold the others at most once."""
         for number, one in enumerate(self.words):
             if one.repeated is None:
                 continue
@@ -160,7 +159,7 @@ class _Sets:
                 self.judge(rows.take(live))
 
     def judge(self, rows: Array) -> None:
-        """Score some rows whatever they hold."""
+        """Score some rows, whatever words they hold."""
         classes = self.norms.take(rows)
         scores = np.zeros(len(rows), np.float32)
         for one in self.words:
@@ -168,7 +167,7 @@ class _Sets:
         self.take(rows, scores)
 
     def take(self, rows: Array, scores: Array) -> None:
-        """Rows with their whole scores, none of which came before; the best stay."""
+        """Merge rows with their complete scores into the best so far; no row comes twice."""
         live = (scores >= self.low).nonzero()[0]
         if len(live) > 8 * self.limit:
             some = scores.take(live)

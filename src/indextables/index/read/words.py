@@ -1,8 +1,7 @@
 """One word of an open index: its rows, occurrences and positions, decoded as far as a query needs them.
 
-The parts of a word's list are put here as they are read; `fetch` reads those of
-several words at once. A word may be kept between searches and then grows: what was
-decoded stays.
+The parts of a word's list are added as they are read; `read_lists` reads those of several
+words at once. A word may be cached between searches; what was decoded stays with it.
 """
 
 from __future__ import annotations
@@ -52,12 +51,12 @@ class Reader(Protocol):
     rows: int
 
     def read_piece(self, piece: str, ranges: Sequence[tuple[int, int]]) -> Sequence[Bytes]:
-        """Ranges of one piece, in one round trip."""
+        """Byte ranges of one section, in one round trip."""
         ...
 
 
 class Frame:
-    """A page of a list as it was read: opened when it is first looked at. Words with equal lists share it."""
+    """One page of a list as stored, decoded when it is first used. Words with equal lists share it."""
 
     __slots__ = ("_data", "_offset", "_raw")
 
@@ -70,7 +69,7 @@ class Frame:
         return len(self._data if self._raw is None else self._raw)
 
     def open(self) -> bytes:
-        """What was written."""
+        """The decoded content."""
         raw = self._raw
         if raw is None:
             raw = self._raw = unframe(self._data, self._offset, "lists")
@@ -80,12 +79,12 @@ class Frame:
 
 _MAKING = threading.Lock()
 _TRIED = 32
-"""From one row in so many of a list, its bitmap is made to look rows up."""
+"""If more than one in this many rows of a list is looked up, its bitmap is made for that."""
 _PAGE_BITS = PAGE.bit_length() - 1
 
 
 class Word:
-    """A word of a field; the row sets of `rowset` are made of these."""
+    """A word of a field; the set operations of `rowset` work on these."""
 
     __slots__ = (
         "_array", "_bits", "_counts", "_done", "_filled", "_index", "_pages", "_parts", "_positions",
@@ -98,11 +97,11 @@ class Word:
         self.entry = entry
         self.count = entry.frequency
         self.grown = True
-        """Whether it takes more memory than when it was last kept."""
+        """Whether it takes more memory than when it was last cached."""
         self._pages: dict[int, Frame] = {}
         self._parts = 1 if entry.page_lengths is None else int(np.count_nonzero(entry.page_lengths))
         self.whole = entry.inline is not None
-        """Whether all of its list is here."""
+        """Whether its complete list has been read."""
         self._filled = False
         self._positions: dict[int, bytes] = {}
         self._array: Array | None = None
@@ -111,13 +110,13 @@ class Word:
         self._counts: Array | None = None
         self._repeats: tuple[Array, Array] | None = None
         self.phrases: Any = None
-        """What `phrases` keeps of the word."""
+        """Cached by `phrases` for this word."""
         self.ranked: Any = None
-        """What `ranking` keeps of the word."""
+        """Cached by `ranking` for this word."""
 
     @property
     def size(self) -> int:
-        """Bytes in memory, about."""
+        """Approximate bytes in memory."""
         held = [self._array, self._bits, self._counts, *(self._repeats or ())]
         total = sum(one.nbytes for one in held if one is not None)
         total += sum(map(len, self._pages.values())) + sum(map(len, self._positions.values()))
@@ -126,13 +125,13 @@ class Word:
 
     @property
     def cut(self) -> bool:
-        """Whether the list is cut into pages."""
+        """Whether the list is divided into pages."""
         return self.entry.page_lengths is not None
 
     # Lists
 
     def missing(self, pages: Array | None = None) -> list[tuple[int, int, int]]:
-        """Parts of the list that are not here yet: page, offset and length."""
+        """Parts of the list that have not been read: page, offset and length."""
         entry = self.entry
         if self.whole:
             return []
@@ -146,7 +145,7 @@ class Word:
         ]
 
     def put(self, page: int, frame: Frame) -> None:
-        """A part of the list, as it was read."""
+        """Add a part of the list that was read."""
         self._pages[page] = frame
         self.whole = len(self._pages) == self._parts
         self.grown = True
@@ -174,7 +173,7 @@ class Word:
         return self._array
 
     def _all_rows(self) -> Array:
-        """The rows of a list that is cut."""
+        """The rows of a paged list."""
         if self._filled and self._bits is not None:
             return unpack(self._bits)
         read_lists(self._index, [(self, None)])
@@ -194,27 +193,27 @@ class Word:
         return self._bits
 
     def _is_bitmap(self) -> bool:
-        """Whether the list is one page, and that a bitmap."""
+        """Whether the list is a single page, stored as a bitmap."""
         if self.entry.inline is not None or self.cut:
             return False
         read_lists(self._index, [(self, None)])
         return is_bitmap(self._pages[0].open())
 
     def _at(self, rows: Array) -> Array:
-        """The places of some of its rows in a list that is not cut."""
+        """The indexes of some of its rows in a list of one page."""
         if self._array is None and self._is_bitmap():
             return ranks(self.bits(), rows)
         return self.array().searchsorted(rows)
 
     def _fill(self, pages: Array | None) -> None:
-        """Make some pages of the bitmap."""
+        """Fill in some pages of the bitmap."""
         entry = self.entry
         assert entry.page_lengths is not None
         if pages is not None and self._done is not None and self._done[pages].all():
             return
         read_lists(self._index, [(self, pages)])
         with _MAKING:
-            # Both at once: threads that share a word must not mark pages of another's bitmap.
+            # Both are replaced together: threads that share a word must not mark pages of another's bitmap.
             if self._bits is None or self._done is None:
                 self._bits, self._done = empty_bits(self._index.rows), entry.page_lengths == 0
         self.grown = True
@@ -234,7 +233,7 @@ class Word:
         self._filled = bool(self._done.all())
 
     def test(self, rows: Array) -> Array:
-        """Which of some ascending rows are in the list."""
+        """For some ascending rows, whether each is in the list."""
         if self.cut:
             if not self._filled and not self._has_pages_of(rows):
                 self._fill(pages_of(rows, self._index.rows))
@@ -248,14 +247,14 @@ class Word:
         return self.count * TESTED > self._index.rows and len(rows) * _TRIED > self.count
 
     def _has_pages_of(self, rows: Array) -> bool:
-        """Whether the pages of a few rows are known to be here, at less cost than looking for all."""
+        """Whether the pages of a few rows are known to be read; cheaper than checking all."""
         if self._done is None or len(rows) > FEW:
             return False
         done = self._done.item
         return all(done(row >> _PAGE_BITS) for row in rows.tolist())
 
     def repeats(self) -> tuple[Array, Array]:
-        """The rows with more than one occurrence, by their place in the list, and how many they have."""
+        """The rows with more than one occurrence, by their index in the list, and how many they have."""
         if self._repeats is None:
             entry = self.entry
             if entry.inline is not None:
@@ -267,7 +266,7 @@ class Word:
         return self._repeats
 
     def _repeats_of(self, pages: Sequence[int]) -> tuple[Array, Array]:
-        """The same for some pages of the list, places counted from the first row of these."""
+        """The same for some pages of the list; indexes count from the first row of these."""
         return pages_repeats([self._page(page) for page in pages])
 
     def counts(self) -> Array | None:
@@ -283,7 +282,7 @@ class Word:
         return self._counts
 
     def often(self, rows: Array) -> Array:
-        """How often the word is in each of some ascending rows; only the pages they lie in are read."""
+        """The number of occurrences in each of some ascending rows; only the pages of these rows are used."""
         found: Array = self.test(rows).astype(np.uint32)
         some = found.nonzero()[0]
         if not len(some):
@@ -308,7 +307,7 @@ class Word:
     # Positions
 
     def missing_positions(self, pages: Array) -> list[tuple[int, int, int]]:
-        """Positions that are not here yet: page, offset and length. A list that is not cut is one page, 0."""
+        """Positions that are not read yet: page, offset and length. A list of one page has page 0."""
         entry = self.entry
         if not self.cut:
             return [] if self._positions else [(0, entry.position_offset, entry.position_length)]
@@ -322,10 +321,10 @@ class Word:
         ]
 
     def put_positions(self, page: int, raw: bytes) -> None:
-        """Positions, as they were read."""
+        """Add positions that were read."""
         entry = self.entry
         if entry.inline is not None:
-            # Of the positions of all short words of a block those of one are kept.
+            # Positions are stored for all short words of a block together; only this word's are kept.
             some = np.arange(entry.first_position, entry.first_position + entry.occurrences)
             raw = planes(_planes([raw]).take(some))
         self._positions[page] = raw
@@ -351,9 +350,9 @@ class Word:
         return rows, counts, positions
 
     def located(self, rows: Array, pages: Array) -> tuple[Array, Array | None, Planes]:
-        """For ascending rows of the list: where each one's positions begin, how many, and all positions.
+        """For ascending rows of the list: the start and number of each one's positions, and all positions.
 
-        `pages` are those that the rows lie in, and their positions are here. None: one position each.
+        `pages` are the pages of these rows; their positions have been read. None means one position each.
         """
         if not self.cut:
             total, (places, often), positions = self.count, self.repeats(), _planes([self._positions[0]])
@@ -377,7 +376,7 @@ class Word:
         return at + more.take(k), size, positions
 
     def _ranks(self, rows: Array, pages: Array) -> Array:
-        """The places of rows among those of their pages."""
+        """The indexes of rows among the rows of their pages."""
         self._fill(pages)
         assert self._bits is not None
         first, last = int(pages[0]), int(pages[-1]) + 1
@@ -408,7 +407,7 @@ class Word:
 
 
 def pages_of(rows: Array, universe: int) -> Array:
-    """The pages that rows lie in."""
+    """The pages of some rows."""
     touched = np.zeros(page_count(universe), bool)
     touched[rows >> np.uint32(_PAGE_BITS)] = True
     return touched.nonzero()[0]
@@ -443,7 +442,7 @@ def _decoded_positions(raw: bytes) -> Array:
 
 
 def read_lists(index: Reader, wanted: Sequence[tuple[Word, Array | None]]) -> None:
-    """Read the parts of several words' lists that are not here yet, in one round trip."""
+    """Read the missing parts of several words' lists, in one round trip."""
     parts = [(word, *part) for word, pages in wanted for part in word.missing(pages)]
     if parts:
         data = _read(index, "lists", parts)
@@ -453,7 +452,7 @@ def read_lists(index: Reader, wanted: Sequence[tuple[Word, Array | None]]) -> No
 
 
 def read_positions(index: Reader, wanted: Sequence[tuple[Word, Array]]) -> None:
-    """Read the positions of several words that are not here yet, in one round trip."""
+    """Read the missing positions of several words, in one round trip."""
     parts = [(word, *part) for word, pages in wanted for part in word.missing_positions(pages)]
     if parts:
         data = _read(index, "positions", parts)
@@ -465,7 +464,7 @@ def read_positions(index: Reader, wanted: Sequence[tuple[Word, Array]]) -> None:
 
 
 def _read(index: Reader, piece: str, parts: Sequence[tuple[Word, int, int, int]]) -> dict[int, Bytes]:
-    """The bytes of parts by their offset; parts that lie side by side are one range."""
+    """The bytes of parts by their offset; adjacent parts are read as one range."""
     distinct = sorted({(offset, length) for _, _, offset, length in parts})
     ranges: list[tuple[int, int]] = []
     end = -1
