@@ -1,1 +1,1 @@
-"""The verbs of a table, one per file: a plan that is a value, then the run that carries it out."""
+"""The verbs of a table, one per module: each makes a plan, which is a plain value, and then runs it."""

@@ -1,9 +1,8 @@
-"""Which of the files a log names are really there, found by listing directories in bulk.
+"""Which of the files named by a log really exist, found by listing directories.
 
-One listing answers for thousands of files, where one request per file would
-take as many round trips. Directories with many wanted files are listed one by
-one, side by side; when the files are spread thinly, one listing of the whole
-table is cheaper.
+One listing answers for thousands of files; one request per file would take as many round
+trips. Directories with many wanted files are listed singly and concurrently; if the files
+are spread over many directories, one listing of the whole table is cheaper.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from indextables.runtime import LOCAL, Runtime, Workers
 from indextables.storage.store import Store, StoreSpec, open_store, resolve
 
 SPREAD_THINLY = 20
-"""Files per directory below which listing everything at once is cheaper."""
+"""Below this many files per directory, listing the whole table is cheaper."""
 DISTRIBUTE_FROM = 5_000
-"""Pieces of work from which it pays to leave this process."""
+"""From this many units of work on, it pays to use the runtime's workers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ def sizes_found(
     parallelism: int | None = None,
     progress: Progress = silent,
 ) -> dict[str, int]:
-    """The size of every file that exists, by the path the log gave; files that are not there are absent."""
+    """The size of every file that exists, by its path in the log; missing files are absent."""
     by_place: dict[str, dict[str, list[str]]] = defaultdict(dict)
     stores: dict[str, Store] = {}
     home = root.uri
@@ -68,7 +67,7 @@ def workers_for(runtime: Runtime, pieces: int) -> Workers:
 
 
 def portable(store: Store, workers: Workers) -> Store | StoreSpec:
-    """A store as the workers can have it: itself on threads, its description anywhere else."""
+    """A store as the workers can use it: itself for threads, a description of it for other processes."""
     return store if workers.name == LOCAL.workers.name else store.spec()
 
 

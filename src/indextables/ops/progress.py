@@ -1,4 +1,4 @@
-"""Progress: how a long verb tells whoever watches how far it has come."""
+"""Progress: how a long verb reports how far it has come."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 Progress = Callable[[str, int, int], None]
-"""Called with what is being done, how many pieces are finished, and how many there are."""
+"""Called with the stage, the number of finished units of work, and their total."""
 
 
 def silent(stage: str, done: int, total: int) -> None:
-    """Tell nobody."""
+    """Report nothing."""
 
 
 def watched(results: Iterable[T], progress: Progress, stage: str, total: int) -> Iterator[T]:
-    """Pass results through and report each one as a finished piece."""
+    """Pass results through and report each one as a finished unit."""
     progress(stage, 0, total)
     for done, result in enumerate(results, start=1):
         yield result
@@ -26,9 +26,9 @@ def watched(results: Iterable[T], progress: Progress, stage: str, total: int) ->
 
 
 def in_notebook() -> Progress:
-    """A bar below the cell in a notebook; silence anywhere else.
+    """A progress bar below the cell in a notebook; nothing anywhere else.
 
-    The modules of IPython are looked for and never loaded: a notebook has loaded them.
+    IPython's modules are only used if they are already imported, as they are in a notebook.
     """
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     display = getattr(sys.modules.get("IPython.core.display_functions"), "display", None)

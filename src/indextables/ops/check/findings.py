@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BROKEN = "BROKEN"
-"""Something that a query of the newest version needs is lost or cannot be read."""
+"""The newest version needs something that is lost or cannot be read."""
 WARNING = "WARNING"
-"""The newest version is whole; something else is lost, or works less well than it could."""
+"""The newest version is complete; something else is lost, or works less well than it could."""
 NOTE = "NOTE"
-"""Something that takes up space and does no harm."""
+"""Something that takes up space but does no harm."""
 OK = "OK"
 _ORDER = (BROKEN, WARNING, NOTE)
 
@@ -30,7 +30,7 @@ class Finding:
     finding: str
     consequence: str
     command: str = ""
-    """What to run; empty where nothing has to be done."""
+    """The command to run; empty if nothing has to be done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class CheckResult:
 
     table_path: str
     version: int
-    """The newest version; -1 where none can be read."""
+    """The newest version; -1 if none can be read."""
     findings: tuple[Finding, ...]
     looked_at: str
     """What was checked, in words."""

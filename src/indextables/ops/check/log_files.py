@@ -1,9 +1,8 @@
-"""The files of a log, each read as a reader would: versions, checkpoints, the hint, and what is none of them.
+"""Checks the files of a log by reading each: versions, checkpoints, the hint, and unknown files.
 
-Damage is told by its consequence. A version file after the newest sound
-checkpoint is needed by everyone; an older one only for the versions it makes;
-a damaged checkpoint costs time as long as an older one and the commits after it
-are there.
+Damage is rated by its consequence. A version file after the newest sound checkpoint is
+needed by every reader; an older one only for the versions it makes; a damaged checkpoint
+only costs time, as long as an older one and the commits after it exist.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _TEMPORARY = ".tmp"
 
 @dataclass(frozen=True, slots=True)
 class LogFacts:
-    """What reading every file of a log brought to light."""
+    """The result of reading every file of a log."""
 
     listing: Listing
     checkpoints: tuple[Checkpoint, ...]
@@ -36,12 +35,12 @@ class LogFacts:
     hint_version: int | None
     """The version the hint names; None when there is no hint, or none that can be read."""
     strangers: tuple[str, ...]
-    """Names in the directory that are no log files."""
+    """Names in the directory that are not log files."""
     newest: Snapshot | None
     unopened: Error | None
     """Why the newest version cannot be opened."""
     disagreement: str | None
-    """How the newest checkpoint and the versions below it contradict each other."""
+    """How the newest checkpoint contradicts the version files it was made from."""
 
     @property
     def sound(self) -> tuple[Checkpoint, ...]:
@@ -74,7 +73,7 @@ def read_log(source: LogSource, progress: Progress) -> LogFacts:
     newest, unopened = _open(source)
     culprit = None if unopened is None else listing.commits.get(unopened.fields.get("version", -1))
     if culprit is not None and unopened is not None:
-        # Whole by itself, and out of place: a file of another table shows only beside the others.
+        # The file is valid by itself; that it belongs to another table shows only in comparison.
         damaged.setdefault(culprit.name, unopened.message)
     return LogFacts(
         listing, checkpoints, damaged, None if hint is None else hint.version,
@@ -109,7 +108,7 @@ def _read_version(source: LogSource, file: LogFile) -> str | None:
 
 
 def _read_checkpoint(source: LogSource, checkpoint: Checkpoint) -> str | None:
-    """Why a checkpoint cannot be read; no path is wanted of it, yet every byte is read and checked."""
+    """Why a checkpoint cannot be read; every byte is read and checked, though no add is returned."""
     try:
         source.reader.head(source.store, checkpoint)
         for _ in source.reader.adds(source.store, checkpoint, frozenset()):
@@ -198,11 +197,11 @@ def _unopened(facts: LogFacts, why: Error, commands: Commands) -> Finding:
 
 
 def _versions(facts: LogFacts, commands: Commands) -> Iterator[Finding]:
-    """Version files that are damaged or missing, where the newest version does not need them."""
+    """Version files that are damaged or missing but not needed by the newest version."""
     base = max((item.version for item in facts.sound), default=-1)
     commits = facts.listing.commits
     rebuilt = set(facts.rebuildable)
-    # Cleanup deletes version files from the oldest on: below the first that is left none is missing.
+    # Cleanup deletes version files oldest first: those below the first remaining one are not missing.
     for number in range(min(commits, default=base), base + 1):
         file = commits.get(number)
         problem = "it is missing" if file is None else facts.damaged.get(file.name)

@@ -1,7 +1,7 @@
-"""Inspection: whether splits are what the log says they are, by size, footer and index checksums.
+"""Checks whether splits are what the log says, by size, footer and index checksums.
 
-Rows are not read. A split with a damaged footer or another size than the log
-knows is not whole. One whose index alone is damaged is: searches scan its rows,
+Rows are not read. A split with a damaged footer or another size than the log has is
+damaged. If only its index is damaged, the split is still usable: searches scan its rows,
 and MERGE SPLITS indexes it again.
 """
 
@@ -28,7 +28,7 @@ _REMOTE_BUDGET = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class SplitFinding:
-    """What an inspection found wrong with a split."""
+    """What is wrong with one split."""
 
     path: str
     rows: str | None = None
@@ -47,9 +47,9 @@ def inspect_splits(
     parallelism: int | None = None,
     progress: Progress = silent,
 ) -> list[SplitFinding]:
-    """What is wrong with the splits of a table, by what a listing shows and, if `deep`, by their content.
+    """What is wrong with the splits of a table, by the listing and, if `deep`, by their content.
 
-    `sizes` holds the files that exist. Splits that nothing is wrong with are not in the result.
+    `sizes` has the files that exist. The result leaves out splits with which nothing is wrong.
     """
     wrong = [
         SplitFinding(add.path, rows=damage) for add in adds if (damage := size_damage(add, sizes)) is not None
@@ -66,7 +66,7 @@ def inspect_splits(
 
 
 def size_damage(add: AddAction, sizes: Mapping[str, int]) -> str | None:
-    """What a listing shows to be wrong with a split: it is gone, or has another size than the log says."""
+    """What the listing shows to be wrong with a split: it is gone, or its size differs from the log's."""
     size = sizes.get(add.path)
     if size is None:
         return "the file is not there"
@@ -78,9 +78,9 @@ def size_damage(add: AddAction, sizes: Mapping[str, int]) -> str | None:
 
 
 def damaged_indexes(store: Store, adds: Sequence[AddAction], runtime: Runtime = LOCAL) -> set[str]:
-    """The paths of splits whose rows are sound as far as their footers tell and whose index is not.
+    """The paths of splits whose footers are sound and whose index is not.
 
-    Every byte of an index has to be read for that. On remote storage only so many are, smallest first.
+    Every byte of an index has to be read. On remote storage the total is limited, smallest indexes first.
     """
     looked_at: list[AddAction] = []
     left = _REMOTE_BUDGET

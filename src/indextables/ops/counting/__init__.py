@@ -1,1 +1,1 @@
-"""Counting: groups, facets and histograms of rows, of the log's statistics and of the index."""
+"""Aggregation: groups, facets and histograms, from the log's statistics, the index, or the rows."""

@@ -1,10 +1,10 @@
-"""Buckets: the interval of a histogram that a value lies in, known by where the interval begins.
+"""Buckets: the histogram interval of a value, identified by the start of the interval.
 
-Numbers are cut at multiples of a width. Dates and timestamps are cut by the
-calendar: `15 minutes`, `day`, `week`, `3 months`. A timestamp with a zone is cut
-at the local times of that zone, as Spark's date_trunc does: days begin at local
-midnight however long they are, and an hour that happens twice is two buckets.
-Weeks begin on Monday; other multiples are counted from 1970-01-01.
+Numbers are divided at multiples of a width. Dates and timestamps are divided by the
+calendar: `15 minutes`, `day`, `week`, `3 months`. A timestamp with a zone is divided at
+local times of that zone, as Spark's date_trunc does: days begin at local midnight however
+long they are, and an hour that occurs twice is two buckets. Weeks begin on Monday; other
+multiples are counted from 1970-01-01.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _EXACT = Context(prec=100)
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A length of time: so many microseconds, days or months; the other two are 0."""
+    """A length of time in microseconds, days or months; the other two are 0."""
 
     microseconds: int = 0
     days: int = 0
@@ -61,7 +61,7 @@ class Width:
     offset: int | float | Decimal = 0
 
     def of(self, values: pa.Array) -> pa.Array:
-        """Where the bucket of every value begins; null and NaN stay what they are."""
+        """The start of every value's bucket; null and NaN are unchanged."""
         kind = values.type
         if pa.types.is_decimal(kind):
             return _decimal_floor(values, Decimal(self.size), Decimal(self.offset))
@@ -76,7 +76,7 @@ class Width:
         return pc.if_else(pc.is_finite(values), found, values.cast(pa.float64()))
 
     def is_constant(self, low: pa.Array, high: pa.Array) -> pa.Array:
-        """Whether two values of a column and all between them lie in one bucket."""
+        """Whether two values, and all between them, are in the same bucket."""
         return pc.equal(self.of(low), self.of(high))
 
     def kind_for(self, kind: pa.DataType) -> pa.DataType:
@@ -91,10 +91,10 @@ class Calendar:
     span: Span
     zone: str = "UTC"
     offset: int = 0
-    """Microseconds by which every bucket begins later."""
+    """Microseconds by which every bucket is shifted."""
 
     def of(self, values: pa.Array) -> pa.Array:
-        """Where the bucket of every value begins; null stays null."""
+        """The start of every value's bucket; null is unchanged."""
         kind = values.type
         if pa.types.is_date(kind):
             days = values.cast(pa.int32()).cast(pa.int64())
@@ -107,17 +107,17 @@ class Calendar:
         floored = self._floor(local)
         if self.span.microseconds == 0:
             return _first_instants(floored, self.zone).cast(kind)
-        # The same offset as the value has, so that an hour that happens twice is two buckets.
+        # With the value's own UTC offset, so that an hour that occurs twice is two buckets.
         near = pc.subtract(instants, pc.subtract(local, floored))
         kept = pc.equal(local_times_of(near.cast(kind), self.zone).cast(pa.int64()), floored)
         moved = instants_of(floored.cast(pa.timestamp("us")), self.zone).cast(pa.int64())
         return pc.if_else(kept, near, moved).cast(kind)
 
     def is_constant(self, low: pa.Array, high: pa.Array) -> pa.Array:
-        """Whether two values of a column and all between them lie in one bucket.
+        """Whether two values, and all between them, are in the same bucket.
 
-        Local times run backwards where clocks are set back, so equal ends are not enough: either the
-        clocks stand still between them, or the next bucket is more than a day away on both sides.
+        Local time goes back when clocks are set back, so equal buckets at both ends are not enough: either
+        the UTC offset does not change between them, or the next bucket is more than a day away on both sides.
         """
         same = pc.equal(self.of(low), self.of(high))
         if pa.types.is_date(low.type) or low.type.tz is None or isinstance(zone_of(self.zone), int):

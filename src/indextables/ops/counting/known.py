@@ -1,8 +1,8 @@
-"""Files that the log counts: every state of a partial row stands in their partition values and statistics.
+"""Files whose aggregates follow from the log alone, by their partition values and statistics.
 
-Such a file has one value for every key (a partition value, a column whose least and
-greatest are the same, all nulls, or bounds within one bucket) and all its rows match
-the filter. Nothing of it is read. Where the log does not know, the file is read.
+Such a file has one value for every key (a partition value, a column whose minimum and
+maximum are equal, all nulls, or bounds within one bucket), and all its rows match the
+filter. It is not read. If the log does not know enough, the file is read.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LogCounts:
         self._rows = _flat(files.column("num_records"))
 
     def constant_keys(self, question: Question) -> tuple[list[Any], Any]:
-        """The keys by file, and the files in which every row has the same ones."""
+        """The keys by file, and the files in which all rows have the same keys."""
         found = [self._key(key) for key in question.keys]
         known: Any = pc.is_valid(self._rows)
         for one in found:
@@ -45,9 +45,9 @@ class LogCounts:
         return [key_values(one.values) for one in found], known
 
     def partial(self, question: Question, layout: Layout, every: Any) -> tuple[pa.Table, Any]:
-        """The partial rows of the files that the log counts, and which files those are.
+        """The partial rows of the files that the log can aggregate, and which files those are.
 
-        `every` says of which files all rows match.
+        `every` tells for each file whether all its rows match.
         """
         keys, known = self.constant_keys(question)
         states = [self._state(state) for state in layout.states]
@@ -55,7 +55,7 @@ class LogCounts:
         for one in states:
             known = pc.and_(known, pc.fill_null(one.known, False))
         table = pa.Table.from_arrays([*keys, *(one.values for one in states)], schema=layout.schema)
-        # A file without rows makes no group.
+        # A file without rows has no group.
         counted = pc.and_(known, pc.greater(self._rows, 0))
         return layout.grouped(table.filter(counted), again=True), known
 
@@ -68,7 +68,7 @@ class LogCounts:
         return column.is_one_of(self._partition_columns)
 
     def _bounds(self, column: Column) -> tuple[Any, Any]:
-        """The least and the greatest value where they are exact, else null."""
+        """Minimum and maximum where they are exact, else null."""
         low, high = (_exact(self._child(end, column), column, len(self._files)) for end in ("min", "max"))
         return low, high
 

@@ -1,10 +1,9 @@
-"""Partial aggregates: what some rows contribute, put together with what others contribute.
+"""Partial aggregates: what some rows contribute, to be merged with what others contribute.
 
-A partial table has one row per group, with the keys and the states that the
-aggregates need; two of them are merged by grouping them again. What comes out
-follows Spark: NULL is a group, NaN equals NaN and is the greatest number, 0.0
-and -0.0 are one key, sums of whole numbers are exact and an overflow is an error,
-decimals keep Spark's precision and scale.
+A partial table has one row per group, with the keys and the states that the aggregates
+need; partial tables are merged by grouping them again. The results follow Spark: NULL is
+a group, NaN equals NaN and is the greatest number, 0.0 and -0.0 are one key, sums of
+integers are exact and an overflow is an error, decimals have Spark's precision and scale.
 """
 
 from __future__ import annotations
@@ -61,12 +60,12 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The columns of a partial table for one question: `k0..` the keys, `s0..` the states."""
+    """The columns of a partial table: `k0..` the keys, `s0..` the states."""
 
     keys: tuple[pa.DataType, ...]
     states: tuple[State, ...]
     where: tuple[tuple[int, ...], ...]
-    """For every aggregate, the places of its states."""
+    """For every aggregate, the indexes of its states."""
 
     @classmethod
     def of(cls, question: Question) -> Layout:
@@ -85,9 +84,9 @@ class Layout:
         return pa.schema([*keys, *(pa.field(f"s{at}", state.type) for at, state in enumerate(self.states))])
 
     def grouped(self, table: pa.Table, *, again: bool, words: Mapping[int, Any] | None = None) -> pa.Table:
-        """Rows, or partial rows when it is done `again`, with one row per group.
+        """Group rows, or with `again` partial rows, into one row per group.
 
-        Keys with `words` are numbers of these.
+        Keys in `words` are numbers of texts; those texts are given there.
         """
         names = [f"k{at}" for at in range(len(self.keys))]
         if not names:
@@ -108,7 +107,7 @@ class Layout:
 
 
 def distinct_questions(question: Question) -> list[tuple[int, Question]]:
-    """For every distinct count its place, and the question whose groups are the distinct values."""
+    """For every distinct count its index, and a question whose groups are the distinct values."""
     rows = (Aggregate("", "count"),)
     return [
         (at, Question((*question.keys, Key("", item.column)), rows))
@@ -128,7 +127,7 @@ def _states(item: Aggregate) -> tuple[State, ...]:
 
 
 def partial_of(rows: pa.Table, question: Question, layout: Layout) -> pa.Table:
-    """What rows with the question's columns contribute."""
+    """The partial table of some rows that have the question's columns."""
     read: dict[Column, Any] = {}
 
     def values(column: Column) -> Any:
@@ -143,7 +142,7 @@ def partial_of(rows: pa.Table, question: Question, layout: Layout) -> pa.Table:
     for at, key in enumerate(question.keys):
         held = values(key.column)
         if pa.types.is_dictionary(held.type):
-            # Grouped by the numbers of the texts; the few groups that are left get their texts.
+            # Grouped by the numbers of the texts; only the resulting groups get their texts.
             words[at], held = held.dictionary, held.indices
         columns[f"k{at}"] = key_values(held if key.bucket is None else key.bucket.of(held))
     for at, state in enumerate(layout.states):
@@ -167,7 +166,7 @@ def key_values(values: Any) -> Any:
 
 
 class Merging:
-    """Partial tables put together as they come; memory follows the number of groups."""
+    """Merges partial tables as they come; memory depends on the number of groups only."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -176,7 +175,7 @@ class Merging:
         self._bound = MERGE_AT
 
     def add(self, part: pa.Table) -> None:
-        """Take in one more."""
+        """Add one partial table."""
         self._held.append(part)
         self._rows += part.num_rows
         if self._rows > self._bound:
@@ -185,7 +184,7 @@ class Merging:
             self._bound = max(MERGE_AT, 2 * self._rows)
 
     def total(self) -> pa.Table:
-        """All of them as one."""
+        """All of them, merged."""
         if len(self._held) == 1:
             return self._held[0]
         if not self._held:
@@ -194,7 +193,7 @@ class Merging:
 
 
 def finished(total: pa.Table, question: Question, layout: Layout, distinct: dict[int, pa.Table]) -> pa.Table:
-    """The answer: keys and aggregates by name, in the order of the keys with nulls first."""
+    """The result: keys and aggregates by name, sorted by the keys with nulls first."""
     keys = [f"k{at}" for at in range(len(question.keys))]
     for at, values in distinct.items():
         total = _with_distinct(total, values, keys, at)
@@ -219,7 +218,7 @@ def _with_distinct(total: pa.Table, values: pa.Table, keys: list[str], at: int) 
     groups = values.append_column("all", pa.repeat(pa.scalar(0, pa.int8()), values.num_rows))
     counted = groups.group_by(keys or ["all"], use_threads=False).aggregate([(value, "count")])
     if keys:
-        # Both sides have the same groups: in the order of their keys they lie side by side.
+        # Both sides have the same groups, so sorted by their keys they line up.
         order = [(name, False) for name in keys]
         counted, total = (side.take(spark_order(side, order)) for side in (counted, total))
     return total.append_column(f"d{at}", counted.column(f"{value}_count"))

@@ -1,9 +1,9 @@
-"""Aggregates, facets and histograms of a version: of the log and the index where they know, else of rows.
+"""Aggregates, facets and histograms of a version, from the log and the index if possible, else from rows.
 
-Files are sorted by who can answer for them. The log counts a file by its partition
-values and statistics; the index counts the values of a whole-value column by its
-dictionary, and the hits of a query in a file that is one group. The rows of the other
-files are read, with the needed columns only, and aggregated batch by batch.
+Each file is answered by the cheapest source that can. The log answers for a file by its
+partition values and statistics; the index counts the values of a whole-value column by
+its dictionary, and the hits of a query in a file that is one group. From the other files
+the needed columns are read and aggregated batch by batch.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def histogram(
 
 
 def answer(snapshot: Snapshot, question: Question, query: str | None, where: Any) -> tuple[pa.Table, Record]:
-    """Answer a question whose keys and aggregates are read already."""
+    """Answer a question whose keys and aggregates are resolved already."""
     require_parquet(snapshot)
     node = row_filter(snapshot, where)
     parsed = None if query is None else query_of(snapshot, query)
@@ -112,7 +112,7 @@ def answer(snapshot: Snapshot, question: Question, query: str | None, where: Any
 
 
 def _together(some: Iterable[Parts], parts: Sequence[tuple[Question, Layout]]) -> Parts:
-    """The partial tables of all, one per part of the question."""
+    """Merge the partial tables of all files, one result per part of the question."""
     merging = [Merging(layout) for _, layout in parts]
     for tables in some:
         for one, table in zip(merging, tables, strict=True):
@@ -121,7 +121,7 @@ def _together(some: Iterable[Parts], parts: Sequence[tuple[Question, Layout]]) -
 
 
 class _Counter:
-    """One question to one version."""
+    """One question on one version."""
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ class _Counter:
             yield from in_order(self._searching(files, counts, every), default_parallelism())
 
     def _by_log(self, counts: LogCounts, every: Any) -> tuple[Any, Parts]:
-        """The files that the log counts for every part of the question, and their partial tables."""
+        """The files that the log alone answers for every part of the question, and their partial tables."""
         known = every
         for question, layout in self.parts:
             known = pc.and_(known, counts.partial(question, layout, every)[1])
@@ -178,7 +178,7 @@ class _Counter:
         ]
 
     def _dictionary_column(self) -> str | None:
-        """The column whose dictionary answers: a whole-value field, the only key of a count of rows."""
+        """The column whose index dictionary gives the result: a whole-value field that is the only key."""
         question, layout = self.parts[0]
         if len(self.parts) > 1 or len(question.keys) != 1 or layout.states != ROWS:
             return None
@@ -222,7 +222,7 @@ class _Counter:
         ]
 
     def _hits(self, add: AddAction, keys: Sequence[Any], at: int) -> Iterator[Parts]:
-        """The hits in a file that is one group: their number is enough."""
+        """The number of hits in a file that is one group."""
         assert self.query is not None
         snapshot = self.snapshot
         found = count_split(

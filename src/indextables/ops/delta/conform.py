@@ -1,4 +1,4 @@
-"""From a column of a data file to the column of the table: fields found, absent ones null, types widened."""
+"""Converts a column of a data file to the table's column: finds fields, adds nulls, widens types."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FILE_ID = b"PARQUET:field_id"
 
 
 def find(parent: Any, field: Mapping[str, Any], mode: str) -> pa.Field | None:
-    """The field of a file that holds a column of the table: by id where ids decide, else by name."""
+    """The field of a file that holds a column of the table: by id in id mode, else by name."""
     number = (field.get("metadata") or {}).get(FIELD_ID)
     if mode == "id" and number is not None:
         wanted = str(number).encode()
@@ -24,7 +24,7 @@ def find(parent: Any, field: Mapping[str, Any], mode: str) -> pa.Field | None:
     exact = next((item for item in parent if item.name == name), None)
     if exact is not None:
         return exact
-    # Writers on Spark may spell a column as their query did; its case does not tell columns apart.
+    # Spark may write a column name in the case of the query; columns never differ only by case.
     alike = [item for item in parent if item.name.lower() == name.lower()]
     return alike[0] if len(alike) == 1 else None
 
@@ -52,7 +52,7 @@ def widened(array: pa.Array, target: pa.DataType) -> pa.Array:
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if pa.types.is_decimal(target) and pa.types.is_integer(array.type):
-        # Arrow wants room for every value of the integer type; the log promises that these fit.
+        # Arrow requires room for every value of the integer type; the log guarantees that these fit.
         return array.cast(pa.decimal256(76, target.scale)).cast(target)
     if pa.types.is_timestamp(target) and pa.types.is_timestamp(array.type) and array.type.unit == "ns":
         # The table counts microseconds, as Spark does.
@@ -85,7 +85,7 @@ def _map(array: pa.Array, document: Any, target: pa.DataType, mode: str) -> pa.A
 
 
 def _variant(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """A variant as the two byte strings it is stored as; a shredded one holds parts of itself elsewhere."""
+    """A variant as the two binary fields that store it; a shredded one has parts in other columns."""
     if pa.types.is_struct(array.type) and {item.name for item in array.type} == {"metadata", "value"}:
         children = [pc.struct_field(array, name).cast(pa.binary()) for name in ("metadata", "value")]
         return pa.StructArray.from_arrays(children, fields=_fields(target), mask=_mask(array))

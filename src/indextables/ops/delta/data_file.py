@@ -36,17 +36,17 @@ from indextables.storage.store import Store
 
 BATCH_ROWS = 65_536
 NAMES = ("path", "size", "num_records", "partition_values", "deletion_vector")
-"""Columns of the files() form from which a `DataFile` is made."""
+"""The columns of `files()` from which a `DataFile` is made."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """One live file as the log has it."""
+    """One live file, as described by the log."""
 
     path: str
     size: int
     partition_values: Mapping[str, Any] | None
-    """Typed, by logical name; None where a value of the log is not of its column's type."""
+    """Typed, by logical name; None if a value in the log is not of its column's type."""
     vector: DeletionVector | None = None
     num_records: int | None = None
 
@@ -69,13 +69,13 @@ def data_files(files: pa.Table) -> Iterator[DataFile]:
 
 @dataclass(frozen=True)
 class RowReader:
-    """How the files of one version are read; made once, and sent to executors as it is."""
+    """How the files of one version are read; made once, and picklable for executors."""
 
     columns: DeltaColumns
     wanted: tuple[str, ...]
     """Columns to return, in order."""
     where: Node | None = None
-    """Rows for which it is not true are left out; row groups it excludes are not read."""
+    """Only rows for which it is true are returned; row groups it excludes are not read."""
     zone: str = "UTC"
     threads: bool = False
     """Whether one file may be decoded by several threads."""
@@ -95,7 +95,7 @@ class RowReader:
         return {field["name"]: field for field in document if field["name"] in names}
 
     def rows(self, store: Store, file: DataFile) -> Iterator[pa.Table]:
-        """The rows of a file in batches, hidden ones and those that do not match left out."""
+        """The rows of a file in batches, without deleted rows and those that do not match."""
         self._require_partitions(file)
         gone = None if file.vector is None else _deleted(store, file, file.vector)
         for start, batch in self._batches(store, file):
@@ -166,7 +166,7 @@ class RowReader:
 
 
 class _reading:  # noqa: N801 - used as a statement
-    """Turn what Arrow and the store say of a file into our errors."""
+    """Turn errors of Arrow and the store about a file into our own."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -203,7 +203,7 @@ def _deleted(store: Store, file: DataFile, vector: DeletionVector) -> pa.Array:
 
 
 def _kept(gone: pa.Array, start: int, rows: int) -> pa.Array:
-    """Which rows of a batch are not in an ascending array of deleted ones."""
+    """For the rows of a batch, whether each is absent from the (ascending) deleted ones."""
     import numpy as np
 
     numbers = gone.to_numpy(zero_copy_only=False)
@@ -214,7 +214,7 @@ def _kept(gone: pa.Array, start: int, rows: int) -> pa.Array:
 
 
 def _with_length(table: Any, rows: int) -> pa.Table:
-    """A table that has a length even where it has no column."""
+    """A table with the given number of rows, even if it has no columns."""
     return table if table.num_columns else pa.table({"": pa.nulls(rows)})
 
 

@@ -1,8 +1,8 @@
-"""Reading the rows of a Delta table without Spark: scan and count.
+"""Reads the rows of a Delta table without Spark: scan and count.
 
-Files are chosen by the log, row groups by the footers, rows by the filter.
-Files are read side by side and come back in the order of the log, as a stream
-of batches in bounded memory. Counts come from the log as far as it decides.
+Files are pruned by the log, row groups by their footers, rows by the filter. Files are
+read concurrently and returned in log order, as a stream of batches in bounded memory.
+Counts come from the log as far as possible.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ def scan(
 
 
 def count(snapshot: DeltaSnapshot, where: Any = None) -> tuple[int, Record]:
-    """How many live rows there are; files that the log decides about are not opened."""
+    """How many live rows there are, or match; files that the log can decide are not opened."""
     require_schema(snapshot)
     node = row_filter(snapshot, where)
     if node is None:
-        # Most logs say it all; the rest of a file's entry is looked at only where one does not.
+        # Most logs have all row counts; a file's other fields are read only where one is missing.
         told, record = files(snapshot, columns=("num_records", "deletion_vector"))
         rows = num_rows(told)
         if rows is None:
@@ -79,7 +79,7 @@ def require_schema(snapshot: DeltaSnapshot) -> None:
 
 
 def num_rows(files: pa.Table) -> int | None:
-    """The live rows of some files by the log alone; None where a file does not say."""
+    """The number of live rows according to the log; None if a file's is unknown."""
     records = files.column("num_records")
     if records.null_count:
         return None
@@ -99,7 +99,7 @@ def row_reader(
 def pieces_of(
     snapshot: DeltaSnapshot, reader: RowReader, chosen: pa.Table, record: Record
 ) -> Iterable[Piece]:
-    """The files of a scan as pieces of work, each noted when it is done."""
+    """The files of a scan as units of work, each recorded when it is done."""
 
     def read(file: DataFile) -> Iterator[pa.Table]:
         rows = 0
@@ -113,7 +113,7 @@ def pieces_of(
 
 
 def _rows_of(snapshot: DeltaSnapshot, chosen: pa.Table, record: Record) -> int:
-    """Rows of whole files: the log says, or else their footers."""
+    """The number of rows of whole files: from the log, or else from their footers."""
     silent = chosen.filter(pc.is_null(chosen.column("num_records")))
     told = num_rows(chosen.filter(pc.is_valid(chosen.column("num_records"))))
     assert told is not None
@@ -130,5 +130,5 @@ def _rows_of(snapshot: DeltaSnapshot, chosen: pa.Table, record: Record) -> int:
 
 
 def _keys(files: pa.Table) -> pa.ChunkedArray:
-    """One text per file that is equal exactly where path and deletion vector are."""
+    """A text per file that is unique to its path and deletion vector."""
     return pc.binary_join_element_wise(files.column("path"), pc.fill_null(files.column("dv"), ""), "\x00")

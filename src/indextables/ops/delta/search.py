@@ -1,4 +1,4 @@
-"""Full-text search of a Delta table: it has no index, so its rows are taken apart and looked at."""
+"""Full-text search of a Delta table: it has no index, so its rows are tokenised and matched."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def search(
     *,
     operator: str | None = None,
 ) -> tuple[pa.RecordBatchReader, Record]:
-    """The rows a full-text query finds, by reading every row that the filter leaves.
+    """The rows a full-text query finds, by reading every row that the filter keeps.
 
-    There is no index, so every column of text can be searched; options such as
-    `indexing.tokenizer.<column>` say how its words are taken apart.
+    There is no index, so every text column can be searched; options such as `indexing.tokenizer.<column>` set
+    how its text is tokenised.
     """
     check_limit(limit)
     require_schema(snapshot)

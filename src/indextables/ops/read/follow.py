@@ -1,9 +1,9 @@
-"""Following a table: the rows that commits add after a version, as they come.
+"""Follows a table: returns the rows that commits append after a version, as they come.
 
-Only appends are followed. A commit that also removes rows, as an overwrite or a
-delete does, is passed over and counted, because its rows are not new ones; a merge
-changes no row. A log that was repaired or made anew at the same place counts its
-versions from 0 again: whoever follows the old one gets an error.
+Only appends are followed. A commit that also removes rows, such as an overwrite or a
+delete, is skipped and counted, because its rows are not new; a merge changes no row. A
+log that was repaired or created again at the same place starts its versions at 0, so
+following the old one raises an error.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Follower:
         return [action for action in actions if isinstance(action, AddAction)]
 
     def _check(self, snapshot: Snapshot) -> None:
-        """What is wrong with the question is said before anything is waited for."""
+        """Check the query and the filter before waiting for anything."""
         row_filter(snapshot, self._where)
         known_columns(snapshot, self._columns)
         if self._query is not None:

@@ -1,4 +1,4 @@
-"""Seeing why a row was found: its matches between marks, and the pieces of text that hold most."""
+"""Shows why a row was found: its matches highlighted, and the snippets with most matches."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ MARKS = ("<em>", "</em>")
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What is wanted of the matches of each row."""
+    """Which of highlights and snippets are wanted."""
 
     marks: tuple[str, str] = MARKS
     whole: bool = True
     """Whether the whole texts are wanted, in `_highlight`."""
     snippets: int | None = None
-    """How many pieces are wanted, in `_snippets`."""
+    """How many snippets are wanted, in `_snippets`."""
 
     @classmethod
     def of(cls, highlight: bool | tuple[str, str], snippets: int | None) -> Shown | None:
@@ -87,7 +87,7 @@ def text_columns(query: Query) -> list[str]:
 
 
 class _RowMarker:
-    """Makes the columns of matches for batches of rows."""
+    """Makes the highlight and snippet columns for batches of rows."""
 
     def __init__(self, query: Query, columns: Sequence[str], schema: pa.Schema, shown: Shown) -> None:
         self._highlighters = {name: Highlighter(query, name) for name in columns}
@@ -102,7 +102,7 @@ class _RowMarker:
             self.fields.append(pa.field(SNIPPETS, pieces))
 
     def columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        """The matches of a batch: whole texts, pieces, or both."""
+        """The highlights of a batch: whole texts, snippets, or both."""
         whole: dict[str, list[Any]] = {}
         pieces: list[list[str]] = [[] for _ in range(batch.num_rows)]
         for name, highlighter in self._highlighters.items():
@@ -132,7 +132,7 @@ class _RowMarker:
         return [value]
 
     def _marked(self, texts: list[str | None], spans: list[list[tuple[int, int]]], name: str) -> Any:
-        """The texts of one row between marks; None when nothing in them matches."""
+        """The texts of one row with matches highlighted; None when nothing in them matches."""
         if not any(spans):
             return None
         done = [

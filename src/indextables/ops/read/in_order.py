@@ -1,8 +1,7 @@
-"""Results of several pieces of work at once, in order and in bounded memory.
+"""Runs several generators concurrently and returns their results in order, in bounded memory.
 
-Each piece yields its results into a short queue of its own; the caller takes
-them queue by queue. No piece runs further ahead than its queue, and all of them
-stop when the caller does.
+Each generator puts its results into a short queue of its own; the caller reads queue
+after queue. None runs further ahead than its queue, and all stop when the caller does.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ class _StoppedError(Exception):
 
 
 def in_order(pieces: Iterable[Callable[[], Iterator[T]]], width: int) -> Generator[T, None, None]:
-    """The results of all pieces, piece by piece, with up to `width` of them running.
+    """The results of all generators, one generator after the other, with up to `width` running.
 
-    Pieces are taken as they are needed, so there may be any number of them.
+    Generators are taken as they are needed, so there may be any number of them.
     """
     source = iter(pieces)
     first = list(islice(source, 2))
@@ -89,7 +88,7 @@ def _drained(results: queue.Queue[Any], future: Future[None]) -> Iterator[Any]:
 
 
 def _taken(results: queue.Queue[Any]) -> Any:
-    """The next result; the wait for it ends early when whoever asked has given up."""
+    """The next result; waiting for it ends early when the caller is cancelled."""
     while True:
         check_cancelled()
         try:

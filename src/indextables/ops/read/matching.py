@@ -1,7 +1,7 @@
-"""Which splits a condition matches wholly, and which have to be opened to know.
+"""Which splits match a condition entirely, and which have to be opened to find out.
 
-Counting, deleting and replacing rows all begin here: a split whose statistics
-prove that every row matches is never read.
+Counting, deleting and replacing rows all begin here: a split whose statistics prove that
+every row matches is never read.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class MatchPlan:
 
 @dataclass(frozen=True, slots=True)
 class SortedFiles:
-    """The same, as rows of the files() form: nothing is made for a split that is not opened."""
+    """The same as rows of `files()`: no object is made for a split that is not opened."""
 
     plan: FilePlan
     whole: pa.Table
@@ -49,7 +49,7 @@ class SortedFiles:
 
 
 FILE_COLUMNS = frozenset({"path", "num_records", "partition_values", "min", "max", "null_count"})
-"""What of the files() form tells whether all rows of a file match."""
+"""The columns of `files()` that tell whether all rows of a file match."""
 
 
 def sort_files(snapshot: Snapshot, node: Node) -> SortedFiles:
@@ -71,7 +71,7 @@ def plan_match(snapshot: Snapshot, node: Node) -> MatchPlan:
 
 
 def may_survive(node: Node) -> Node:
-    """A condition that is true wherever `node` is false or can be null: for the rows a delete must keep."""
+    """A condition that is true wherever `node` is false or null: it holds for the rows a delete must keep."""
     if any(_null_by_itself(part) for part in walk(node)):
         return TRUE
     columns = sorted(columns_of(node), key=lambda column: column.path)
@@ -79,7 +79,7 @@ def may_survive(node: Node) -> Node:
 
 
 def _null_by_itself(part: Node) -> bool:
-    """Whether a part can be null for a row none of whose columns is."""
+    """Whether a part can be null for a row in which no column is null."""
     if isinstance(part, (Compare, In)) and isinstance(part.column, Cast):
         return True
     return isinstance(part, Unknown) or part == NULL or (isinstance(part, In) and part.has_null)

@@ -1,10 +1,10 @@
-"""The best rows of a whole table: one ranking, however many splits the table is written in.
+"""Ranks the rows of a whole table with the same scores, however many splits it has.
 
-BM25 needs three things of all rows together: how many there are, how long they are
-on average, and in how many each word of the query stands. Every live split is asked
-for these, the ones that a filter leaves out as well, so that a filter never changes a
-score; they are kept with the version. Then every split names its best rows, and only
-the best of all are fetched.
+BM25 needs three numbers over all rows: how many there are, their average length, and for
+each word of the query the number of rows that have it. All live splits are asked for
+these, including those that a filter excludes, so that a filter never changes a score; the
+answers are cached with the version. Then every split returns its best rows, and only the
+best of all are fetched.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from indextables.split.metrics import Note
 from indextables.split.search import SCORE, explain_row, fetch_rows, rank_split, statistics_split
 
 ROWS_AT_ONCE = 65_536
-"""Rows that are fetched together; of all others only score, split and number are in memory."""
+"""Rows fetched together; for all others only score, split and row number are in memory."""
 REMOTE_AT_ONCE = 16
 _REMEMBERED_WORDS = 100_000
 
 Ask = Callable[[Sequence[Term]], Iterable[Statistics]]
-"""Asks all live splits for what they know of some words."""
+"""Asks all live splits for their statistics of some words."""
 
 
 @dataclass(slots=True)
 class _KnownWords:
-    """What was asked of one version so far."""
+    """The statistics of one version that were asked for so far."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     rows: int = 0
@@ -54,7 +54,7 @@ class _KnownWords:
 
 
 def table_statistics(snapshot: Snapshot, query: Query, ask: Ask | None = None) -> Statistics:
-    """What BM25 must know of all rows of a version to score a query."""
+    """What BM25 needs to know of all rows of a version to score a query."""
     terms = scored_terms(query, query.spec)
     if not terms:
         return Statistics(0)
@@ -87,7 +87,7 @@ def _ask_here(snapshot: Snapshot, query: Query, terms: Sequence[Term]) -> Iterat
 
 
 def width_of(snapshot: Snapshot) -> int:
-    """Splits that are looked into at the same time: on an object store a search waits more than it works."""
+    """How many splits are searched at once; more on an object store, where a search mostly waits."""
     return default_parallelism() if snapshot.store.local_path("") is not None else REMOTE_AT_ONCE
 
 
@@ -101,7 +101,7 @@ def best_rows_of_table(
     limit: int | None,
     note: Note,
 ) -> Iterator[pa.Table]:
-    """The best rows with their scores, best first; equal ones in the order of paths and rows."""
+    """The best rows with their scores, best first; ties in the order of paths and rows."""
     statistics = table_statistics(snapshot, query)
     refs = [SplitRef.of(add) for add in adds]
 

@@ -1,8 +1,8 @@
-"""The rows of a scan or search: a stream of batches at first, a table as soon as one is asked for.
+"""The rows of a scan or search: a stream of batches, or a table once one is asked for.
 
-Batches that are taken one by one are not kept, so any number of rows goes by in
-little memory. `to_arrow`, `to_pandas`, `len` and the like read the rest and keep it,
-and can be called again.
+Batches that are taken one by one are not kept, so any number of rows can be processed in
+little memory. `to_arrow`, `to_pandas`, `len` and similar read the rest and keep it, and
+can be called again.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Rows:
 
     @property
     def metrics(self) -> ScanMetrics | None:
-        """How the rows come about; it grows while they are being read."""
+        """How the rows were found; updated while they are being read."""
         return None if self._record is None else self._record.metrics
 
     # As a stream
@@ -95,7 +95,7 @@ class Rows:
         return pa.RecordBatchReader.from_batches(self.schema, iter(self))
 
     def close(self) -> None:
-        """End the reading; what was not taken is not read."""
+        """Stop reading; rows not taken yet are not read."""
         self._reader.close()
 
     def __enter__(self) -> Self:
@@ -115,7 +115,7 @@ class Rows:
     # As a table
 
     def to_arrow(self) -> pa.Table:
-        """All rows, kept."""
+        """All rows, as a table that is kept."""
         if self._table is None:
             if self._begun:
                 raise TableError(

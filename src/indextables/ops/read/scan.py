@@ -1,9 +1,8 @@
-"""Reading rows without Spark: scan, count and search over the splits that the log's statistics leave.
+"""Reads rows without Spark: scan, count and search over the splits that pruning leaves.
 
-Files are pruned first; what is left is read in parallel and comes back in the
-order of paths and rows, as a stream of batches. A filter decides every row
-exactly. Everything that can be wrong with the question is found before the first
-split is opened.
+Files are pruned first; the rest is read in parallel and returned in the order of paths
+and rows, as a stream of batches. A filter decides every row exactly. Errors in the query,
+filter or columns are raised before the first split is opened.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ def scan(
 
 
 def count_rows(snapshot: Snapshot, node: Node | None, record: Record) -> int:
-    """How many rows there are, or for how many a filter is true; files whose statistics decide stay shut."""
+    """How many rows there are, or match; files whose statistics decide are not opened."""
     require_parquet(snapshot)
     if node is None:
         return sum(_row_count(snapshot, add) for add in snapshot.adds())
@@ -110,7 +109,7 @@ def search(
     record.noted(parsed.notes)
     keys = None if sort is None else sort_keys(snapshot, sort)
     if total:
-        # Counted for itself: a limit stops the search long before it has seen every hit.
+        # Counted separately: a limit stops the search long before it has seen every hit.
         record.counted(total=count_found(snapshot, node, parsed, Record(snapshot)))
     planned = _planned(snapshot, node, record)
     adds = _to_search(snapshot, parsed, planned, record)
@@ -183,14 +182,14 @@ def _planned(snapshot: Snapshot, node: Node | None, record: Record) -> list[AddA
 
 
 def _with_trigrams(snapshot: Snapshot, node: Node, adds: list[AddAction], record: Record) -> list[AddAction]:
-    """The splits that the filters beside the log leave for the trigrams which a filter needs."""
+    """The splits that word filters leave for the trigrams that a filter needs."""
     spec = settings_of(snapshot)
     needed = needed_trigrams(node, fields_of(spec))
     return adds if needed is None else _to_search(snapshot, Query(str(node), needed, spec), adds, record)
 
 
 def _to_search(snapshot: Snapshot, query: Query, adds: list[AddAction], record: Record) -> list[AddAction]:
-    """The splits in which the filters beside the log leave room for a match."""
+    """The splits that word filters do not rule out for a query."""
     found = splits_to_search(snapshot, query, adds)
     record.searched(SearchMetrics(ruled_out=len(adds) - len(found)))
     return found
@@ -230,7 +229,7 @@ def rows_of(
 ) -> Iterator[pa.Table]:
     """The rows of one split, or those for which a filter is true.
 
-    With `coded`, text that repeats may stay a dictionary.
+    With `coded`, repeated text may stay dictionary-encoded.
     """
     rows = 0
     if node is None:
@@ -256,7 +255,7 @@ def rows_found(
     columns: Sequence[str],
     limit: int | None = None,
 ) -> Iterator[pa.Table]:
-    """The rows of one split that a query and a filter find."""
+    """The rows of one split that match a query and a filter."""
     found = search_split(
         snapshot.store,
         SplitRef.of(add),
@@ -276,7 +275,7 @@ def rows_found(
 
 
 def count_found(snapshot: Snapshot, node: Node | None, parsed: Query, record: Record) -> int:
-    """How many rows a query and a filter find."""
+    """How many rows match a query and a filter."""
     record.noted(parsed.notes)
     planned = _planned(snapshot, node, record)
     adds = _to_search(snapshot, parsed, planned, record)
@@ -318,7 +317,7 @@ def reader_of(
     limit: int | None = None,
     when_empty: Callable[[], None] = lambda: None,
 ) -> pa.RecordBatchReader:
-    """The rows of all pieces in order, as a stream; no more than `limit` of them."""
+    """The rows of all units of work in order, as a stream; at most `limit` of them."""
 
     def batches() -> Iterator[pa.RecordBatch]:
         left, some = limit, False

@@ -1,11 +1,10 @@
-"""Filters over many splits: which of them may hold a word, asked before any index is opened.
+"""Word filters over many splits: which of them may hold a word, checked before any index is opened.
 
-With `indexFilters.enabled` the splits that no filter covers yet get one after a
-merge, and whenever a write has made a checkpoint. A filter file lies in
-`_transaction_log/filters`, covers a group of splits and never changes; small groups
-become larger ones now and then. All of it is derived: a file that is missing,
-damaged or made with other index settings only means that the indexes themselves
-are asked.
+With `indexFilters.enabled`, splits that no filter covers yet get one after a merge, and
+whenever a write made a checkpoint. A filter file lies in `_transaction_log/filters`,
+covers a group of splits and never changes; small groups are combined from time to time.
+Filters are derived data: if one is missing, damaged or made with other index settings,
+the indexes themselves are searched.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from indextables.storage.store import Store
 
 SUFFIX = ".filter"
 FEW_MEMBERS = 256
-"""Groups of fewer members are put together when there are several of them."""
+"""Groups with fewer members are combined when there are several of them."""
 MOST_SMALL_GROUPS = 4
 
 _log = logging.getLogger(__name__)
@@ -51,7 +50,7 @@ class FilterFile:
 
 
 def splits_to_search(snapshot: Snapshot, query: Query, adds: Sequence[AddAction]) -> list[AddAction]:
-    """The splits that may hold a match; those that no filter knows are among them."""
+    """The splits that may hold a match; splits without a filter are always included."""
     if len(adds) <= 1 or not snapshot.settings.search.filters_enabled:
         return list(adds)
     settings = settings_tag(query.spec)
@@ -80,7 +79,7 @@ def settings_tag(spec: IndexSpec) -> str:
 
 
 def read_filters(store: Store) -> list[FilterFile]:
-    """The filters of a table that can be read, who is in each and nothing more."""
+    """The readable filters of a table; only the members of each are read."""
     found = []
     for meta in store.list_level(_directory()):
         if not meta.path.endswith(SUFFIX):
@@ -95,7 +94,7 @@ def read_filters(store: Store) -> list[FilterFile]:
 
 
 def keep_filters(log: TransactionLog, *, at_checkpoints: bool = False) -> None:
-    """Bring the filters up to date where the table wants them; what goes wrong is a warning.
+    """Bring the filters up to date if the table uses them; errors are logged as warnings.
 
     With `at_checkpoints` only if the newest version has a checkpoint.
     """
@@ -110,7 +109,7 @@ def keep_filters(log: TransactionLog, *, at_checkpoints: bool = False) -> None:
 
 
 def update_filters(log: TransactionLog) -> int:
-    """Cover the live splits that no filter knows; how many there were. Files nobody needs go."""
+    """Make filters for live splits that have none, and delete unused ones; returns how many were added."""
     snapshot = log.snapshot(max_staleness_s=0)
     spec = settings_of(snapshot)
     if not spec.fields:

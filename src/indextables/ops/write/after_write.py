@@ -1,7 +1,7 @@
-"""Aftercare: merging small splits and purging orphans right after a write, where the options ask for it.
+"""Merges small splits and purges orphans right after a write, if the options ask for it.
 
-The write has been committed by then. Whatever goes wrong here is a warning,
-never a failure of the write.
+The write is already committed. Whatever goes wrong here is logged as a warning and never
+fails the write.
 """
 
 from __future__ import annotations

@@ -39,18 +39,18 @@ NEVER_COMMITTED = (
 
 Values = tuple[str | None, ...]
 Taken = tuple[Sequence[AddAction], Sequence[AddAction]]
-"""The files that leave the table, and the rewritten ones that take their place."""
+"""The files to remove from the table, and the rewritten ones that replace them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a write does to the rows that are there, and what its commit says besides."""
+    """What a write does to the existing rows, and further facts for its commit."""
 
     overwrite: bool = False
     where: Any = None
     """Replace only the rows for which this is true."""
     dynamic: bool = False
-    """Replace only the partitions that the new rows belong to; a table without partitions is one."""
+    """Replace only the partitions of the new rows; a table without partitions is one partition."""
     overwrite_schema: bool = False
     """Replace schema, partitioning and index settings too."""
     merge_schema: bool = False
@@ -64,7 +64,7 @@ APPEND = Order()
 
 
 def write(log: TransactionLog, data: Any, order: Order = APPEND) -> WriteResult:
-    """Write rows as an order says, in one commit, by the options of the log and of the table."""
+    """Write rows as the order says, in one commit, with the options of the log and of the table."""
     given, batches = as_batches(data)
     snapshot = log.snapshot(max_staleness_s=0)
     chosen = snapshot.settings
@@ -84,7 +84,7 @@ def commit_splits(  # noqa: PLR0917 - one value, passed on in one place
     order: Order,
     options: Options,
 ) -> WriteResult:
-    """Make splits that were built on a version part of the table; those no version names are deleted."""
+    """Commit splits that were built on a version; if that fails for certain, they are deleted."""
     adds = [split.add for split in built]
     way = _way(log, snapshot, plan, adds, order, options)
     try:
@@ -99,7 +99,7 @@ def commit_splits(  # noqa: PLR0917 - one value, passed on in one place
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """One of the ways to write: what it takes out of a version, and how its commit treats others'."""
+    """A kind of write: what it removes from a version, and which commits by others it tolerates."""
 
     rule: Rule
     taken: Callable[[Snapshot], Taken]
@@ -194,7 +194,7 @@ def _partition(values: Values, snapshot: Snapshot) -> Node:
 
 
 def commit_or_discard(log: TransactionLog, plan: CommitPlan, adds: Sequence[AddAction]) -> Committed:
-    """Carry a plan out; splits that certainly did not become part of the table are deleted."""
+    """Commit a plan; splits that certainly did not become part of the table are deleted."""
     try:
         done = log.commit(plan)
     except NEVER_COMMITTED:
@@ -206,7 +206,7 @@ def commit_or_discard(log: TransactionLog, plan: CommitPlan, adds: Sequence[AddA
 
 
 def outcome(done: Committed, built: Sequence[BuiltSplit]) -> WriteResult:
-    """What a committed write came to."""
+    """The result of a committed write."""
     named = {action.path for action in done.actions if isinstance(action, AddAction)}
     mine = [split for split in built if split.add.path in named]
     removed = sum(isinstance(action, RemoveAction) for action in done.actions)

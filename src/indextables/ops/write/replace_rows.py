@@ -31,7 +31,7 @@ def replace_plan(
     parameters: Mapping[str, Any] | None = None,
     metrics: Mapping[str, Any] | None = None,
 ) -> CommitPlan:
-    """Put files in the place of others; `node` bounds the rows that one which `inserts` has looked for."""
+    """Replace files by others; `node` bounds the rows that a commit which `inserts` has looked for."""
 
     def actions(base: Snapshot) -> Sequence[Action]:
         return [*removals(base, gone), *adds]

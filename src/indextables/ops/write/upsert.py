@@ -95,10 +95,10 @@ class Source:
         return numbers
 
     def unmet(self) -> np.ndarray:
-        """Whether no row of the table has the key of a source row."""
+        """For each source row, whether no row of the table has its key."""
         if not self.repeated.any():
             return ~self.met
-        # The first row of a key stands for all of them.
+        # The first source row of a key represents all of them.
         first = self.matches(self.rows)
         unmet: np.ndarray = ~(self.met[first] & (first >= 0))
         return unmet
@@ -106,7 +106,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class MergeRows:
-    """What a split becomes: its matched rows take the source's values, or go."""
+    """Changes the rows of a split: matched rows take the source's values, or are deleted."""
 
     source: Source
     numbers: np.ndarray
@@ -187,7 +187,7 @@ def _change(  # noqa: PLR0917 - one value, passed on in one place
     clauses: Clauses,
     columns: tuple[str, ...],
 ) -> MergeRows | None:
-    """What a split becomes; None when it stays as it is."""
+    """How a split changes; None when it stays as it is."""
     import numpy as np
 
     parts = [source.matches(rows) for rows in split_rows(log.store, add, snapshot.schema, set(source.on))]
@@ -262,7 +262,7 @@ def _key_columns(on: Sequence[str], snapshot: Snapshot, data: pa.Schema) -> tupl
 def _spilled(
     batches: Iterator[pa.RecordBatch], plan: WritePlan, on: tuple[str, ...], options: Options, place: Path
 ) -> Source:
-    """Write the source down in the table's types, and keep its keys."""
+    """Write the source to disk in the table's types, and keep its keys in memory."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -303,7 +303,7 @@ def key_values(rows: pa.Table, on: Sequence[str]) -> pa.Array:
 
 
 def _bounds(source: Source, snapshot: Snapshot) -> Node | None:
-    """Between the least and the greatest key, column by column; None where that bounds nothing."""
+    """Minimum and maximum key for each column as a condition; None where that bounds nothing."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -325,7 +325,7 @@ def _bounds(source: Source, snapshot: Snapshot) -> Node | None:
 
 
 def _unmet(source: Source) -> Iterator[pa.RecordBatch]:
-    """The source rows that matched nothing, a few at a time."""
+    """The source rows that matched nothing, in batches."""
     import numpy as np
     import pyarrow as pa
 
