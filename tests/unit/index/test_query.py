@@ -259,7 +259,9 @@ def test_the_words_of_any_text_become_a_query_that_means_just_them():
     ("text", "hint"),
     [
         ("error and timeout", "'and' at character 7 is read as the operator AND"),
-        ("the error", "common words are searched like any other"),
+        ("the error", "rows that hold only them match too"),
+        ("The", "'The': common words are searched like any other, and most texts hold them"),
+        ("to the", "'to', 'the': common words are searched like any other, and most texts hold them"),
         ('"time*"', "inside quotes"),
         ('"timeout"~1', "for similar words leave the quotes"),
         ('"!!!"', "holds no word for column 'message'"),
@@ -272,8 +274,23 @@ def test_what_the_author_of_a_query_should_know_is_noted(text, hint):
     assert hint in note
 
 
-def test_a_plain_query_has_no_notes():
-    assert parse_query('+error -"connection reset" message:t?me*', SPEC, SCHEMA, ("message",)).notes == ()
+@pytest.mark.parametrize(
+    "text",
+    [
+        '+error -"connection reset" message:t?me*',
+        '"the"',
+        "the*",
+        "+error the",
+        "error OR the",
+        "message:the",
+    ],
+)
+def test_a_plain_query_has_no_notes(text):
+    assert parse_query(text, SPEC, SCHEMA, ("message",)).notes == ()
+
+
+def test_a_whole_value_that_looks_like_a_common_word_has_no_note():
+    assert parse_query("no", SPEC, SCHEMA, ("level",)).notes == ()
 
 
 def test_a_thousand_alternatives_are_read():

@@ -48,7 +48,7 @@ from indextables.index.query.tree import (
     Words,
 )
 from indextables.index.query.values import address_bounds, number_text, numeric, typed_value
-from indextables.index.settings import FAST, IP, JSON, STRING, IndexField, IndexSpec, is_list_of_text
+from indextables.index.settings import FAST, IP, JSON, STRING, TEXT, IndexField, IndexSpec, is_list_of_text
 from indextables.index.tokens import id_places, is_id, words_of
 from indextables.model.names import find_name
 
@@ -87,8 +87,8 @@ def parse_query(
     read = read_query(text, operator)
     several = frozenset(name for name in spec.columns if is_list_of_text(schema.field(name).type))
     node = reader.node(read.part, defaults)
-    if operator == "or" and isinstance(read.part, Joined):
-        reader.stop_words(read.part)
+    if operator == "or" or isinstance(read.part, Text):
+        reader.stop_words(read.part, defaults)
     notes = tuple(dict.fromkeys((*read.notes, *reader.notes)))
     return Query(text, node, spec, several, notes)
 
@@ -350,20 +350,29 @@ class _QueryParser:
                 part, "'~' behind quotes counts words between words; for similar words leave the quotes"
             )
 
-    def stop_words(self, part: Joined) -> None:
-        """Note that common words are not ignored, if the query has others beside them."""
-        common = [
-            one
-            for one in part.should
-            if isinstance(one, Text) and not one.quoted and one.text.lower() in _STOP_WORDS
-        ]
-        written = re.search(r"\bOR\b|\|\|", self.text)
-        if common and len(part.should) > len(common) and not written:
-            words = ", ".join(repr(one.text) for one in common)
+    def stop_words(self, part: Part, defaults: Found) -> None:
+        """Note that common words are not ignored, if they stand beside others or are the whole query."""
+        asked = part.should if isinstance(part, Joined) else (part,)
+        common = [one for one in asked if isinstance(one, Text) and _is_common(one)]
+        if not common or not any(item.kind == TEXT for item, _ in defaults):
+            return
+        words = ", ".join(repr(one.text) for one in common)
+        if len(asked) > len(common):
+            if not re.search(r"\bOR\b|\|\|", self.text):
+                self.notes.append(
+                    f"{words}: common words are searched like any other, so rows that hold only them match "
+                    "too; join words with AND, or set operator to and"
+                )
+        elif not (isinstance(part, Joined) and part.must):
             self.notes.append(
-                f"{words}: common words are searched like any other, so rows that hold only them match too; "
-                "join words with AND, or set operator to and"
+                f"{words}: common words are searched like any other, and most texts hold them; "
+                "add a rarer word, joined with AND"
             )
+
+
+def _is_common(part: Text) -> bool:
+    plain = not (part.quoted or part.prefix or part.shape or part.distance)
+    return plain and part.text.lower() in _STOP_WORDS
 
 
 def _readings(name: str) -> Iterable[tuple[str, str | None]]:
