@@ -1,4 +1,4 @@
-"""What writing and reading rows return: the outcome of a write, and how the last scan came about."""
+"""The results of writing and reading rows: what a write committed, and how the last scan was answered."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class WriteResult(Reported):
 
 @dataclass(frozen=True, slots=True)
 class ScanMetrics:
-    """How a scan, count or search came about."""
+    """How a scan, count or search was answered."""
 
     version: int
     files: PruneMetrics
@@ -38,14 +38,14 @@ class ScanMetrics:
     files_from_log: int = 0
     """Files that the log alone counted; nothing of them was read."""
     files_from_index: int = 0
-    """Files that their index counted; no row of them was read."""
+    """Files counted by their index; none of their rows was read."""
     total: int | None = None
     """How many rows a search with `total` finds in all, whatever its limit."""
     search: SearchMetrics = field(default_factory=SearchMetrics)
     replay: ReplayMetrics = field(default_factory=lambda: ReplayMetrics("none"))
     """Which engine found the files, why that one, and how long its stages took."""
     notes: tuple[str, ...] = ()
-    """What the author of a query should know: how it was read, and what it might have meant."""
+    """Notes for the author of a query: how it was understood, and what it might have meant."""
 
     def _repr_html_(self) -> str:
         from indextables.model.notebook import result_html

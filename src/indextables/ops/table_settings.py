@@ -1,4 +1,4 @@
-"""What every read asks of a version before it opens a split: its container, its index, what a query means."""
+"""What every read needs to know of a version before it opens a split: file format, index, query."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from indextables.options.groups import OPERATORS
 
 
 def require_parquet(snapshot: Snapshot) -> None:
-    """Refuse to read rows from splits of another container, which only their own system opens."""
+    """Refuse to read rows from splits of another format, which only the system that wrote them can open."""
     described = snapshot.metadata.format or {}
     options = described.get("options") or {}
     container = options.get("container") if isinstance(options, dict) else None
@@ -32,7 +32,7 @@ def settings_of(snapshot: Snapshot) -> IndexSpec:
     """The index settings the table has."""
 
     def read() -> IndexSpec:
-        # Only these: a bad value of another property must not keep anybody from searching.
+        # Only these: an invalid value of another property must not prevent searching.
         table = indexing_of(snapshot.metadata.configuration)
         return from_options(Options().over(table, snapshot.store.uri), snapshot.schema, reading=True)
 
@@ -49,9 +49,9 @@ def query_of(
 ) -> Query:
     """A query checked against the table's index settings, before any file is opened.
 
-    Words without a column are looked for in `columns`, by default in all indexed ones. Words side by side
-    are joined by the operator, by default what `search.defaultOperator` says. `with_text` leaves out rows
-    in which all of `columns` are null: there SQL takes the search for null.
+    Words without a column are searched in `columns`, by default in all indexed ones. Adjacent words are
+    joined by the operator, by default that of `search.defaultOperator`. `with_text` leaves out rows in which
+    all of `columns` are null: for them SQL treats the search as null.
     """
     require_parquet(snapshot)
     spec = settings_of(snapshot)
@@ -69,7 +69,7 @@ def query_of(
 
 
 def operator_of(given: str | None, options: Options) -> str:
-    """The operator between words side by side."""
+    """The operator between adjacent words."""
     if given is None:
         return options.search.default_operator
     if given.lower() not in OPERATORS:

@@ -1,6 +1,6 @@
 """Predicates: a small tree, three ways to build it, and two ways to use it.
 
-`parse` builds it from SQL text, `typed` from Spark's filters, `expr` from Python
-calls. `prune` asks of a file's statistics whether any row could match; `rows`
-asks of each row whether it does. All meaning is Spark's, with ANSI casts.
+`build` makes it from SQL text, Spark's filters or Python expressions. `prune` asks of a
+file's statistics whether any row could match; `evaluate` decides for each row whether it
+does. The semantics are Spark's, with ANSI casts.
 """

@@ -1,10 +1,9 @@
-"""How a column and a literal of different types are compared: Spark's ANSI rules, settled once.
+"""Comparisons between a column and a literal of different types, resolved by Spark's ANSI rules.
 
-Spark finds the common type and casts both sides. Here the literal is cast at
-once, and where the column's cast loses nothing the comparison is led back to
-the column's own type (`int_col < 2.5` becomes `int_col <= 2`), so that it can
-be answered from statistics of that type. Only casts that cannot be undone
-remain in the tree.
+Spark finds the common type and casts both sides. Here the literal is cast at once, and if
+the column's cast loses nothing, the comparison is rewritten in the column's own type
+(`int_col < 2.5` becomes `int_col <= 2`), so that statistics of that type can answer it.
+Only casts that cannot be undone remain in the tree.
 """
 
 from __future__ import annotations
@@ -104,7 +103,7 @@ def _decimal_shape(kind: pa.DataType) -> tuple[int, int] | None:
 
 
 def cast_operand(operand: Operand, wanted: pa.DataType, zone: str) -> Operand:
-    """Return the column seen as another type, by CAST or because a comparison asks for it."""
+    """Return the column cast to another type, by an explicit CAST or because a comparison needs it."""
     if operand.type == wanted:
         return operand
     if isinstance(operand, Cast):
@@ -129,7 +128,7 @@ def _is_lossless(given: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _is_known_cast(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether the tree can carry the cast of a column, exactly, for rows."""
+    """Whether the tree supports this cast of a column, exactly, for rows."""
     is_ = pa.types
     if is_.is_string(given):
         return not (is_.is_decimal(wanted) or is_.is_nested(wanted))
@@ -158,7 +157,7 @@ def compare(op: str, operand: Operand, literal: Literal, zone: str) -> Node:
 
 
 def is_null(operand: Operand) -> Node:
-    """Return `operand IS NULL`; a cast that can fail is not understood, since what fails may be null."""
+    """Return `operand IS NULL`; not supported for a cast that can fail, since its failures may be null."""
     if isinstance(operand, Cast) and not _never_fails(operand):
         raise Unsupported
     return IsNull(_column(operand))
@@ -171,7 +170,7 @@ def _never_fails(cast: Cast) -> bool:
 
 
 def never_null(kind: pa.DataType) -> bool:
-    """Whether sums and products of a type are null only where an operand is: not so of decimals."""
+    """Whether sums and products of a type are null only if an operand is; not true for decimals."""
     return kind in _RANKS
 
 
@@ -196,7 +195,7 @@ def _cast_literal(literal: Literal, kind: pa.DataType, zone: str) -> Literal:
 
 
 def _narrow(op: str, operand: Operand, literal: Literal, zone: str) -> Node:
-    """Lead a comparison of a cast column back to the column's own type where the cast can be undone."""
+    """Rewrite a comparison of a cast column in the column's own type, if the cast can be undone."""
     column, value = _column(operand), literal.value
     is_ = pa.types
     exact = is_.is_decimal(literal.type) or is_.is_integer(literal.type)
@@ -219,7 +218,7 @@ def _narrow(op: str, operand: Operand, literal: Literal, zone: str) -> Node:
 
 
 def _stepped(op: str, column: Column, value: Any, limits: tuple[Decimal, Decimal], scale: int) -> Node:
-    """Compare a column of evenly spaced values with any number: with the nearest value below it."""
+    """Compare a column of evenly spaced values with any number, by the nearest value below it."""
     lowest, highest = limits
     number = Decimal(value)
     if number.is_nan() or number > highest:
@@ -298,7 +297,7 @@ def in_list(operand: Operand, literals: list[Literal], zone: str) -> Node:
     narrowed = [_narrow("=", seen, literal, zone) for literal in typed]
     if not all(isinstance(node, (Compare, In)) for node in narrowed):
         return any_of([*narrowed, NULL] if has_null else narrowed)
-    # An empty IN stands for a value that the column's type does not have.
+    # An empty IN results from a value that the column's type does not have.
     found = [node for node in narrowed if isinstance(node, Compare)]
     distinct = {node.literal.value: node.literal for node in found}
     return In(found[0].column if found else _column(seen), tuple(distinct.values()), has_null)

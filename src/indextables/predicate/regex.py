@@ -31,13 +31,13 @@ class NotUnderstoodError(ValueError):
 
 
 Choices = tuple[tuple[str, ...], ...]
-"""Alternatives, each with texts that every match of it holds."""
+"""Alternatives, each with the texts that every match of it contains."""
 NOTHING: Choices = ((),)
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A part of a pattern: how RE2 spells it, and what a match of it holds."""
+    """A part of a pattern: its RE2 spelling, and what a match of it contains."""
 
     spelled: str
     char: str | None = None
@@ -55,7 +55,7 @@ def translated(pattern: str) -> str:
 
 @lru_cache(maxsize=256)
 def required_texts(pattern: str) -> Choices:
-    """Texts of which a matching value holds all those of at least one alternative."""
+    """Alternatives of texts: a matching value contains all texts of at least one alternative."""
     return _read(pattern)[1]
 
 
@@ -76,7 +76,7 @@ class _Reader:
         return self.pattern[self.at : self.at + 1]
 
     def alternatives(self, depth: int) -> tuple[str, Choices, bool]:
-        """How RE2 spells them, what they hold, and whether none of them can end in a carriage return."""
+        """Their RE2 spelling, what they contain, and whether none of them can end in a carriage return."""
         found = [self._sequence(depth)]
         while self._next() == "|":
             self.at += 1

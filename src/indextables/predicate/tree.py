@@ -1,12 +1,11 @@
-"""The tree: what a filter says, with every name resolved and every literal typed.
+"""The predicate tree: what a filter says, with every name resolved and every literal typed.
 
-Truth has Spark's three values, so a node is true, false or null for a row, and
-a row matches where the whole is true. Dates in literals are days, timestamps
-microseconds (instants, so no node depends on a time zone), decimals `Decimal`.
-Comparisons have the column on their left; which type they compare in was
-settled when the tree was built, and shows as a `Cast` where it is not the
-column's own. `Unknown` stands for what the builder did not understand: pruning
-keeps every file for it, an exact row filter refuses it.
+A node is true, false or null for a row, as in Spark, and a row matches if the whole tree
+is true. Dates in literals are days, timestamps microseconds (instants, so no node depends
+on a time zone), decimals `Decimal`. Comparisons have the column on their left; the type
+they compare in was decided when the tree was built, and appears as a `Cast` if it is not
+the column's own. `Unknown` represents what the builder did not understand: pruning keeps
+every file for it, an exact row filter refuses it.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ class Column(Struct, frozen=True):
 
 
 class Cast(Struct, frozen=True):
-    """A column seen as another type; `zone` is where local times of the cast are read."""
+    """A column cast to another type; `zone` is the time zone for local times in the cast."""
 
     column: Column
     type: pa.DataType
@@ -220,7 +219,7 @@ class Constant(Struct, frozen=True):
 
 
 class Unknown(Struct, frozen=True):
-    """A part that the builder did not understand, in its own words."""
+    """A part that the builder did not understand, as text."""
 
     text: str
 
@@ -260,7 +259,7 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def columns_of(node: Node) -> frozenset[Column]:
-    """Return every column the tree speaks of."""
+    """Return every column in the tree."""
     found = set()
     for item in walk(node):
         if isinstance(item, (Compare, In, IsNull, Match, Like, RLike)):

@@ -1,1 +1,1 @@
-"""Where tables lie: object stores behind one small interface, and the wrapping of log files."""
+"""Where tables are stored: object stores behind one small interface, and the compression of log files."""

@@ -1,4 +1,4 @@
-"""The checksum that guards stored bytes: CRC-32 as zlib has it, by the processor's own instructions."""
+"""The checksum of stored bytes: CRC-32 as in zlib, computed by processor instructions."""
 
 from __future__ import annotations
 

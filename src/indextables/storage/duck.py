@@ -1,4 +1,4 @@
-"""DuckDB, which reads Parquet files of this machine: one database per process, and how SQL names a file."""
+"""DuckDB for local Parquet files: one database per process, and how SQL names a file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from indextables.runtime import default_parallelism
 
 ROW_NUMBER = "file_row_number"
-"""The column in which DuckDB gives the number of a row in its file."""
+"""The column in which DuckDB returns the number of a row in its file."""
 _PATTERNS = "*?["
 
 _databases: dict[int, Any] = {}
@@ -38,11 +38,11 @@ def _cursor() -> Any:
 
 
 class QueryError(Exception):
-    """DuckDB did not answer; nothing is said about the file."""
+    """DuckDB did not answer; this does not mean that the file is damaged."""
 
 
 def run(query: str, *values: object) -> pa.Table:
-    """What a query finds, with values for its parameters."""
+    """The result of a query, with values for its parameters."""
     import duckdb
 
     try:
@@ -53,7 +53,7 @@ def run(query: str, *values: object) -> pa.Table:
 
 
 def can_name(path: str) -> bool:
-    """Whether SQL can name this file: beside the signs of a pattern a backslash has no name."""
+    """Whether SQL can name this file: a backslash cannot be escaped next to pattern characters."""
     return "\\" not in path or not any(sign in path for sign in _PATTERNS)
 
 

@@ -56,7 +56,7 @@ def pack(data: bytes, compression: CompressionOptions) -> bytes:
 
 
 def pack_members(chunks: Iterable[bytes], compression: CompressionOptions) -> Iterator[bytes]:
-    """Wrap a text that comes in pieces, one gzip member per piece, as pieces of one file."""
+    """Compress a text that comes in chunks, one gzip member per chunk, into chunks of one file."""
     if not compression.enabled:
         yield from chunks
         return
@@ -68,7 +68,7 @@ def pack_members(chunks: Iterable[bytes], compression: CompressionOptions) -> It
 
 
 def is_packed(data: bytes) -> bool:
-    """Whether a file begins as an envelope does."""
+    """Whether a file begins like an envelope."""
     return data[:1] == MAGIC
 
 
@@ -81,7 +81,7 @@ def unpack(data: bytes, *, name: str, limit: int | None = None) -> bytes:
 
 
 def unpack_members(data: bytes, name: str, *, limit: int | None = None, workers: int = 1) -> Iterator[bytes]:
-    """The text of a log file in the pieces it was written in, inflated by `workers` threads."""
+    """The text of a log file in the chunks it was written in, inflated by `workers` threads."""
     if not _opened(data, name):
         yield data
         return
@@ -106,7 +106,7 @@ def unpack_members(data: bytes, name: str, *, limit: int | None = None, workers:
 
 
 def unpack_blocks(data: bytes, name: str) -> Iterator[bytes]:
-    """The text of a log file in blocks of bounded size, wherever its members end."""
+    """The text of a log file in blocks of bounded size, independent of its gzip members."""
     if not _opened(data, name):
         yield data
         return
@@ -115,7 +115,7 @@ def unpack_blocks(data: bytes, name: str) -> Iterator[bytes]:
 
 
 class _Budget:
-    """How much has been inflated from how much, and when that is enough."""
+    """Tracks how much was inflated from how much, and when to stop."""
 
     def __init__(self, name: str, limit: int | None) -> None:
         self._name = name
@@ -179,7 +179,7 @@ def _level(compression: CompressionOptions) -> int:
 
 
 def _member(data: bytes, level: int) -> bytes:
-    """One gzip member that knows its length. Its bytes depend on nothing but the data and the level."""
+    """One gzip member that records its own length. Its bytes depend only on the data and the level."""
     squeezer: Any
     if level <= _HIGHEST_ISAL_LEVEL:
         squeezer = isal_zlib.compressobj(level, isal_zlib.DEFLATED, -isal_zlib.MAX_WBITS)
@@ -220,7 +220,7 @@ def _inflate(body: memoryview, name: str, budget: _Budget) -> Iterator[tuple[byt
 
 
 def _spans(body: memoryview) -> list[tuple[int, int]]:
-    """Where each member lies, or nothing if any does not say."""
+    """The start and end of each member; empty if any of them does not record its length."""
     spans: list[tuple[int, int]] = []
     begin = 0
     while begin < len(body):

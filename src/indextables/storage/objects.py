@@ -1,4 +1,4 @@
-"""What a store talks about: object paths, their metadata, and the recipe of a store."""
+"""The values that stores use: object paths, object metadata, and the description of a store."""
 
 from __future__ import annotations
 

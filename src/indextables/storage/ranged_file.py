@@ -1,4 +1,4 @@
-"""An object that can be read by ranges, as a file, for readers that want one."""
+"""A file object over a function that reads byte ranges, for libraries that need a file."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class RangedFile(io.RawIOBase):
         return True
 
     def seekable(self) -> bool:
-        """Any place can be gone to."""
+        """Always seekable."""
         return True
 
     def tell(self) -> int:
-        """Where the next read begins."""
+        """The current position."""
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a place, from the beginning, from here or from the end."""
+        """Move to an offset from the start, from the current position or from the end."""
         self._at = offset + (0, self._at, self._size)[whence]
         return self._at
 

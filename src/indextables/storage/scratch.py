@@ -1,10 +1,10 @@
-"""Scratch directories: local room for what is being made before it is stored.
+"""Scratch directories: local space for files that are being made before they are stored.
 
-A process holds a lock on each of its scratch directories for as long as it uses
-it. Locks end with their process, however it ends, so a directory that nobody
-locks was left behind by one that was killed; the next process that wants room
-takes such directories away. A Python worker of Spark works inside the block
-directory of its executor, which Spark itself removes with the application.
+A process holds a lock on each of its scratch directories while it uses it. Locks end with
+their process, however it ends, so an unlocked directory was left behind by a killed
+process; the next process that needs scratch space removes such directories. A Python
+worker of Spark works inside the block directory of its executor, which Spark itself
+removes with the application.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def shared_root() -> str | None:
 
 
 def sweep(root: str) -> int:
-    """Remove the scratch directories in `root` whose process is gone; how many there were."""
+    """Remove the scratch directories in `root` whose process is gone; returns how many there were."""
     found = 0
     if fcntl is None:
         return found

@@ -44,7 +44,7 @@ OPERATION = "DELETE"
 
 @dataclass(frozen=True, slots=True)
 class Emptied:
-    """A split that turned out to consist of matching rows only, or to have none; decided by looking."""
+    """A split in which all rows match, or none does; found by reading it."""
 
     source: AddAction
     rows: int
@@ -118,7 +118,7 @@ def _said(column: str | None, query: str) -> str:
 
 
 def _plan(snapshot: Snapshot, node: Node, queries: Sequence[Query]) -> MatchPlan:
-    """Statistics say nothing about words: with a search every split that may hold a match is looked into."""
+    """With a search, every split that may hold a match is opened: statistics say nothing about words."""
     if not queries:
         return plan_match(snapshot, node)
     paths = snapshot.plan(node, columns={"path"}).files.column("path").to_pylist()
@@ -162,7 +162,7 @@ def _require_read(item: Emptied | Rewritten) -> None:
 
 
 def delete_from(piece: RewriteGroup) -> Emptied | Rewritten:
-    """Take the matching rows out of one split; one without any, or with nothing else, is not rewritten."""
+    """Remove the matching rows from one split; it is not rewritten if none match, or all do."""
     (source,) = piece.sources
     matching, total = rows_matching(piece)
     if matching in (0, total):

@@ -40,7 +40,7 @@ class DropPlan:
 
 
 def require_partition_condition(where: Any, snapshot: Snapshot, advice: str = "") -> Node:
-    """The condition as a tree; an error, ending in the advice, if it needs anything but partition columns."""
+    """The condition as a tree; an error with the advice if it uses anything but partition columns."""
     node = as_node(where, snapshot.schema, snapshot.time_zone)
     if node is None:
         raise PredicateError("a condition on partition columns is needed, such as WHERE day = '2024-01-01'")
@@ -59,7 +59,7 @@ def require_partition_condition(where: Any, snapshot: Snapshot, advice: str = ""
 
 
 def matching_paths(snapshot: Snapshot, node: Node) -> list[str]:
-    """Splits whose partition values make the condition true, exactly."""
+    """Splits whose partition values make the condition true; this is exact."""
     files = snapshot.plan(node, columns=("partition_values",)).files
     chosen = mask(node, partition_rows(files, snapshot), snapshot.schema, snapshot.time_zone)
     return list(files.column("path").filter(chosen).to_pylist())

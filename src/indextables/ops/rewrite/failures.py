@@ -1,7 +1,7 @@
-"""Failures: splits an operation could not handle, recorded so that it leaves them alone for a while.
+"""Records splits that an operation could not handle, so that it leaves them alone for a while.
 
-All failures of a run go into one commit. The files stay live and readable: a
-skip never takes a row out of the table.
+All failures of a run go into one commit. The files stay live and readable: a skip never
+removes a row from the table.
 """
 
 from __future__ import annotations

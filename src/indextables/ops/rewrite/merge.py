@@ -55,7 +55,7 @@ class MergeRequest:
 
 
 def plan_by_log(snapshot: Snapshot, request: MergeRequest, now_ms: int) -> MergePlan:
-    """What a merge of this version would do, as far as the log tells: no split is opened."""
+    """What a merge of this version would do, judged by the log alone: no split is opened."""
     outdated = partial(is_outdated, settings_of(snapshot))
     settings = _settings(snapshot, request)
     return plan_merge(
@@ -84,7 +84,7 @@ def _settings(snapshot: Snapshot, request: MergeRequest) -> MergeSettings:
 
 
 def plan_for(snapshot: Snapshot, request: MergeRequest, now_ms: int) -> MergePlan:
-    """What a merge of this version would do; indexes that would stay are looked at for damage."""
+    """What a merge of this version would do; indexes of the other splits are checked for damage."""
     spec = settings_of(snapshot)
     plan = plan_by_log(snapshot, request, now_ms)
     settings, cooling = _settings(snapshot, request), in_cooldown(snapshot.skips, now_ms)
@@ -102,7 +102,7 @@ def plan_for(snapshot: Snapshot, request: MergeRequest, now_ms: int) -> MergePla
 
 
 def is_outdated(spec: IndexSpec, add: AddAction) -> bool:
-    """Whether a split was indexed by other settings than the table has now, as far as its add tells."""
+    """Whether a split was indexed with other settings than the table has now, judged by its add."""
     ours = index_tags(spec)
     theirs = add.tags or {}
     return "splitFormat" in theirs and any(
@@ -159,7 +159,7 @@ def _rewritten(
 
 
 def rewrite_group(piece: RewriteGroup) -> Rewritten:
-    """Merge one group; what is left of it when sources fail must still be worth a merge."""
+    """Merge one group; if sources fail, the rest is merged only if that is still worthwhile."""
     return rewrite(piece, least=min(2, len(piece.sources)))
 
 

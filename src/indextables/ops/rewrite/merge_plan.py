@@ -1,9 +1,9 @@
-"""Which splits MERGE SPLITS puts together: bins of small neighbours, partition by partition.
+"""Which splits MERGE SPLITS combines: groups of small adjacent splits, partition by partition.
 
-A split of at least `threshold` of the target size is left alone: rewriting it
-costs more than a reader gains. The rest is taken in path order, the order in
-which rows are read, and put into one bin until the next split would overfill
-it, so rows that were next to each other stay so.
+A split of at least `threshold` of the target size is left alone: rewriting it costs more
+than a reader gains. The others are taken in path order, the order in which rows are read,
+and collected in one group until the next split would exceed the limit, so that adjacent
+rows stay adjacent.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from indextables.model.actions import AddAction
 from indextables.split.write.build import MOST_TEXT
 
 LARGEST_INDEXED = 1 << 30
-"""The largest split with an index."""
+"""The largest size of a split with an index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def plan_merge(
     cooling: Collection[str] = (),
     outdated: Callable[[AddAction], bool] = lambda _add: False,
 ) -> MergePlan:
-    """Put small splits into bins; an outdated one is rewritten even where it has nothing to merge with."""
+    """Group small splits; an outdated one is rewritten even if there is nothing to merge it with."""
     by_partition: dict[tuple[tuple[str, str | None], ...], list[AddAction]] = {}
     left: list[str] = []
     considered = 0
@@ -99,13 +99,13 @@ def plan_merge(
 
 
 def _bins(members: list[AddAction], settings: MergeSettings) -> Iterable[tuple[AddAction, ...]]:
-    """Cut a run of splits wherever the next one would overfill the bin."""
+    """Cut a sequence of splits wherever the next one would exceed the limit."""
     current: list[AddAction] = []
     size = text = 0
     for add in members:
         more_text = add.uncompressed_size_bytes or 0
         overfull = size + add.size > settings.limit_bytes
-        # Beyond this the builder would cut the split in two, and the next merge would do it all again.
+        # Beyond this size the builder would cut the split in two, and the next merge would repeat the work.
         too_much_text = settings.indexed and text + more_text > MOST_TEXT
         if current and (overfull or too_much_text or len(current) == settings.max_sources):
             yield tuple(current)

@@ -42,8 +42,8 @@ class RestorePlan:
 def plan_restore(
     current: Sequence[AddAction], wanted: Sequence[AddAction]
 ) -> tuple[list[AddAction], list[AddAction]]:
-    """The adds to write and the adds to remove to get from one set of live files to another."""
-    # Rows come back, whatever the commit that wrote the file first did: a merge says it changes none.
+    """The adds to write and the adds to remove to turn one set of live files into another."""
+    # Restored files change data, even if a merge first wrote them and said that it does not.
     returning = [replace(add, data_change=True) for add in wanted]
     here = {add.path: replace(add, data_change=True) for add in current}
     there = {add.path for add in wanted}

@@ -1,9 +1,8 @@
-"""Rewriting: the rows of some splits, in their order and perhaps without some of them, as new splits.
+"""Rewrites the rows of some splits as new splits, in their order and possibly without some rows.
 
-One piece of work belongs to one partition and runs wherever the runtime has
-workers. A source that cannot be read is left out and reported; the others are
-still rewritten. What a failed attempt published is deleted again, since no
-commit can name it.
+One unit of work belongs to one partition and runs wherever the runtime has workers. A
+source that cannot be read is left out and reported; the others are still rewritten. What
+a failed attempt published is deleted again, since no commit can name it.
 """
 
 from __future__ import annotations
@@ -42,16 +41,16 @@ _NO_LIMIT = 1 << 60
 
 
 class RowChange(Protocol):
-    """What a rewrite makes of rows; picklable where the workers are other processes."""
+    """A change applied to rows during a rewrite; picklable where the workers are other processes."""
 
     def apply(self, rows: pa.Table, at: int) -> pa.Table:
-        """The rows as they will be; the first of them is row `at` of its split."""
+        """The changed rows; `at` is the number of the first one in its split."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RewriteSetting:
-    """What all pieces of one rewrite have in common; picklable."""
+    """What all units of work of one rewrite have in common; picklable."""
 
     store: Store | StoreSpec
     schema: pa.Schema
@@ -64,10 +63,10 @@ class RewriteSetting:
     drop: Node | None = None
     """Rows for which this is true are left out."""
     searches: tuple[Query, ...] = ()
-    """Of these rows only those that all of these queries find."""
+    """Of these rows, only those that all of these queries find are left out."""
     time_zone: str = "UTC"
     change: RowChange | None = None
-    """What becomes of the others."""
+    """The change applied to the remaining rows."""
 
     @classmethod
     def of(
@@ -80,7 +79,7 @@ class RewriteSetting:
         options: Options | None = None,
         change: RowChange | None = None,
     ) -> RewriteSetting:
-        """The setting of a rewrite of this version; where rows are dropped or changed, the data changes."""
+        """The setting of a rewrite of this version; it changes data if rows are dropped or changed."""
         chosen = options or snapshot.settings
         return cls(
             store=portable(log.store, log.runtime.workers),
@@ -100,7 +99,7 @@ class RewriteSetting:
 
 @dataclass(frozen=True, slots=True)
 class RewriteGroup:
-    """The splits of one partition that become new ones."""
+    """The splits of one partition that are rewritten together."""
 
     setting: RewriteSetting
     sources: tuple[AddAction, ...]
@@ -108,7 +107,7 @@ class RewriteGroup:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """What became of a piece."""
+    """The outcome of one unit of work."""
 
     sources: tuple[AddAction, ...]
     """The splits whose rows were read."""
@@ -126,13 +125,13 @@ class _UnreadableError(Exception):
 
 
 def require_writable(snapshot: Snapshot) -> None:
-    """Refuse, before any split is built, what the commit would refuse."""
+    """Raise, before any split is built, if the commit would be refused."""
     check_writable(snapshot.protocol, snapshot.store.uri)
     require_parquet(snapshot)
 
 
 def rewrite(piece: RewriteGroup, *, least: int = 1) -> Rewritten:
-    """Write the rows of the sources anew, unless fewer than `least` of them can be read."""
+    """Rewrite the rows of the sources, unless fewer than `least` of them can be read."""
     setting = piece.setting
     store = open_store(setting.store) if isinstance(setting.store, StoreSpec) else setting.store
     left: list[tuple[AddAction, str]] = []
@@ -144,7 +143,7 @@ def rewrite(piece: RewriteGroup, *, least: int = 1) -> Rewritten:
         try:
             adds.extend(_build(store, setting, sources, counted, merged))
         except DamagedIndexError:
-            # One of the indexes is damaged behind its root: the rows are indexed anew.
+            # One of the indexes is damaged beyond its root, so the rows are indexed again.
             discard(store, adds)
             merged = []
             continue
@@ -164,7 +163,7 @@ def rewrite(piece: RewriteGroup, *, least: int = 1) -> Rewritten:
 def indexes_to_merge(store: Store, setting: RewriteSetting, sources: Collection[AddAction]) -> list[Index]:
     """The indexes of the sources if they can be merged as they are; otherwise none.
 
-    They can when every row stays and every source is indexed just as the table says.
+    They can if every row stays and every source is indexed with the table's settings.
     """
     if setting.drop is not None or setting.change is not None or not setting.spec.fields:
         return []
@@ -173,7 +172,7 @@ def indexes_to_merge(store: Store, setting: RewriteSetting, sources: Collection[
         try:
             index = open_index(store, SplitRef.of(add), setting.options.search, with_rows=True)
         except (SplitError, StorageError):
-            # Reading its rows will tell whether the split itself is damaged.
+            # Reading its rows will show whether the split itself is damaged.
             return []
         if index is None or index.spec != setting.spec:
             return []
@@ -182,7 +181,7 @@ def indexes_to_merge(store: Store, setting: RewriteSetting, sources: Collection[
 
 
 def rows_matching(piece: RewriteGroup) -> tuple[int, int]:
-    """How many rows of the sources are to be dropped, and how many there are; reads only what that takes."""
+    """How many rows of the sources are to be dropped, and how many there are; reads as little as possible."""
     import pyarrow.compute as pc
 
     setting = piece.setting
@@ -240,7 +239,7 @@ def commit_rewrite(
     parameters: Mapping[str, Any] | None = None,
     metrics: Mapping[str, Any] | None = None,
 ) -> Committed:
-    """Put new splits in the place of their sources, in one commit; after a conflict none is left."""
+    """Replace splits by new ones in one commit; after a conflict the new ones are deleted."""
     plan = CommitPlan(
         operation=operation,
         rule=Rule.DELETE if data_change else Rule.MERGE,
@@ -253,7 +252,7 @@ def commit_rewrite(
     try:
         return log.commit(plan)
     except ConflictError:
-        # Certain not to have been committed, so nobody can need these files.
+        # These were certainly not committed, so no reader can need them.
         discard(log.store, adds)
         raise
 
@@ -328,7 +327,7 @@ def _rows(
 def split_rows(
     root: Store, add: AddAction, schema: pa.Schema, columns: Collection[str] | None = None
 ) -> Iterator[pa.Table]:
-    """Every row of a split in the table's columns and types, or in some of them, with every byte checked."""
+    """Every row of a split in the table's columns and types, or in some columns, with all bytes checked."""
     wanted = [name for name in schema.names if columns is None or name in columns]
     reader = open_split(root, SplitRef.of(add))
     stored = [name for name in wanted if name in reader.columns]

@@ -1,7 +1,7 @@
-"""INVALIDATE INDEXTABLES TRANSACTION LOG CACHE: make every handle of this process look at the log again.
+"""INVALIDATE INDEXTABLES TRANSACTION LOG CACHE: make every handle of this process read the log again.
 
-A handle believes for a few seconds that nothing is newer. After this it
-believes nothing, for one table or for all, and the next read lists the log.
+A handle assumes for a few seconds that nothing is newer. After this command the next read
+lists the log, for one table or for all.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from indextables.storage.store import open_store
 
 
 def run_invalidate(uri: str | None = None) -> InvalidateResult:
-    """Forget what was read, of one table or of all."""
+    """Clear what was read, of one table or of all."""
     if uri is None:
         NEWS.announce_all()
         return InvalidateResult(None, SUCCESS, "every table is read from its log again next time")

@@ -79,7 +79,7 @@ class Needed:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Files that are not live and stay nevertheless."""
+    """Files that are not live and are kept nevertheless."""
 
     history: int = 0
     """Needed by an older version."""
@@ -103,7 +103,7 @@ class PurgePlan:
 def plan_purge(
     files: Iterable[ObjectMeta], needed: Collection[str], now_ms: int, hours: float
 ) -> list[ObjectMeta]:
-    """The files that may go: ours, needed by no version, and older than the retention."""
+    """The files that may be deleted: ours, needed by no version, and older than the retention."""
     keep_ms = hours * _MS_PER_HOUR
     return [
         file
@@ -113,7 +113,7 @@ def plan_purge(
 
 
 def kept_files(files: Iterable[ObjectMeta], needed: Needed, now_ms: int, hours: float) -> Kept:
-    """What stays although the newest version does not have it, and for whom."""
+    """What is kept although the newest version does not have it, and which versions need it."""
     ours = [file for file in files if may_delete(file.path) and file.path not in needed.live]
     history = [file for file in ours if file.path in needed.paths]
     young = [
@@ -127,14 +127,14 @@ def kept_files(files: Iterable[ObjectMeta], needed: Needed, now_ms: int, hours: 
 
 
 def own_files(files: Iterable[ObjectMeta]) -> list[ObjectMeta]:
-    """The listed files without those of tables that lie in directories below this one."""
+    """The listed files without those of other tables in subdirectories."""
     listed = list(files)
     nested = tuple({match[1] for file in listed if (match := _NESTED_TABLE.match(file.path))})
     return [file for file in listed if not file.path.startswith(nested)] if nested else listed
 
 
 def may_delete(path: str) -> bool:
-    """Whether a path is one that PURGE ever touches."""
+    """Whether PURGE may ever delete a file with this path."""
     if _LOG_LEFTOVER.fullmatch(path):
         return True
     *directories, name = path.split("/")
@@ -206,12 +206,12 @@ def run_purge(log: TransactionLog, request: PurgeRequest, progress: Progress = s
 
 
 def needed_paths(log: TransactionLog, expired: CleanupPlan = _NOTHING) -> Needed:
-    """Everything that some version needs once the plan is carried out; all of it, or an error."""
+    """Every file that some version needs after the plan is carried out; all of them, or an error."""
     for _ in range(_MOST_LOOKS - 1):
         try:
             return _needed(log, expired)
         except (NotFoundError, VersionNotFoundError, MissingVersionError):
-            # Another writer's cleanup took a version after the listing: look again.
+            # Another writer's cleanup deleted a version after the listing: list again.
             log.invalidate_cache()
     return _needed(log, expired)
 
@@ -227,7 +227,7 @@ def _needed(log: TransactionLog, expired: CleanupPlan) -> Needed:
     paths = set(live)
     for version in starts:
         paths.update(log.snapshot(version=version).live_paths().to_pylist())
-    # A version file that nothing below it leads up to only keeps its number from being taken again.
+    # A version file that cannot be rebuilt from older ones only keeps its number taken.
     offered = set(reconstructible(Listing(tuple(kept)), NATIVE))
     newest = min(max(starts, default=0), snapshot.version)
     needing = [
@@ -251,7 +251,7 @@ def _added(log: TransactionLog, commits: Sequence[LogFile]) -> Iterable[str]:
 
 
 def _inside(root: Store, paths: Iterable[str]) -> Iterable[str]:
-    """Paths as they are below the root; a file that lies elsewhere is none of ours to delete."""
+    """Paths relative to the root; files outside the root are never deleted."""
     for path in paths:
         store, inside = resolve(root, path, anywhere=True)
         if store.uri == root.uri:
@@ -308,7 +308,7 @@ def _listed(store: Store, progress: Progress) -> Iterable[ObjectMeta]:
 def _delete(
     log: TransactionLog, orphans: Sequence[ObjectMeta], needed: Needed, progress: Progress
 ) -> list[ObjectMeta]:
-    """Delete batch by batch; before each one, files that were added in the meantime are taken out."""
+    """Delete in batches; before each, files that were committed in the meantime are left out."""
     deleted: list[ObjectMeta] = []
     seen = needed.version
     readded: set[str] = set()
@@ -352,7 +352,7 @@ def _message(orphans: Sequence[ObjectMeta], deleted: Sequence[ObjectMeta], logs:
 
 
 def _kept_message(kept: Kept, needed: Needed, hours: float) -> str:
-    """Who needs the files that are not live and stay."""
+    """Which versions need the files that are not live and are kept."""
     text = ""
     if kept.history:
         text += (

@@ -48,7 +48,7 @@ _CONDITIONS = frozenset(
     {*_COMPARISONS, "And", "Or", "Not", "In", "InSet", "Like", "RLike", "IsNull", "IsNotNull",
      "StartsWith", "EndsWith", "Contains"}
 )  # fmt: skip
-# Null exactly where one of their operands is, as long as those are no decimals, whose sums may overflow.
+# Null exactly where one of their operands is; not true for decimals, whose sums may overflow to null.
 _ARITHMETIC = frozenset({"Add", "Subtract", "Multiply"})
 _TEXT_FUNCTIONS = frozenset({"Upper", "Lower", "Length"})
 _MATCHES = {"StartsWith": "startswith", "EndsWith": "endswith", "Contains": "contains"}
@@ -94,7 +94,7 @@ class _Filter:
         return self._lists_and_texts(str(node), tree)
 
     def _is_null(self, tree: Tree) -> Node:
-        """Whether an expression is null, told by the columns in it."""
+        """Whether an expression is null, derived from the columns in it."""
         node, children = str(tree["node"]), tree.get("children", ())
         if node == "literal":
             return Constant(value=self._literal(tree).value is None)
@@ -138,7 +138,7 @@ class _Filter:
 
     @staticmethod
     def _check_same(operand: Operand, literals: list[Literal]) -> None:
-        """Spark has already brought both sides to one type; anything else was read wrongly."""
+        """Spark has already cast both sides to one type; anything else means that we misread the filter."""
         for literal in literals:
             if literal.value is not None and literal.type != operand.type:
                 raise Unsupported
@@ -155,7 +155,7 @@ class _Filter:
 
     @staticmethod
     def _cast(operand: Operand, wanted: pa.DataType) -> Operand:
-        """Numbers may be seen as wider numbers; every other cast depends on settings of the session."""
+        """Numbers may be cast to wider numbers; every other cast depends on settings of the session."""
         is_ = pa.types
         numbers = (is_.is_integer, is_.is_floating, is_.is_decimal)
         if not all(any(test(kind) for test in numbers) for kind in (operand.type, wanted)):
@@ -208,7 +208,7 @@ def _float(value: Any) -> float:
 
 
 def _float32(value: Any) -> float:
-    """Spark writes a float with the digits that tell it from other floats, not from other doubles."""
+    """Spark writes a float with the digits that identify it among floats, not among doubles."""
     return to_float32(_float(value))
 
 

@@ -41,10 +41,10 @@ _COMPARISONS = {"EQ": "=", "NullSafeEQ": "<=>", "LT": "<", "LTE": "<=", "GT": ">
 _NEGATED = {"NEQ": "=", "NullSafeNEQ": "<=>"}
 _MATCHES = {"StartsWith": "startswith", "EndsWith": "endswith", "Contains": "contains"}
 _BINARY = ("this", "expression")
-# Null exactly where one of their operands is, as long as those are no decimals, whose sums may overflow.
+# Null exactly where one of their operands is; not true for decimals, whose sums may overflow to null.
 _ARITHMETIC = ("Add", "Sub", "Mul")
 _TEXT_FUNCTIONS = ("Upper", "Lower", "Length")
-# What a node of the syntax tree may carry. Anything more changes its meaning in a way not known here.
+# The attributes a node of the syntax tree may have. Any other changes its meaning in an unknown way.
 _ARGUMENTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys([*_COMPARISONS, *_NEGATED, *_MATCHES, "And", "Or", "Is", "Escape", "Dot"], _BINARY),
     **dict.fromkeys(["Paren", "Not", "Neg", "Boolean", "HexString", "RawString"], ("this",)),
@@ -226,7 +226,7 @@ class _TreeBuilder:
         return coerce.compare(op, self._operand(left), self._literal(right), self._zone)
 
     def _fold(self, op: str, left: Any, right: Any) -> Node:
-        """Settle a comparison of two literals, such as 1 = 1."""
+        """Evaluate a comparison of two literals, such as 1 = 1."""
         first, second = self._literal(left), self._literal(right)
         if first.value is None or second.value is None:
             return Constant(value=first.value is None and second.value is None) if op == "<=>" else NULL

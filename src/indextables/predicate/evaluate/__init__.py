@@ -1,1 +1,1 @@
-"""Which rows match: predicates evaluated over Arrow arrays, with Spark's casts and Spark's order."""
+"""Evaluates predicates over Arrow arrays, with Spark's casts and Spark's sort order."""

@@ -1,8 +1,8 @@
-"""Columns seen as another type, for whole arrays: the casts that stay in a tree.
+"""Casts of columns, for whole arrays.
 
-Texts are read by Arrow where its grammar and Spark's agree, and otherwise each
-distinct text once. A value that cannot be cast is marked, not raised: whether
-it matters depends on the rest of the predicate.
+Text is parsed by Arrow where its syntax and Spark's agree, and otherwise once for each
+distinct text. A value that cannot be cast is recorded, not raised: whether it matters
+depends on the rest of the predicate.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _from_text(values: Any, kind: pa.DataType, zone: str) -> tuple[Any, Any]:
 
 
 def instants_of(values: Any, zone: str) -> Any:
-    """Local times to instants; a time that a change of clocks skipped moves on by the length of the gap."""
+    """Convert local times to instants; a time skipped by a clock change is moved on by the gap."""
     place = zone_of(zone)
     kind = pa.timestamp("us", "UTC")
     if isinstance(place, int):

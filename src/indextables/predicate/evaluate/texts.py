@@ -1,9 +1,9 @@
-r"""Which texts hold a text, or match LIKE or RLIKE: vectorised, and quick where most texts do not.
+"""Which texts contain a text, or match LIKE or RLIKE: vectorised, and fast if most do not.
 
-A text that has to be there is looked for in the bytes of all values at once.
-Only values that hold it are then given to a regular expression, and none where
-holding it is the whole question. UTF-8 makes this exact: the bytes of a character are
-never found inside those of others.
+A text that every match must contain is searched in the bytes of all values at once. Only
+values that contain it are then given to a regular expression, or none if containing it is
+the whole question. UTF-8 makes this exact: the bytes of a character never occur inside
+those of others.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from indextables.predicate.regex import required_texts, translated
 from indextables.predicate.tree import Like, Match, RLike
 
 FEW_BYTES = 4096
-"""Less text is given to the regular expression at once."""
+"""Less text than this is given to the regular expression directly."""
 FREQUENT = 16
-"""Where one byte of so many looks like the needle, a regular expression is quicker than looking closer."""
+"""If one byte in this many looks like the needle, a regular expression is faster."""
 BLOCK = 1 << 20
-"""Bytes that are compared at once: what comes out of it stays in the processor's cache."""
+"""Number of bytes compared at once, so that the results stay in the processor's cache."""
 
 _ENDS = {"startswith": pc.starts_with, "endswith": pc.ends_with}
 # Taken out of an array: making a scalar from a Python value loads pandas.
@@ -45,12 +45,12 @@ def text_matches(node: Match | Like | RLike, values: Any) -> Any:
 
 
 def _needed(choices: Sequence[Sequence[str]]) -> str:
-    """The longest text that every match holds; empty when there is none, or one of several."""
+    """The longest text that every match contains; empty when there is none."""
     return max(choices[0], key=len, default="") if len(choices) == 1 else ""
 
 
 def _like_regex(pieces: Sequence[str]) -> str:
-    r"""A LIKE pattern for RE2; an open end is left open, which it finds sooner than `.*`."""
+    """A LIKE pattern for RE2; an open end is left open, which RE2 matches faster than `.*`."""
     wildcards = {"%": ".*", "_": "."}
     spelled = [wildcards.get(piece) or _quoted(piece[1:]) for piece in pieces]
     first = next((at for at, piece in enumerate(pieces) if piece != "%"), len(pieces))
@@ -65,7 +65,7 @@ def _quoted(text: str) -> str:
 
 
 def _searched(values: Any, needle: str, regex: str | None) -> Any:
-    """Texts that hold the needle and, if there is one, match the regular expression."""
+    """Texts that contain the needle and, if there is one, match the regular expression."""
     held = _holding(values, needle.encode("utf-8", "surrogatepass")) if needle else None
     if held is None:
         pattern = f"(?s){_quoted(needle)}" if regex is None else regex
@@ -80,7 +80,7 @@ def _searched(values: Any, needle: str, regex: str | None) -> Any:
 
 
 def _holding(values: Any, needle: bytes) -> np.ndarray | None:
-    """Which texts hold some bytes; None where a regular expression tells sooner."""
+    """Which texts contain some bytes; None where a regular expression is faster."""
     if not isinstance(values, pa.StringArray) or not len(values):
         return None
     ends = np.frombuffer(values.buffers()[1], np.int32)[values.offset : values.offset + len(values) + 1]
@@ -92,7 +92,7 @@ def _holding(values: Any, needle: bytes) -> np.ndarray | None:
         return None
     starts += ends[0]
     rows = np.searchsorted(ends, starts, side="right") - 1
-    # Values lie end to end: what runs on into the next one is in neither.
+    # Values are stored without separators: an occurrence that crosses into the next one does not count.
     inside = starts + len(needle) <= ends[rows + 1]
     found = np.zeros(len(values), np.bool_)
     found[rows[inside]] = True
@@ -100,7 +100,7 @@ def _holding(values: Any, needle: bytes) -> np.ndarray | None:
 
 
 def _occurrences(data: np.ndarray, needle: bytes) -> np.ndarray | None:
-    """Where the needle begins; None where too many places look like it."""
+    """The offsets of the needle; None if too many places look like it."""
     width = min(2, len(needle))
     at = _rarest(data, needle, width)
     part = np.frombuffer(needle[at : at + width], f"<u{width}")[0]
@@ -108,7 +108,7 @@ def _occurrences(data: np.ndarray, needle: bytes) -> np.ndarray | None:
     for start in range(0, len(data), BLOCK):
         block = data[start : start + BLOCK + width - 1]
         alike = 0
-        # The bytes as numbers of this width, once for every place they can begin at.
+        # The bytes as integers of this width, once for every alignment.
         for shift in range(min(width, len(block))):
             whole = (len(block) - shift) // width * width
             numbers = block[shift : shift + whole].view(f"<u{width}")
@@ -125,7 +125,7 @@ def _occurrences(data: np.ndarray, needle: bytes) -> np.ndarray | None:
 
 
 def _rarest(data: np.ndarray, needle: bytes, width: int) -> int:
-    """Where in the needle its rarest part begins, by the bytes of a sample."""
+    """The offset of the needle's rarest part, by the bytes of a sample."""
     sample = np.bincount(data[:: max(1, len(data) // FEW_BYTES)], minlength=256) + 1
     weights = np.log(sample[np.frombuffer(needle, np.uint8)])
     return int(np.argmin(np.convolve(weights, np.ones(width), "valid")))

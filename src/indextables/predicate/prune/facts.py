@@ -1,9 +1,9 @@
-"""What can be asked of the files a predicate is tested against, in one form for one file and for many.
+"""The questions a pruner asks about files, with one interface for one file and for many.
 
-Truth is Kleene's: possible, impossible or not known. `one_file` answers with
-`True`, `False` and `None`, `many_files` with Arrow arrays of them; `prune` asks
-and combines, and is written once for both. All values are in Spark's order: NaN
-equals itself and is above every number, -0.0 equals 0.0, strings go by bytes.
+Answers have three values (Kleene logic): possible, impossible or unknown. `one_file`
+answers with `True`, `False` and `None`, `many_files` with Arrow arrays of them; `rule`
+asks and combines, and is written once for both. Values are in Spark's order: NaN equals
+itself and is above every number, -0.0 equals 0.0, strings compare by bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SPANS = 64
 
 
 class ColumnFacts(Protocol[T_co]):
-    """What is known of one column. Values that are null are never meant, except by the first question."""
+    """What is known of one column. All questions but the first are about values that are not null."""
 
     def may_be_null(self) -> T_co:
         """Whether the column can be null in some row."""
@@ -41,10 +41,10 @@ class ColumnFacts(Protocol[T_co]):
         """Whether some value can be missing from the list."""
 
     def may_start(self, prefix: str) -> T_co:
-        """Whether some text can begin so."""
+        """Whether some text can begin with the prefix."""
 
     def may_start_otherwise(self, prefix: str) -> T_co:
-        """Whether some text can begin in another way."""
+        """Whether some text can begin with something else."""
 
 
 class Facts(Protocol[T]):

@@ -1,9 +1,8 @@
-"""The facts of many files, from the Arrow table of the live ones; every answer is one kernel call or a few.
+"""Answers a pruner's questions for many files at once, from the Arrow table of the live files.
 
-The table has the form of `files()`: `num_records`, and the structs
-`partition_values`, `min`, `max` and `null_count`, of which only the needed
-fields have to be there. A field that is missing, or null, is not known, except
-that a null partition value is the value NULL.
+The table is that of `files()`: `num_records`, and the structs `partition_values`, `min`,
+`max` and `null_count`, of which only the needed fields have to be there. A missing or
+null field is unknown, except that a null partition value is the value NULL.
 """
 
 from __future__ import annotations
@@ -207,7 +206,7 @@ def _flat(values: Any) -> Any:
 
 
 def _numbers(bound: Any) -> Any:
-    """A NaN that a writer recorded says nothing of the numbers."""
+    """The values with NaN made null: a recorded NaN says nothing about the other numbers."""
     if bound is None or not pa.types.is_floating(bound.type):
         return bound
     nan = pc.is_nan(bound)
@@ -215,7 +214,7 @@ def _numbers(bound: Any) -> Any:
 
 
 def _uncut(bound: Any, *, keep_prefix: bool) -> tuple[Any, Any]:
-    """Return whole values (or, for minima, prefixes as good as whole), and the prefixes of cut ones apart."""
+    """Return complete values (for minima also prefixes, which serve as well), and prefixes of cut ones."""
     if bound is None or not pa.types.is_string(bound.type):
         return bound, None
     cut = pc.fill_null(pc.ends_with(bound, MARKER), False)
@@ -233,7 +232,7 @@ def _uncut(bound: Any, *, keep_prefix: bool) -> tuple[Any, Any]:
 
 
 def _only(texts: Any, chosen: Any) -> Any:
-    """Return the chosen texts and null elsewhere, without copying what they hold."""
+    """Return the chosen texts and null elsewhere, without copying the texts."""
     if texts.offset or chosen.offset:
         return pc.if_else(chosen, texts, pa.scalar(None, pa.string()))
     _, offsets, data = texts.buffers()

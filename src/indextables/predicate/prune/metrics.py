@@ -1,4 +1,4 @@
-"""How a choice of files came about, in numbers."""
+"""Counters that say how files were chosen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The facts of one file, from its add action as the log wrote it."""
+"""Answers a pruner's questions for one file, from its add action."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class OneFile:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The least and greatest a column can be; a maximum that was cut leaves a prefix and an open bound."""
+    """The minimum and maximum of a column; a truncated maximum leaves a prefix and an open bound."""
 
     lower: Any = None
     upper: Any = None
@@ -127,7 +127,7 @@ class Bounds:
         return both(not_after, self.may_be_above(prefix, or_equal=True))
 
     def may_start_otherwise(self, prefix: str) -> Truth:
-        """Not where both bounds begin so, since then everything between them does."""
+        """False if both bounds begin with it, since then everything between them does."""
         greatest = self.upper if self.cut is None else self.cut
         if self.lower is None or greatest is None:
             return None
@@ -175,17 +175,17 @@ def _parsed(text: str | None, kind: pa.DataType) -> Any:
 
 
 def _number(value: Any) -> Any:
-    """A NaN that a writer recorded says nothing of the numbers."""
+    """None for a NaN: a recorded NaN says nothing about the other numbers."""
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _ordered(found: Bounds, column: Column) -> Bounds:
-    """Padded and collated strings are not compared by their bytes: only nulls can be told."""
+    """For padded and collated strings, which do not compare by bytes, only nulls are known."""
     return found if column.order == "binary" else Bounds(null=found.null, value=found.value)
 
 
 def _seen_as(found: Bounds, cast: Cast) -> Bounds:
-    """Carry bounds through a cast that keeps the order of numbers; of any other only nulls can be told."""
+    """Apply a cast to bounds if it keeps the order of numbers; otherwise only nulls are known."""
     if keeps_order(cast):
         lower, upper = (None if end is None else float(end) for end in (found.lower, found.upper))
         return Bounds(lower, upper, None, found.null, found.value)
@@ -193,7 +193,7 @@ def _seen_as(found: Bounds, cast: Cast) -> Bounds:
 
 
 def keeps_order(cast: Cast) -> bool:
-    """Whether a cast is one of a number to double, which rounds but never swaps."""
+    """Whether a cast is from a number to double, which rounds but never changes the order."""
     given = cast.column.type
     is_number = pa.types.is_integer(given) or pa.types.is_floating(given) or pa.types.is_decimal(given)
     return bool(is_number and pa.types.is_float64(cast.type))

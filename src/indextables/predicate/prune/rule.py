@@ -1,9 +1,8 @@
-"""Which files can hold a row that matches: never one file too few.
+"""Which files can hold a matching row; a file is never dropped without proof.
 
-A file is dropped only when its partition values and statistics prove that the
-predicate is true for none of its rows. For that every node is asked whether it
-can be true for some row, and below a NOT whether it can be false; where nothing
-is known the answer is neither, and the file stays.
+A file is dropped only when its partition values and statistics prove that the predicate
+is true for none of its rows. For that, every node is asked whether it can be true for
+some row, and below a NOT whether it can be false. If nothing is known, the file stays.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ _CHUNK_ROWS = 1 << 14
 
 
 class Verdict(Enum):
-    """What is known of a file: a match is possible, impossible, or cannot be told from what there is."""
+    """What is known of a file: a match is possible, impossible, or unknown."""
 
     KEEP = "keep"
     DROP = "drop"
@@ -97,7 +96,7 @@ def prune_file(
     schema: pa.Schema,  # noqa: ARG001 - the tree carries the types; kept beside prune_table's
     partition_columns: Collection[str],
 ) -> Verdict:
-    """Say of one file whether a row in it can match."""
+    """Whether a row of one file can match."""
     if node is None:
         return Verdict.KEEP
     truth = possible(node, True, OneFile(stats, partition_values, frozenset(partition_columns)))
@@ -112,7 +111,7 @@ def prune_table(
     *,
     explain: bool = False,
 ) -> Pruned:
-    """Say of every file of a table (in the form of `files()`) whether a row in it can match."""
+    """For every file of a table (in the layout of `files()`), whether one of its rows can match."""
     # A table in several chunks is not joined: that would copy it, and a chunk's answers fit into less memory.
     chunks = [pa.Table.from_batches([batch]) for batch in files.to_batches()]
     if len(chunks) <= 1 or files.num_rows < len(chunks) * _CHUNK_ROWS:
@@ -197,9 +196,9 @@ def possible(node: Node, wanted: bool, facts: Facts[T]) -> T:
 
 
 def may_be_null(node: Node, facts: Facts[T]) -> T:
-    """Whether the node can be null for some row: it is told by the null counts of its columns."""
+    """Whether the node can be null for some row, by the null counts of its columns."""
     if isinstance(node, (And, Or)):
-        # Null takes one child that is null, and none that decides alone: no false in AND, no true in OR.
+        # A conjunction is null if a child is null and none is false; a disjunction, if none is true.
         nulls = [may_be_null(child, facts) for child in node.children]
         harmless = [possible(child, isinstance(node, And), facts) for child in node.children]
         spared = [facts.either(null, other) for null, other in zip(nulls, harmless, strict=True)]
@@ -224,7 +223,7 @@ def _null_operand(operand: Operand, facts: Facts[T]) -> T:
 
 
 def _unlisted(node: In, facts: Facts[T]) -> T:
-    """A value that is not in a list with a NULL is perhaps that NULL."""
+    """A value that is not in a list with a NULL may equal that NULL."""
     column = facts.column(node.column)
     values = tuple(literal.value for literal in node.values)
     answer = column.may_be_none_of(values) if values else facts.constant(True)

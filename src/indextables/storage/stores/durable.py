@@ -1,4 +1,4 @@
-"""Giving a local file its content and its name so that neither is lost or seen half done."""
+"""Writes local files so that neither content nor name is lost or seen half-written."""
 
 # ruff: noqa: PTH102, PTH105, PTH108, PTH112, PTH116, PTH120, PTH123
 # because these are the system calls themselves, in the order that matters
@@ -22,7 +22,7 @@ _COPY_BYTES = 1 << 20
 
 
 def replace(target: str, data: bytes) -> None:
-    """Write `target` whole, in the place of what was there."""
+    """Write `target` completely, replacing an existing file."""
     with _temporary(target) as (temporary, file):
         _write(file, data)
         os.replace(temporary, target)
@@ -30,8 +30,8 @@ def replace(target: str, data: bytes) -> None:
 
 
 def create(target: str, data: bytes) -> bool:
-    """Write `target` whole if that name is free, and say whether it was."""
-    # Losing is common and a temporary costs two syncs, so look first; the link still decides.
+    """Write `target` completely if the name is free; returns whether it was."""
+    # Losing is common and a temporary file costs two syncs, so check first; the link still decides.
     if os.path.lexists(target):
         return False
     with _temporary(target) as (temporary, file):

@@ -210,7 +210,7 @@ class LocalStore:
         return found
 
     def _listed(self, path: str, entry: os.DirEntry[str]) -> ObjectMeta | None:
-        """The object behind a directory entry, or None if it is not a file or is gone by now."""
+        """The object of a directory entry; None if it is not a file or no longer exists."""
         try:
             status = entry.stat()
         except FileNotFoundError:
@@ -226,7 +226,7 @@ def _meta(path: str, status: os.stat_result) -> ObjectMeta:
 
 
 def open_regular(path: str) -> int:
-    """Open a file for reading; what is no file, such as a pipe that would keep us waiting, is not there."""
+    """Open a regular file for reading; anything else, such as a pipe that would block, counts as absent."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)

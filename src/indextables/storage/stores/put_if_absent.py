@@ -1,8 +1,8 @@
-"""Whether a server honours put-if-absent: asked once per bucket and process, by putting one key twice.
+"""Checks whether a server honours put-if-absent, once per bucket and process, by putting one key twice.
 
-The vendors' own services do. A look-alike that ignores `If-None-Match: *` says yes
-to two writers of one version, and one of their commits is lost without a trace;
-there is no way to commit safely there, so the first commit is refused.
+The vendors' own services do. A compatible server that ignores `If-None-Match: *` confirms
+two writers of one version, and one of their commits is lost without a trace; committing
+safely is impossible there, so the first commit is refused.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _honest: set[object] = set()
 def require_exclusion(store: Store, directory: str) -> None:
     """Raise when the server behind a store lets two writers create one object.
 
-    A server that does not answer is not judged: what is put next will tell.
+    If the server does not answer, nothing is concluded: the next put will show it.
     """
     server = getattr(store, "server", None)
     with _lock:
