@@ -30,8 +30,10 @@ public class Catalog extends DelegatingCatalogExtension implements StagingTableC
     return found.provider().isDefined() && "indextables".equalsIgnoreCase((String) found.provider().get()) ? found : null;
   }
 
+  /** Whether a name is a path: it has a slash in it, or there is no database whose table it could be. */
   private static boolean byPath(Identifier ident) {
-    return ident.namespace().length == 1 && ident.namespace()[0].equalsIgnoreCase("indextables") && ident.name().indexOf('/') >= 0;
+    if (ident.namespace().length != 1 || !ident.namespace()[0].equalsIgnoreCase("indextables")) return false;
+    return ident.name().indexOf('/') >= 0 || !Sessions.catalog().databaseExists("indextables");
   }
 
   public Set capabilities() {
