@@ -139,7 +139,7 @@ def test_large_native_commits_are_decoded_and_reduced_by_tasks(spark, tmp_path, 
         assert found.files.to_pylist() == expected.files.to_pylist()
         assert found.metrics == expected.metrics
         assert found.replay.rows_on_executors == found.metrics.considered
-    assert tail._near is None
+    assert not tail.decoded
     frame = replay_frame(spark, snapshot._request(snapshot.state, None, None, explain=False))
     assert sorted(row.path for row in frame.select("path").collect()) == local.live_paths().to_pylist()
     # An engine of this process reads what the executors would have, and a table is read through it.

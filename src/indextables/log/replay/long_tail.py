@@ -123,6 +123,15 @@ class FarTail(Tail):
         object.__setattr__(self, "removed", near.removed)
         return getattr(near, name)
 
+    @property
+    def decoded(self) -> bool:
+        """Whether somebody asked for the adds and removes here, so that their files were read."""
+        try:
+            object.__getattribute__(self, "adds")
+        except AttributeError:
+            return False
+        return True
+
     def size(self) -> tuple[int, int]:
         """Lines about added and about removed files; one file may have several."""
         return self.total, self.removes

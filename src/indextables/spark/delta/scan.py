@@ -36,6 +36,7 @@ from indextables.predicate.build.from_spark import from_typed
 from indextables.predicate.tree import Node, all_of
 from indextables.spark import errors
 from indextables.spark.read import scans
+from indextables.spark.read.frame import LoadedTable, remember
 from indextables.spark.read.planner import hadoop_paths, is_absolute
 from indextables.spark.read.relation import RelationSpec, native_frame
 from indextables.spark.read.wire import Answer
@@ -182,14 +183,17 @@ def _relation(
     columns: DeltaColumns,
     planner: _Planner,
 ) -> DataFrame:
+    uri, version = snapshot.store.uri, snapshot.version
     spec = RelationSpec(
         root=snapshot.store.spark_uri("").rstrip("/"),
-        identity=f"delta {snapshot.metadata.id}@{snapshot.version} {snapshot.store.uri} {uuid.uuid4()}",
-        label=f"{snapshot.store.uri} version {snapshot.version}",
+        identity=f"delta {snapshot.metadata.id}@{version} {uri} {uuid.uuid4()}",
+        label=f"{uri} version {version}",
         schema_json=json.dumps({"type": "struct", "fields": list(fields)}),
         partition_columns=(*columns.partition_columns, *(() if planner.only is None else (FILE,))),
         options=_BY_ID if snapshot.columns.mode == "id" else {},
     )
+    # A search over it is refused by the name of its table.
+    remember(spec.identity, LoadedTable(uri, dict(snapshot.options.explicit), version, pinned=True))
     return native_frame(spark, spec, planner)
 
 
