@@ -1,4 +1,4 @@
-"""Everything that needs PySpark; importing any of it without PySpark says what to install."""
+"""Everything that needs PySpark; importing it without PySpark raises an error that says what to install."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""An object of Python's that the JVM calls, and nobody else.
+"""A Python object that only our own JVM code can call.
 
-The callback server of py4j listens on a port of this machine and calls any
-method of an object that it is asked for. So an object that crosses has no other
-method to call than `apply`, and answers only those who know its token.
+The callback server of py4j listens on a port of this machine and calls any method of an
+object by request. So an object that is passed to the JVM has no method but `apply`, and
+answers only requests that carry its token.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ Answerer = Callable[[Mapping[str, Any]], Any]
 
 
 class Callback:
-    """A function as the JVM calls it: a request in JSON, an answer, never an exception.
+    """A function the JVM can call: takes a request in JSON, returns an answer, never raises.
 
-    `failed` makes an answer of a failure, which is an exception of `answer` or the text of a refusal.
+    `failed` turns a failure into an answer; it gets the exception of `answer`, or the text of a refusal.
     """
 
     __slots__ = ("_answer", "_failed", "_token")
 
     class Java:
-        """Tells py4j which Java interface this object stands for."""
+        """Tells py4j which Java interface this object implements."""
 
         implements = ("java.util.function.Function",)
 
@@ -34,13 +34,13 @@ class Callback:
         object.__setattr__(self, "_token", token)
 
     def __getattribute__(self, name: str) -> Any:
-        # py4j itself looks at the class, before the object crosses.
+        # py4j looks this up on the class before it passes the object to the JVM.
         if name not in {"apply", "Java", "__class__"}:
             raise AttributeError(f"what the JVM calls has no {name!r}")
         return object.__getattribute__(self, name)
 
     def apply(self, request: str) -> Any:
-        """Answer one request; a failure travels as a message that finds its way back to the exception."""
+        """Answer one request; a failure becomes a message that is later turned back into the exception."""
         token: str = object.__getattribute__(self, "_token")
         failed: Callable[[Exception | str], Any] = object.__getattribute__(self, "_failed")
         answer: Answerer = object.__getattribute__(self, "_answer")

@@ -1,10 +1,9 @@
-"""Which exception a Spark user sees.
+"""Translates errors from Spark into ours.
 
-A planner that fails inside a query is called by the JVM, and a missing split
-is noticed by an executor: both come back as Java exceptions. PySpark turns
-Java exceptions into Python ones in one function; `install` puts itself before
-it and gives back our own exception where the cause is ours. Every other
-exception passes through untouched.
+A planner that fails inside a query is called by the JVM, and a missing split is noticed
+by an executor: both come back as Java exceptions. PySpark converts Java exceptions to
+Python ones in a single function; `install` wraps that function and returns our own
+exception if the cause is ours. Every other exception is left unchanged.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _watched: OrderedDict[str, None] = OrderedDict()
 
 
 def remember(error: BaseException) -> str:
-    """A message for the JVM that leads back to this exception."""
+    """Store an exception and return a message for the JVM from which `recall` finds it again."""
     number = next(_numbers)
     with _lock:
         _errors[number] = error
@@ -47,7 +46,7 @@ def remember(error: BaseException) -> str:
 
 
 def recall(text: str) -> BaseException | None:
-    """The exception a message leads back to."""
+    """The stored exception that a message refers to."""
     found = _MARK.search(text)
     if found is None:
         return None
@@ -56,7 +55,7 @@ def recall(text: str) -> BaseException | None:
 
 
 def raised_elsewhere(text: str) -> Error | None:
-    """Our error that another Python raised: a worker, whose traceback Spark passes on, or a server's."""
+    """Our error raised in another Python process: a worker, whose traceback Spark forwards, or a server."""
     found = _RAISED.search(text) or _TOLD.search(text)
     kind = getattr(errors, found.group(1), None) if found else None
     if found is None or not (isinstance(kind, type) and issubclass(kind, Error)):
@@ -65,7 +64,7 @@ def raised_elsewhere(text: str) -> Error | None:
 
 
 def missing_split(text: str) -> Error | None:
-    """Our error for Spark's report that a file of ours is gone."""
+    """Our error for Spark's report that one of our files is missing."""
     if "FILE_NOT_EXIST" not in text and "FileNotFoundException" not in text:
         return None
     found = _GONE.search(text)
@@ -82,7 +81,7 @@ def missing_split(text: str) -> Error | None:
 
 
 def watch(*places: str) -> None:
-    """Remember where data files of Delta tables lie: a table, or a single file outside of one."""
+    """Record where data files of Delta tables are: a table, or a single file outside of one."""
     with _lock:
         for place in places:
             _watched[place] = None
@@ -118,7 +117,7 @@ def _one_slash(text: str) -> str:
 
 
 def search_of_databricks(text: str) -> Error | None:
-    """Our error for a function that Spark does not know and that people bring along."""
+    """Our error for a Databricks search function that Spark does not know."""
     found = _DATABRICKS.search(text)
     if found is None:
         return None
@@ -129,7 +128,7 @@ def search_of_databricks(text: str) -> Error | None:
 
 
 def known_error(text: str) -> BaseException | None:
-    """Our exception behind a message of Spark's."""
+    """Our exception for a message of Spark's."""
     return (
         recall(text)
         or raised_elsewhere(text)
@@ -140,7 +139,7 @@ def known_error(text: str) -> BaseException | None:
 
 
 def install() -> None:
-    """Put our translation before PySpark's, once."""
+    """Install our translation before PySpark's, once."""
     from pyspark.errors.exceptions import captured
 
     original = captured.convert_exception

@@ -1,8 +1,7 @@
-"""Whether the executors of a session can do our work: the same package, in a Python like the driver's.
+"""Checks that executors can run our code: the same package, in the same Python version as the driver.
 
-Without it the first write fails with a traceback from another machine. One
-small job asks before anything else happens; a session on this machine that
-runs the driver's own Python is not asked.
+Otherwise the first write would fail with a traceback from another machine. One small job
+checks it first; a local session that runs the driver's own Python needs no check.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _checked: WeakSet[Any] = WeakSet()
 
 
 def check_executors(spark: Any) -> None:
-    """Raise one sentence that says what is missing unless an executor can import this version; asks once."""
+    """Raise an error that says what is missing unless executors can import this version; checks once."""
     place = spark if is_connect(spark) else spark.sparkContext
     with _lock:
         if place in _checked:
@@ -61,7 +60,7 @@ def _same_python(context: Any) -> bool:
 
 
 def _ask(spark: Any) -> tuple[str, str, str]:
-    """Version, Python and missing package of an executor."""
+    """The package version, Python version and missing package of an executor."""
     try:
         row = spark.range(1).mapInArrow(_probe(), _ANSWER).collect()[0]
     except Exception as failed:
@@ -76,7 +75,7 @@ def _ask(spark: Any) -> tuple[str, str, str]:
 
 
 def _probe() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A function that travels by value: the executor may have nothing of ours to import it from."""
+    """A function that is pickled by value, since the executor may not have our package."""
 
     def probe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import importlib
@@ -126,6 +125,6 @@ def _check(answer: tuple[str, str, str]) -> None:
 
 
 def forget() -> None:
-    """Ask again next time, as in a new process."""
+    """Check again next time, as in a new process."""
     with _lock:
         _checked.clear()

@@ -1,9 +1,9 @@
-"""Hadoop, through which Spark's own reader reaches an object store: its packages and its names for settings.
+"""Hadoop, which Spark's reader uses for object stores: its packages and its names for settings.
 
-The log and the indexes go through our store, the rows through Hadoop's. Its
-settings are already understood by our store; this is the other direction, so
-that `option("aws_access_key_id", ...)` is said once and counts for both. The
-result belongs to one relation and changes nothing in the session.
+The log and the indexes are read through our store, the rows through Hadoop's. Our store
+understands Hadoop's settings; this module translates in the other direction, so that
+`option("aws_access_key_id", ...)` is set once for both. The result applies to one
+relation and changes nothing in the session.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _AZURE_HOST = "dfs.core.windows.net"
 
 
 def hadoop_settings(uri: str, options: Mapping[str, str]) -> dict[str, str]:
-    """Hadoop's keys for the store of `uri`; keys given in Hadoop's own spelling win."""
+    """Hadoop's keys for the store of `uri`; keys given in Hadoop's own spelling take precedence."""
     plain = {key.lower().removeprefix(PREFIX): (key, value) for key, value in options.items()}
     scheme = urlsplit(uri).scheme
     found: dict[str, str] = {}

@@ -40,7 +40,7 @@ def sources() -> dict[str, str]:
 
 
 def sources_for(spark_version: str) -> dict[str, str]:
-    """The sources without what this version of Spark has no names for."""
+    """The sources that compile with this version of Spark."""
     have = tuple(map(int, spark_version.split(".")[:2]))
 
     def kept(found: re.Match[str]) -> str:
@@ -50,7 +50,7 @@ def sources_for(spark_version: str) -> dict[str, str]:
 
 
 def digest() -> str:
-    """What the sources are, in a few characters."""
+    """A short digest of the sources."""
     made = hashlib.sha256()
     for name, text in sorted(sources().items()):
         made.update(f"{name}\0{text}\0".encode())
@@ -58,7 +58,7 @@ def digest() -> str:
 
 
 def put_on_class_path(spark: Any) -> None:
-    """Let the driver of a session know the classes, unless `spark.jars` has brought them."""
+    """Add the classes to a session's driver, unless `spark.jars` already did."""
     jvm = spark.sparkContext._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     found = _sources_known_to(jvm, loader)
@@ -80,7 +80,7 @@ def put_on_class_path(spark: Any) -> None:
 
 
 def jar(gateway: Any, spark_version: str) -> Path:
-    """The jar for a version of Spark; compiled in the JVM of the gateway if nobody has done so."""
+    """The jar for a version of Spark; compiled in the gateway's JVM if there is none yet."""
     found = _ready(spark_version)
     if found is None:
         found = _cache() / _kept_name(spark_version)
@@ -93,7 +93,7 @@ def _kept_name(spark_version: str) -> str:
 
 
 def _ready(spark_version: str) -> Path | None:
-    """The jar that the wheel carries, or the one that somebody has compiled; None when there is neither."""
+    """The jar in the wheel, or one compiled before; None when there is neither."""
     carried = files("indextables.spark.catalog").joinpath(_CARRIED)
     if carried.is_file():
         with as_file(carried) as path:
@@ -111,7 +111,7 @@ def fits(packed: Path, spark_version: str) -> bool:
 
 
 def made(into: str | None = None) -> Path:
-    """The jar for the PySpark that is installed, or a copy of it, made in a JVM of its own if need be."""
+    """The jar for the installed PySpark, copied to `into` if given; starts a JVM if necessary."""
     from pyspark import __version__
     from pyspark.java_gateway import launch_gateway
 
@@ -160,7 +160,7 @@ def _pack(classes: Path, target: Path, spark_version: str) -> None:
 
 
 def _cache() -> Path:
-    """A directory of the user's own: what lies in it is run."""
+    """A directory that only the user can write to, since its contents are executed."""
     home = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
     found = Path(home, "indextables")
     with contextlib.suppress(OSError):
@@ -191,7 +191,7 @@ def _java_files(gateway: Any, paths: list[Path]) -> Any:
 
 
 def _sources_known_to(jvm: Any, loader: Any) -> str | None:
-    """What the classes were made of that the JVM knows; None when it knows none."""
+    """The digest of the sources whose classes the JVM has loaded; None when it has none."""
     stream = loader.getResourceAsStream(_MARK)
     if stream is None:
         return None

@@ -1,4 +1,4 @@
-"""Open logs, kept between the queries of a session: the caches of a log live in its handle."""
+"""Open log handles, kept between the queries of a session, since a handle owns the caches of its log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _open: OrderedDict[tuple[Any, ...], TransactionLog] = OrderedDict()
 
 
 def open_log(spark: Any, path: str, options: Mapping[str, str]) -> TransactionLog:
-    """The log of a table, with whatever this session has already read of it."""
+    """The log handle of a table, with what this session has already read of it."""
     store = open_store(path, {key: value for key, value in options.items() if is_storage_key(key)})
     key = (_session_id(spark), store.uri, tuple(sorted(options.items())))
     with _lock:

@@ -1,8 +1,8 @@
-"""What a reader or writer was told, and what the session says besides.
+"""The options of one reader or writer call, combined with those of the session.
 
-Some options belong to one call (`versionAsOf`, `replaceWhere`, ...) and are
-declared here; every other one is an option of the table (`indextables.options`)
-and may also stand in the session or the Hadoop configuration.
+Some options belong to one call (`versionAsOf`, `replaceWhere`, ...) and are declared
+here; every other one is an option of the table (`indextables.options`) and may also be
+set in the session or the Hadoop configuration.
 """
 
 # ruff: noqa: SLF001
@@ -56,11 +56,11 @@ def is_ours(source: str | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CallSettings:
-    """One call's own options and the table options that hold for it."""
+    """The options of one call, and the table options that apply to it."""
 
     call: Mapping[str, str] = field(default_factory=dict)
     table: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Option over session over Hadoop configuration, flattened; executors rebuild Options from it."""
+    """Call options over session over Hadoop configuration, flattened; executors rebuild Options from it."""
 
     def options(self) -> Options:
         """The same, resolved."""
@@ -86,7 +86,7 @@ class CallSettings:
 
 
 def settings_for(spark: Any, given: Mapping[str, Any], keys: Iterable[str], path: str | None) -> CallSettings:
-    """Sort the options of one call, and put what the session says beneath them."""
+    """Separate the options of one call from table options, and add the session's as defaults."""
     call, explicit = split(given, keys)
     session, hadoop = session_layers(spark, path)
     return CallSettings(call, Options.of(explicit, session=session, hadoop=hadoop).explicit)
@@ -129,7 +129,7 @@ def session_layers(spark: Any, path: str | None) -> tuple[dict[str, str], dict[s
 
 
 def is_connect(spark: Any) -> bool:
-    """Whether a session talks to a Spark Connect server and has no JVM at hand."""
+    """Whether a session talks to a Spark Connect server and has no JVM of its own."""
     return ".connect." in type(spark).__module__
 
 

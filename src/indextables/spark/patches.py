@@ -1,8 +1,8 @@
-"""The methods of Spark's own classes that know about IndexTables after `connect`.
+"""The methods of Spark's own classes that `connect` wraps so that they know IndexTables.
 
-Each door looks whether a call is meant for us: the format is ours, the
-statement is ours, the view is over a table of ours. Everything else goes
-through to Spark with exactly the arguments it came with.
+Each wrapper checks whether a call is meant for us: the format is ours, the statement is
+ours, or the view is over one of our tables. Every other call is passed to Spark with
+exactly the arguments it came with.
 """
 
 # ruff: noqa: A002, N803, PLR0917, SLF001
@@ -34,7 +34,7 @@ Method = Callable[..., Any]
 
 
 def install(spark: Any) -> None:
-    """Wrap the classes this session's readers and writers are made of; done once per class."""
+    """Wrap the classes of this session's readers and writers; done once per class."""
     if is_connect(spark):
         from pyspark.sql.connect.readwriter import DataFrameReader, DataFrameWriter
         from pyspark.sql.connect.session import SparkSession

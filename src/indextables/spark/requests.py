@@ -1,8 +1,8 @@
-"""What a user asked a Spark reader or writer for, taken out of its builder.
+"""What a user set on a Spark reader or writer, extracted from its builder.
 
-Spark keeps the state of its builders in the JVM, in a plan of its own on
-Spark Connect, and in private fields where streams are concerned. This is the
-one place that knows where; the rest works on plain values.
+Spark keeps the state of its builders in the JVM, in a plan of its own on Spark Connect,
+and in private fields for streams. Only this module knows where; the rest works on plain
+values.
 """
 
 # ruff: noqa: SLF001

@@ -1,4 +1,4 @@
-"""The session as the code below sees it: executors to work on, and an engine for logs that are too large."""
+"""A Runtime on a Spark session: executors as workers, and an engine for logs that are too large."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def runtime_with(spark: Any, frames: Frames | None = None) -> Runtime:
-    """A runtime on the executors of a session; what callers get stays Arrow unless `frames` says else."""
+    """A runtime on the executors of a session; results stay Arrow tables unless `frames` is set."""
     engines = MappingProxyType({"spark": EngineOnDemand(spark)})
     plain = Runtime(workers=SparkWorkers(spark), engines=engines)
     return plain if frames is None else Runtime(plain.clock, plain.workers, engines, frames)

@@ -101,7 +101,7 @@ def configure(builder: Any, cloud: str | None = None) -> Any:
 
 
 def runtime_of(spark: Any) -> Runtime:
-    """The surroundings a table handle has inside this session."""
+    """The runtime of a table handle in this session."""
     return replace(runtime_with(spark, SparkFrames(spark)), address_of=partial(_address_of_view, spark))
 
 
@@ -123,7 +123,7 @@ def _address_of_view(spark: Any, name: Sequence[str]) -> str | None:
 
 
 class SparkFrames:
-    """Arrow tables become DataFrames."""
+    """Converts Arrow tables to DataFrames."""
 
     def __init__(self, spark: Any) -> None:
         self._spark = spark

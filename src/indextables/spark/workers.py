@@ -1,8 +1,8 @@
-"""The executors as workers.
+"""Runs work on the executors of a Spark session.
 
-A piece of work is a picklable function and its argument. They travel as the
-closure of a mapInArrow job, which classic Spark and Spark Connect both have,
-and results come back pickled, so an exception of ours arrives as itself.
+A unit of work is a picklable function and its argument. They are sent as the closure of a
+mapInArrow job, which classic Spark and Spark Connect both have, and results come back
+pickled, so that one of our exceptions arrives unchanged.
 """
 
 # because PySpark keeps its JVM objects private
@@ -69,7 +69,7 @@ def _runner(function: Callable[[Any], Any], work: list[Any]) -> Callable[[Iterat
 
 
 def _outcome(function: Callable[[Any], Any], item: Any) -> bytes:
-    """What a call gave. Our own errors are answers; anything else fails the task, which Spark repeats."""
+    """The outcome of a call. Our own errors are results; any other error fails the task and is retried."""
     from pyspark import cloudpickle
 
     try:
@@ -90,7 +90,7 @@ def default_width(spark: Any) -> int:
 def frame_of_tasks(
     spark: Any, run: Callable[[T], Iterator[pa.RecordBatch]], tasks: Sequence[T], schema: Any
 ) -> Any:
-    """A DataFrame whose partitions are pieces of work."""
+    """A DataFrame whose partitions are the results of the given tasks."""
     if not tasks:
         return spark.createDataFrame([], schema)
     work = list(tasks)
@@ -104,7 +104,7 @@ def frame_of_tasks(
 
 
 def shared_out(items: Sequence[T], least: int, size: Callable[[T], int]) -> list[tuple[T, ...]]:
-    """Items in so many groups, or more where they are large; order is kept."""
+    """Divide items into at least `least` groups, more if they are large; order is kept."""
     if not items:
         return []
     total = sum(size(item) for item in items)

@@ -1,4 +1,4 @@
-"""Named tables: the classes that Spark's catalogs and optimizer know, and what Python answers them."""
+"""Named tables: the requests of our classes in Spark's catalog and optimizer, answered in Python."""
 
 CATALOG = "io.indextables.Catalog"
 EXTENSIONS = "io.indextables.Extensions"

@@ -1,4 +1,4 @@
-"""One question of the JVM's: its plain part, the objects that came with it, and the session that asks."""
+"""One request from the JVM: its JSON part, the Java objects passed with it, and the session."""
 
 # ruff: noqa: SLF001
 # because PySpark keeps its JVM objects private
@@ -16,26 +16,26 @@ from indextables.spark.options import READ_KEYS, CallSettings, settings_for
 
 @dataclass(frozen=True)
 class Asked:
-    """What `Bridge.call` sends."""
+    """One request of `Bridge.call`."""
 
     spark: Any
     request: Mapping[str, Any]
     objects: Any
-    """A Java map; what is put into it goes back."""
+    """A Java map; entries put into it are returned to the JVM."""
 
     @property
     def path(self) -> str:
-        """Where the table is."""
+        """The path of the table."""
         return str(self.request["path"])
 
     @property
     def options(self) -> dict[str, str]:
-        """The options that the catalog keeps for the table."""
+        """The table's options in the catalog."""
         return dict(self.request.get("options") or {})
 
     @cached_property
     def settings(self) -> CallSettings:
-        """The table's options over the session's."""
+        """The session's settings, overridden by the table's options."""
         when = self.request.get("when") or {}
         return settings_for(self.spark, {**self.options, **when}, READ_KEYS, self.path)
 
@@ -44,14 +44,14 @@ class Asked:
         return open_log(self.spark, self.path, self.settings.table)
 
     def frame(self, name: str) -> Any:
-        """A Dataset that came along; None when there is none."""
+        """A Dataset passed with the request; None if there is none."""
         from pyspark.sql.classic.dataframe import DataFrame
 
         found = self.objects.get(name)
         return None if found is None else DataFrame(found, self.spark)
 
     def frame_of_plan(self, name: str) -> Any:
-        """A logical plan that came along, as a DataFrame; None when there is none."""
+        """A logical plan passed with the request, as a DataFrame; None if there is none."""
         from pyspark.sql.classic.dataframe import DataFrame
 
         plan = self.objects.get(name)

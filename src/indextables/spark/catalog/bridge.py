@@ -1,8 +1,7 @@
-"""The Python side of `Bridge.java`: every question of the JVM's comes in here.
+"""The Python side of `Bridge.java`: every request of the JVM arrives here.
 
-A connected session attaches it once per JVM. The question names the session it
-comes from, so that sessions with catalogs and settings of their own are served
-by the same side.
+A connected session attaches it once per JVM. A request names the session it comes from,
+so that one bridge serves sessions with different catalogs and settings.
 """
 
 # ruff: noqa: SLF001
@@ -48,7 +47,7 @@ _attached: WeakSet[Any] = WeakSet()
 
 
 def attach(spark: Any, *, plain: bool = False) -> None:
-    """Let the JVM of a session ask this process; `plain` errors are for those who read them in the JVM."""
+    """Let the JVM of a session call this process; `plain` errors are for users who see them in the JVM."""
     context = spark.sparkContext
     with _lock:
         _sessions[_name(spark._jsparkSession)] = spark
@@ -64,7 +63,7 @@ def attach(spark: Any, *, plain: bool = False) -> None:
 
 
 def name_tables(spark: Any) -> None:
-    """Put our rule and, where nobody else's is, our catalog into a running session."""
+    """Install our optimizer rule and, unless another one is set, our catalog in a running session."""
     jvm, session = spark.sparkContext._jvm, spark._jsparkSession
     jvm.io.indextables.Extensions.teach(session)
     key = "spark.sql.catalog.spark_catalog"
@@ -87,7 +86,7 @@ def _told(error: Exception | str) -> str:
 
 
 def _session(context: Any, found: Any) -> Any:
-    """The session of Python's that stands for one of the JVM's: the caches of logs belong to it."""
+    """The Python session for a JVM session; caches of logs belong to it."""
     from pyspark.sql import SparkSession
 
     name = _name(found)

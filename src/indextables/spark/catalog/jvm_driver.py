@@ -1,7 +1,7 @@
-"""The Python process of a driver that is not Python: it attaches to the JVM that started it and answers it.
+"""The Python process of a driver that is not Python: attaches to the JVM that started it.
 
-`Helper.java` starts it with the port and the secret of a gateway in its
-environment. It ends when its standard input does, which is when that JVM ends.
+`Helper.java` starts it with the port and the secret of a gateway in its environment. It
+ends when its standard input does, which is when that JVM ends.
 """
 
 # because PySpark keeps its JVM objects private
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def attached() -> Any:
-    """A session of Python's over the one that the JVM has."""
+    """A Python session over the JVM's session."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
@@ -28,7 +28,7 @@ def attached() -> Any:
 
 
 def main() -> None:
-    """Answer until the JVM is gone."""
+    """Answer requests until the JVM ends."""
     from indextables.spark import errors
     from indextables.spark.catalog.bridge import attach
     from indextables.spark.read.relation import index_class

@@ -66,7 +66,7 @@ def frame(spark: Any, snapshot: Snapshot, settings: CallSettings, key: str) -> A
 
 
 def choose(key: str, paths: frozenset[str]) -> None:
-    """Let the relation of a key read these files."""
+    """Set the files that the relation of a key reads."""
     with _lock:
         planner = _planners.get(key)
     if planner is not None:
@@ -74,6 +74,6 @@ def choose(key: str, paths: frozenset[str]) -> None:
 
 
 def forget(key: str) -> None:
-    """A statement is over."""
+    """Drop the entry of a finished statement."""
     with _lock:
         _planners.pop(key, None)

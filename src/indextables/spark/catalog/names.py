@@ -1,4 +1,4 @@
-"""Where the table of a name lies, for streams, which Spark gives no way to name a table of ours by itself."""
+"""The location of a named table, for streams: Spark offers no way to name our tables there itself."""
 
 # ruff: noqa: SLF001
 # because PySpark keeps its JVM objects private
@@ -37,7 +37,7 @@ def place_of(spark: Any, name: str) -> str | None:
 
 
 def place_for_stream(spark: Any, name: str, writer: Any, *, create: bool) -> str | None:
-    """The path of the table a stream goes to, made with the columns of the stream if it is not there."""
+    """The path of the table a stream writes to; created with the stream's columns if it does not exist."""
     found = place_of(spark, name)
     if found is not None or not create or is_connect(spark):
         return found

@@ -1,4 +1,4 @@
-"""Rows that Spark hands over: INSERT in all its forms, and the replaced rows of DELETE, UPDATE and MERGE."""
+"""Rows that Spark passes to us: INSERT in all its forms, and rewritten rows of DELETE, UPDATE and MERGE."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ def write(asked: Asked) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """The files a statement takes out of the table."""
+    """The files that a statement removes from the table."""
 
     whole: frozenset[str]
-    """All their rows go, as statistics prove; they are not read."""
+    """All their rows match, as statistics prove; they are not read."""
     read: frozenset[str]
     """Some of their rows may change, and are written again with the others."""
 
 
 def replace_rows(asked: Asked) -> dict[str, Any]:
-    """DELETE, UPDATE and MERGE: the rows of the touched files as they are afterwards, in one commit."""
+    """DELETE, UPDATE and MERGE: write the rows of the touched files as they are afterwards, in one commit."""
     request = asked.request
     key, command = str(request["key"]), str(request["command"])
     log = asked.log()
@@ -118,6 +118,6 @@ def _names(snapshot: Snapshot, paths: list[str]) -> list[str]:
 
 
 def _plain(address: str, *, encoded: bool = True) -> str:
-    """An address as it can be compared: `_metadata.file_path` is percent-encoded, a Hadoop path is not."""
+    """An address in comparable form: `_metadata.file_path` is percent-encoded, a Hadoop path is not."""
     text = unquote(address) if encoded else address
     return text.replace("file:///", "file:/")

@@ -1,9 +1,9 @@
-"""What Spark's optimizer asks about the searches of a plan: the other side of `Searching.java`.
+"""Answers Spark's optimizer about the searches in a plan: the Python side of `Searching.java`.
 
-A table with searches over it becomes one of two plans. Where every search has to
-hold, the rows that the index finds, fetched; otherwise, the table's own rows, joined
-with the numbers of those that match. Nothing is searched here that a driver does not
-answer in passing: other searches run when the plan does.
+A table with searches over it becomes one of two plans. If every search has to hold, the
+plan fetches the rows that the index finds; otherwise it joins the table's rows with the
+numbers of those that match. While planning, only searches that the driver can answer
+almost for free are run; the others run with the plan.
 """
 
 # ruff: noqa: SLF001
@@ -36,7 +36,7 @@ _NAMES = {"indexscore": "_score", "indexhighlight": "highlight"}
 
 
 def spell(asked: Asked) -> dict[str, Any]:
-    """A text with searches, as SQL."""
+    """A text with searches, rewritten as SQL."""
     from pyspark.errors import AnalysisException
 
     def columns_of(parts: Sequence[str]) -> Sequence[str]:
@@ -50,7 +50,7 @@ def spell(asked: Asked) -> dict[str, Any]:
 
 
 def pin(asked: Asked) -> dict[str, Any]:
-    """The relation of a table at the version that is newest now."""
+    """The relation of a table, fixed at the version that is newest now."""
     table = _table(asked)
     snapshot = _snapshot(asked, table)
     frame = load_table(asked.spark, replace(table, version=snapshot.version).request(), "native")
@@ -59,7 +59,7 @@ def pin(asked: Asked) -> dict[str, Any]:
 
 
 def search(asked: Asked) -> dict[str, Any]:
-    """A table with the answers of its searches: rows that they leave, or hidden columns that say which."""
+    """A table with the results of its searches: the matching rows, or hidden columns that mark them."""
     request = asked.request
     table = _table(asked)
     snapshot = _snapshot(asked, table)
@@ -87,7 +87,7 @@ def search(asked: Asked) -> dict[str, Any]:
 
 
 def compare(asked: Asked) -> dict[str, Any]:
-    """A search, or a highlight, as a function of the row's own columns, where no index can answer."""
+    """A search or highlight as a function of the row's own columns, if no index can answer it."""
     request = asked.request
     stream: Mapping[str, str] | None = request.get("stream")
     snapshot = _snapshot(asked, _table(asked)) if stream is None else _of_stream(stream)
@@ -99,7 +99,7 @@ def compare(asked: Asked) -> dict[str, Any]:
 
 
 def refuse(asked: Asked) -> dict[str, Any]:
-    """A search in what is no column of a table."""
+    """The error for a search in something that is not a column of a table."""
     _words(asked.request.get("query"))
     name = _NAMES.get(str(asked.request["kind"]), "indexquery")
     if name == "_score":

@@ -1,4 +1,4 @@
-"""What Spark asks about a named table: what it is, how it is read, and changes of its definition."""
+"""Answers Spark about a named table: its definition, how it is read, and changes of the definition."""
 
 # ruff: noqa: SLF001
 # because PySpark keeps its JVM objects private
@@ -63,7 +63,7 @@ def exists(asked: Asked) -> dict[str, Any]:
 
 
 def relation(asked: Asked) -> dict[str, Any]:
-    """The relation that reads a version; for rows that are to be replaced, files that are chosen later."""
+    """The relation that reads a version; for rows to be replaced, its files are chosen later."""
     log = asked.log()
     snapshot = log.snapshot(version=int(asked.request["version"]))
     if reading_way(asked.spark, snapshot) != "native":
@@ -119,7 +119,7 @@ def create(asked: Asked) -> dict[str, Any]:
 
 
 def _adopted(asked: Asked, there: Snapshot, properties: dict[str, str]) -> dict[str, Any]:
-    """A name for a table that is there; what the statement says of it has to be so."""
+    """Give an existing table a name; the statement's definition has to agree with it."""
     if asked.objects.get("data") is not None or asked.request.get("managed"):
         raise TableError(
             f"{there.store.uri} is a table already. Name it with CREATE TABLE ... USING indextables "
@@ -140,7 +140,7 @@ def _adopted(asked: Asked, there: Snapshot, properties: dict[str, str]) -> dict[
 
 
 def _as_declared(frame: Any, document: str) -> Any:
-    """The rows of a query under the columns of the definition: those of a query may be narrower than said."""
+    """The rows of a query cast to the columns of the definition, whose types may be wider."""
     import json
 
     from pyspark.sql.types import StructType

@@ -1,8 +1,8 @@
-"""What a Spark Column says about the files of a Delta table.
+"""Extracts from a Spark Column the filter on the files of a Delta table.
 
-The column becomes a filter on an empty relation with the table's columns, and
-Spark plans it. The conditions that its planner then hands to the file index are
-the same typed trees that every query of ours is pruned by.
+The column is used as a filter on an empty relation with the table's columns, and Spark
+plans it. The conditions that Spark's planner then passes to the file index are the same
+typed trees by which all our queries are pruned.
 """
 
 # because PySpark keeps its JVM objects private
@@ -25,7 +25,7 @@ from indextables.spark.read.wire import Answer
 
 
 class _Listening:
-    """A planner that has no files and keeps what it was asked."""
+    """A planner that has no files and records the filters it is given."""
 
     def __init__(self) -> None:
         self.filters: Sequence[Mapping[str, Any]] = ()
@@ -42,7 +42,7 @@ class _Listening:
 
 
 def node_of_column(spark: Any, snapshot: DeltaSnapshot, where: Any) -> Node | None:
-    """The part of a Column that can be told from statistics; None when nothing can."""
+    """The part of a Column that statistics can decide; None when there is none."""
     if is_connect(spark):
         raise PredicateError(
             "on Spark Connect a Column cannot be looked into; write the filter as text or with col(...), "

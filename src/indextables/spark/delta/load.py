@@ -1,9 +1,9 @@
-"""`load` of a Delta table: a native relation where Spark's reader needs no help, else as `delta.read`.
+"""`load` of a Delta table: a native relation where Spark's reader suffices, else as `delta.read`.
 
-A table whose files hold its columns under their own names and whose rows are
-all live is a Parquet scan of the files that the log leaves, per query, as our
-own tables are. One with deletion vectors, mapped columns or odd widenings is
-read the way `delta.read` does it, and its files are pruned per query as well.
+If the files hold the table's columns under their own names and all rows are live, the
+table is read by a Parquet scan of the files left by the log, per query, like our own
+tables. A table with deletion vectors, mapped columns or unusual type widening is read as
+`delta.read` does it, and its files are pruned per query as well.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def load_delta(spark: Any, snapshot: DeltaSnapshot, settings: CallSettings) -> A
 
 
 def is_plain(spark: Any, snapshot: DeltaSnapshot) -> bool:
-    """Whether Spark's Parquet reader alone gives the rows: own names, no row hidden, no odd type."""
+    """Whether Spark's Parquet reader alone returns the right rows: own names, no deletions, usual types."""
     if snapshot.columns.mode != "none" or reading_way(spark, snapshot) != "native":
         return False
     if tables.widens_oddly(snapshot) or '"void"' in snapshot.metadata.schema_string:
@@ -128,7 +128,7 @@ class DeltaPlanner:
         return max(1, int(pc.sum(sizes, min_count=0).as_py()))
 
     def _require_plain(self, files: pa.Table) -> None:
-        """Refuse what Spark's reader would read wrongly: hidden rows, and values that are not known."""
+        """Refuse what Spark's reader would get wrong: deleted rows, and unreadable partition values."""
         uri = self.loaded.store.uri
         vectors, values = files.column("dv"), files.column("partition_values")
         if vectors.null_count != len(vectors):

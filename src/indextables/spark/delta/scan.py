@@ -72,7 +72,7 @@ def scan(spark: Any, snapshot: DeltaSnapshot, where: Node | None) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class VectorOfFile:
-    """A data file some of whose rows are deleted."""
+    """A data file with deleted rows."""
 
     path: str
     id: str
@@ -202,7 +202,7 @@ def _without_void(fields: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]
 
 
 def physical_fields(fields: Sequence[Mapping[str, Any]], mode: str) -> list[dict[str, Any]]:
-    """Fields of a schema document as the files have them: physical names, ids where they decide, nullable."""
+    """Fields of a schema document as the files have them: physical names, ids if they decide, nullable."""
     return [
         {
             "name": physical_name(field, mode),

@@ -20,12 +20,12 @@ __all__ = ["apply_skipping", "node_of_column", "read", "replay"]
 
 
 def replay(spark: Any, snapshot: DeltaSnapshot) -> Any:
-    """The live files in the files() form, left on the cluster."""
+    """The live files in the layout of `files()`, as a DataFrame that stays on the cluster."""
     return engine.replay_frame(spark, snapshot.request())
 
 
 def apply_skipping(frame: Any, schema: Any, where: Any) -> Any:
-    """Leave out the files that cannot hold a row matching `where`."""
+    """Drop the files that cannot hold a row matching `where`."""
     known = normalise_schema(schema)
     partitions = frame.schema["partition_values"].dataType if "partition_values" in frame.columns else None
     names = frozenset(getattr(partitions, "names", ()))
@@ -36,13 +36,13 @@ def read(spark: Any, snapshot: DeltaSnapshot, where: Any) -> Any:
     """The live rows, filtered exactly."""
     require_schema(snapshot)
     zone = session_zone(spark)
-    # What a Column of Spark says of files is told per query, by the plan it becomes part of.
+    # A Spark Column is applied to files per query, by the plan it becomes part of.
     node = None if is_column(where) else as_node(where, snapshot.schema, zone)
     rows = scan if reading_way(spark, snapshot) == "native" and not widens_oddly(snapshot) else rows_frame
     return filtered(rows(spark, snapshot, node), where, snapshot.schema, zone)
 
 
 def widens_oddly(snapshot: DeltaSnapshot) -> bool:
-    """Whether a column may have become a decimal, which Spark follows only for some widths of integers."""
+    """Whether a column may have been widened to a decimal, which Spark supports only for some integers."""
     changes = '"delta.typeChanges"'
     return changes in snapshot.metadata.schema_string and "decimal" in snapshot.metadata.schema_string

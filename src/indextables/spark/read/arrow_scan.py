@@ -1,4 +1,4 @@
-"""Rows of splits as Spark rows without Spark's Parquet reader: each task opens its splits itself."""
+"""Reads splits into Spark rows without Spark's Parquet reader: each task opens its splits itself."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def read_files(
 
 
 def _rows_at(reader: Any, start: int) -> int:
-    """How many rows a piece of a scan has when no column was read of it."""
+    """The number of rows in a batch from which no column was read."""
     later = [first for first in reader.group_starts[:: _groups_at_once()] if first > start]
     return int((later[0] if later else reader.rows) - start)
 
@@ -95,7 +95,7 @@ def _at_least_one(rows: pa.Table, count: int) -> pa.Table:
 
 
 def numbered_rows(table: pa.Table, name: str, start: int) -> pa.Table:
-    """Rows with the file they come from and their number in it."""
+    """Rows with the file they come from and their number in that file."""
     import pyarrow as pa
 
     count = table.num_rows

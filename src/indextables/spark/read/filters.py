@@ -1,4 +1,4 @@
-"""A filter of ours as a condition on a DataFrame's rows."""
+"""Converts one of our filters to a condition on a DataFrame."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from indextables.predicate.names import quoted_name
 
 
 def filtered(frame: Any, where: Any, schema: Any, zone: str) -> Any:
-    """The rows for which a filter is true: SQL text as Spark reads it, or a `col(...)` tree."""
+    """The rows for which a filter is true: SQL text as Spark parses it, or a `col(...)` tree."""
     if where is None:
         return frame
     if isinstance(where, str) or is_column(where):
@@ -35,7 +35,7 @@ def is_column(where: Any) -> bool:
 
 
 def condition(node: tree.Node) -> Column:
-    """The same condition on Spark's rows."""
+    """The same condition as a Spark column."""
     match node:
         case tree.And(children):
             return reduce(and_, [condition(child) for child in children])

@@ -1,9 +1,9 @@
 """One version of a table as a DataFrame.
 
-Three ways lead there. `native` is Spark's Parquet reader with our file index.
-`arrow` reads the planned files in Python on the executors, for stores that the
-session has no Hadoop file system for. `planned` is a Parquet scan of the live
-files, for Spark Connect, where there is no JVM to put a file index into.
+There are three ways. `native` is Spark's Parquet reader with our file index. `arrow`
+reads the planned files in Python on the executors, for stores for which the session has
+no Hadoop file system. `planned` is a Parquet scan of the live files, for Spark Connect,
+where there is no JVM to put a file index into.
 """
 
 # ruff: noqa: SLF001
@@ -44,7 +44,7 @@ _warned: set[str] = set()
 
 @dataclass(frozen=True, slots=True)
 class LoadedTable:
-    """A table as a DataFrame or a view refers to it."""
+    """The table behind a DataFrame or a view."""
 
     path: str
     options: Mapping[str, str]
@@ -54,7 +54,7 @@ class LoadedTable:
     pinned: bool = False
     """Whether that version was asked for by the user."""
     late: bool = False
-    """Whether its files are chosen when a statement runs."""
+    """Whether its files are chosen only when a statement runs."""
 
     @classmethod
     def of_request(cls, request: ReadRequest) -> LoadedTable:
@@ -166,7 +166,7 @@ def _native(
 
 
 def _identity(snapshot: Snapshot, version: int | None, settings: CallSettings) -> str:
-    """Two relations are equal exactly when this is: no option is shown, for some are secrets."""
+    """Equal for two relations exactly if they read the same; contains no option values, some are secrets."""
     options = json.dumps([dict(settings.table), settings.call.get("engine", "auto")], sort_keys=True)
     digest = hashlib.sha256(options.encode()).hexdigest()[:16]
     return f"{snapshot.table_id}@{'newest' if version is None else version} {snapshot.store.uri} {digest}"
@@ -192,7 +192,7 @@ def _planned(spark: Any, snapshot: Snapshot, only: frozenset[str] | None = None)
 
 
 def remember(identity: str, table: LoadedTable) -> None:
-    """Let a view over a relation find its table again."""
+    """Record the table of a relation, so that a view over it finds the table again."""
     with _lock:
         _loaded[identity] = table
         _loaded.move_to_end(identity)

@@ -1,4 +1,4 @@
-"""The planner behind a native relation: one table version, asked for the files of one query."""
+"""The planner of a native relation: chooses the files of a table version for each query."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TablePlanner:
     options: Mapping[str, str]
     engine: str = "auto"
     only: frozenset[str] | None = None
-    """Files beyond which none is read."""
+    """If set, only these files are read."""
 
     def snapshot(self) -> Snapshot:
         """The version to read now."""
@@ -87,7 +87,7 @@ class TablePlanner:
 
 
 def conjunction(filters: Sequence[Mapping[str, Any]], snapshot: Snapshot) -> Node | None:
-    """All filters at once, as the pruner knows them."""
+    """The conjunction of all filters, as a predicate tree."""
     nodes = [from_typed(tree, snapshot.schema) for tree in filters]
     return all_of(nodes) if nodes else None
 
@@ -105,7 +105,7 @@ def _among(paths: pa.ChunkedArray, only: frozenset[str]) -> pa.ChunkedArray:
 
 
 def hadoop_paths(store: Store, paths: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """Where Spark's reader finds the files a log names."""
+    """The Hadoop paths of the files a log names."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -124,7 +124,7 @@ def hadoop_paths(store: Store, paths: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def is_absolute(paths: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """Which of the paths a log names do not lie below its table."""
+    """For each path in a log, whether it is absolute and not relative to the table."""
     import pyarrow.compute as pc
 
     return pc.match_substring_regex(paths, _ABSOLUTE)

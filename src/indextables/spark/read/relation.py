@@ -57,9 +57,9 @@ class RelationSpec:
     root: str
     """The table's directory as a Hadoop path."""
     identity: str
-    """Equal exactly when two relations read the same: table id, root, version, read options."""
+    """Equal for two relations exactly if they read the same: table id, root, version, read options."""
     label: str
-    """What explain shows."""
+    """The text that EXPLAIN shows."""
     schema_json: str
     partition_columns: tuple[str, ...]
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -67,7 +67,7 @@ class RelationSpec:
 
 
 def planner_callback(planner: FilePlanner, token: str) -> Callback:
-    """The planner as the JVM calls it: a request in JSON, an answer in bytes."""
+    """The planner as the JVM calls it: takes a request in JSON, returns bytes."""
 
     def answer(asked: Mapping[str, Any]) -> bytearray:
         if asked["call"] == "size":

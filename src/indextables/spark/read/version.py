@@ -1,4 +1,4 @@
-"""Which version of a table a read means: its options, and the log they lead to."""
+"""Which version of a table a read refers to, by its options."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def asked_for(spark: Any, request: ReadRequest) -> tuple[CallSettings, Snapshot]
 
 
 def snapshot_of(spark: Any, path: str, settings: CallSettings) -> Snapshot:
-    """The version that the options of a read mean; the log decides whether it is ours or Delta's."""
+    """The version that the options of a read refer to; the log shows whether it is ours or Delta's."""
     log = open_log(spark, path, settings.table)
     version, moment = settings.number("versionAsOf"), _as_of(spark, settings)
     try:

@@ -1,4 +1,4 @@
-"""Names that stand for tables of ours: temporary views over a loaded table, and ``indextables.`path` ``."""
+"""Names for our tables: temporary views over a loaded table, and ``indextables.`path` ``."""
 
 # ruff: noqa: SLF001
 # because PySpark keeps its JVM objects private
@@ -27,7 +27,7 @@ _named: WeakKeyDictionary[Any, dict[str, _Named]] = WeakKeyDictionary()
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """A view made by CREATE TEMPORARY VIEW, and what it showed then."""
+    """A view made by CREATE TEMPORARY VIEW, and the version it showed then."""
 
     request: ReadRequest
     uri: str
@@ -35,11 +35,11 @@ class _Named:
     schema: str
     shared: bool
     fixed: bool
-    """Whether it holds the files of one moment, and is made anew with every version."""
+    """Whether it has a fixed list of files and must be recreated for every version."""
 
     @property
     def follows(self) -> bool:
-        """Whether it shows the newest version, rather than one that was asked for."""
+        """Whether it shows the newest version rather than a requested one."""
         return any(key.lower() == "refresh" for key in self.request.options)
 
 
@@ -53,7 +53,7 @@ class TableView:
 
 
 def register_view(frame: Any, view: TableView, request: ReadRequest | None = None) -> None:
-    """Give a DataFrame a name in the session."""
+    """Register a DataFrame as a view in the session."""
     name = f"`{view.name}`" if not re.fullmatch(r"\w+", view.name) else view.name
     if view.shared:
         (frame.createOrReplaceGlobalTempView if view.replace else frame.createGlobalTempView)(name)
@@ -104,7 +104,7 @@ def _forget(spark: Any, name: str, kept: _Named) -> None:
 
 
 def _is_still(spark: Any, name: str, kept: _Named) -> bool:
-    """Whether the name still means the view we made: its owner may have given it to something else."""
+    """Whether the name still refers to the view we made: the user may have reused it."""
     full = f"global_temp.`{name}`" if kept.shared else f"`{name}`"
     if not is_connect(spark):
         found = table_of_view(spark, full)

@@ -32,22 +32,22 @@ class Answer:
     partitions: tuple[pa.Array, ...]
     """One typed array per partition column, one value per file."""
     shown: str = ""
-    """What explain says of the choice beyond the counts."""
+    """What EXPLAIN says about the choice besides the counts."""
 
 
 def encode_size(size_bytes: int) -> bytearray:
-    """Answer the question how many bytes of rows there are."""
+    """Encode the number of bytes of all rows."""
     return bytearray(OK + struct.pack("<q", size_bytes))
 
 
 def encode_failure(message: str) -> bytearray:
-    """Answer with the reason why there is no plan."""
+    """Encode the reason why there is no plan."""
     text = message.encode("utf-8", "replace")
     return bytearray(FAILED + struct.pack("<i", len(text)) + text)
 
 
 def encode_plan(answer: Answer) -> bytearray:
-    """Answer with the files, grouped into one directory per distinct tuple of partition values."""
+    """Encode the files, grouped into one directory per distinct tuple of partition values."""
     import numpy as np
     import pyarrow as pa
 
@@ -69,7 +69,7 @@ def encode_plan(answer: Answer) -> bytearray:
 
 
 def _groups(partitions: Sequence[pa.Array], count: int) -> Any:
-    """A number per file that is equal exactly where all partition values are."""
+    """A number per file; equal exactly where all partition values are equal."""
     import numpy as np
 
     groups = np.zeros(count, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The commits of a far tail on the executors: decoded in pieces, reduced to the newest action per file."""
+"""Decodes a tail too large for the driver on executors, and reduces it to the newest action per file."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _BATCH_ROWS = 4096
 
 
 class AddForm(Protocol):
-    """How the adds of a dialect become columns; it travels to the executors."""
+    """How the adds of a dialect become columns; sent to the executors."""
 
     def key(self, action: AddAction | RemoveAction) -> tuple[str, str | None]:
-        """Path and deletion vector as they are compared."""
+        """Path and deletion vector, in comparable form."""
         ...
 
     def columns(self, adds: Sequence[AddAction]) -> pa.StructArray:
@@ -35,9 +35,9 @@ class AddForm(Protocol):
 def newest_actions(
     spark: Any, store: Store, tail: FarTail, width: int, *, form: AddForm, kind: T.StructType
 ) -> DataFrame:
-    """One row per file the commits speak of: its key, and the add that counts, null where it was removed.
+    """One row per file in the commits: its key, and its newest add, null where it was removed.
 
-    `kind` is the Spark type of what `form` makes of an add.
+    `kind` is the Spark type of the columns that `form` makes of an add.
     """
     row = T.StructType(
         [

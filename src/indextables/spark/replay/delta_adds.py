@@ -1,10 +1,10 @@
 """The adds of a Delta log as a DataFrame on the executors.
 
-Columns have the files() form: paths decoded, partition values and statistics
-typed. Spark reads the checkpoint, with an explicit schema; what a partition
-value or a statistic means is decided by the same code as on one machine
-(`delta_files`), called for whole batches, and only for what a query looks at.
-The raw fields stay beside the columns, for the rows that are collected.
+Columns are those of `files()`: paths decoded, partition values and statistics typed.
+Spark reads the checkpoint with an explicit schema; partition values and statistics are
+interpreted by the same code as on one machine (`log.delta.files`), called for whole
+batches, and only for what a query needs. The raw fields are kept in further columns, for
+the rows that are collected.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _REPLACED = "\ufffd"
 def checkpoint_frame(
     spark: Any, store: Store, pieces: Sequence[AddRows], columns: DeltaColumns, statistics: Names = None
 ) -> DataFrame:
-    """Every add of these files, in the files() form, with its raw fields beside it.
+    """Every add of these files in the layout of `files()`, and its raw fields in further columns.
 
     Minima, maxima and null counts are those of the named columns, of all when None.
     """
@@ -145,7 +145,7 @@ def _of(name: str, leaves: Sequence[Leaf]) -> Column:
 
 
 def _statistics(leaves: Sequence[Leaf], names: Sequence[str]) -> Callable[..., Column]:
-    """A function of executors: statistics of a batch of adds, as the local engine reads them."""
+    """An Arrow function for executors: statistics of a batch of adds, as the local engine reads them."""
     columns = frozenset({"num_records", *(("min", "max", "null_count") if leaves else ())})
     wanted, inputs = Wanted(columns, tuple(leaves)), tuple(names)
 
@@ -194,7 +194,7 @@ def _name(leaf: Leaf) -> str:
 
 
 def raw_column(name: str) -> str:
-    """Name of the column that holds a field of `add` as it was written."""
+    """The name of the column that holds a raw field of `add`."""
     return f"raw_{name}"
 
 

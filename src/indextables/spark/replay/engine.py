@@ -1,10 +1,10 @@
 """Replay on the cluster, for tables whose file list is too large for one machine.
 
-The commits after the checkpoint arrive reduced, on the driver, while they are
-few; large ones are decoded and reduced by tasks. The checkpoint stays on the
-executors. Its rows lose the keys the commits touch (an anti-join), are tested
-by the predicate, and only what is left travels to the driver. The same frame,
-not collected, is what `replay_frame` gives.
+The commits after the checkpoint are reduced on the driver if they are few; large ones are
+decoded and reduced by tasks. The checkpoint stays on the executors. An anti-join drops
+the rows whose keys the commits touch, the predicate prunes the rest, and only what
+remains is sent to the driver. `replay_frame` returns the same frame without collecting
+it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Live:
     frame: DataFrame
 
     def columns(self, request: ReplayRequest) -> FileColumns:
-        """Where its rows keep what the columns of a predicate ask for."""
+        """Where its rows have the values that the columns of a predicate need."""
         if not isinstance(request, DeltaRequest):
             return present_columns(self.frame)
         leaves, partitions = request.delta.leaves, request.delta.physical_partitions()
@@ -113,7 +113,7 @@ class SparkEngine:
         return LiveFiles(tail, metrics, replayed)
 
     def live(self, request: ReplayRequest) -> Live | None:
-        """The rows of the checkpoint that still count; scans of one version share them."""
+        """The rows of the checkpoint that are still live; scans of one version share them."""
         checkpoint = request.segment.checkpoint
         if checkpoint is None and not isinstance(request.tail, FarTail):
             return None
@@ -131,7 +131,7 @@ class SparkEngine:
             return made
 
     def whole(self, request: ReplayRequest) -> Live | None:
-        """The same with every column and statistic, for a frame whose questions are not known yet."""
+        """The same with every column and statistic, for a frame whose queries are not known yet."""
         if request.segment.checkpoint is None and not isinstance(request.tail, FarTail):
             return None
         if isinstance(request, DeltaRequest):
@@ -180,7 +180,7 @@ class SparkEngine:
         return request.options.replay.num_partitions or min(_MOST_PARTITIONS, default_width(self._spark))
 
     def _untouched(self, frame: DataFrame, request: ReplayRequest) -> DataFrame:
-        """The rows whose key no commit of the tail is about."""
+        """The rows whose key does not occur in the tail."""
         touched = [key if isinstance(key, tuple) else (key, None) for key in request.tail.touches()]
         if not touched:
             return frame
@@ -239,7 +239,7 @@ def _joined(one: DataFrame, two: DataFrame) -> DataFrame:
 
 
 def _without(frame: DataFrame, gone: DataFrame) -> DataFrame:
-    """The files whose key is not among those that commits touched."""
+    """The files whose key is not among those the commits touched."""
     is_delta = "dv" in frame.columns
     vector = F.coalesce(frame["dv"], F.lit("")) if is_delta else F.lit("")
     path = delta_adds.key_path(frame["path"]) if is_delta else frame["path"]
@@ -247,7 +247,7 @@ def _without(frame: DataFrame, gone: DataFrame) -> DataFrame:
 
 
 class _Shared:
-    """The frame of one version in a snapshot's memo; a second scan makes the cluster keep its rows."""
+    """The frame of one version, kept with the snapshot; a second scan makes the cluster cache its rows."""
 
     def __init__(self, key: object, columns: frozenset[str], live: Live) -> None:
         self._key = key
@@ -343,7 +343,7 @@ def skip(frame: DataFrame, node: Node | None, partition_columns: frozenset[str])
 
 def _tail(request: ReplayRequest) -> tuple[pa.Table, PruneMetrics]:
     if isinstance(request.tail, FarTail):
-        # What is far is in the frame of the cluster already.
+        # An undecoded tail is already part of the cluster's frame.
         request = replace(request, tail=Tail(request.tail.version))
     if isinstance(request, DeltaRequest):
         return tail_files(request)

@@ -1,9 +1,9 @@
-"""The pruner's questions answered by DataFrame columns, so that files are skipped where they lie.
+"""Answers the pruner's questions with DataFrame columns, so that files are pruned on the cluster.
 
-`predicate.prune.rule` asks what is possible and combines the answers; here an answer
-is a Spark column, true, false or null for each file. The questions are asked by
-the same code as on one machine, so both keep the same files. Spark's own
-comparisons have the order the tree means: NaN above all, -0.0 equal to 0.0.
+`predicate.prune.rule` asks what is possible and combines the answers; here an answer is a
+Spark column, true, false or null for each file. The same code asks the questions on one
+machine, so both keep the same files. Spark's own comparisons have the tree's order: NaN
+above all, -0.0 equal to 0.0.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _unknown() -> Column:
 
 @dataclass(frozen=True, slots=True)
 class FileColumns:
-    """Where a DataFrame of files keeps what is known of them; a lookup gives None for what is not there."""
+    """Where a DataFrame of files has what is known of them; a lookup returns None for what is missing."""
 
     partition: Lookup
     least: Lookup

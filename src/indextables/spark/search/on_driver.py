@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_ROWS = 10_000
-"""Matching rows up to which they are fetched here."""
+"""Up to this many matching rows are fetched on the driver."""
 MOST_BYTES = 16 << 20
-"""Stored bytes of matching rows up to which they are fetched here."""
+"""Up to this many stored bytes of matching rows are fetched on the driver."""
 MOST_SPLITS = 200
-"""Splits up to which looking into each, one after the other, is quicker than a job."""
+"""Up to this many splits, searching one after the other is faster than a job."""
 
 _ONE_PROCESS = re.compile(r"local(\[[^\]]*\])?")
 _PLAIN = frozenset(
@@ -37,7 +37,7 @@ _PLAIN = frozenset(
 
 
 def counted(spark: Any, task: SearchTask) -> dict[str, int] | None:
-    """Matching rows of each split; None where the executors are to look, or an index cannot tell."""
+    """The number of matching rows per split; None if executors should search, or an index cannot tell."""
     if not is_near(spark, task):
         return None
     notes: list[SearchMetrics] = []
@@ -55,7 +55,7 @@ def among(task: SearchTask, counts: Mapping[str, int]) -> SearchTask:
 
 
 def is_little(task: SearchTask, counts: Mapping[str, int]) -> bool:
-    """Whether what a task fetches is little enough for the driver."""
+    """Whether a task fetches little enough for the driver."""
     if task.limit is not None and task.limit <= MOST_ROWS and task.where is None:
         return True
     stored = sum(counts[ref.path] * _row_bytes(ref) for ref in task.refs)
@@ -65,7 +65,7 @@ def is_little(task: SearchTask, counts: Mapping[str, int]) -> bool:
 def local_frame(
     spark: Any, run: Callable[[SearchTask], Iterator[pa.RecordBatch]], task: SearchTask, schema: Any
 ) -> Any:
-    """What a task finds, as a local relation; None where its types need Spark's own conversion."""
+    """The result of a task as a local relation; None if its types need Spark's own conversion."""
     import pyarrow as pa
 
     if any(field.dataType.typeName() not in _PLAIN for field in schema):
@@ -77,7 +77,7 @@ def local_frame(
 
 
 def is_near(spark: Any, task: SearchTask) -> bool:
-    """Whether the splits of a search lie no nearer to an executor than to the driver, and are few."""
+    """Whether the splits of a search are few, and no closer to an executor than to the driver."""
     if is_connect(spark) or not _ONE_PROCESS.fullmatch(spark.sparkContext.master):
         return False
     return 0 < len(task.refs) <= MOST_SPLITS and all(ref.index_length for ref in task.refs)

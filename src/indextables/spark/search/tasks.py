@@ -1,4 +1,4 @@
-"""What a task of a search does, on an executor or on the driver: it opens the indexes of its splits."""
+"""What one task of a search does, on an executor or on the driver: opens the indexes of its splits."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class SearchTask:
     limit: int | None = None
     score: bool = False
     statistics: Statistics | None = None
-    """Of all rows that are ranked together."""
+    """Statistics of all rows that are ranked together."""
     terms: tuple[Term, ...] = ()
     """Words whose statistics are asked for."""
     by_name: bool = True
-    """Whether hits name their file by the last part of its path."""
+    """Whether hits name their file by the last part of its path only."""
 
 
 def count_hits(
@@ -53,7 +53,7 @@ def count_hits(
 
 
 def statistics(task: SearchTask) -> Statistics:
-    """What the splits of a task contribute to scores."""
+    """What the splits of a task contribute to the ranking statistics."""
     store, options = open_store(task.store), task.options
     total = Statistics(0)
     for ref in task.refs:

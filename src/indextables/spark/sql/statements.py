@@ -66,7 +66,7 @@ _LEADING = re.compile(_COMMENTS, re.DOTALL)
 
 
 def concerns_us(spark: Any, text: str) -> bool:
-    """Whether a statement is ours, or may be; cheap, for every statement passes here."""
+    """Whether a statement is, or may be, about our tables; cheap, since every statement is checked."""
     if is_command(text) or mentions_us(text) or _INSERT.search(text) or _is_shared(spark, text):
         return True
     if _CREATE.match(text, _LEADING.match(text).end()):  # type: ignore[union-attr]
@@ -183,7 +183,7 @@ def _query(spark: Any, original: Sql, text: str, args: Any, frames: Mapping[str,
 
 
 def _explained(spark: Any, said: Any, frame: Any) -> Any:
-    """What EXPLAIN says of a query, with what its searches do."""
+    """The output of EXPLAIN for a query, with how its searches are run."""
     plan = "\n".join([said.first()[0], *searches_in(frame)])
     return spark.createDataFrame([(plan,)], said.schema)
 
@@ -209,7 +209,7 @@ def _hidden_frames(spark: Any, found: Rewritten, lookup: _Lookup) -> dict[str, A
 
 
 class _Lookup:
-    """What the references of one statement mean."""
+    """Resolves the table references of one statement."""
 
     def __init__(self, spark: Any, frames: Mapping[str, Any]) -> None:
         self._spark = spark
@@ -217,7 +217,7 @@ class _Lookup:
         self._asked: dict[Reference, tuple[CallSettings, Snapshot]] = {}
 
     def asked(self, reference: Reference) -> tuple[CallSettings, Snapshot]:
-        """The version a reference means; the same one however often a statement is looked at."""
+        """The version a reference means; always the same one within a statement."""
         found = self._asked.get(reference)
         if found is None:
             found = self._asked[reference] = asked_for(self._spark, self.request(reference))
@@ -277,7 +277,7 @@ class _Lookup:
 
 
 def _evaluated(spark: Any, expression: str) -> str:
-    """The instant a SQL expression means, as text with its offset."""
+    """The time a SQL expression evaluates to, as text with its offset."""
     literal = re.fullmatch(r"'([^'\\]*)'|\"([^\"\\]*)\"", expression)
     if literal:
         return parse_as_of(literal.group(1) or literal.group(2) or "", session_zone(spark)).isoformat()

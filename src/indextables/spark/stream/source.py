@@ -101,7 +101,7 @@ class FilesOfTask(InputPartition):  # type: ignore[misc]
 
 @dataclass(frozen=True, slots=True)
 class StreamOffset:
-    """How far a stream has come: before file `index` of a version, or of the table as it was at one."""
+    """The progress of a stream: the next file `index` of a version, or of the table as it was then."""
 
     table_id: str
     """The id of the log that the version belongs to."""
@@ -123,7 +123,7 @@ class StreamOffset:
         }  # fmt: skip
 
     def following(self) -> StreamOffset:
-        """The beginning of the next version."""
+        """The offset at the start of the next version."""
         return StreamOffset(self.table_id, self.version + 1)
 
 
@@ -158,7 +158,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         self._frozen_at = _log(self._options).latest_version()
 
     def latestOffset(self, start: Mapping[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
-        """How far the next batch goes."""
+        """The end of the next batch."""
         begin = (
             StreamOffset.of(start)
             if start is not None
@@ -184,10 +184,10 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         )
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing is kept for offsets that are done."""
+        """Nothing to do: nothing is kept for finished offsets."""
 
     def stop(self) -> None:
-        """Nothing is open between batches."""
+        """Nothing to do: nothing is open between batches."""
 
     def _configured_limit(self) -> int | None:
         limit = self._options.get("maxfilespertrigger")
@@ -217,7 +217,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
             yield from self._files(log, place)[place.index : end.index]
 
     def _same_log(self, place: StreamOffset) -> TransactionLog:
-        """The log as it is now; an error when it is another one than the offset belongs to."""
+        """The log as it is now; an error if it is not the log the offset belongs to."""
         log = _log(self._options)
         _require_same(log.snapshot(max_staleness_s=0), place)
         return log

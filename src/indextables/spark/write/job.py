@@ -1,6 +1,6 @@
-"""The job behind every write: splits built on the executors, and what became of the writes of this process.
+"""The job behind every write: builds splits on the executors; also records the writes of this process.
 
-A task that runs twice builds files that only one of its attempts reports.
+If a task runs twice, only the files of one attempt are reported.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _written: deque[tuple[str, WriteResult]] = deque(maxlen=_KEPT)
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What every task of a write knows; picklable."""
+    """What every task of a write needs; picklable."""
 
     plan: WritePlan
     store: Any
     options: Options
     text: str | None = None
     where: Node | None = None
-    """The condition that every row to write must satisfy."""
+    """The condition that every written row must satisfy."""
 
 
 def schema_of(frame: Any) -> pa.Schema:
@@ -50,7 +50,7 @@ def schema_of(frame: Any) -> pa.Schema:
 
 
 def run_job(frame: Any, job: Job) -> list[BuiltSplit]:
-    """Build the splits on the executors; the reports of the tasks that count come back."""
+    """Build the splits on the executors; returns the reports of the successful task attempts."""
     import pickle
 
     shaped = _spread(frame, job)
@@ -68,7 +68,7 @@ def _is_surely_empty(frame: Any) -> bool:
 
 
 def _spread(frame: Any, job: Job) -> Any:
-    """With optimizeWrite: rows by partition, in tasks of even size, however uneven the partitions are."""
+    """With optimizeWrite: distribute rows by partition over tasks of even size."""
     if not job.options.write.optimize:
         return frame
     return frame.hint("rebalance", *(quoted_name(name) for name in job.plan.partition_columns))
@@ -91,7 +91,7 @@ def _task(job: Job, names: Sequence[str]) -> Any:
 
 
 def _gathered(batches: Iterator[Any]) -> Iterator[Any]:
-    """Rows in pieces of a row group: Spark hands over fewer at a time, and every piece has its cost."""
+    """Rows in batches of a row group: Spark passes fewer at a time, and every batch has a fixed cost."""
     import pyarrow as pa
 
     pending: list[Any] = []
@@ -105,13 +105,13 @@ def _gathered(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def last_writes(limit: int = 10) -> list[tuple[str, WriteResult]]:
-    """The tables last written to from this process, and what became of it; newest first."""
+    """The last tables written from this process and the results, newest first."""
     with _lock:
         return list(reversed(_written))[:limit]
 
 
 def written(log: TransactionLog, result: WriteResult, options: Options) -> WriteResult:
-    """Note a write that is committed, and do what is due after one."""
+    """Record a committed write, and do what is due after one."""
     after_write(log, options)
     with _lock:
         _written.append((log.uri, result))

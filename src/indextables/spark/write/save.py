@@ -67,7 +67,7 @@ def save_frame(spark: Any, frame: Any, request: WriteRequest) -> WriteResult | N
 
 
 def newest(log: TransactionLog) -> Snapshot | None:
-    """The table as it is now; None when there is none."""
+    """The newest snapshot of the table; None when there is no table."""
     try:
         return log.snapshot(max_staleness_s=0)
     except NotATableError:
@@ -154,7 +154,7 @@ def _is_done(snapshot: Snapshot, txn: TxnAction | None) -> bool:
 
 
 def _without_void(frame: Any, snapshot: Snapshot) -> Any:
-    """Columns of NULL without a type take the type of the table's column."""
+    """Untyped NULL columns cast to the type of the table's column."""
     from pyspark.sql import functions
 
     table = spark_schema(snapshot.metadata.schema_string)
@@ -229,7 +229,7 @@ def _finish(  # noqa: PLR0917 - one value, passed on in one place
 
 
 def _reads_version(frame: Any, snapshot: Snapshot) -> int | None:
-    """The version of this very table that a DataFrame reads: overwriting may not lose a foreign commit."""
+    """The version of this same table that a DataFrame reads, so that an overwrite loses no foreign commit."""
     tables = [table for table in tables_in_frame(frame) if table.path == snapshot.store.uri]
     return min((snapshot.version if t.version is None else t.version for t in tables), default=None)
 
