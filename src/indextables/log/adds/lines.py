@@ -94,7 +94,7 @@ def join_lines(lines: Sequence[bytes]) -> bytes:
 
 
 def find_bytes(text: Bytes, *bytes_wanted: int) -> Positions:
-    """The offsets at which a byte occurs in a text.
+    """The offsets at which any of some bytes occurs in a text.
 
     Works block by block, so that the masks of a block stay in the processor's cache.
     """

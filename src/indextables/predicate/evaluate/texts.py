@@ -45,7 +45,7 @@ def text_matches(node: Match | Like | RLike, values: Any) -> Any:
 
 
 def _needed(choices: Sequence[Sequence[str]]) -> str:
-    """The longest text that every match contains; empty when there is none."""
+    """The longest text that every match contains; empty when there is none, or several alternatives."""
     return max(choices[0], key=len, default="") if len(choices) == 1 else ""
 
 

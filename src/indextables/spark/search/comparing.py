@@ -1,4 +1,4 @@
-"""A search as a function of a row's own text, for rows that no index numbers, as those of streams."""
+"""A search as a function of a row's own text, for rows without an index, such as those of streams."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def comparison(snapshot: Snapshot, kind: str, columns: Sequence[str], text: str) -> Any:
-    """A function of columns of Spark's, given in the order of their names."""
+    """A function of Spark columns, given in the order of their names."""
     from pyspark.sql import functions as f
 
     if kind == "indexhighlight":

@@ -64,7 +64,7 @@ def search_frame(
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The rows of a search, or rows that say whether it matches, and how its splits were chosen."""
+    """The result of a search, as matching rows or as a column that marks them, and how splits were chosen."""
 
     frame: Any
     shown: str = ""
@@ -74,9 +74,9 @@ def _found_rows(
     spark: Any, snapshot: Snapshot, query: Query, columns: Sequence[str], *,
     where: Node | None = None, pruned_by: Node | None = None, limit: int | None = None, score: bool = False,
 ) -> Found:  # fmt: skip
-    """The rows a query finds, and of them those for which `where` is true.
+    """The rows a query finds and for which `where` is true.
 
-    `pruned_by` only leaves out splits: whoever gives it looks at the rows again.
+    `pruned_by` is used only to skip splits: the caller applies it to the rows as well.
     """
     adds = _left_by_the_log(snapshot, where if pruned_by is None else pruned_by)
     refs = tuple(SplitRef.of(add) for add in splits_to_search(snapshot, query, adds))
@@ -108,13 +108,13 @@ def _found_rows(
 
 
 def _left_by_the_log(snapshot: Snapshot, where: Node | None) -> Sequence[AddAction]:
-    """The splits in which a filter may be true, as far as the log knows."""
+    """The splits in which a filter may be true, according to the log."""
     paths = None if where is None else snapshot.plan(where, columns={"path"}).files.column("path").to_pylist()
     return snapshot.adds(paths)
 
 
 def _shown(snapshot: Snapshot, text: str, left: int, asked: int, counted: Mapping[str, int] | None) -> str:
-    """What EXPLAIN says of a search."""
+    """What EXPLAIN shows for a search."""
     total = snapshot.num_files
     hits = "hits are counted when it runs" if counted is None else f"{sum(counted.values())} hits"
     return (
@@ -124,7 +124,7 @@ def _shown(snapshot: Snapshot, text: str, left: int, asked: int, counted: Mappin
 
 
 def _statistics(spark: Any, snapshot: Snapshot, task: SearchTask) -> Statistics:
-    """What scores need to know of all rows of a version, asked of every live split where it is near."""
+    """The ranking statistics of all rows of a version, from every live split."""
     every = replace(task, refs=tuple(SplitRef.of(add) for add in snapshot.adds()))
     if on_driver.is_near(spark, every):
         return table_statistics(snapshot, task.query)
@@ -144,7 +144,7 @@ def parsed(
     *,
     with_text: bool = False,
 ) -> Query:
-    """A query checked against the table's settings; what its author should know is a warning."""
+    """A query checked against the table's settings; notes for its author are logged as warnings."""
     columns = None if column is None else (column,)
     found = query_of(snapshot, query, columns, operator, with_text=with_text)
     for note in found.notes:
@@ -153,7 +153,7 @@ def parsed(
 
 
 def no_index(snapshot: DeltaSnapshot) -> str:
-    """What to say where a Delta table is searched."""
+    """The message for a search in a Delta table, which has no index."""
     return (
         f"indexquery needs an index, and {snapshot.store.uri} is a Delta table, which has none. "
         "Use LIKE here, DeltaTable.search in Python, or `indextables search`."
@@ -170,7 +170,8 @@ def hidden_frame(
     settings, snapshot = asked
     names = snapshot.schema.names
     if all(search.required for search in searches):
-        # The searches decide which rows there are: fetched through the index, nothing is joined.
+        # The searches decide which rows there are: these are fetched through the index, and nothing is
+        # joined.
         columns = [name for name in names if mentioned is None or name.lower() in mentioned]
         best, score = (searches[0].best, searches[0].score) if len(searches) == 1 else (None, False)
         return required_frame(spark, snapshot, searches, columns, score=score, best=best).frame
@@ -191,9 +192,9 @@ def required_frame(
     spark: Any, snapshot: Snapshot, searches: Sequence[Search], columns: Sequence[str], *,
     where: Node | None = None, score: bool = False, best: int | None = None,
 ) -> Found:  # fmt: skip
-    """The rows that all searches find; a hidden column of a search is true in every one of them.
+    """The rows that all searches find; the hidden column of each search is true for all of them.
 
-    `where` is a filter that whoever asks applies to the rows as well.
+    `where` is a filter that the caller applies to the rows as well.
     """
     from pyspark.sql import functions as f
 
@@ -207,7 +208,7 @@ def required_frame(
 
 
 def _all_of(queries: Sequence[Query]) -> Query:
-    """One query that finds the rows which every one of them finds."""
+    """One query that finds the rows that all of the given ones find."""
     first = queries[0]
     if len(queries) == 1:
         return first
@@ -221,8 +222,8 @@ def numbered_frame(
 ) -> Found | None:
     """Rows of Spark's reader with a column, or a restriction, for each search.
 
-    The column `file` is what Spark knows of a row's file: its name, and the number of the row in it. It does
-    not tell files of one name apart; where a table has those the answer is None.
+    The column `file` identifies a row by the file's name, as Spark knows it, and the row number. If several
+    files of the table have the same name, this is ambiguous and the result is None.
     """
     from pyspark.sql import functions as f
 
@@ -257,11 +258,11 @@ def _joined(frame: Any, names: Sequence[str], found: Sequence[_Hits]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Hits:
-    """The numbers of the rows that a search finds, in files."""
+    """The row numbers that a search finds, by file."""
 
     search: Search
     columns: tuple[str, ...]
-    """Where all of them are null, so is the search."""
+    """The search is null for rows in which all of these columns are null."""
     frame: Any
     shown: str
 
@@ -286,6 +287,6 @@ class _Hits:
 
 
 def _grouped(spark: Any, whole: SearchTask) -> list[SearchTask]:
-    # Looking into an index takes milliseconds and starting a task tens of them: one task per core.
+    # Searching an index takes milliseconds and starting a task tens of them: one task per core.
     groups = shared_out(whole.refs, default_width(spark), lambda ref: ref.index_length or 0)
     return [replace(whole, refs=group) for group in groups]
