@@ -252,7 +252,7 @@ class _Lookup:
             # The name may be another's, in a database called indextables; `path@v1` is nobody else's.
             if _AT_VERSION.search(reference.name[0]):
                 raise
-            return "native"
+            return "elsewhere"
         return "delta" if isinstance(snapshot, DeltaSnapshot) else reading_way(self._spark, snapshot)
 
     def has_a_name(self, reference: Reference) -> bool:
@@ -263,7 +263,11 @@ class _Lookup:
         if not names_tables(self._spark) or reference.timestamp:
             return False
         # A Connect server whose catalog is ours reads by itself; what it can read, the client cannot tell.
-        return self._way(reference) in {"native", "planned"}
+        way = self._way(reference)
+        if reference.by_path and "/" not in reference.name[0]:
+            # Spark's catalog takes such a name for a table in a database called indextables.
+            return way == "elsewhere"
+        return way in {"native", "planned", "elsewhere"}
 
     def columns(self, reference: Reference) -> Sequence[str] | None:
         """The columns of a reference that is a whole table of ours."""
