@@ -124,9 +124,10 @@ def parse_command(text: str) -> Command:
 
     blanked = _without_comments(text)
     advice = advice_on(blanked)
-    if advice is not None:
-        if advice.unneeded:
+    if advice is not None and advice.unneeded:
+        if is_command(text) or subject_of(blanked) is not None:
             return Unneeded(advice.sentence)
+    elif advice is not None:
         raise CommandError(advice.sentence, line=1, column=1, expected=())
     try:
         tree = _parser().parse(blanked)
