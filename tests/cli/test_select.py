@@ -58,6 +58,13 @@ def test_a_search_may_stand_in_any_boolean_position(path):
     assert rows(without, path) == [(21,)]
 
 
+def test_a_star_shows_the_columns_of_the_table_and_no_others(path):
+    either = "SELECT * FROM logs WHERE message indexquery 'timeout' OR id = 1"
+    assert run_select(either, {"logs": path}).column_names == ["id", "level", "message"]
+    less = "SELECT * EXCLUDE (level) FROM logs WHERE message indexquery 'timeout' OR id = 1"
+    assert run_select(less, {"logs": path}).column_names == ["id", "message"]
+
+
 def test_a_text_that_is_null_is_neither_found_nor_not(path):
     found = rows("SELECT message indexquery 'timeout' AS hit, count(*) FROM logs GROUP BY 1", path)
     assert dict(found) == {True: 6, False: 21, None: 3}

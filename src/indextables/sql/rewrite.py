@@ -42,6 +42,7 @@ ColumnsOf = Callable[["Reference"], Collection[str] | None]
 """The columns of a reference when it is a whole table of ours, else None."""
 
 _SEARCHES = re.compile(r"indexquery|textsearch|fieldmatch", re.IGNORECASE)
+_PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _PATHS = re.compile(r"indextables\s*\.\s*`", re.IGNORECASE)
 
 
@@ -101,6 +102,11 @@ class Rewritten:
     """Whether the text still holds searches, as their author wrote them."""
 
 
+def _name(alias: str) -> str:
+    """An alias as it stands in a statement: plain where it can be, since DuckDB 1.4 knows no backticks."""
+    return alias if _PLAIN.fullmatch(alias) else f"`{alias}`"
+
+
 def mentions_us(text: str) -> bool:
     """Whether a statement may read by path or search; a cheap first look."""
     return mentions_search(text) or _PATHS.search(text) is not None
@@ -134,9 +140,16 @@ def _references(paths: Sequence[PathMention]) -> tuple[Reference, ...]:
 
 
 def rewrite(
-    text: str, columns_of: ColumnsOf, args: Mapping[str, Any] | Sequence[Any] | None = None
+    text: str,
+    columns_of: ColumnsOf,
+    args: Mapping[str, Any] | Sequence[Any] | None = None,
+    *,
+    hiding: str = "EXCEPT",
 ) -> Rewritten | None:
-    """The statement for Spark; None when nothing in it is ours."""
+    """The statement with its searches resolved; None when nothing in it is ours.
+
+    `hiding` is the word with which the engine keeps columns out of `*`.
+    """
     marked = mark(text)
     references = list(_references(marked.paths))
     if not marked.searches:
@@ -144,13 +157,16 @@ def rewrite(
             return None
         edits = [(item.start, item.end, hidden_view(at)) for at, item in enumerate(marked.paths)]
         return Rewritten(edited(marked.text, edits), tuple(references), (), frozenset())
-    return _Analysis(marked, references, columns_of, args).run()
+    return _Analysis(marked, references, columns_of, args, hiding).run()
 
 
 class _Analysis:
     """One walk over the parsed statement: where the searches stand, and what their columns belong to."""
 
-    def __init__(self, marked: Marked, references: list[Reference], columns_of: ColumnsOf, args: Any) -> None:
+    def __init__(
+        self, marked: Marked, references: list[Reference], columns_of: ColumnsOf, args: Any, hiding: str
+    ) -> None:
+        self._hiding = hiding
         self._text = marked.text
         self._paths: Sequence[PathMention] = marked.paths
         self._mentions: Sequence[SearchMention] = marked.searches
@@ -232,7 +248,7 @@ class _Analysis:
         wanted = None if name.lower() == ALL_COLUMNS else self._spelled(number, name)
         # The same search twice is one column: Spark must see that GROUP BY and SELECT mean the same.
         hidden = self._hidden.setdefault((number, wanted, query), f"__indextables_hit_{len(self._hidden)}")
-        self._edits.append((mention.start, mention.end, "true" if required else f"`{alias}`.{hidden}"))
+        self._edits.append((mention.start, mention.end, "true" if required else f"{_name(alias)}.{hidden}"))
         return Search(number, wanted, query, required, "" if required else hidden), home
 
     def _marked(self, scopes: Sequence[Any], homes: dict[int, Any]) -> tuple[Highlight, ...]:
@@ -253,7 +269,7 @@ class _Analysis:
                 query = self._query(call, mention)
                 homes.setdefault(number, home)
                 one = Highlight(number, self._spelled(number, column.name), query, f"__indextables_mark_{at}")
-                self._edits.append((mention.start, mention.end, f"`{alias}`.{one.hidden}"))
+                self._edits.append((mention.start, mention.end, f"{_name(alias)}.{one.hidden}"))
                 found.append(one)
         return tuple(found)
 
@@ -359,7 +375,7 @@ class _Analysis:
             raise CommandError(
                 f"give {table.name} an alias after TABLESAMPLE (...): it is searched with indexquery"
             )
-        self._edits.append((start, end, hidden_view(number) + ("" if table.alias else f" AS `{alias}`")))
+        self._edits.append((start, end, hidden_view(number) + ("" if table.alias else f" AS {_name(alias)}")))
         self._aliases[number] = alias
         return alias
 
@@ -418,10 +434,10 @@ class _Analysis:
 
     def _except(self, star: Any, names: Sequence[str]) -> tuple[int, int, str]:
         end = star.meta["end"] + 1
-        listed = re.compile(r"\s*EXCEPT\s*\(", re.IGNORECASE).match(self._text, end)
+        listed = re.compile(rf"\s*{self._hiding}\s*\(", re.IGNORECASE).match(self._text, end)
         if listed:
             return listed.end(), listed.end(), ", ".join(names) + ", "
-        return end, end, f" EXCEPT ({', '.join(names)})"
+        return end, end, f" {self._hiding} ({', '.join(names)})"
 
 
 def _columns_mentioned(scopes: Sequence[Any]) -> frozenset[str] | None:

@@ -73,7 +73,7 @@ def run_select(
 
     text = quoted_paths_as_names(text)
     try:
-        rewritten = rewrite(text, columns_of)
+        rewritten = rewrite(text, columns_of, hiding="EXCLUDE")
     except CommandError as wrong:
         raise CommandError(f"{wrong} {_NAMING}") from wrong
     connection = duckdb.connect(config={"enable_external_access": "false"})

@@ -55,7 +55,7 @@ def test_several_paths_with_time_travel() -> None:
 def test_a_search_under_and_restricts_the_view() -> None:
     found = rewrite("SELECT * FROM t WHERE message indexquery 'a AND b' AND id > 1", columns_of)
     assert found is not None
-    assert found.text == "SELECT * FROM __indextables_0 AS `t` WHERE true AND id > 1"
+    assert found.text == "SELECT * FROM __indextables_0 AS t WHERE true AND id > 1"
     assert [(s.column, s.query, s.required) for s in found.searches] == [("message", "a AND b", True)]
 
 
@@ -72,7 +72,7 @@ def test_a_search_under_and_restricts_the_view() -> None:
 def test_a_search_elsewhere_becomes_a_hidden_column_that_no_star_shows(condition: str) -> None:
     text = text_of(f"SELECT *, t.*, count(*) FROM t WHERE {condition}")
     assert "* EXCEPT (__indextables_hit_0), t.* EXCEPT (__indextables_hit_0), count(*)" in text
-    assert "`t`.__indextables_hit_0" in text
+    assert "t.__indextables_hit_0" in text
 
 
 def test_an_except_list_is_extended() -> None:
@@ -136,7 +136,7 @@ def test_the_kept_side_of_an_outer_join_and_its_condition_can_be_searched() -> N
     assert "WHERE true" in text_of(
         "SELECT 1 FROM t LEFT JOIN u ON t.id = u.id WHERE t.message indexquery 'x'"
     )
-    assert "`t`.__indextables_hit_0" in text_of(
+    assert "t.__indextables_hit_0" in text_of(
         "SELECT 1 FROM u LEFT JOIN t ON t.id = u.id AND t.message indexquery 'x'"
     )
 
