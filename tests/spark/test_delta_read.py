@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import json
-import math
 import struct
 import uuid
 import zlib
@@ -23,6 +22,7 @@ from indextables.spark.delta.rows import rows_frame
 from indextables.spark.read.scans import last_scans
 from indextables.storage.store import open_store
 from support.deltatables import DeltaLog, add, schema_string
+from support.golden import plain
 from support.shared import shared
 
 pytestmark = pytest.mark.spark
@@ -31,19 +31,6 @@ pytestmark = pytest.mark.spark
 NOT_COMPARABLE = {
     "delta-rs__table_with_edge_timestamps": "deltalake overflows on the year 9999 and gives 1816",
 }
-
-
-def plain(value):
-    """A value in a form in which two readers can be compared."""
-    if isinstance(value, float):
-        return "nan" if math.isnan(value) else round(value, 9)
-    if isinstance(value, dt.datetime):
-        return (value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value).isoformat()
-    if isinstance(value, dict):
-        return tuple((key, plain(item)) for key, item in value.items())
-    if isinstance(value, list | tuple):
-        return tuple(plain(item) for item in value)
-    return bytes(value) if isinstance(value, bytes | bytearray) else value
 
 
 def rows_of(table: pa.Table, names):
