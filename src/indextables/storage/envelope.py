@@ -30,14 +30,14 @@ GZIP = b"\x01"
 # lines of long equal statistics may well exceed it.
 HONEST_RATIO = 300
 FREE_BYTES = 64 << 20
+WORTH_THREADS = 512 << 10
+"""Stored bytes from which starting threads costs less than it saves."""
 
 _FASTEST_LEVEL = 1
 _HIGHEST_ISAL_LEVEL = 3
 _HIGHEST_LEVEL = 9
 _FEED_BYTES = 64 << 10
 _CHUNK_BYTES = 4 << 20
-_WORTH_THREADS = 512 << 10
-"""Stored bytes from which starting threads costs less than it saves."""
 # id, method, flags = extra field, no time, no hints, unknown system; the extra field's length;
 # its only subfield: name, length, length of the whole member
 _HEADER = struct.Struct("<2sBBIBBH2sHQ")
@@ -80,14 +80,19 @@ def unpack(data: bytes, *, name: str, limit: int | None = None) -> bytes:
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
-def unpack_members(data: bytes, name: str, *, limit: int | None = None, workers: int = 1) -> Iterator[bytes]:
-    """The text of a log file in the chunks it was written in, inflated by `workers` threads."""
+def unpack_members(
+    data: bytes, name: str, *, limit: int | None = None, workers: int = 1, threads_from: int = WORTH_THREADS
+) -> Iterator[bytes]:
+    """The text of a log file in the chunks it was written in.
+
+    More than `threads_from` stored bytes are inflated by `workers` threads.
+    """
     if not _opened(data, name):
         yield data
         return
     body = memoryview(data)[2:]
     spans = _spans(body)
-    if len(spans) > 1 and workers > 1 and len(body) > _WORTH_THREADS:
+    if len(spans) > 1 and workers > 1 and len(body) > threads_from:
         yield from _unpack_in_parallel(body, spans, name, limit, workers)
         return
     if spans:

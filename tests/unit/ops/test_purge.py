@@ -128,15 +128,12 @@ def test_a_dry_run_says_the_same_and_changes_nothing(table):
     )
 
 
-def test_a_split_that_comes_back_during_the_purge_is_spared(table, monkeypatch):
+def test_a_split_that_comes_back_during_the_purge_is_spared(table):
     """Before each batch of deletes newly re-added paths are taken out."""
-    import indextables.ops.upkeep.purge as module
-
     table.add("a.split")
     for n in range(4):
         table.file(f"orphan{n}.split")
     table.clock.pass_hours(200)
-    monkeypatch.setattr(module, "_BATCH", 2)
     seen = []
 
     def readd(stage, done, total):
@@ -144,7 +141,7 @@ def test_a_split_that_comes_back_during_the_purge_is_spared(table, monkeypatch):
             seen.append(done)
             table.log.add_files([table.split("orphan3.split", on_disk=False)])
 
-    result = run_purge(table.handle(), PurgeRequest(), readd)
+    result = run_purge(table.handle(), PurgeRequest(batch_files=2), readd)
     assert (result.orphaned_files_found, result.orphaned_files_deleted) == (4, 3)
     assert (table.root / "orphan3.split").exists()
     assert table.live() == ["a.split", "orphan3.split"]

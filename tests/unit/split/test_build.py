@@ -84,14 +84,23 @@ def test_a_split_is_closed_near_the_target_size(tmp_path):
 
 def test_few_splits_are_open_at_once(tmp_path, monkeypatch):
     """The largest is closed first; every row is still written once."""
-    most = []
-    started = build._Build._start
-    monkeypatch.setattr(
-        build._Build, "_start", lambda self, values: most.append(len(self.open) + 1) or started(self, values)
-    )
+    now, most = set(), []
+
+    class Counted(writer.SplitWriter):
+        def __init__(self, *given, **named):
+            super().__init__(*given, **named)
+            now.add(self)
+            most.append(len(now))
+
+        def close(self):
+            now.discard(self)
+            super().close()
+
+    monkeypatch.setattr(build, "SplitWriter", Counted)
     table = pa.table({"p": [at % 20 for at in range(2000)], "v": pa.array(range(2000), pa.int64())})
     made = build_all(tmp_path, table, {"write.maxOpenSplits": "3"}, ["p"])
-    assert max(most) <= 4
+    assert max(most) == 4, "one more than stay open: the newest, before the largest is closed"
+    assert not now
     assert sorted(at for b in made for at in pq.ParquetFile(b.path).read()["v"].to_pylist()) == list(
         range(2000)
     )

@@ -28,7 +28,6 @@ def root(tmp_path, monkeypatch):
     place.mkdir()
     monkeypatch.setenv("TMPDIR", str(place))
     monkeypatch.setattr(scratch_module.tempfile, "tempdir", str(place))
-    monkeypatch.setattr(scratch_module, "_swept", {})
     return place
 
 

@@ -12,8 +12,8 @@ from indextables.log.replay.long_tail import LineCount, Passed
 from indextables.model.actions import Action, CommitInfo
 from indextables.storage.store import Store
 
-_READ_BYTES = 8 << 20
-_PIECE_BYTES = 16 << 20
+READ_BYTES = 8 << 20
+PIECE_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +37,20 @@ class DeltaPiece:
             yield (-number if self.is_compacted else number), action
 
 
-def pass_over(store: Store, file: LogFile) -> Passed:
-    """Scan one commit or compaction file; its adds and removes are counted but not decoded."""
+def pass_over(
+    store: Store, file: LogFile, read_bytes: int = READ_BYTES, piece_bytes: int = PIECE_BYTES
+) -> Passed:
+    """Scan one commit or compaction file; its adds and removes are counted but not decoded.
+
+    The file is read `read_bytes` at a time, and a piece ends with the read in which it reaches `piece_bytes`.
+    """
     lines = LineCount()
     cuts: list[tuple[int, int]] = []
     start = end = 0
-    for block in _blocks(store, file):
+    for block in _blocks(store, file, read_bytes):
         lines.take(block)
         end += len(block)
-        if end - start >= _PIECE_BYTES:
+        if end - start >= piece_bytes:
             cuts.append((start, end - start))
             start = end
     if end > start or not end:
@@ -63,11 +68,11 @@ def pass_over(store: Store, file: LogFile) -> Passed:
     return Passed(version, ordered, pieces, lines.adds, lines.removes)
 
 
-def _blocks(store: Store, file: LogFile) -> Iterator[bytes]:
+def _blocks(store: Store, file: LogFile, read_bytes: int) -> Iterator[bytes]:
     """The bytes of a file in blocks that end with a whole line; a longer line comes as a block of its own."""
     path, at, kept = DELTA.path(file.name), 0, b""
     while at < file.size:
-        data = store.get_range(path, at, min(_READ_BYTES, file.size - at))
+        data = store.get_range(path, at, min(read_bytes, file.size - at))
         at += len(data)
         cut = data.rfind(b"\n") + 1
         if cut:

@@ -48,7 +48,7 @@ _OURS = re.compile(r".+\.split|\.[0-9a-f-]{32,36}\.tmp")
 _LOG_LEFTOVER = re.compile(rf"{NATIVE.log_dir}/\.[0-9a-f-]{{32,36}}\.tmp")
 _NESTED_TABLE = re.compile(rf"(.+?/)(?:{NATIVE.log_dir}|{DELTA_LOG})/")
 _MS_PER_HOUR = 3_600_000
-_BATCH = 1000
+_PROGRESS_EVERY = 1000
 _AT_ONCE = 64
 _SHOWN = 10
 _MOST_LOOKS = 5
@@ -63,6 +63,8 @@ class PurgeRequest:
     older_than_hours: float | None = None
     log_retention_hours: float | None = None
     dry_run: bool = False
+    batch_files: int = 1000
+    """How many files are deleted between two looks at what was committed meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +191,7 @@ def run_purge(log: TransactionLog, request: PurgeRequest, progress: Progress = s
         if retention is not None:
             run_cleanup(log.source, plan.expired, retention, erase=True)
             log.invalidate_cache()
-        deleted = _delete(log, plan.orphans, plan.needed, progress)
+        deleted = _delete(log, plan.orphans, plan.needed, request.batch_files, progress)
         message = _message(plan.orphans, deleted, len(plan.expired.files))
     return PurgeResult(
         table_path=log.uri,
@@ -300,13 +302,13 @@ def _with_checkpoint(listing: Listing, version: int, now_ms: int, retention: Ret
 
 def _listed(store: Store, progress: Progress) -> Iterable[ObjectMeta]:
     for count, file in enumerate(store.list()):
-        if count % _BATCH == 0:
+        if count % _PROGRESS_EVERY == 0:
             progress("Listing files", count, count)
         yield file
 
 
 def _delete(
-    log: TransactionLog, orphans: Sequence[ObjectMeta], needed: Needed, progress: Progress
+    log: TransactionLog, orphans: Sequence[ObjectMeta], needed: Needed, batch_files: int, progress: Progress
 ) -> list[ObjectMeta]:
     """Delete in batches; before each, files that were committed in the meantime are left out."""
     deleted: list[ObjectMeta] = []
@@ -314,12 +316,12 @@ def _delete(
     readded: set[str] = set()
     workers = workers_for(log.runtime, len(orphans))
     store = portable(log.store, workers)
-    for start in range(0, len(orphans), _BATCH):
+    for start in range(0, len(orphans), batch_files):
         progress("Deleting orphans", start, len(orphans))
         newer = list(list_log(log.store, NATIVE, seen + 1).commits.values())
         readded.update(_inside(log.store, _added(log, newer)))
         seen = max([seen, *(file.version for file in newer)])
-        batch = [file for file in orphans[start : start + _BATCH] if file.path not in readded]
+        batch = [file for file in orphans[start : start + batch_files] if file.path not in readded]
         done = workers.map(partial(_delete_one, store), [file.path for file in batch])
         deleted += [file for file, gone in zip(batch, done, strict=True) if gone]
     progress("Deleting orphans", len(orphans), len(orphans))

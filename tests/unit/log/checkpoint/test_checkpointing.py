@@ -288,15 +288,18 @@ def test_a_checkpoint_is_json_while_the_protocol_cannot_be_raised(caplog):
 
 def test_a_parquet_checkpoint_copies_the_columns_of_the_one_before(monkeypatch):
     """C11: lines are decoded once; a table of many files is not parsed for every checkpoint."""
-    from indextables.log.adds import decoder as add_decoder
+    from indextables.log.checkpoint import live_adds, parquet, reader
 
     builder = LogBuilder(options={"checkpoint.format": "parquet"}).create()
     builder.append(*(f"f{at}" for at in range(9))).checkpoint()
     decoded = []
-    careful = add_decoder._Decoder.rows
-    monkeypatch.setattr(
-        add_decoder._Decoder, "rows", lambda self, lines: decoded.append(len(lines)) or careful(self, lines)
-    )
+    for module in (live_adds, parquet, reader):
+        plain = module.decode_lines
+        monkeypatch.setattr(
+            module,
+            "decode_lines",
+            lambda lines, *more, plain=plain: decoded.append(len(lines)) or plain(lines, *more),
+        )
     builder.append("f3", "new").remove("f5").log().checkpoint()
     assert decoded == [2]
     assert live(builder) == ["f0", "f1", "f2", "f3", "f4", "f6", "f7", "f8", "new"]

@@ -9,10 +9,10 @@ import uuid
 
 import pytest
 
-import indextables.log.delta.long_tail as far
 from indextables.errors import CorruptLogError
 from indextables.log.delta.commits import counts_nan, key_of
 from indextables.log.delta.dialect import DELTA
+from indextables.log.delta.long_tail import pass_over
 from indextables.log.format.dialect import LogFile
 from indextables.log.replay.rule import reduce_tail
 from indextables.model.actions import AddAction, RemoveAction
@@ -32,10 +32,8 @@ def commits_of(log):
 
 
 @pytest.mark.parametrize("seed", [4, 6, 7, 13, 25, 34])
-def test_the_pieces_of_commits_reduce_to_what_the_commits_reduce_to(seed, monkeypatch):
+def test_the_pieces_of_commits_reduce_to_what_the_commits_reduce_to(seed):
     """Cut at any line: the highest number of the highest version counts, as the newest action does."""
-    monkeypatch.setattr(far, "_READ_BYTES", 700)
-    monkeypatch.setattr(far, "_PIECE_BYTES", 900)
     log = random_log(open_store(f"memory://{uuid.uuid4()}"), random.Random(seed), 12)
     files = commits_of(log)
     assert len(files) > 1
@@ -47,7 +45,7 @@ def test_the_pieces_of_commits_reduce_to_what_the_commits_reduce_to(seed, monkey
         for file in files
     ]
     near = reduce_tail(plain, DELTA)
-    passed = [(file, far.pass_over(log.store, file)) for file in files]
+    passed = [(file, pass_over(log.store, file, read_bytes=700, piece_bytes=900)) for file in files]
     newest = {}
     for _, found in passed:
         for piece in found.pieces:
@@ -79,7 +77,7 @@ def test_heads_are_found_however_the_line_is_written():
         json.dumps({"commitInfo": {"engineInfo": "Apache-Spark/4.0.0 Delta-Lake/4.0.0"}}),
     ]  # fmt: skip
     log.store.put(f"{LOG}/{1:020d}.json", "\n".join(lines).encode())
-    passed = far.pass_over(log.store, commits_of(log)[1])
+    passed = pass_over(log.store, commits_of(log)[1])
     tail = reduce_tail([(1, passed.heads)], DELTA)
     assert (passed.adds, passed.removes) == (1, 1)
     assert tail.metadata.configuration == {"k": "v"}
@@ -95,4 +93,4 @@ def test_an_empty_commit_is_still_an_error():
     log = DeltaLog(open_store(f"memory://{uuid.uuid4()}"), schema_string(n="long"))
     log.store.put(f"{LOG}/{1:020d}.json", b"\n")
     with pytest.raises(CorruptLogError, match="empty"):
-        far.pass_over(log.store, commits_of(log)[1])
+        pass_over(log.store, commits_of(log)[1])
