@@ -136,8 +136,10 @@ def test_a_flipped_bit_anywhere_is_refused_or_changes_nothing() -> None:
     """G2, C6: gzip's own checksum is checked, in every member."""
     chunks = [LINES[:700], LINES[700:1200]]
     data = b"".join(pack_members(chunks, CompressionOptions()))
-    starts = (2, len(next(pack_members(chunks, CompressionOptions()))))
-    headers = {start + at for start in starts for at in range(24)}
+    second = len(next(pack_members(chunks, CompressionOptions())))
+    headers = {start + at for start in (2, second) for at in range(24)}
+    # Before the trailer the last byte of a member is filled up with bits that mean nothing.
+    filled = {second - 9, len(data) - 9}
     for workers in (1, 2):
         accepted = set()
         for position in range(2, len(data)):
@@ -148,7 +150,7 @@ def test_a_flipped_bit_anywhere_is_refused_or_changes_nothing() -> None:
                 assert found == b"".join(chunks)
                 accepted.add(position)
         assert accepted
-        assert accepted < headers, "only times, hints and lengths that a reader can do without"
+        assert accepted < headers | filled, "only what a reader can do without"
 
 
 def test_trailing_bytes_are_refused() -> None:
