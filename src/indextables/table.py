@@ -300,7 +300,7 @@ class Table(Handle["Snapshot"]):
         self, where: Any = None, *, query: str | None = None, operator: str | None = None
     ) -> outcomes.DeleteResult:
         """Remove the rows for which the filter is true and which the full-text query finds."""
-        from indextables.ops.rewrite.delete import run_delete
+        from indextables.ops.write.delete import run_delete
 
         searches = () if query is None else ((None, query),)
         log, told = self._writable(), in_notebook()
@@ -393,13 +393,10 @@ class Table(Handle["Snapshot"]):
         return describe_state(self._log, self._snapshot)
 
     def _write(self, data: Any, order: Order, more: Mapping[str, Any] | None) -> WriteResult:
-        from indextables.ops.write.after_write import after_write
         from indextables.ops.write.commit import write
 
         log = self._writable(more)
-        done = write(log, data, order)
-        after_write(log)
-        return self._moved(done, log)
+        return self._moved(write(log, data, order), log)
 
     def _writable(self, more: Mapping[str, Any] | None = None) -> TransactionLog:
         """The log to commit to, under the further options of one call."""

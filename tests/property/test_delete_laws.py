@@ -5,8 +5,8 @@ import random
 import pyarrow as pa
 import pytest
 
-from indextables.ops.rewrite.delete import run_delete
 from indextables.ops.rewrite.merge import MergeRequest, run_merge
+from indextables.ops.write.delete import run_delete
 from support.upkeep import RowTable
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string()), ("day", pa.string())])

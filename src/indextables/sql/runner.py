@@ -178,7 +178,7 @@ def _change(command: Command, log: TransactionLog, progress: Progress) -> pa.Tab
 
             return partition_rows(log.snapshot(max_staleness_s=0))
         case DeleteRows():
-            from indextables.ops.rewrite.delete import run_delete
+            from indextables.ops.write.delete import run_delete
             from indextables.sql.conditions import searched_condition
 
             condition = searched_condition(command.where)

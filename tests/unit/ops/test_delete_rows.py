@@ -5,7 +5,7 @@ import pytest
 
 from indextables.errors import ConflictError, DamagedSplitError, PredicateError
 from indextables.ops.read.matching import plan_match
-from indextables.ops.rewrite.delete import run_delete
+from indextables.ops.write.delete import run_delete
 from indextables.predicate.build.from_sql import as_node
 from support.upkeep import RowTable, fingerprint
 

@@ -9,8 +9,8 @@ import pytest
 import indextables as it
 from indextables.errors import TableError
 from indextables.ops.repair.repair import RepairRequest, run_repair
-from indextables.ops.rewrite.delete import run_delete
 from indextables.ops.rewrite.merge import MergeRequest, run_merge
+from indextables.ops.write.delete import run_delete
 from indextables.options import Options
 from support.upkeep import RowTable, fingerprint
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import indextables as it
-from indextables.ops.write.replace_rows import replace_plan
+from indextables.ops.rewrite.replace import replace_plan
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string())])
 

@@ -1,5 +1,7 @@
 """Table.update and Table.merge: what becomes of every row, in one commit, and who wins where two try."""
 
+import datetime as dt
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -231,3 +233,32 @@ def test_a_merge_lets_an_append_pass_and_a_merge_elsewhere(table, monkeypatch):
         racing(table, patched, upserting, foreign)
         table.merge(SOURCE.slice(0, 2), "id")
     assert [row[0] for row in content(table)][-3:] == [500, 500, 9000]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda table: table.update("id = 11", {"n": 1}),
+        lambda table: table.merge(SOURCE.slice(0, 1), "id", matched="delete", not_matched="insert"),
+        lambda table: table.delete("id = 11"),
+    ],
+    ids=["update", "merge", "delete"],
+)
+def test_every_change_merges_small_splits_after_it_where_the_table_asks_for_it(table, change):
+    table.append(rows([1], day="1"))
+    table.update_properties({"mergeOnWrite.enabled": "true"})
+    change(table)
+    assert table.history(1)["operation"].to_pylist() == ["MERGE SPLITS"]
+    assert table.files("day = '1'").num_rows == 1
+
+
+def test_an_update_reads_times_in_the_zone_of_the_table(tmp_path):
+    schema = pa.schema([("at", pa.timestamp("us", tz="UTC")), ("n", pa.int64())])
+    made = it.Table.create(tmp_path / "t", schema)
+    seven = dt.datetime(2024, 1, 8, 7, tzinfo=dt.UTC)  # two in the morning in New York
+    made.append(pa.table({"at": [seven], "n": [0]}, schema))
+    made.update_properties({"timeZone": "America/New_York"})
+    where = "at = '2024-01-08 02:00:00'"
+    assert made.count(where) == 1
+    assert made.update(where, {"n": 1}).rows_updated == 1
+    assert made.scan(columns=["n"]).read_all().to_pylist() == [{"n": 1}]

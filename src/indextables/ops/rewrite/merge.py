@@ -27,11 +27,11 @@ from indextables.ops.read.word_filters import keep_filters
 from indextables.ops.rewrite.drop_partitions import matching_paths, require_partition_condition
 from indextables.ops.rewrite.failures import Failure, record_failures
 from indextables.ops.rewrite.merge_plan import MergePlan, MergeSettings, plan_merge
+from indextables.ops.rewrite.replace import commit_or_discard, replace_plan
 from indextables.ops.rewrite.rows import (
     RewriteGroup,
     RewriteSetting,
     Rewritten,
-    commit_rewrite,
     discard,
     require_writable,
     rewrite,
@@ -127,7 +127,7 @@ def run_merge(log: TransactionLog, request: MergeRequest, progress: Progress = s
     if not merged:
         nothing = MergePlan((), plan.cooling, plan.considered)
         return _result(log, NO_ACTION, nothing, skipped, "no group could be merged")
-    version = _commit(log, merged, snapshot)
+    version = commit_merge(log, merged, snapshot)
     keep_filters(log)
     written = sum(len(item.adds) for item in merged)
     return MergeResult(
@@ -163,16 +163,13 @@ def rewrite_group(piece: RewriteGroup) -> Rewritten:
     return rewrite(piece, least=min(2, len(piece.sources)))
 
 
-def _commit(log: TransactionLog, merged: Sequence[Rewritten], planned_on: Snapshot) -> int:
-    return commit_rewrite(
-        log,
-        planned_on,
-        OPERATION,
-        [add for item in merged for add in item.sources],
-        [add for item in merged for add in item.adds],
-        data_change=False,
-        metrics={"numMergeGroups": len(merged), "numOutputRows": sum(item.rows_written for item in merged)},
-    ).version
+def commit_merge(log: TransactionLog, merged: Sequence[Rewritten], planned_on: Snapshot) -> int:
+    """Commit groups that were rewritten, and return the version."""
+    gone = [add for item in merged for add in item.sources]
+    adds = [add for item in merged for add in item.adds]
+    metrics = {"numMergeGroups": len(merged)}
+    plan = replace_plan(planned_on, OPERATION, gone, adds, data_change=False, metrics=metrics)
+    return commit_or_discard(log, plan, adds).version
 
 
 def _result(log: TransactionLog, status: str, plan: MergePlan, skipped: int, message: str) -> MergeResult:

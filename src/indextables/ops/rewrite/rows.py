@@ -7,16 +7,14 @@ a failed attempt published is deleted again, since no commit can name it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from indextables.errors import ConflictError, DamagedIndexError, Error, SplitError, StorageError
+from indextables.errors import DamagedIndexError, DamagedSplitError, Error, SplitError, StorageError
 from indextables.index.query.tree import Query
 from indextables.index.read.lookup import Index
 from indextables.index.settings import IndexSpec
-from indextables.log.commit.attempt import CommitPlan, Committed, Rule
-from indextables.log.commit.changes import removals
 from indextables.log.format.protocol import check_writable
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
@@ -36,7 +34,6 @@ from indextables.storage.store import Store, StoreSpec, open_store
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_BATCH_ROWS = 32_768
 _NO_LIMIT = 1 << 60
 
 
@@ -117,6 +114,15 @@ class Rewritten:
     unreadable: tuple[tuple[AddAction, str], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Emptied:
+    """A split in which all rows match, or none does; found by reading it."""
+
+    source: AddAction
+    rows: int
+    all: bool
+
+
 class _UnreadableError(Exception):
     def __init__(self, add: AddAction, cause: Error) -> None:
         super().__init__(str(cause))
@@ -158,6 +164,25 @@ def rewrite(piece: RewriteGroup, *, least: int = 1) -> Rewritten:
             raise
         return Rewritten(tuple(sources), tuple(adds), counted.read, counted.kept, tuple(left))
     return Rewritten((), (), 0, 0, tuple(left))
+
+
+def delete_from(piece: RewriteGroup) -> Emptied | Rewritten:
+    """Remove the matching rows from one split; it is not rewritten if none match, or all do."""
+    (source,) = piece.sources
+    matching, total = rows_matching(piece)
+    if matching in (0, total):
+        return Emptied(source, matching, all=matching == total)
+    return rewrite(piece)
+
+
+def require_read(done: Rewritten, verb: str) -> Rewritten:
+    """Raise if a source could not be read: its rows may match, and none may be lost."""
+    if done.unreadable:
+        add, reason = done.unreadable[0]
+        raise DamagedSplitError(
+            f"{verb} cannot read {add.path}: {reason} Nothing was committed.", path=add.path
+        )
+    return done
 
 
 def indexes_to_merge(store: Store, setting: RewriteSetting, sources: Collection[AddAction]) -> list[Index]:
@@ -226,35 +251,6 @@ def _dropped(
         return found
     numbers = pa.array(range(start, start + rows.num_rows), pa.int64())
     return pc.and_(found, pc.is_in(numbers, value_set=hits))
-
-
-def commit_rewrite(
-    log: TransactionLog,
-    planned_on: Snapshot,
-    operation: str,
-    sources: Sequence[AddAction],
-    adds: Sequence[AddAction],
-    *,
-    data_change: bool = True,
-    parameters: Mapping[str, Any] | None = None,
-    metrics: Mapping[str, Any] | None = None,
-) -> Committed:
-    """Replace splits by new ones in one commit; after a conflict the new ones are deleted."""
-    plan = CommitPlan(
-        operation=operation,
-        rule=Rule.DELETE if data_change else Rule.MERGE,
-        build=lambda base: [*removals(base, sources, data_change=data_change), *adds],
-        sources=frozenset(add.path for add in sources),
-        written_for=planned_on.metadata,
-        parameters=parameters or {},
-        metrics=metrics or {},
-    )
-    try:
-        return log.commit(plan)
-    except ConflictError:
-        # These were certainly not committed, so no reader can need them.
-        discard(log.store, adds)
-        raise
 
 
 def discard(store: Store, adds: Collection[AddAction]) -> None:

@@ -10,14 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from indextables.errors import (
-    AttemptsExhaustedError,
-    ConflictError,
-    OptionError,
-    ProtocolError,
-    SchemaError,
-    SplitError,
-)
 from indextables.log.commit.attempt import CommitPlan, Committed, Rule
 from indextables.log.commit.changes import removals
 from indextables.log.snapshot import Snapshot
@@ -25,17 +17,14 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction, RemoveAction, TxnAction
 from indextables.model.fields import decode_partition
 from indextables.ops.results import WriteResult
+from indextables.ops.rewrite.replace import NEVER_COMMITTED
 from indextables.ops.rewrite.rows import discard
+from indextables.ops.write.after_write import after_write
 from indextables.ops.write.replace_where import TakenOut, checked, condition
 from indextables.ops.write.rows import WritePlan, as_batches, build, plan_write
 from indextables.options import Options
 from indextables.predicate.tree import FALSE, Column, Compare, IsNull, Literal, Node, all_of, any_of
 from indextables.split.write.build import BuiltSplit
-
-NEVER_COMMITTED = (
-    ConflictError, AttemptsExhaustedError, OptionError, ProtocolError, SchemaError, SplitError,
-)  # fmt: skip
-"""Failures after which it is certain that no version names the new splits."""
 
 Values = tuple[str | None, ...]
 Taken = tuple[Sequence[AddAction], Sequence[AddAction]]
@@ -73,7 +62,9 @@ def write(log: TransactionLog, data: Any, order: Order = APPEND) -> WriteResult:
     if order.where is not None:
         node = condition(order.where, snapshot.schema, chosen)
         batches = checked(batches, plan.schema, node, order.where, chosen)
-    return commit_splits(log, snapshot, plan, build(log, plan, batches, chosen), order, chosen)
+    done = commit_splits(log, snapshot, plan, build(log, plan, batches, chosen), order, chosen)
+    after_write(log)
+    return done
 
 
 def commit_splits(  # noqa: PLR0917 - one value, passed on in one place
@@ -191,18 +182,6 @@ def _partition(values: Values, snapshot: Snapshot) -> Node:
             else Compare("=", column, Literal(decode_partition(text, kind), kind))
         )
     return all_of(tests)
-
-
-def commit_or_discard(log: TransactionLog, plan: CommitPlan, adds: Sequence[AddAction]) -> Committed:
-    """Commit a plan; splits that certainly did not become part of the table are deleted."""
-    try:
-        done = log.commit(plan)
-    except NEVER_COMMITTED:
-        discard(log.store, adds)
-        raise
-    if not done.written:
-        discard(log.store, adds)
-    return done
 
 
 def outcome(done: Committed, built: Sequence[BuiltSplit]) -> WriteResult:

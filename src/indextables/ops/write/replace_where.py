@@ -14,14 +14,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.errors import DamagedSplitError, PredicateError
+from indextables.errors import PredicateError
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
 from indextables.model.fields import cast_table
 from indextables.ops.read.matching import plan_match
-from indextables.ops.rewrite.delete import Emptied, delete_from
-from indextables.ops.rewrite.rows import RewriteGroup, RewriteSetting, Rewritten
+from indextables.ops.rewrite.rows import (
+    Emptied,
+    RewriteGroup,
+    RewriteSetting,
+    Rewritten,
+    delete_from,
+    require_read,
+)
 from indextables.options import Options
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.evaluate.rows import mask, require_exact
@@ -84,11 +90,5 @@ class TakenOut:
         found = delete_from(piece)
         if isinstance(found, Rewritten):
             self.rewritten.extend(found.adds)
-            if found.unreadable:
-                add, reason = found.unreadable[0]
-                raise DamagedSplitError(
-                    f"the overwrite cannot tell which rows of {add.path} match: {reason} "
-                    "Nothing was committed.",
-                    path=add.path,
-                )
+            require_read(found, "OVERWRITE")
         return found

@@ -12,24 +12,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from indextables.errors import DamagedSplitError, PredicateError, SchemaError
+from indextables.errors import PredicateError, SchemaError
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.casting import cast_column
 from indextables.model.fields import find_field
 from indextables.model.plain import counted
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, UpdateResult
 from indextables.ops.progress import Progress, silent, watched
+from indextables.ops.rewrite.replace import commit_or_discard, replace_plan
 from indextables.ops.rewrite.rows import (
     RewriteGroup,
     RewriteSetting,
     Rewritten,
     discard,
+    require_read,
     require_writable,
     rewrite,
     rows_matching,
 )
-from indextables.ops.write.commit import commit_or_discard
-from indextables.ops.write.replace_rows import replace_plan
+from indextables.ops.write.after_write import after_write
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.evaluate.rows import mask, require_exact
 from indextables.predicate.expr import Expr
@@ -120,7 +121,7 @@ def run_update(
     """Update matching rows; nothing is committed unless everything could be read."""
     snapshot = log.snapshot(max_staleness_s=0)
     require_writable(snapshot)
-    zone = log.options.search.time_zone
+    zone = snapshot.time_zone
     node = as_node(where, snapshot.schema, zone)
     if node is None:
         raise PredicateError("UPDATE needs a condition; 'true' updates every row")
@@ -139,9 +140,10 @@ def run_update(
         return UpdateResult(log.uri, NO_ACTION, snapshot.version, 0, 0, 0, 0, 0, message)
     plan = replace_plan(
         snapshot, "UPDATE", gone, adds, parameters={"predicate": str(where), "set": sorted(values)},
-        metrics={"numUpdatedRows": rows, "numOutputRows": sum(item.rows_written for item, _ in done)},
+        metrics={"numUpdatedRows": rows},
     )  # fmt: skip
     committed = commit_or_discard(log, plan, adds)
+    after_write(log)
     return UpdateResult(
         log.uri, SUCCESS, committed.version, rows, len(gone), len(adds), committed.attempts,
         committed.conflicts, f"updated {counted(rows, 'row')} in version {committed.version}",
@@ -169,19 +171,11 @@ def _updated(
             if item is None:
                 continue
             done.append(item)
-            _require_read(item[0])
+            require_read(item[0], "UPDATE")
     except BaseException:
         discard(log.store, [add for item, _ in done for add in item.adds])
         raise
     return done
-
-
-def _require_read(item: Rewritten) -> None:
-    if item.unreadable:
-        add, reason = item.unreadable[0]
-        raise DamagedSplitError(
-            f"UPDATE cannot read {add.path}: {reason} Nothing was committed.", path=add.path
-        )
 
 
 def _update_in(piece: tuple[RewriteGroup, RewriteGroup]) -> tuple[Rewritten, int] | None:

@@ -15,24 +15,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from indextables.errors import DamagedSplitError, OptionError, SchemaError, TableError
+from indextables.errors import OptionError, SchemaError, TableError
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
 from indextables.model.fields import cast_table, find_field
 from indextables.model.plain import counted
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, UpsertResult
+from indextables.ops.rewrite.replace import commit_or_discard, replace_plan
 from indextables.ops.rewrite.rows import (
     RewriteGroup,
     RewriteSetting,
     Rewritten,
     discard,
+    require_read,
     require_writable,
     rewrite,
     split_rows,
 )
-from indextables.ops.write.commit import commit_or_discard
-from indextables.ops.write.replace_rows import replace_plan
+from indextables.ops.write.after_write import after_write
 from indextables.ops.write.rows import WritePlan, as_batches, build, plan_write
 from indextables.options import Options
 from indextables.predicate.tree import Column, Compare, Literal, Node, all_of
@@ -170,7 +171,7 @@ def _merged(  # noqa: PLR0917 - one value, passed on in one place
             if change is not None:
                 matched += int((change.numbers >= 0).sum())
                 setting = RewriteSetting.of(log, snapshot, change=change)
-                done.append(_read(rewrite(RewriteGroup(setting, (add,)))))
+                done.append(require_read(rewrite(RewriteGroup(setting, (add,))), "MERGE"))
         if clauses.not_matched == "insert":
             inserted = [split.add for split in build(log, plan, _unmet(source), options)]
     except BaseException:
@@ -205,15 +206,6 @@ def _change(  # noqa: PLR0917 - one value, passed on in one place
     return MergeRows(source, numbers, clauses, columns) if changes or loses else None
 
 
-def _read(item: Rewritten) -> Rewritten:
-    if item.unreadable:
-        add, reason = item.unreadable[0]
-        raise DamagedSplitError(
-            f"MERGE cannot read {add.path}: {reason} Nothing was committed.", path=add.path
-        )
-    return item
-
-
 def _committed(  # noqa: PLR0917 - one value, passed on in one place
     log: TransactionLog,
     snapshot: Snapshot,
@@ -238,6 +230,7 @@ def _committed(  # noqa: PLR0917 - one value, passed on in one place
         metrics={"numUpdatedRows": updated, "numDeletedRows": deleted, "numInsertedRows": new},
     )  # fmt: skip
     committed = commit_or_discard(log, plan, adds)
+    after_write(log)
     rows = counted(new, "row")
     message = f"updated {updated}, deleted {deleted}, inserted {rows} in version {committed.version}"
     return UpsertResult(

@@ -8,8 +8,8 @@ from urllib.parse import unquote
 
 from indextables.errors import TableError
 from indextables.ops.read.matching import plan_match
-from indextables.ops.write.commit import commit_or_discard, outcome
-from indextables.ops.write.replace_rows import replace_plan
+from indextables.ops.rewrite.replace import commit_or_discard, replace_plan
+from indextables.ops.write.commit import outcome
 from indextables.ops.write.rows import effective, plan_write
 from indextables.spark.catalog import late
 from indextables.spark.catalog.asked import Asked
@@ -80,7 +80,12 @@ def replace_rows(asked: Asked) -> dict[str, Any]:
         late.forget(_LOOK + key)
     gone = list(snapshot.adds(touched.whole | touched.read))
     adds = [split.add for split in built]
-    commit = replace_plan(snapshot, command, gone, adds, node=node, inserts=command == "MERGE")
+    # Conditions that compare with other tables, and those of a MERGE, have no text here.
+    known = node is not None and command != "MERGE" and request["complete"]
+    parameters = {"predicate": str(node)} if known else {}
+    commit = replace_plan(
+        snapshot, command, gone, adds, node=node, inserts=command == "MERGE", parameters=parameters
+    )
     written(log, outcome(commit_or_discard(log, commit, adds), built), options)
     return {}
 

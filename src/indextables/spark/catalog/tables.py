@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from indextables.errors import TableError
 from indextables.log.delta.snapshot import DeltaSnapshot
-from indextables.ops.rewrite.delete import run_delete
 from indextables.ops.rewrite.drop_partitions import run_drop_partitions
+from indextables.ops.rewrite.replace import commit_or_discard
 from indextables.ops.table_settings import require_parquet
 from indextables.ops.write.alter import Change, run_alter
-from indextables.ops.write.commit import Order, commit_or_discard, outcome
+from indextables.ops.write.commit import Order, outcome
 from indextables.ops.write.definition import Definition
+from indextables.ops.write.delete import run_delete
 from indextables.options import Options
 from indextables.predicate.tree import TRUE
 from indextables.spark.catalog import late

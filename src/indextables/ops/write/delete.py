@@ -11,45 +11,33 @@ stay too; a source that others remove is a conflict.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from indextables.errors import DamagedSplitError, PredicateError
+from indextables.errors import PredicateError
 from indextables.index.query.tree import Query
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
-from indextables.model.actions import AddAction
 from indextables.model.plain import counted
 from indextables.model.stats import of_add
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, DeleteResult
 from indextables.ops.progress import Progress, silent, watched
 from indextables.ops.read.matching import MatchPlan, plan_match
 from indextables.ops.read.word_filters import splits_to_search
+from indextables.ops.rewrite.replace import commit_or_discard, replace_plan
 from indextables.ops.rewrite.rows import (
+    Emptied,
     RewriteGroup,
     RewriteSetting,
     Rewritten,
-    commit_rewrite,
+    delete_from,
     discard,
+    require_read,
     require_writable,
-    rewrite,
-    rows_matching,
 )
 from indextables.ops.table_settings import query_of
+from indextables.ops.write.after_write import after_write
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.tree import TRUE, Node
-
-OPERATION = "DELETE"
-
-
-@dataclass(frozen=True, slots=True)
-class Emptied:
-    """A split in which all rows match, or none does; found by reading it."""
-
-    source: AddAction
-    rows: int
-    all: bool
-
 
 Searched = Sequence[tuple[str | None, str]]
 """Searches that all have to find a row: a column, or None for all indexed ones, and a query."""
@@ -89,15 +77,12 @@ def run_delete(
         return DeleteResult(log.uri, NO_ACTION, snapshot.version, 0, 0, 0, 0, 0, 0, message)
     rows = _rows_deleted(plan, emptied, rewritten)
     said = " AND ".join([*(() if where is None else (str(where),)), *(_said(*search) for search in searches)])
-    committed = commit_rewrite(
-        log,
-        snapshot,
-        OPERATION,
-        sources,
-        adds,
-        parameters={"predicate": said},
+    plan_of_commit = replace_plan(
+        snapshot, "DELETE", sources, adds, parameters={"predicate": said},
         metrics={} if rows is None else {"numDeletedRows": rows},
-    )
+    )  # fmt: skip
+    committed = commit_or_discard(log, plan_of_commit, adds)
+    after_write(log)
     gone = "some rows" if rows is None else counted(rows, "row")
     return DeleteResult(
         table_path=log.uri,
@@ -145,29 +130,12 @@ def _looked_into(
             log.runtime.workers.map(delete_from, pieces), progress, "Deleting rows", len(pieces)
         ):
             done.append(item)
-            _require_read(item)
+            if isinstance(item, Rewritten):
+                require_read(item, "DELETE")
     except BaseException:
         discard(log.store, [add for item in done if isinstance(item, Rewritten) for add in item.adds])
         raise
     yield from done
-
-
-def _require_read(item: Emptied | Rewritten) -> None:
-    if isinstance(item, Rewritten) and item.unreadable:
-        add, reason = item.unreadable[0]
-        raise DamagedSplitError(
-            f"DELETE cannot tell which rows of {add.path} match: {reason} Nothing was committed.",
-            path=add.path,
-        )
-
-
-def delete_from(piece: RewriteGroup) -> Emptied | Rewritten:
-    """Remove the matching rows from one split; it is not rewritten if none match, or all do."""
-    (source,) = piece.sources
-    matching, total = rows_matching(piece)
-    if matching in (0, total):
-        return Emptied(source, matching, all=matching == total)
-    return rewrite(piece)
 
 
 def _rows_deleted(plan: MatchPlan, emptied: Sequence[Emptied], rewritten: Sequence[Rewritten]) -> int | None:

@@ -1,10 +1,10 @@
-"""The commit of UPDATE, MERGE and DELETE: some files leave, and their rows come back changed in others.
+"""The commit of UPDATE, MERGE, DELETE and MERGE SPLITS: some files leave, and their rows come back in others.
 
 Rows that others append meanwhile stay as they are. A file that others have
 taken out or rewritten is a conflict, and the loser can repeat its statement. A
 MERGE that inserts also relies on nobody else having inserted what it looked for
 in vain: a foreign commit that wrote rows in its scope by reading the table
-first, another MERGE above all, is a conflict too.
+first, another MERGE above all, is a conflict too. MERGE SPLITS changes no row.
 """
 
 from __future__ import annotations
@@ -12,12 +12,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from indextables.errors import (
+    AttemptsExhaustedError,
+    ConflictError,
+    OptionError,
+    ProtocolError,
+    SchemaError,
+    SplitError,
+)
+from indextables.log.commit.attempt import CommitPlan, Committed, Rule
 from indextables.log.commit.changes import removals
-from indextables.log.commit.conflicts import CommitPlan, Rule
 from indextables.log.snapshot import Snapshot
+from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction
 from indextables.model.stats import of_add
+from indextables.ops.rewrite.rows import discard
 from indextables.predicate.tree import Node
+
+NEVER_COMMITTED = (
+    ConflictError, AttemptsExhaustedError, OptionError, ProtocolError, SchemaError, SplitError,
+)  # fmt: skip
+"""Failures after which it is certain that no version names the new splits."""
 
 
 def replace_plan(
@@ -28,25 +43,42 @@ def replace_plan(
     *,
     node: Node | None = None,
     inserts: bool = False,
+    data_change: bool = True,
     parameters: Mapping[str, Any] | None = None,
     metrics: Mapping[str, Any] | None = None,
 ) -> CommitPlan:
-    """Replace files by others; `node` bounds the rows that a commit which `inserts` has looked for."""
+    """Replace files by others; `node` bounds the rows that a commit which `inserts` has looked for.
+
+    The numbers of rows read and written are noted with it, and further `metrics`.
+    """
 
     def actions(base: Snapshot) -> Sequence[Action]:
-        return [*removals(base, gone), *adds]
+        return [*removals(base, gone, data_change=data_change), *adds]
 
+    rule = Rule.DELETE if data_change else Rule.MERGE
     return CommitPlan(
         operation,
-        Rule.UPSERT if inserts else Rule.DELETE,
+        Rule.UPSERT if inserts else rule,
         actions,
         sources=frozenset(add.path for add in gone),
         scope=node if inserts else None,
         read_version=planned_on.version if inserts else None,
         written_for=planned_on.metadata,
         parameters=parameters or {},
-        metrics=_metrics(gone, adds) if metrics is None else metrics,
+        metrics={**_metrics(gone, adds), **(metrics or {})},
     )
+
+
+def commit_or_discard(log: TransactionLog, plan: CommitPlan, adds: Sequence[AddAction]) -> Committed:
+    """Commit a plan; splits that certainly did not become part of the table are deleted."""
+    try:
+        done = log.commit(plan)
+    except NEVER_COMMITTED:
+        discard(log.store, adds)
+        raise
+    if not done.written:
+        discard(log.store, adds)
+    return done
 
 
 def _metrics(gone: Sequence[AddAction], adds: Sequence[AddAction]) -> dict[str, int]:
