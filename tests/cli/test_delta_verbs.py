@@ -51,6 +51,12 @@ def test_inspect_shows_what_the_log_says(table):
     assert older["num_rows"] == 2
 
 
+def test_inspect_says_nothing_of_what_only_tables_of_ours_have(table):
+    """No index, no files that wait for another try."""
+    for output in (run("inspect", table), run("inspect", table, "--json")):
+        assert not [word for word in ("index", "skipped", "cooldown") if word in output], output
+
+
 def test_files_are_those_that_may_match(table):
     assert [row["path"] for row in rows("files", table, "--where", "id >= 2")] == ["f2", "f9"]
     assert "f0" in run("files", table)

@@ -24,7 +24,7 @@ def render_report(facts: ReportFacts) -> str:
     state = facts.state
     name = unquote(state.table_path.rstrip("/").rpartition("/")[2]) or state.table_path
     sections = [
-        _section("What to do", _advice_list(facts.advice)) if facts.advice or not _is_delta(state) else "",
+        _section("What to do", _advice_list(facts.advice)) if facts.advice or not state.is_delta else "",
         _section("Columns", _columns(state)),
         _section("Partitions by size", _bars(facts.partitions)) if facts.partitions else "",
         _section("Files by size", _bars(facts.file_sizes)) if facts.file_sizes else "",
@@ -55,14 +55,14 @@ def render_report(facts: ReportFacts) -> str:
 
 
 def _cards(state: Description) -> str:
-    indexed = state.size_bytes and not _is_delta(state)
+    indexed = state.size_bytes and not state.is_delta
     share = f"{100 * state.index_bytes / state.size_bytes:.0f} % of it index" if indexed else ""
     average = size_text(state.size_bytes / state.num_files) + " on average" if state.num_files else ""
     rows = "unknown" if state.num_rows is None else f"{state.num_rows:,}"
     cards = [
         ("Rows", rows, f"in {len(state.columns)} columns"),
         ("Size", size_text(state.size_bytes), share),
-        ("Files" if _is_delta(state) else "Splits", f"{state.num_files:,}", average),
+        ("Files" if state.is_delta else "Splits", f"{state.num_files:,}", average),
         ("Log", size_text(state.log_bytes), f"{state.log_files:,} files"),
     ]
     return f"<div class=cards>{''.join(_card(*card) for card in cards)}</div>"
@@ -120,7 +120,7 @@ def _details(state: Description) -> str:
         "Partitioned by": ", ".join(state.partition_columns) or "nothing",
         "Versions that can be read": state.versions_available,
         "Newest checkpoint": "none" if state.checkpoint_version is None else str(state.checkpoint_version),
-        **({} if _is_delta(state) else {"Splits skipped, in cooldown": skipped}),
+        **({} if state.is_delta else {"Splits skipped, in cooldown": skipped}),
         **{key: value or "" for key, value in sorted(state.properties.items())},
     }
     return _table(("Fact", "Value"), [(escape(key), escape(value)) for key, value in facts.items()])
@@ -142,10 +142,6 @@ def _bars(bars: Sequence[Bar]) -> str:
         for bar in bars
     )
     return "".join(rows)
-
-
-def _is_delta(state: Description) -> bool:
-    return state.provider == "delta"
 
 
 def _time(moment_ms: int) -> str:

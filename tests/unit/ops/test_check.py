@@ -8,6 +8,8 @@ from click.testing import CliRunner
 
 import indextables as it
 from indextables.cli.main import cli
+from indextables.storage.store import open_store
+from support.deltatables import DeltaLog, schema_string
 from support.upkeep import RowTable, StandIn, fingerprint
 
 SCHEMA = pa.schema([("id", pa.int64()), ("message", pa.string())])
@@ -99,8 +101,14 @@ def test_a_table_without_a_log_is_answered_with_from_splits(table):
 
 
 def test_a_path_without_a_table_is_an_error(tmp_path):
-    with pytest.raises(it.errors.NotATableError, match="neither a log nor splits"):
+    with pytest.raises(it.errors.NotATableError, match="There is nothing there"):
         it.check(str(tmp_path / "nothing"))
+
+
+def test_a_delta_table_is_refused_by_what_it_is(tmp_path):
+    DeltaLog(open_store(tmp_path / "d"), schema_string(n="long"))
+    with pytest.raises(it.errors.NotATableError, match="It is a Delta table"):
+        it.check(str(tmp_path / "d"))
 
 
 def test_a_damaged_checkpoint_costs_time_and_checkpoint_mends_it(checkpointed):

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from indextables.errors import Error, NotATableError
+from indextables.errors import Error
 from indextables.log.format.dialect import NATIVE
 from indextables.log.format.protocol import check_writable
 from indextables.log.snapshot import Snapshot
+from indextables.log.table_kind import not_a_table
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.plain import counted
 from indextables.ops.check.findings import (
@@ -63,9 +64,7 @@ def _looked_at(facts: LogFacts, newest: Snapshot) -> str:
 def _no_log(log: TransactionLog) -> Finding:
     splits = [file for file in own_files(log.store.list()) if is_split(file.path)]
     if not splits:
-        raise NotATableError(
-            f"{log.uri} is not a table: it holds neither a log nor splits. Check the path.", uri=log.uri
-        )
+        raise not_a_table(log.store, NATIVE.log_dir)
     return Finding(
         BROKEN, f"{log.uri}/{NATIVE.log_dir}",
         f"there is no version and no checkpoint, but {counted(len(splits), 'split')}",

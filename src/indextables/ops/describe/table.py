@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+_OF_OURS = ("index_size_bytes", "skipped_files", "files_in_cooldown")
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnDescription:
     """One column of a table, as people read it."""
@@ -73,6 +76,11 @@ class Description:
     columns: tuple[ColumnDescription, ...]
     schema_json: str
 
+    @property
+    def is_delta(self) -> bool:
+        """Whether it is a Delta table, which has no index and no files that wait for another try."""
+        return self.provider == "delta"
+
     def to_html(self) -> str:
         """What a notebook shows of a table: what it is, and its columns."""
         from indextables.model.notebook import facts_html, table_html
@@ -92,7 +100,7 @@ class Description:
         return self.to_html()
 
     def to_arrow(self) -> pa.Table:
-        """One row with every fact but the columns."""
+        """One row with every fact but the columns; of a Delta table without those that only ours have."""
         import pyarrow as pa
 
         moment = pa.timestamp("ms", tz="UTC")
@@ -119,7 +127,10 @@ class Description:
             ("properties", texts, list(self.properties.items())),
             ("schema", pa.string(), self.schema_json),
         ]
-        return pa.table({name: pa.array([value], kind) for name, kind, value in values})
+        left_out = _OF_OURS if self.is_delta else ()
+        return pa.table(
+            {name: pa.array([value], kind) for name, kind, value in values if name not in left_out}
+        )
 
     def columns_to_arrow(self) -> pa.Table:
         """One row per column of the table."""
@@ -130,8 +141,9 @@ class Description:
             ("type", pa.string(), [column.type for column in self.columns]),
             ("nullable", pa.bool_(), [column.nullable for column in self.columns]),
             ("partition", pa.bool_(), [column.partition for column in self.columns]),
-            ("index", pa.string(), [column.index for column in self.columns]),
         ]
+        if not self.is_delta:
+            fields.append(("index", pa.string(), [column.index for column in self.columns]))
         return pa.table({name: pa.array(values, kind) for name, kind, values in fields})
 
 
