@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 _KINDS = {
     pa.int32(): np.int32,
@@ -70,3 +71,21 @@ def _validity(values: Sequence[Any], with_nulls: bool) -> pa.Buffer | None:
         return None
     present = np.frombuffer(bytes([value is not None for value in values]), np.bool_)
     return pa.py_buffer(np.packbits(present, bitorder="little"))
+
+
+def replaced(column: pa.ChunkedArray, where: pa.BooleanArray, new: pa.Array) -> pa.Array:
+    """The column with the values of `new`, in order, where `where` is true.
+
+    >>> import pyarrow as pa
+    >>> column, chosen = pa.chunked_array([["a", "b", "c"]]), pa.array([True, False, True])
+    >>> replaced(column, chosen, pa.array(["x", "y"])).to_pylist()
+    ['x', 'b', 'y']
+    """
+    old = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    if pa.types.is_primitive(old.type):
+        return pc.replace_with_mask(old, where, new)
+    # Not for every type there is a function: the new values are put behind the old ones and taken from there.
+    places = np.arange(len(old))
+    chosen = where.to_numpy(zero_copy_only=False)
+    places[chosen] = len(old) + np.arange(len(new))
+    return pa.concat_arrays([old, new]).take(integers(places))

@@ -102,18 +102,23 @@ class IndexBuilder:
 
     def finish(self) -> BuiltIndex:
         """The index of all rows."""
-        self._make_runs()
         writer = IndexWriter(self.spec, self.rows)
-        for build in self._fields:
-            lengths = np.concatenate(build.lengths) if build.lengths else np.zeros(0, np.uint8)
-            known = FieldRoot(
-                blocks=0,
-                tokens=int(lengths.sum(dtype=np.int64)),
-                nulls=build.nulls,
-                least=build.least,
-                most=build.most,
-                gaps=self._several[build.item.column] or build.item.kind == "json",
-            )
-            runs, build.runs = build.runs, []
-            writer.write_field(build.item, merged(runs), known, lengths)
+        for item in self.spec.fields:
+            self.write_field(writer, item)
         return writer.finish()
+
+    def write_field(self, writer: IndexWriter, item: IndexField) -> None:
+        """Write one of the fields, once; no rows can be added after that."""
+        self._make_runs()
+        build = next(one for one in self._fields if one.item is item)
+        lengths = np.concatenate(build.lengths) if build.lengths else np.zeros(0, np.uint8)
+        known = FieldRoot(
+            blocks=0,
+            tokens=int(lengths.sum(dtype=np.int64)),
+            nulls=build.nulls,
+            least=build.least,
+            most=build.most,
+            gaps=self._several[item.column] or item.kind == "json",
+        )
+        runs, build.runs = build.runs, []
+        writer.write_field(item, merged(runs), known, lengths)

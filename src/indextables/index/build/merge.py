@@ -7,19 +7,21 @@ memory does not grow with their size.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 
+from indextables.index.build.builder import IndexBuilder
 from indextables.index.build.runs import Postings, first_not_below, joined, merged
 from indextables.index.build.writer import BuiltIndex, IndexWriter
 from indextables.index.codec.blocks import Block
 from indextables.index.codec.lengths import LENGTHS
 from indextables.index.codec.lists import page_count
 from indextables.index.codec.numbers import Array, believing, damaged, gather, starts_of, unframe, unplanes
-from indextables.index.codec.root import FieldRoot
+from indextables.index.codec.root import PIECES, FieldRoot
 from indextables.index.read.lookup import Index
 from indextables.index.read.words import Word, read_lists, read_positions
 
@@ -36,16 +38,46 @@ def merge_indexes(parts: Sequence[Index]) -> BuiltIndex:
     rows = [part.rows for part in parts]
     writer = IndexWriter(spec, sum(rows))
     first_rows = starts_of(np.array(rows, np.int64))
-    for number, item in enumerate(spec.fields):
-        known = [part.root.fields[number] for part in parts]
-        sources = [
-            _FieldSource(part, number, int(first), positions=item.record == "position")
-            for part, first in zip(parts, first_rows, strict=False)
-        ]
-        classes = [part.norms(number) for part in parts if part.root.fields[number].norms]
-        lengths = LENGTHS[np.concatenate(classes)] if classes else np.zeros(0, np.int64)
-        writer.write_field(item, merged(sources), _together(known), lengths)
+    for number in range(len(spec.fields)):
+        _write_merged(writer, number, parts, first_rows)
     return writer.finish()
+
+
+def copy_index(index: Index) -> BuiltIndex:
+    """The same index, byte for byte; DamagedIndexError when a byte is not what was written."""
+    root = index.root
+    held = [bytes(index.read_piece(name, [(0, size)])[0]) for name, size in index.sizes.items()]
+    for name, piece, crc in zip(PIECES, held, root.checksums, strict=True):
+        if zlib.crc32(piece) != crc:
+            raise damaged(f"the checksum of its {name} does not match")
+    body = root.encode()
+    return BuiltIndex((*held, body), index.rows, dict(index.tokens), {**index.sizes, "root": len(body)})
+
+
+def replace_fields(index: Index, fields: IndexBuilder) -> BuiltIndex:
+    """The index with some fields built from other values; the rest is taken over without reading any text."""
+    if not fields.spec.fields:
+        return copy_index(index)
+    writer = IndexWriter(index.spec, index.rows)
+    for number, item in enumerate(index.spec.fields):
+        new = next((one for one in fields.spec.fields if one == item), None)
+        if new is None:
+            _write_merged(writer, number, [index], np.zeros(1, np.int64))
+        else:
+            fields.write_field(writer, new)
+    return writer.finish()
+
+
+def _write_merged(writer: IndexWriter, number: int, parts: Sequence[Index], first_rows: Array) -> None:
+    item = writer.spec.fields[number]
+    sources = [
+        _FieldSource(part, number, int(first), positions=item.record == "position")
+        for part, first in zip(parts, first_rows, strict=False)
+    ]
+    classes = [part.norms(number) for part in parts if part.root.fields[number].norms]
+    lengths = LENGTHS[np.concatenate(classes)] if classes else np.zeros(0, np.int64)
+    known = _together([part.root.fields[number] for part in parts])
+    writer.write_field(item, merged(sources), known, lengths)
 
 
 def _together(known: Sequence[FieldRoot]) -> FieldRoot:

@@ -40,6 +40,25 @@ _NO_LIMIT = 1 << 60
 class RowChange(Protocol):
     """A change applied to rows during a rewrite; picklable where the workers are other processes."""
 
+    @property
+    def looks_at(self) -> frozenset[str]:
+        """The columns that tell which rows change."""
+        ...
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The columns that `apply` needs besides those it sets."""
+        ...
+
+    @property
+    def sets(self) -> tuple[str, ...] | None:
+        """The columns that may get other values; None if rows may leave."""
+        ...
+
+    def count(self, rows: pa.Table, at: int) -> int:
+        """How many of the rows change; they have the columns `looks_at`."""
+        ...
+
     def apply(self, rows: pa.Table, at: int) -> pa.Table:
         """The changed rows; `at` is the number of the first one in its split."""
         ...
@@ -112,6 +131,8 @@ class Rewritten:
     rows_read: int
     rows_written: int
     unreadable: tuple[tuple[AddAction, str], ...] = ()
+    rows_changed: int | None = None
+    """How many rows have other values; None where they were not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +160,7 @@ def require_writable(snapshot: Snapshot) -> None:
 def rewrite(piece: RewriteGroup, *, least: int = 1) -> Rewritten:
     """Rewrite the rows of the sources, unless fewer than `least` of them can be read."""
     setting = piece.setting
-    store = open_store(setting.store) if isinstance(setting.store, StoreSpec) else setting.store
+    store = store_of(setting)
     left: list[tuple[AddAction, str]] = []
     sources = list(piece.sources)
     merged = indexes_to_merge(store, setting, sources)
@@ -185,6 +206,11 @@ def require_read(done: Rewritten, verb: str) -> Rewritten:
     return done
 
 
+def store_of(setting: RewriteSetting) -> Store:
+    """The store of the table, opened where the work is done."""
+    return open_store(setting.store) if isinstance(setting.store, StoreSpec) else setting.store
+
+
 def indexes_to_merge(store: Store, setting: RewriteSetting, sources: Collection[AddAction]) -> list[Index]:
     """The indexes of the sources if they can be merged as they are; otherwise none.
 
@@ -211,7 +237,7 @@ def rows_matching(piece: RewriteGroup) -> tuple[int, int]:
 
     setting = piece.setting
     assert setting.drop is not None
-    store = open_store(setting.store) if isinstance(setting.store, StoreSpec) else setting.store
+    store = store_of(setting)
     names = {column.path[0] for column in columns_of(setting.drop)} or set(setting.schema.names)
     matching = total = 0
     for add in piece.sources:

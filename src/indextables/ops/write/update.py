@@ -1,7 +1,8 @@
 """UPDATE: give columns other values in the rows for which a condition is true, in one commit.
 
 Only splits that may hold such a row are looked into, reading the columns of the
-condition alone, and only those that do hold one are written anew. A new value is
+condition alone, and only those that do hold one are written anew, where what does
+not change is copied. A new value is
 a constant, another column (`col("name")`), or a function that is given the
 matching rows as a pyarrow Table and returns one value for each.
 """
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from indextables.errors import PredicateError, SchemaError
 from indextables.log.transaction_log import TransactionLog
+from indextables.model.arrays import replaced
 from indextables.model.casting import cast_column
 from indextables.model.fields import find_field
 from indextables.model.plain import counted
@@ -30,12 +32,13 @@ from indextables.ops.rewrite.rows import (
     rewrite,
     rows_matching,
 )
+from indextables.ops.rewrite.values import rewrite_values
 from indextables.ops.write.after_write import after_write
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.evaluate.rows import mask, require_exact
 from indextables.predicate.expr import Expr
 from indextables.predicate.names import unquoted_name
-from indextables.predicate.tree import Node
+from indextables.predicate.tree import Node, columns_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,9 +55,34 @@ class SetColumns:
     schema: pa.Schema
     time_zone: str
 
+    @property
+    def looks_at(self) -> frozenset[str]:
+        """See RowChange."""
+        return frozenset(column.path[0] for column in columns_of(self.node))
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """See RowChange: functions are given whole rows."""
+        named: set[str] = set()
+        for _, value in self.values:
+            if isinstance(value, Expr):
+                named.add(_column(value, self.schema))
+            elif callable(value):
+                return frozenset(self.schema.names)
+        return self.looks_at | named
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """See RowChange."""
+        return tuple(dict.fromkeys(name for name, _ in self.values))
+
+    def count(self, rows: pa.Table, at: int) -> int:
+        """See RowChange."""
+        del at
+        return int(mask(self.node, rows, self.schema, self.time_zone).true_count)
+
     def apply(self, rows: pa.Table, at: int) -> pa.Table:
         """The rows with their new values."""
-        import pyarrow as pa
         import pyarrow.compute as pc
 
         del at
@@ -67,30 +95,16 @@ class SetColumns:
         for name, value in self.values:
             field = self.schema.field(name)
             new = cast_column(_values(value, matching, field), field)
-            column = rows.column(name).combine_chunks()
-            numbers = pc.cumulative_sum(chosen.cast(pa.int64()))
-            taken = new.take(pc.if_else(chosen, pc.subtract(numbers, 1), pa.scalar(None, pa.int64())))
-            changed = changed.set_column(
-                rows.schema.get_field_index(name), field, _chosen(chosen, taken, column)
-            )
+            column = replaced(rows.column(name), chosen, new)
+            changed = changed.set_column(rows.schema.get_field_index(name), field, column)
         return changed
-
-
-def _chosen(where: pa.Array, new: pa.Array, old: pa.Array) -> pa.Array:
-    """`new` where a row is chosen, else `old`; for every type, which if_else does not have."""
-    import numpy as np
-    import pyarrow as pa
-
-    at = np.arange(len(old))
-    places = np.where(where.to_numpy(zero_copy_only=False), at, at + len(old))
-    return pa.concat_arrays([new, old]).take(pa.array(places))
 
 
 def _values(value: NewValue, matching: pa.Table, field: pa.Field) -> pa.Array:
     import pyarrow as pa
 
     if isinstance(value, Expr):
-        found = matching.column(_column(value, matching)).combine_chunks()
+        found = matching.column(_column(value, matching.schema)).combine_chunks()
     elif callable(value):
         found = value(matching)
         found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
@@ -107,9 +121,9 @@ def _values(value: NewValue, matching: pa.Table, field: pa.Field) -> pa.Array:
     return found
 
 
-def _column(value: Expr, matching: pa.Table) -> str:
+def _column(value: Expr, schema: pa.Schema) -> str:
     named = str(value.args[0]) if value.op == "column" else ""
-    found = find_field(matching.schema, unquoted_name(named)) if named else None
+    found = find_field(schema, unquoted_name(named)) if named else None
     if found is None:
         raise SchemaError(f"a new value is a constant, a column as col('name') or a function, not {value!r}")
     return str(found.name)
@@ -181,5 +195,8 @@ def _updated(
 def _update_in(piece: tuple[RewriteGroup, RewriteGroup]) -> tuple[Rewritten, int] | None:
     """Write one split anew with its changed rows; None when no row of it matches."""
     look, write = piece
+    done = rewrite_values(write)
+    if done is not None:
+        return (done, done.rows_changed or 0) if done.sources else None
     matching, _ = rows_matching(look)
     return (rewrite(write), matching) if matching else None

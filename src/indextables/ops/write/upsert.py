@@ -19,6 +19,7 @@ from indextables.errors import OptionError, SchemaError, TableError
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
+from indextables.model.arrays import integers, replaced
 from indextables.model.fields import cast_table, find_field
 from indextables.model.plain import counted
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, UpsertResult
@@ -33,6 +34,7 @@ from indextables.ops.rewrite.rows import (
     rewrite,
     split_rows,
 )
+from indextables.ops.rewrite.values import rewrite_values, same_values
 from indextables.ops.write.after_write import after_write
 from indextables.ops.write.rows import WritePlan, as_batches, build, plan_write
 from indextables.options import Options
@@ -114,6 +116,26 @@ class MergeRows:
     clauses: Clauses
     columns: tuple[str, ...]
 
+    @property
+    def looks_at(self) -> frozenset[str]:
+        """See RowChange: the keys have been compared already."""
+        return frozenset()
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """See RowChange."""
+        return frozenset()
+
+    @property
+    def sets(self) -> tuple[str, ...] | None:
+        """See RowChange."""
+        stay = self.clauses.matched != "delete" and self.clauses.not_matched_by_source != "delete"
+        return self.columns if stay else None
+
+    def count(self, rows: pa.Table, at: int) -> int:
+        """See RowChange."""
+        return int((self.numbers[at : at + rows.num_rows] >= 0).sum())
+
     def apply(self, rows: pa.Table, at: int) -> pa.Table:
         """The rows as they will be."""
         import numpy as np
@@ -122,19 +144,24 @@ class MergeRows:
         numbers = self.numbers[at : at + rows.num_rows]
         matched = numbers >= 0
         if self.clauses.matched == "update" and matched.any():
-            taken = self.source.rows.select(list(self.columns)).take(pa.array(numbers[matched]))
-            places = np.arange(rows.num_rows)
-            places[matched] = rows.num_rows + np.arange(int(matched.sum()))
-            for name in self.columns:
-                column = pa.chunked_array([*rows.column(name).chunks, *taken.column(name).chunks])
-                position = rows.schema.get_field_index(name)
-                rows = rows.set_column(position, rows.schema.field(name), column.take(pa.array(places)))
+            rows = self._updated(rows, pa.array(matched), integers(numbers[matched]))
         kept = np.ones(rows.num_rows, dtype=bool)
         if self.clauses.matched == "delete":
             kept &= ~matched
         if self.clauses.not_matched_by_source == "delete":
             kept &= matched
         return rows if kept.all() else rows.filter(pa.array(kept))
+
+    def _updated(self, rows: pa.Table, matched: pa.Array, numbers: pa.Array) -> pa.Table:
+        before = rows.filter(matched)
+        taken = self.source.rows.select(list(self.columns)).take(numbers)
+        for name in self.columns:
+            new = taken.column(name)
+            if same_values(before.column(name), new):
+                continue
+            column = replaced(rows.column(name), matched, new.combine_chunks())
+            rows = rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), column)
+        return rows
 
 
 def run_upsert(log: TransactionLog, data: Any, on: str | Sequence[str], clauses: Clauses) -> UpsertResult:
@@ -171,7 +198,8 @@ def _merged(  # noqa: PLR0917 - one value, passed on in one place
             if change is not None:
                 matched += int((change.numbers >= 0).sum())
                 setting = RewriteSetting.of(log, snapshot, change=change)
-                done.append(require_read(rewrite(RewriteGroup(setting, (add,))), "MERGE"))
+                piece = RewriteGroup(setting, (add,))
+                done.append(require_read(rewrite_values(piece) or rewrite(piece), "MERGE"))
         if clauses.not_matched == "insert":
             inserted = [split.add for split in build(log, plan, _unmet(source), options)]
     except BaseException:

@@ -37,6 +37,8 @@ class GroupFields:
     COLUMNS: Final = 1
     BYTES: Final = 2
     ROWS: Final = 3
+    FILE_OFFSET: Final = 5
+    COMPRESSED_BYTES: Final = 6
 
 
 class ChunkFields:
@@ -46,17 +48,23 @@ class ChunkFields:
     META: Final = 3
     OFFSET_INDEX: Final = 4
     OFFSET_INDEX_LENGTH: Final = 5
+    COLUMN_INDEX: Final = 6
+    COLUMN_INDEX_LENGTH: Final = 7
 
 
 class MetaFields:
     """ColumnMetaData; the first four describe the column rather than its bytes."""
 
     DESCRIPTION: Final = (1, 2, 3, 4)
+    PATH: Final = 3
     VALUES: Final = 5
     UNCOMPRESSED_BYTES: Final = 6
     COMPRESSED_BYTES: Final = 7
     DATA_PAGE: Final = 9
+    INDEX_PAGE: Final = 10
     DICTIONARY_PAGE: Final = 11
+    BLOOM: Final = 14
+    BLOOM_LENGTH: Final = 15
 
 
 class PageFields:

@@ -199,13 +199,20 @@ def check_pages(
 ) -> None:
     """Read the pages of some row groups and raise unless every byte is what was written."""
     for group in groups:
-        stretches = _stretches(skeleton, pages, columns, group)
-        _checked(source, {(offset, length): crc for offset, length, crc in stretches})
+        stored_pages(source, skeleton, pages, columns, [group])
 
 
 def stored_bytes(skeleton: Skeleton, pages: PageMap, columns: Sequence[str], groups: Iterable[int]) -> int:
     """How many bytes of the file hold some columns of some row groups."""
     return sum(length for group in groups for _, length, _ in _stretches(skeleton, pages, columns, group))
+
+
+def stored_pages(
+    source: Source, skeleton: Skeleton, pages: PageMap, columns: Sequence[str], groups: Sequence[int]
+) -> dict[Range, memoryview]:
+    """The pages of some columns as they are stored, every byte checked, by offset and length."""
+    stretches = [one for group in groups for one in _stretches(skeleton, pages, columns, group)]
+    return _checked(source, {(offset, length): crc for offset, length, crc in stretches})
 
 
 def _stretches(skeleton: Skeleton, pages: PageMap, columns: Sequence[str], group: int) -> list[Stretch]:

@@ -24,11 +24,18 @@ from indextables.split.layout import MAGIC, SplitManifest, SplitRef, read_footer
 from indextables.split.parquet.page_map import ROWS_PER_PAGE
 from indextables.split.read.group_bounds import groups_left
 from indextables.split.read.kept_pages import KeptPages
-from indextables.split.read.page_reader import check_pages, decoded, read_pages, schema_of, stored_bytes
+from indextables.split.read.page_reader import (
+    check_pages,
+    decoded,
+    read_pages,
+    schema_of,
+    stored_bytes,
+    stored_pages,
+)
 from indextables.split.read.read_ahead import Ahead
 from indextables.split.read.row_map import RowMap, RowMapError
 from indextables.split.read.sparse import UndecodedError, can_decode, decode_rows
-from indextables.split.source import Source
+from indextables.split.source import Range, Source
 from indextables.storage.ranged_file import RangedFile
 
 T = TypeVar("T")
@@ -102,6 +109,22 @@ class SplitReader:
     def read_groups(self, groups: Sequence[int], columns: Sequence[str], *, coded: bool = False) -> pa.Table:
         """All rows of some row groups; with `coded`, repeated text stays dictionary-encoded."""
         return self._read(dict.fromkeys(groups), columns, coded=coded)
+
+    def has_whole_chunks(self, places: Sequence[Sequence[Range]]) -> bool:
+        """Whether the page map has every column chunk as one range: at these offsets, with these lengths."""
+        if self._map is None or len(places) != len(self.group_rows):
+            return False
+        pages = self._map.pages
+        return all(
+            len(leaves) == pages.leaves and [one[:2] for one in pages.stretches(group, leaf)] == [place]
+            for group, leaves in enumerate(places)
+            for leaf, place in enumerate(leaves)
+        )
+
+    def read_stored(self, group: int, columns: Sequence[str]) -> dict[Range, memoryview]:
+        """Column chunks of a row group as they are stored; only where the page map has them whole."""
+        assert self._map is not None
+        return stored_pages(self.source, self._map.skeleton, self._map.pages, columns, [group])
 
     def read_rows(self, rows: np.ndarray, columns: Sequence[str]) -> pa.Table:
         """Some rows, given in ascending order."""

@@ -171,36 +171,12 @@ class _Build:
             done = writer.finish()
             if writer.text_bytes:
                 self.index_share = done.footer.manifest.length / writer.text_bytes
-            directory = partition_directory(self.partition_columns, writer.partition_values)
-            path = f"{directory}/" if directory else ""
-            path += f"part-{uuid.uuid4()}{SUFFIX}"
-            add = self._add(path, done, writer.partition_values)
-            self.store.put_file(path, done.path)
+            return publish(
+                done, self.schema, self.spec, self.options, self.store,
+                partition_values=writer.partition_values, data_change=self.data_change, now_ms=self.now_ms,
+            )  # fmt: skip
         finally:
             writer.close()
-        return BuiltSplit(*truncate_add(add, self.schema, self.partition_columns, self.options))
-
-    def _add(self, path: str, done: Finished, partition_values: Mapping[str, str | None]) -> AddAction:
-        manifest = done.footer.manifest
-        return AddAction(
-            path=path,
-            partition_values=dict(partition_values),
-            size=done.size,
-            modification_time=self.now_ms if self.now_ms is not None else LOCAL.clock.now_ms(),
-            data_change=self.data_change,
-            stats=done.stats.stats_json(),
-            tags=split_tags(self.spec, manifest),
-            min_values=done.stats.min_values,
-            max_values=done.stats.max_values,
-            num_records=done.stats.num_records,
-            footer_start_offset=done.footer.start,
-            footer_end_offset=done.footer.end,
-            hotcache_start_offset=manifest.offset,
-            hotcache_length=manifest.length,
-            has_footer_offsets=True,
-            footer_crc=done.footer.crc,
-            uncompressed_size_bytes=done.uncompressed_bytes,
-        )
 
     def finish(self) -> Iterator[BuiltSplit]:
         for values in list(self.open):
@@ -210,6 +186,46 @@ class _Build:
         for writer in self.open.values():
             writer.close()
         self.open.clear()
+
+
+def publish(
+    done: Finished,
+    schema: pa.Schema,
+    spec: IndexSpec,
+    options: Options,
+    store: Store,
+    *,
+    partition_values: Mapping[str, str | None],
+    data_change: bool,
+    now_ms: int | None,
+) -> BuiltSplit:
+    """Put a finished split into the store under a new name, in the directory of its partition."""
+    by = tuple(partition_values)
+    directory = partition_directory(by, partition_values)
+    path = f"{directory}/" if directory else ""
+    path += f"part-{uuid.uuid4()}{SUFFIX}"
+    manifest = done.footer.manifest
+    add = AddAction(
+        path=path,
+        partition_values=dict(partition_values),
+        size=done.size,
+        modification_time=now_ms if now_ms is not None else LOCAL.clock.now_ms(),
+        data_change=data_change,
+        stats=done.stats.stats_json(),
+        tags=split_tags(spec, manifest),
+        min_values=done.stats.min_values,
+        max_values=done.stats.max_values,
+        num_records=done.stats.num_records,
+        footer_start_offset=done.footer.start,
+        footer_end_offset=done.footer.end,
+        hotcache_start_offset=manifest.offset,
+        hotcache_length=manifest.length,
+        has_footer_offsets=True,
+        footer_crc=done.footer.crc,
+        uncompressed_size_bytes=done.uncompressed_bytes,
+    )
+    store.put_file(path, done.path)
+    return BuiltSplit(*truncate_add(add, schema, by, options))
 
 
 def partitions(rows: pa.Table, columns: Sequence[str]) -> Iterator[tuple[Values, pa.Table]]:
@@ -248,4 +264,4 @@ def _internal(scalar: pa.Scalar) -> Any:
     return scalar.value if pa.types.is_temporal(kind) else scalar.as_py()
 
 
-__all__ = ["BuiltSplit", "build_splits", "partitions", "write_splits"]
+__all__ = ["BuiltSplit", "build_splits", "partitions", "publish", "write_splits"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from indextables.model.stats import FileStats, StatsCollector
 from indextables.options import Options
 from indextables.split.layout import TAIL, Footer, SplitManifest, finish
 from indextables.split.parquet.page_map import ROWS_PER_PAGE
-from indextables.split.parquet.thrift import decode
+from indextables.split.parquet.thrift import Struct, decode
 from indextables.split.read.row_map import row_map_bytes
 from indextables.split.write.required_fields import with_values
 from indextables.storage.scratch import discard, scratch
@@ -134,26 +134,8 @@ class SplitWriter:
             self._group_rows.append(group.num_rows)
 
     def _open(self, first: pa.Table) -> None:
-        import pyarrow.parquet as pq
-
-        counted = _counted(first)
         self._sink = pa.OSFile(self._path, "wb")
-        self._parquet = pq.ParquetWriter(
-            self._sink,
-            self.schema.remove_metadata(),
-            compression="zstd",
-            use_dictionary=_dictionary_columns(self.schema, self.spec, counted),
-            column_encoding=dict.fromkeys(counted, "DELTA_BINARY_PACKED") or None,
-            write_statistics=_statistics_columns(self.schema),
-            write_page_index=True,
-            write_page_checksum=True,
-            max_rows_per_page=ROWS_PER_PAGE,
-            write_batch_size=1024,
-            data_page_size=BYTES_PER_PAGE,
-            dictionary_pagesize_limit=DICTIONARY_BYTES,
-            bloom_filter_options=_bloom_filters(first, self.spec) or None,
-            store_schema=False,
-        )
+        self._parquet = parquet_writer(self._sink, self.schema, self.spec, first)
 
     def finish(self) -> Finished:
         """Write the remaining rows, then the index, the row map and the footer."""
@@ -163,17 +145,7 @@ class SplitWriter:
         self._parquet.close()
         self._sink.close()
         index = self._finish_index()
-        footer = _footer_of(self._path)
-        with Path(self._path).open("rb") as file:
-
-            def read(start: int, length: int) -> bytes:
-                file.seek(start)
-                return file.read(length)
-
-            row_map = row_map_bytes(footer, self._group_rows, read)
         manifest = SplitManifest(
-            components={**(index.sizes if index is not None else {}), ROW_MAP: len(row_map)},
-            tokens=index.tokens if index is not None else {},
             rows=self.rows,
             group_rows=tuple(self._group_rows),
             fields=self.spec.to_wire(),
@@ -181,7 +153,7 @@ class SplitWriter:
             table_id=self.table_id,
             replaces=self.replaces,
         )
-        done = finish(self._path, footer, index.chunks if index is not None else (), row_map, manifest)
+        done = seal(self._path, _footer_of(self._path), index, manifest)
         return Finished(self._path, done.end, done, self._stats.finish(), self.uncompressed_bytes)
 
     def _finish_index(self) -> BuiltIndex | None:
@@ -208,7 +180,47 @@ class SplitWriter:
         discard(self.directory)
 
 
-def _footer_of(path: str) -> Any:
+def parquet_writer(sink: Any, schema: pa.Schema, spec: IndexSpec, first: pa.Table) -> Any:
+    """A writer of row groups as splits have them; `first` is the first one, which decides the encodings."""
+    import pyarrow.parquet as pq
+
+    counted = _counted(first)
+    return pq.ParquetWriter(
+        sink,
+        schema.remove_metadata(),
+        compression="zstd",
+        use_dictionary=_dictionary_columns(schema, spec, counted),
+        column_encoding=dict.fromkeys(counted, "DELTA_BINARY_PACKED") or None,
+        write_statistics=_statistics_columns(schema),
+        write_page_index=True,
+        write_page_checksum=True,
+        max_rows_per_page=ROWS_PER_PAGE,
+        write_batch_size=1024,
+        data_page_size=BYTES_PER_PAGE,
+        dictionary_pagesize_limit=DICTIONARY_BYTES,
+        bloom_filter_options=_bloom_filters(first, spec) or None,
+        store_schema=False,
+    )
+
+
+def seal(path: str, footer: Struct, index: BuiltIndex | None, manifest: SplitManifest) -> Footer:
+    """Make a split of a finished Parquet file: add the index, the row map, and the manifest about both."""
+    with Path(path).open("rb") as file:
+
+        def read(start: int, length: int) -> bytes:
+            file.seek(start)
+            return file.read(length)
+
+        row_map = row_map_bytes(footer, manifest.group_rows, read)
+    manifest = replace(
+        manifest,
+        components={**(index.sizes if index is not None else {}), ROW_MAP: len(row_map)},
+        tokens=index.tokens if index is not None else {},
+    )
+    return finish(path, footer, index.chunks if index is not None else (), row_map, manifest)
+
+
+def _footer_of(path: str) -> Struct:
     with Path(path).open("rb") as file:
         file.seek(-TAIL, os.SEEK_END)
         length = int.from_bytes(file.read(4), "little")
