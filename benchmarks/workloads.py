@@ -158,18 +158,20 @@ def commits(workload: ReplayWorkload) -> Iterator[tuple[list[File], list[File]]]
 
 def write_seed(path: Path, workload: ReplayWorkload) -> None:
     """The adds of the checkpoint as a document of the JSON form, without its head."""
-    from indextables.log.adds.lines import CHUNK_LINES, join_lines
-    from indextables.log.checkpoint.json_document import PART_OPENING, document_chunks
+    import pyarrow as pa
+
+    from indextables.log.adds.lines import CHUNK_LINES, join_lines, line_array
+    from indextables.log.checkpoint.parts import JsonParts
     from indextables.options import CompressionOptions
-    from indextables.storage.envelope import pack_members
 
     numbered = sorted((File(number).path, number) for number in range(workload.files))
     chunks = (
         join_lines([_line(File(number).native()) for _, number in numbered[begin : begin + CHUNK_LINES]])
         for begin in range(0, len(numbered), CHUNK_LINES)
     )
-    with path.open("wb") as sink:
-        sink.writelines(pack_members(document_chunks(PART_OPENING, chunks), CompressionOptions()))
+    parts = JsonParts(path.parent, workload.files, CompressionOptions())
+    parts.write_all(pa.record_batch([line_array(chunk, "seed")], ["line"]) for chunk in chunks)
+    parts.files[0].path.rename(path)
 
 
 def write_native(directory: Path, seed: Path, workload: ReplayWorkload, form: str) -> None:

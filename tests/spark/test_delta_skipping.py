@@ -14,7 +14,7 @@ import indextables as it
 from indextables.errors import CorruptLogError, MissingSplitError
 from indextables.log.delta import snapshot as snapshots
 from indextables.log.delta.snapshot import open_snapshot
-from indextables.log.replay.long_tail import FarTail
+from indextables.log.replay.long_tail import LongTail
 from indextables.log.replay.rule import choose
 from indextables.options import Options
 from indextables.spark.replay.engine import SparkEngine
@@ -207,7 +207,7 @@ def test_large_commits_are_decoded_and_reduced_by_tasks(spark, tmp_path, seed):
     log.commit(*(add(f"late{number}", stats={"numRecords": number}) for number in range(30)))
     snapshot = far(spark, log)
     tail = snapshot.state.tail
-    assert isinstance(tail, FarTail)
+    assert isinstance(tail, LongTail)
     questions = (None, "id > 50 OR p = 1")
     answers = [snapshot.plan(where, engine="spark") for where in questions]
     assert not tail.decoded
@@ -219,7 +219,7 @@ def test_large_commits_are_decoded_and_reduced_by_tasks(spark, tmp_path, seed):
     assert keys_of(frame.select("path", "dv", "size").toArrow()) == live_of(log)
     log.commit(remove("late3"))
     newer = open_snapshot(log.store.uri, options=snapshot.options, runtime=runtime_of(spark))
-    assert isinstance(newer.state.tail, FarTail)
+    assert isinstance(newer.state.tail, LongTail)
     assert newer.plan(engine="spark").files.num_rows == len(log.live)
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 import indextables as it
 from indextables.errors import CorruptLogError, Error
 from indextables.log.delta.snapshot import open_snapshot
-from indextables.log.replay.long_tail import FarTail
+from indextables.log.replay.long_tail import LongTail
 from indextables.options import Options
 from indextables.spark.replay.engine import SparkEngine, replay_frame
 from indextables.spark.session import runtime_of
@@ -132,7 +132,7 @@ def test_large_native_commits_are_decoded_and_reduced_by_tasks(spark, tmp_path, 
     far = {"distributedLogReplay.localMemory": "1k"}
     snapshot = it.TransactionLog.open(uri, far, runtime=runtime_of(spark)).snapshot()
     tail, local = snapshot.state.tail, log.snapshot()
-    assert isinstance(tail, FarTail)
+    assert isinstance(tail, LongTail)
     assert snapshot.num_files_hint is not None
     for where in (None, "id > 50 OR p = 1"):
         found, expected = snapshot.plan(where, engine="spark"), local.plan(where, engine="reference")

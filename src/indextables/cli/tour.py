@@ -16,6 +16,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from indextables.cli import render
+from indextables.log.format.dialect import NATIVE
 from indextables.maintenance import repair_log
 from indextables.model.plain import size_text
 from indextables.sql.runner import sql
@@ -143,8 +144,8 @@ class Tour:
     def repair(self) -> None:
         """Break the checkpoint, write a clean log beside it and swap them."""
         self.title("Repair: a damaged checkpoint, and a clean log from what is left")
-        log = self.root / "_transaction_log"
-        target = self.root / "_transaction_log_repaired"
+        log = self.root / NATIVE.log_dir
+        target = log.with_name(f"{log.name}_repaired")
         newest = max(log.glob("*.checkpoint.json"))
         newest.write_bytes(newest.read_bytes()[:100])
         count = Table.open(self.uri).count()
@@ -154,7 +155,7 @@ class Tour:
             f"REPAIR: {result.status}, version {result.source_version}, {result.valid_splits} of "
             f"{result.total_splits} splits present."
         )
-        log.rename(self.root / "_transaction_log_backup")
+        log.rename(log.with_name(f"{log.name}_backup"))
         target.rename(log)
         table = Table.open(self.uri)
         self.say(f"Swapped in: {table.count():,} rows; the next commit is version {table.version + 1}.")

@@ -10,7 +10,7 @@ from indextables.log.checkpoint.head import CheckpointHead, CheckpointReader
 from indextables.log.format.binding import check_version
 from indextables.log.format.checksum import unsealed
 from indextables.log.format.dialect import NATIVE, Checkpoint, LogFile, decode_lines
-from indextables.log.replay.long_tail import FarSource, LineCount, Passed
+from indextables.log.replay.long_tail import LineCount, LongTailSource, Passed
 from indextables.log.replay.rule import LiveFiles, ReplayEngine, ReplayRequest
 from indextables.log.snapshot import Snapshot
 from indextables.log.state import VersionCache
@@ -39,14 +39,14 @@ class NativePiece:
         yield from enumerate(NATIVE.decode_commit(data, name=self.name, version=self.version))
 
 
-class NativeSource(FarSource):
+class NativeSource(LongTailSource):
     """A native log in a store."""
 
     __slots__ = ()
 
     def text_bytes(self, files: Sequence[LogFile]) -> int:
         """Estimated size of the commits' text, uncompressed."""
-        stored = FarSource.text_bytes(self, files)
+        stored = LongTailSource.text_bytes(self, files)
         return stored * _TEXT_OF_STORED if self.options.compression.enabled else stored
 
     def pass_over(self, file: LogFile) -> Passed:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from indextables.errors import ADVICE_ON_DAMAGE, CorruptLogError, NotFoundError, VersionNotFoundError
 from indextables.log.format.dialect import Checkpoint, Dialect
 from indextables.log.format.protocol import LEGACY, check_readable
-from indextables.log.replay.long_tail import FarTail
+from indextables.log.replay.long_tail import LongTail
 from indextables.log.replay.rule import (
     LiveFiles,
     ReplayEngine,
@@ -237,7 +237,7 @@ class Snapshot:
         added, removed = self._state.tail.size()
         if checkpoint is None:
             # For an undecoded tail this counts lines, and one file may have several.
-            return max(0, added - removed) if isinstance(self._state.tail, FarTail) else added
+            return max(0, added - removed) if isinstance(self._state.tail, LongTail) else added
         counted = head.num_files if head and head.num_files is not None else checkpoint.num_files
         return None if counted is None else counted + added
 
@@ -298,7 +298,7 @@ class Snapshot:
         The actions are in memory then, and a short program need not load the module that sums up columns.
         """
         tail = self._state.tail
-        if self.segment.checkpoint is not None or isinstance(tail, FarTail) or len(tail.adds) > _FEW_ADDS:
+        if self.segment.checkpoint is not None or isinstance(tail, LongTail) or len(tail.adds) > _FEW_ADDS:
             return None
         return tail.adds.values()
 

@@ -10,7 +10,6 @@ set in the session or the Hadoop configuration.
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -45,7 +44,6 @@ _HADOOP_PREFIXES = {
     "gs": ("fs.gs.", "google.cloud."),
 }
 
-_log = logging.getLogger(__name__)
 _mappers: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 

@@ -8,7 +8,6 @@ writes to the table.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -41,8 +40,6 @@ SCORE = "_score"
 _VERIFY_AT_ONCE = 32_768
 _TRIED = 32
 """This many times the wanted number of rows are tested against a filter before all hits are."""
-
-_log = logging.getLogger(__name__)
 
 
 def _ignore(_: SearchMetrics) -> None:

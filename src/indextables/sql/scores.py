@@ -6,9 +6,6 @@ from typing import Any
 
 SCORE = "_score"
 
-_OTHERS = ("joins", "laterals", "group", "having", "distinct", "windows", "qualify", "sample", "pivots",
-           "with_", "with")  # fmt: skip
-
 NO_SEARCH = (
     "_score is the score of a search: it needs one indexquery in WHERE that every row has to match, as in "
     "SELECT _score, * FROM logs WHERE message indexquery 'error timeout' ORDER BY _score DESC LIMIT 10"

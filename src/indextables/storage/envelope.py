@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, cast
 
 from isal import igzip_lib, isal_zlib
@@ -48,23 +48,14 @@ _Undecodable = cast("type[Exception]", igzip_lib.IsalError)
 _Undecodable_at_once = cast("type[Exception]", isal_zlib.error)
 
 
-def pack(data: bytes, compression: CompressionOptions) -> bytes:
-    """Wrap the text of a log file as the options say."""
+def pack(data: bytes, compression: CompressionOptions, *, first: bool = True) -> bytes:
+    """Wrap the text of a log file as the options say; a text in chunks is packed one by one.
+
+    Of several chunks only the `first` carries the two bytes of the envelope; each is a gzip member.
+    """
     if not compression.enabled:
         return data
-    return MAGIC + GZIP + _member(data, _level(compression))
-
-
-def pack_members(chunks: Iterable[bytes], compression: CompressionOptions) -> Iterator[bytes]:
-    """Compress a text that comes in chunks, one gzip member per chunk, into chunks of one file."""
-    if not compression.enabled:
-        yield from chunks
-        return
-    level = _level(compression)
-    opening = MAGIC + GZIP
-    for chunk in chunks:
-        yield opening + _member(chunk, level)
-        opening = b""
+    return (MAGIC + GZIP if first else b"") + _member(data, _level(compression))
 
 
 def is_packed(data: bytes) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -39,7 +38,6 @@ from indextables.web.waiting import Desk
 STATIC = Path(__file__).parent / "static"
 _ASKED_WRONG = (CommandError, OptionError, PredicateError, QueryError, SchemaError)
 _GONE = 499
-_log = logging.getLogger(__name__)
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 Answer = Callable[[Served, Question, Request], dict[str, Any]]

@@ -194,16 +194,3 @@ def _reduce(lines: Iterable[_Actions]) -> Document:
             txns[txn.get("appId")] = txn
     head |= {"mergeskip": list(skips.values()), "txn": list(txns.values())}
     return Document(head, chunk_raws(live[path] for path in sorted(live)))
-
-
-def document_chunks(opening: bytes, chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The text of a document, cut into the parts that become its gzip members."""
-    yield opening
-    held: bytes | None = None
-    for chunk in chunks:
-        if held is not None:
-            yield held
-        held = chunk
-    if held is not None:
-        yield held.removesuffix(LINE_END) + b"\n"
-    yield CLOSING

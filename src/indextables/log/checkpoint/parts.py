@@ -157,9 +157,7 @@ class JsonParts(Parts):
         return pack(text, self._compression)
 
     def _member(self, text: bytes) -> bytes:
-        """A gzip member after the first: only the first one carries the two bytes of the envelope."""
-        stored = self._stored(text)
-        return stored[2:] if self._compression.enabled else stored
+        return pack(text, self._compression, first=False)
 
     def _add(self, batch: pa.RecordBatch) -> None:
         lines = batch.column(LINE)

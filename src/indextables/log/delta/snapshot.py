@@ -23,7 +23,7 @@ from indextables.log.delta.replay import DeltaColumnarEngine, DeltaReferenceEngi
 from indextables.log.delta.source import DeltaSource
 from indextables.log.delta.timestamps import version_as_of_ms
 from indextables.log.format.dialect import Checkpoint, digits
-from indextables.log.replay.long_tail import FarTail
+from indextables.log.replay.long_tail import LongTail
 from indextables.log.replay.rule import LiveFiles, ReplayEngine, choose, explain_choice
 from indextables.log.snapshot import Snapshot
 from indextables.log.state import LogSource, State, load_state, refresh_state
@@ -83,7 +83,7 @@ class DeltaSnapshot(Snapshot):
     def num_files_hint(self) -> int | None:
         """About how many files are live; if a cluster could replay them, file footers are read too."""
         added, removed = self.state.tail.size()
-        if isinstance(self.state.tail, FarTail):
+        if isinstance(self.state.tail, LongTail):
             added = max(0, added - removed)
         checkpoint, head = self.segment.checkpoint, self.state.head
         if checkpoint is None:

@@ -14,7 +14,7 @@ from indextables.errors import CorruptLogError, NotFoundError
 from indextables.log.delta.dialect import DELTA
 from indextables.log.delta.long_tail import pass_over
 from indextables.log.format.dialect import LogFile
-from indextables.log.replay.long_tail import FarSource, Passed
+from indextables.log.replay.long_tail import LongTailSource, Passed
 from indextables.log.segment import list_log
 from indextables.log.state import LogSource
 from indextables.model.actions import Action
@@ -23,7 +23,7 @@ from indextables.model.actions import Action
 _WORTH_A_LISTING = 8
 
 
-class DeltaSource(FarSource):
+class DeltaSource(LongTailSource):
     """A Delta log in a store."""
 
     __slots__ = ()
@@ -47,11 +47,11 @@ class DeltaSource(FarSource):
         """Scan several commits, using compaction files where they help."""
         chosen = self._shortened(files)
         try:
-            return FarSource.pass_over_all(self, chosen)
+            return LongTailSource.pass_over_all(self, chosen)
         except (CorruptLogError, NotFoundError):
             if len(chosen) == len(files):
                 raise
-            return FarSource.pass_over_all(self, files)
+            return LongTailSource.pass_over_all(self, files)
 
     def _shortened(self, files: Sequence[LogFile]) -> list[LogFile]:
         if len(files) < _WORTH_A_LISTING:

@@ -24,7 +24,7 @@ from indextables.storage.store import Store
 
 _ABOUT_FILES = re.compile(rb'\s*\{\s*"(add|remove)"\s*:\s*\{')
 _OF_TAIL = ("version", "protocol", "metadata", "skips", "txns", "info", "table_ids", "bare")
-_FAR_BYTES = 32 << 20
+_LONG_BYTES = 32 << 20
 """Commits with more text than this are left to executors: an add takes several times its text as an object.
 """
 _BYTES_OF_MEMORY = 8
@@ -86,8 +86,8 @@ class LineCount:
         return b"\n".join(self.others)
 
 
-class FarTail(Tail):
-    """A tail whose adds and removes are still undecoded in its files ("far" from this process).
+class LongTail(Tail):
+    """A tail whose adds and removes are still undecoded in its files.
 
     The slots `adds` and `removed` are empty at first. Reading one calls `__getattr__`, which decodes the
     files and fills both.
@@ -137,7 +137,7 @@ class FarTail(Tail):
         return self.total, self.removes
 
 
-class FarSource(LogSource):
+class LongTailSource(LogSource):
     """A log whose commits can be left to executors: the base class of both dialects' sources."""
 
     __slots__ = ()
@@ -152,10 +152,10 @@ class FarSource(LogSource):
 
     def reduced(self, files: Sequence[LogFile], start: Tail) -> Tail:
         """Reduce the commits after a tail; if they are large and there are executors, only their heads."""
-        far = isinstance(start, FarTail)
-        if not files or not (far or (start.size() == (0, 0) and self._is_large(files))):
+        goes_on = isinstance(start, LongTail)
+        if not files or not (goes_on or (start.size() == (0, 0) and self._is_large(files))):
             return LogSource.reduced(self, files, start)
-        return self._far(start, tuple(files), self.pass_over_all(files))
+        return self._long(start, tuple(files), self.pass_over_all(files))
 
     def pass_over_all(self, files: Sequence[LogFile]) -> list[Passed]:
         """Scan several files concurrently; results are in order."""
@@ -165,16 +165,16 @@ class FarSource(LogSource):
         replay = self.options.replay
         if "spark" not in self.runtime.engines or not replay.enabled:
             return False
-        return self.text_bytes(files) > min(_FAR_BYTES, replay.local_memory // _BYTES_OF_MEMORY)
+        return self.text_bytes(files) > min(_LONG_BYTES, replay.local_memory // _BYTES_OF_MEMORY)
 
-    def _far(self, start: Tail, files: tuple[LogFile, ...], passed: Sequence[Passed]) -> FarTail:
+    def _long(self, start: Tail, files: tuple[LogFile, ...], passed: Sequence[Passed]) -> LongTail:
         before = Tail(**{name: getattr(start, name) for name in _OF_TAIL})
         adds, removes = start.size()
         pieces = [piece for found in passed for piece in found.pieces]
-        if isinstance(start, FarTail):
+        if isinstance(start, LongTail):
             files, pieces = (*start.files, *files), [*start.pieces, *pieces]
         first = Tail(files[0].version - 1)
-        return FarTail(
+        return LongTail(
             reduce_tail([(found.version, found.heads) for found in passed], self.dialect, before),
             files,
             tuple(pieces),

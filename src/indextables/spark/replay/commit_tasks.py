@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from indextables.log.replay.long_tail import CommitPiece, FarTail
+from indextables.log.replay.long_tail import CommitPiece, LongTail
 from indextables.model.actions import Action, AddAction, RemoveAction
 from indextables.spark.workers import frame_of_tasks, shared_out
 from indextables.storage.store import Store, StoreSpec, open_store
@@ -33,7 +33,7 @@ class AddForm(Protocol):
 
 
 def newest_actions(
-    spark: Any, store: Store, tail: FarTail, width: int, *, form: AddForm, kind: T.StructType
+    spark: Any, store: Store, tail: LongTail, width: int, *, form: AddForm, kind: T.StructType
 ) -> DataFrame:
     """One row per file in the commits: its key, and its newest add, null where it was removed.
 

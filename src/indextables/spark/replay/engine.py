@@ -33,7 +33,7 @@ from indextables.log.adds.file_table import files_schema
 from indextables.log.delta.columns import DeltaColumns
 from indextables.log.delta.files.file_table import COLUMNS, STATISTICS, Wanted, files_form, raw_table
 from indextables.log.delta.replay import DeltaRequest, checkpoint_pieces, tail_files, wanted_columns
-from indextables.log.replay.long_tail import FarTail
+from indextables.log.replay.long_tail import LongTail
 from indextables.log.replay.reference import prune
 from indextables.log.replay.rule import LiveFiles, ReplayMetrics, ReplayRequest, Tail
 from indextables.predicate.prune.metrics import PruneMetrics
@@ -115,7 +115,7 @@ class SparkEngine:
     def live(self, request: ReplayRequest) -> Live | None:
         """The rows of the checkpoint that are still live; scans of one version share them."""
         checkpoint = request.segment.checkpoint
-        if checkpoint is None and not isinstance(request.tail, FarTail):
+        if checkpoint is None and not isinstance(request.tail, LongTail):
             return None
         key = (request.segment.version, checkpoint and checkpoint.identity, id(self._spark))
         with _lock:
@@ -132,7 +132,7 @@ class SparkEngine:
 
     def whole(self, request: ReplayRequest) -> Live | None:
         """The same with every column and statistic, for a frame whose queries are not known yet."""
-        if request.segment.checkpoint is None and not isinstance(request.tail, FarTail):
+        if request.segment.checkpoint is None and not isinstance(request.tail, LongTail):
             return None
         if isinstance(request, DeltaRequest):
             return self._live(request, None, request.delta)
@@ -150,7 +150,7 @@ class SparkEngine:
         base = None
         if checkpoint is not None:
             base = native_adds.checkpoint_frame(self._spark, request, checkpoint, wanted, width)
-        if not isinstance(tail, FarTail):
+        if not isinstance(tail, LongTail):
             return None if base is None else Live(self._untouched(base, request))
         newest = native_adds.commits_frame(self._spark, request, tail, wanted, width)
         adds = newest.where(F.col(ADD).isNotNull()).select(f"{ADD}.*")
@@ -168,7 +168,7 @@ class SparkEngine:
         base = reduce(_joined, frames) if frames else None
         if base is not None and request.options.replay.num_partitions is not None:
             base = base.repartition(request.options.replay.num_partitions, "path")
-        if not isinstance(request.tail, FarTail):
+        if not isinstance(request.tail, LongTail):
             return None if base is None else self._untouched(base, request)
         newest = newest_actions(
             self._spark, request.store, request.tail, self._width(request), form=DeltaAdds(), kind=DELTA_ADD
@@ -325,11 +325,11 @@ def replay_frame(spark: Any, request: ReplayRequest) -> DataFrame:
     whole = replace(request, where=None)
     live = engine.whole(whole)
     if isinstance(whole, DeltaRequest):
-        adds = [] if isinstance(whole.tail, FarTail) else list(whole.tail.adds.values())
+        adds = [] if isinstance(whole.tail, LongTail) else list(whole.tail.adds.values())
         tail = engine._delta_frame(raw_table(adds), whole.delta)  # noqa: SLF001 - the same module
         frame = tail if live is None else _joined(live.frame, tail)
         return frame.drop(*(name for name in frame.columns if name.startswith(delta_adds.raw_column(""))))
-    recent = [] if isinstance(whole.tail, FarTail) else list(whole.tail.adds.values())
+    recent = [] if isinstance(whole.tail, LongTail) else list(whole.tail.adds.values())
     rows = tabulate(recent, whole.schema, whole.partition_columns, whole.store)
     schema = native_adds.spark_schema(rows.schema)
     tail = spark.createDataFrame(_in_micros(rows.select(schema.names)), schema)
@@ -342,7 +342,7 @@ def skip(frame: DataFrame, node: Node | None, partition_columns: frozenset[str])
 
 
 def _tail(request: ReplayRequest) -> tuple[pa.Table, PruneMetrics]:
-    if isinstance(request.tail, FarTail):
+    if isinstance(request.tail, LongTail):
         # An undecoded tail is already part of the cluster's frame.
         request = replace(request, tail=Tail(request.tail.version))
     if isinstance(request, DeltaRequest):
@@ -434,7 +434,7 @@ def _count_if(condition: Column) -> Column:
 def _stored_bytes(request: ReplayRequest) -> int:
     checkpoint = request.segment.checkpoint
     base = 0 if checkpoint is None else sum(file.size for file in checkpoint.files)
-    return base + (sum(file.size for file in request.tail.files) if isinstance(request.tail, FarTail) else 0)
+    return base + (sum(file.size for file in request.tail.files) if isinstance(request.tail, LongTail) else 0)
 
 
 def _in_micros(table: pa.Table) -> pa.Table:

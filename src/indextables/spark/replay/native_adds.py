@@ -21,7 +21,7 @@ from indextables.log.adds.decoder import decode_adds
 from indextables.log.adds.file_table import files_schema
 from indextables.log.checkpoint.reader import OpenCheckpoint, Part, open_checkpoint
 from indextables.log.format.dialect import Checkpoint
-from indextables.log.replay.long_tail import FarTail
+from indextables.log.replay.long_tail import LongTail
 from indextables.log.replay.rule import ReplayRequest
 from indextables.model.actions import AddAction, RemoveAction
 from indextables.model.fields import schema_to_json
@@ -48,7 +48,7 @@ class NativeAdds:
 
 
 def commits_frame(
-    spark: Any, request: ReplayRequest, tail: FarTail, columns: Sequence[str], width: int
+    spark: Any, request: ReplayRequest, tail: LongTail, columns: Sequence[str], width: int
 ) -> DataFrame:
     """The newest action of every file that commits speak of (see `newest_actions`)."""
     wanted = [name for name in columns if name not in _DERIVED]

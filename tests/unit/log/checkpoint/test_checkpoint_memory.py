@@ -6,14 +6,15 @@ import hashlib
 import tracemalloc
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from indextables.log.adds.lines import CHUNK_LINES, join_lines
-from indextables.log.checkpoint.json_document import PART_OPENING, document_chunks, encode_manifest
+from indextables.log.adds.lines import CHUNK_LINES, join_lines, line_array
+from indextables.log.checkpoint.json_document import encode_manifest
+from indextables.log.checkpoint.parts import JsonParts
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import action_to_wire
 from indextables.options import CompressionOptions
-from indextables.storage.envelope import pack_members
 from support.builder import SCHEMA
 
 FILES = 120_000
@@ -34,8 +35,9 @@ def write_base(directory: Path) -> TransactionLog:
     where = directory / "_transaction_log"
     chunks = (join_lines(lines(at, min(at + CHUNK_LINES, FILES))) for at in range(0, FILES, CHUNK_LINES))
     part = where / f"{0:020d}.checkpoint.base.00001of00001.json"
-    with part.open("wb") as sink:
-        sink.writelines(pack_members(document_chunks(PART_OPENING, chunks), CompressionOptions()))
+    parts = JsonParts(where, FILES, CompressionOptions())
+    parts.write_all(pa.record_batch([line_array(chunk, part.name)], ["line"]) for chunk in chunks)
+    parts.files[0].path.rename(part)
     data = part.read_bytes()
     entry = {
         "path": part.name,

@@ -9,7 +9,7 @@ import pytest
 from indextables.errors import CorruptLogError, NotFoundError
 from indextables.log.format.dialect import NATIVE
 from indextables.log.native import native_source
-from indextables.log.replay.long_tail import FarTail
+from indextables.log.replay.long_tail import LongTail
 from indextables.log.replay.rule import Tail, reduce_tail
 from indextables.log.state import LogSource
 from indextables.model.actions import AddAction, RemoveAction, TxnAction
@@ -59,7 +59,7 @@ def test_the_pieces_of_commits_reduce_to_what_the_commits_reduce_to(seed, compre
     source, files = source_of(builder), builder.log().snapshot().segment.commits
     near = LogSource.reduced(source, files, Tail(-1))
     tail = source.reduced(files, Tail(-1))
-    assert isinstance(tail, FarTail)
+    assert isinstance(tail, LongTail)
     for name in ("version", "protocol", "metadata", "skips", "txns", "info", "table_ids", "bare"):
         assert getattr(tail, name) == getattr(near, name), name
     newest = {}
@@ -80,7 +80,7 @@ def test_the_pieces_of_commits_reduce_to_what_the_commits_reduce_to(seed, compre
     builder.append("late")
     newer = builder.log().snapshot().segment.commits
     after = source.reduced(newer[len(files) :], tail)
-    assert isinstance(after, FarTail)
+    assert isinstance(after, LongTail)
     assert after.adds == reduce_tail(source.read_commits(newer), NATIVE).adds
 
 
