@@ -281,13 +281,10 @@ class Table(Handle["Snapshot"]):
 
         if partitions not in {"static", "dynamic"}:
             raise OptionError(f"partitions is {partitions!r}; expected static or dynamic")
-        dynamic = partitions == "dynamic"
-        if dynamic and where is not None:
-            raise OptionError("where and partitions='dynamic' exclude each other: both say what is replaced")
         order = Order(
             overwrite=True,
             where=where,
-            dynamic=dynamic,
+            dynamic=partitions == "dynamic",
             merge_schema=merge_schema,
             expected_version=expected_version,
             txn=txn,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from indextables.errors import OptionError
 from indextables.log.commit.attempt import CommitPlan, Committed, Rule
 from indextables.log.commit.changes import removals
 from indextables.log.snapshot import Snapshot
@@ -47,6 +48,12 @@ class Order:
     """Any change of data by others since this version is a conflict."""
     txn: TxnAction | None = None
     user_metadata: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.dynamic and self.where is not None:
+            raise OptionError(
+                "a condition and the partitions of the new rows exclude each other: both say what is replaced"
+            )
 
 
 APPEND = Order()

@@ -120,17 +120,20 @@ def _order(spark: Any, request: WriteRequest, settings: CallSettings) -> Order:
         raise OptionError(
             "options 'replaceWhere' and 'overwriteSchema' cannot be used together", key="replaceWhere"
         )
-    dynamic = call.get("partitionOverwriteMode") or spark.conf.get("spark.sql.sources.partitionOverwriteMode")
+    asked = call.get("partitionOverwriteMode")
+    dynamic = asked or spark.conf.get("spark.sql.sources.partitionOverwriteMode")
     if dynamic.lower() not in ("static", "dynamic"):
         raise OptionError(
             f"option 'partitionOverwriteMode' is {dynamic!r}; expected static or dynamic",
             key="partitionOverwriteMode",
         )
     overwrite = request.mode == "overwrite"
+    # A session may be dynamic throughout; only a call that says so itself contradicts its own condition.
+    applies = overwrite and not overwrite_schema and (where is None or asked is not None)
     return Order(
         overwrite,
         where,
-        dynamic=overwrite and dynamic.lower() == "dynamic" and where is None and not overwrite_schema,
+        dynamic=applies and dynamic.lower() == "dynamic",
         overwrite_schema=overwrite_schema,
         merge_schema=settings.flag("mergeSchema"),
         expected_version=settings.number("expectedVersion"),
