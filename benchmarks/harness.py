@@ -87,7 +87,7 @@ def measure(target: str, case: Case, size: str, directory: Path, repeat: int, ti
     runs = [_run(target, case, directory, timeout_s) for _ in range(case.repeat or repeat)]
     seconds = [run["seconds"] for run in runs]
     return Row(
-        case.name, case.system, size, round(median(seconds), 4), round(min(seconds), 4),
+        case.name, case.system, size, round(median(seconds), 6), round(min(seconds), 6),
         round(median(run["import_seconds"] for run in runs), 4),
         round(median(run["cpu_seconds"] for run in runs), 4),
         round(max(run["peak_mb"] for run in runs), 1), len(runs), runs[-1]["facts"], load,
@@ -104,9 +104,9 @@ def beside(row: Row) -> list[Row]:
 
     def one(system: str, seconds: float, facts: Mapping[str, Any]) -> Row:
         worked = round(cpu[system] / 1000, 5) if system in cpu else row.cpu_seconds
-        best = row.best_seconds if system == row.system else round(seconds, 4)
+        best = row.best_seconds if system == row.system else round(seconds, 6)
         return replace(
-            row, system=system, seconds=round(seconds, 4), best_seconds=best, cpu_seconds=worked, facts=facts
+            row, system=system, seconds=round(seconds, 6), best_seconds=best, cpu_seconds=worked, facts=facts
         )
 
     others = [one(system, seconds, {}) for system, seconds in row.facts.get("beside", {}).items()]
@@ -239,6 +239,11 @@ def cpu_of(row: Mapping[str, Any]) -> float:
     return float(row["cpu_seconds"]) + float(row["facts"].get("jvm_cpu_s", 0.0))
 
 
+def _seconds(seconds: float) -> str:
+    """Seconds to the millisecond, or to the microsecond where that is all there is."""
+    return f"{seconds:.3f}" if seconds >= 0.01 else f"{seconds:.6f}"  # noqa: PLR2004 - ten milliseconds
+
+
 def render(target: Target, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The rows as a Markdown table with the ratio to the rival."""
     rivals = {(row["case"], row["size"]): row for row in rows if row["system"] == target.rival}
@@ -254,7 +259,7 @@ def render(target: Target, rows: Sequence[Mapping[str, Any]]) -> list[str]:
             times = f"{found:.1f}x" if by == "wall" else f"{found:.1f}x cpu"
             memory = f"{row['peak_mb'] / rival['peak_mb']:.2f}" if rival["peak_mb"] else ""
         lines.append(
-            f"| {row['case']} | {row['size']} | {row['system']} | {row['seconds']:.3f} | "
+            f"| {row['case']} | {row['size']} | {row['system']} | {_seconds(row['seconds'])} | "
             f"{cpu_of(row):.3f} | {row['import_seconds']:.2f} | {row['peak_mb']:.0f} | {row.get('load', '')} | "
             f"{times} | {memory} |"
         )

@@ -50,7 +50,7 @@ def test_count_says_how_many_rows_there_are(table):
 def test_search_sorts_and_says_how_many_match_in_all(table):
     done = run("search", table, "disk", "--sort", "level DESC, id DESC", "--limit", "2", "--total", "--json")
     assert [row["id"] for row in json.loads(done.stdout)] == [19, 17]
-    assert "20 matching rows in all" in done.stderr
+    assert "20 matching rows in total" in done.stderr
 
 
 def test_search_counts_values_and_intervals(table):

@@ -176,7 +176,7 @@ def test_a_mistake_in_a_statement_ends_with_2_and_shows_where(run):
 def test_a_path_without_a_table_ends_with_1_and_one_message(run, tmp_path):
     code, out, err = run("inspect", tmp_path / "nothing")
     assert (code, out) == (1, "")
-    assert "is not a table" in err
+    assert "is not an IndexTables table" in err
     assert "Traceback" not in err
 
 

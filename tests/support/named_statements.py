@@ -208,7 +208,7 @@ STATEMENTS = [
     said("REPLACE TABLE {u} (x STRING) USING indextables", [], "REPLACE TABLE", on="{u}"),
     said("SELECT * FROM {u}", [], on="{u}"),
     refused("CREATE TABLE {v} USING indextables AS SELECT 1 / 0 AS x", "DIVIDE_BY_ZERO"),
-    refused("SELECT * FROM {v}", "NOT_FOUND|is not a table"),
+    refused("SELECT * FROM {v}", "NOT_FOUND|is not an IndexTables table"),
     said("CREATE TABLE {v} LIKE {t}", [], named=True),
     said("SHOW TBLPROPERTIES {v} ('owner.team')", [("owner.team", "x")], named=True),
     said("SELECT count(*) FROM {v}", [(0,)], named=True),

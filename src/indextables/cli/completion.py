@@ -15,9 +15,9 @@ def completion(ctx: click.Context, shell: str) -> None:
     """Print a script that makes a shell complete verbs, flags and directories.
 
     \b
-    bash:  eval "$(indextables completion bash)"       in ~/.bashrc
-    zsh:   eval "$(indextables completion zsh)"        in ~/.zshrc, after compinit
-    fish:  indextables completion fish | source        in ~/.config/fish/config.fish
+    ~/.bashrc                   eval "$(indextables completion bash)"
+    ~/.zshrc, after compinit    eval "$(indextables completion zsh)"
+    ~/.config/fish/config.fish  indextables completion fish | source
     """  # noqa: D301 - the backspace of click's verbatim paragraphs
     made = get_completion_class(shell)
     assert made is not None

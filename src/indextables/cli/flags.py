@@ -42,7 +42,7 @@ def _option_pair(_ctx: click.Context, _param: click.Parameter, values: tuple[str
 def verb(function: Callable[..., None]) -> Callable[..., None]:
     """Give a verb the shared flags and hand it their values as `settings`."""
 
-    @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON; errors are JSON too.")
     @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
     @click.option(
         "-O",
@@ -51,7 +51,7 @@ def verb(function: Callable[..., None]) -> Callable[..., None]:
         multiple=True,
         metavar="KEY=VALUE",
         callback=_option_pair,
-        help="Set an option; may be repeated.",
+        help="Set an option of docs/options.md; may be repeated.",
     )
     @functools.wraps(function)
     def run(as_json: bool, as_csv: bool, pairs: dict[str, str], **arguments: Any) -> None:
@@ -80,10 +80,12 @@ def open_table(uri: str, settings: Flags, version: int | None = None) -> Table |
     return opened(uri, version, settings.options)
 
 
-version_flag = click.option("--version", type=int, help="Look at this version instead of the newest.")
+version_flag = click.option("--version", type=int, help="Use this version instead of the newest.")
 where_flag = click.option(
     "--where", metavar="CONDITION", help="A SQL condition, such as \"day = '2024-01-01'\"."
 )
-limit_flag = click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True)
-dry_run_flag = click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+limit_flag = click.option(
+    "-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="The most rows to show."
+)
+dry_run_flag = click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 table_argument = click.argument("table", shell_complete=directories)

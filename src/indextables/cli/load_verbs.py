@@ -23,17 +23,19 @@ if TYPE_CHECKING:
 _FORMATS = ("csv", "jsonl", "parquet", "log")
 
 to_flag = click.option(
-    "--to", "target", required=True, metavar="TABLE", help="The table; created where there is none."
+    "--to", "target", required=True, metavar="TABLE", help="The table; it is created if it does not exist."
 )
 pattern_flag = click.option(
-    "--pattern", metavar="REGEX", help="How lines of a log are taken apart, by (?P<name>...) groups."
+    "--pattern",
+    metavar="REGEX",
+    help="Split log lines into columns by a regular expression with (?P<name>...) groups.",
 )
 text_flag = click.option(
     "--text",
     "texts",
     multiple=True,
     metavar="COLUMN",
-    help="Search this column by its words; may be repeated.",
+    help="Make this column searchable by words; may be repeated.",
 )
 
 
@@ -65,14 +67,17 @@ def _names(_ctx: click.Context, _param: click.Parameter, value: str | None) -> t
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
 @to_flag
 @click.option(
-    "--format", "form", type=click.Choice(_FORMATS), help="By default what the name ends with; else a log."
+    "--format",
+    "form",
+    type=click.Choice(_FORMATS),
+    help="The format; by default it follows from the file name, else log.",
 )
 @pattern_flag
 @click.option(
     "--columns",
     metavar="NAMES",
     callback=_names,
-    help="The columns of a CSV without a line of headings, with commas in between.",
+    help="Column names of a CSV file without a header line, separated by commas.",
 )
 @click.option(
     "--type",
@@ -80,7 +85,7 @@ def _names(_ctx: click.Context, _param: click.Parameter, value: str | None) -> t
     multiple=True,
     metavar="COLUMN=TYPE",
     callback=_types,
-    help="A type instead of the guess.",
+    help="Set the type of a column instead of guessing it.",
 )
 @text_flag
 @click.option(
@@ -103,8 +108,8 @@ def load(
 ) -> None:
     """Load CSV, JSON lines, Parquet or log files into a table, in one commit.
 
-    Columns and types are guessed from the first file and shown; --dry-run only
-    shows them. Of a log, the time and what stands around it are recognised.
+    Columns and types are guessed from the first file and shown; with --dry-run they
+    are only shown. In a log file, times and common line formats are recognised.
 
     \b
     indextables load access.log --to /data/access
@@ -187,7 +192,7 @@ def _show_guess(source: Source, texts: tuple[str, ...], partition_by: tuple[str,
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @to_flag
-@click.option("-f", "--follow", is_flag=True, help="Go on as the file grows, until Ctrl-C.")
+@click.option("-f", "--follow", is_flag=True, help="Wait for new lines, until Ctrl-C.")
 @click.option(
     "--every", default=5.0, show_default=True, type=click.FloatRange(min=0.1), help="Seconds between commits."
 )
@@ -204,11 +209,11 @@ def tail(
     texts: tuple[str, ...],
     settings: Flags,
 ) -> None:
-    """Bring the new lines of a log into a table, each exactly once.
+    """Load the new lines of a log file into a table, each exactly once.
 
-    How far the file was read is part of each commit, so that a restart goes on
-    where the last run ended, and a file that was rotated is read to its end.
-    Small splits are merged along the way.
+    Each commit stores the position in the file, so a restart continues where the
+    last run stopped. A rotated file is read to its end first. Small splits (data
+    files) are merged from time to time.
 
     For example: indextables tail -f /var/log/app.log --to /data/app
     """

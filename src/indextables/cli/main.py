@@ -6,6 +6,7 @@ wrong with 1; both print one message and no traceback, as JSON with --json.
 
 from __future__ import annotations
 
+import copy
 import gc
 import os
 import sys
@@ -52,27 +53,36 @@ def main() -> None:
     """Run the command line; the only place where an error becomes an exit code."""
     render.warn_on_terminal()
     try:
-        code = cli(standalone_mode=False)
+        code = cli(prog_name="indextables", standalone_mode=False)
     except click.ClickException as wrong:
         if _wants_json():
-            render.complain_json("UsageError", wrong.format_message())
+            _tell("UsageError", wrong.format_message())
         else:
             wrong.show()
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
-        render.complain("interrupted")
+        _tell("Interrupted", "interrupted")
         sys.exit(130)
     except BrokenPipeError:
         # The reader of our output went away; say nothing and keep the interpreter from saying it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Error as error:
-        if _wants_json():
-            render.complain_json(type(error).__name__, error.message)
-        else:
-            render.complain(error.message)
+        _tell(type(error).__name__, error.message)
         sys.exit(2 if isinstance(error, _TYPED_WRONG) else 1)
+    except OSError as error:
+        # A file named on the command line that cannot be written or read, such as that of --output.
+        _tell(type(error).__name__, f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        sys.exit(1)
     sys.exit(code or 0)
+
+
+def _tell(kind: str, message: str) -> None:
+    """One message on standard error, as JSON with --json."""
+    if _wants_json():
+        render.complain_json(kind, message)
+    else:
+        render.complain(message)
 
 
 def _wants_json() -> bool:
@@ -81,11 +91,15 @@ def _wants_json() -> bool:
 
 
 @cli.command()
-@click.option("--rows", type=click.IntRange(min=1000), default=200_000, show_default=True)
+@click.option(
+    "--rows", type=click.IntRange(min=1000), default=200_000, show_default=True, help="How many log events."
+)
 @click.option(
     "--dir", "directory", type=click.Path(file_okay=False), help="Keep the table in this directory."
 )
-@click.option("--spark/--no-spark", default=None, help="Default: with Spark if Java is installed.")
+@click.option(
+    "--spark/--no-spark", default=None, help="With Spark or without; by default with it if Java is installed."
+)
 def demo(rows: int, directory: str | None, spark: bool | None) -> None:
     """Build a table of log events and show what it can do."""
     from indextables.cli.demo import run_demo
@@ -94,9 +108,12 @@ def demo(rows: int, directory: str | None, spark: bool | None) -> None:
 
 
 @cli.command()
-@click.option("--into", type=click.Path(dir_okay=False), help="Put a copy there.")
+@click.option("--into", type=click.Path(dir_okay=False), help="Write a copy of the jar to this file.")
 def jar(into: str | None) -> None:
-    """Print where the jar for `spark.jars` is, and make it if it is not there; needs Java."""
+    """Print the path of the jar for `spark.jars`, for spark-sql and Spark Connect servers.
+
+    The jar is made first if it does not exist yet, which needs Java.
+    """
     from indextables.spark.jar import made
     from indextables.spark.java import check_java
 
@@ -106,5 +123,7 @@ def jar(into: str | None) -> None:
 
 for _verb in (*read_verbs.VERBS, *load_verbs.VERBS, *serve.VERBS, *maintain_verbs.VERBS, *completion.VERBS):
     cli.add_command(_verb)
-# What the verb was called while rows could not be merged.
-cli.add_command(maintain_verbs.merge, "merge")
+# What the verb was called while rows could not be merged; it works, and help names the other one.
+_merge = copy.copy(maintain_verbs.merge)
+_merge.hidden = True
+cli.add_command(_merge, "merge")

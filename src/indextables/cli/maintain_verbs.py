@@ -35,10 +35,10 @@ def _named(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
 )
 @verb
 def sql(statement: str, tables: dict[str, str], settings: Flags) -> None:
-    """Run a SELECT or one maintenance command ("-": from standard input).
+    """Run a SELECT or one maintenance statement ("-" reads it from standard input).
 
-    A SELECT is run by DuckDB, without Spark and Java. Tables are named by path,
-    or by a name that --table gives them; indexquery searches inside.
+    A SELECT is run by DuckDB, without Spark and Java. Name tables by their path in
+    quotes, or give them names with --table. indexquery searches in a SELECT.
 
     \b
     indextables sql -t logs=/data/logs "SELECT level, count(*) AS n FROM logs
@@ -53,7 +53,7 @@ def sql(statement: str, tables: dict[str, str], settings: Flags) -> None:
         from indextables.cli import render
         from indextables.sql.select import run_select
 
-        render.show(run_select(text, tables, settings.options), settings.form)
+        render.show(run_select(text, tables, settings.options), settings.form, data=True)
         return
     if tables:
         raise click.UsageError("--table names tables for a SELECT; a maintenance command has the path in it")
@@ -67,7 +67,9 @@ def sql(statement: str, tables: dict[str, str], settings: Flags) -> None:
 @click.argument("source")
 @click.argument("target")
 @click.option("--from-splits", is_flag=True, help="Rebuild the log from the split files themselves.")
-@click.option("--up-to-version", type=click.IntRange(min=0), help="Leave out what was committed after it.")
+@click.option(
+    "--up-to-version", type=click.IntRange(min=0), help="Leave out everything committed after this version."
+)
 @click.option("--deep", is_flag=True, help="Also check footers, sizes and checksums of every split.")
 @click.option("--fail-on-missing", is_flag=True, help="Write nothing when a split is missing.")
 @verb
@@ -81,10 +83,12 @@ def repair(
     fail_on_missing: bool,
     settings: Flags,
 ) -> None:
-    """Write a clean copy of a damaged log.
+    """Write a clean copy of a damaged transaction log.
 
-    Reads the log directory SOURCE and writes the new one TARGET; SOURCE is never
-    changed. To use the result, move SOURCE away and TARGET in its place.
+    Reads the log directory SOURCE, which is never changed, and writes a new one to
+    TARGET. To use it, move SOURCE away and TARGET into its place.
+
+    For example: indextables repair events/_transaction_log events/_repaired
     """
     if deep:
         settings.options.setdefault("repair.validateSplits", "deep")
@@ -99,9 +103,9 @@ def repair(
 @click.option("--deep", is_flag=True, help="Also check footers, row counts and checksums of every split.")
 @verb
 def check(table: str, deep: bool, settings: Flags) -> None:
-    """Say what is wrong with a table, what follows from it, and which command helps.
+    """Look for damage: what is wrong, what follows from it, and which command helps.
 
-    Nothing is changed. The exit code is 1 when something is broken.
+    Nothing is changed. The exit code is 1 if something is broken.
     """
     if deep:
         settings.options.setdefault("repair.validateSplits", "deep")
@@ -128,7 +132,7 @@ def merge(
     dry_run: bool,
     settings: Flags,
 ) -> None:
-    """Turn small splits into larger ones."""
+    """Merge small splits (data files) into larger ones; no row changes."""
     from indextables.options import parse_size
 
     try:
@@ -154,14 +158,21 @@ def _hours(_ctx: click.Context, _param: click.Parameter, value: str | None) -> i
 
 @click.command()
 @table_argument
-@click.option("--older-than", metavar="TIME", callback=_hours, help="Only files older than this: 7d, 36h.")
-@click.option("--log-retention", metavar="TIME", callback=_hours, help="Keep the log for this long: 30d.")
+@click.option(
+    "--older-than", metavar="TIME", callback=_hours, help="Only files older than this, such as 7d or 36h."
+)
+@click.option(
+    "--log-retention",
+    metavar="TIME",
+    callback=_hours,
+    help="First delete log files older than this, such as 30d.",
+)
 @dry_run_flag
 @verb
 def purge(
     table: str, older_than: int | None, log_retention: int | None, dry_run: bool, settings: Flags
 ) -> None:
-    """Delete split files that no version needs any more."""
+    """Delete data files that no version of the table needs."""
     run_command(commands.Purge(TableName(table), older_than, log_retention, dry_run), settings)
 
 
@@ -169,7 +180,7 @@ def purge(
 @table_argument
 @verb
 def checkpoint(table: str, settings: Flags) -> None:
-    """Write a checkpoint of the newest version."""
+    """Write a checkpoint, so that readers need not read every commit."""
     run_command(commands.WriteCheckpoint(TableName(table)), settings)
 
 
@@ -187,7 +198,7 @@ def drop_partitions(table: str, where: str, settings: Flags) -> None:
 @dry_run_flag
 @verb
 def truncate_history(table: str, dry_run: bool, settings: Flags) -> None:
-    """Delete the log files that only old versions need."""
+    """Delete all versions except the newest. This cannot be undone."""
     run_command(commands.TruncateHistory(TableName(table), dry_run), settings)
 
 
@@ -196,7 +207,7 @@ def truncate_history(table: str, dry_run: bool, settings: Flags) -> None:
 @click.option("--to", "version", type=click.IntRange(min=0), required=True, help="The version to restore.")
 @verb
 def restore(table: str, version: int, settings: Flags) -> None:
-    """Make an older version the newest again."""
+    """Bring back an older version, as a new commit."""
     run_command(commands.Restore(TableName(table), version), settings)
 
 

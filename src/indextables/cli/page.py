@@ -14,9 +14,20 @@ from indextables.cli.main import cli
 
 _HEAD = """# Command line
 
-`indextables VERB ...`, or `python -m indextables VERB ...`. `indextables VERB --help` shows the same in a
-terminal. A mistake in what was typed ends with exit code 2, anything else that goes wrong with 1; both print
-one message.
+Type `indextables VERB ...` or `python -m indextables VERB ...`. `indextables VERB --help` shows
+what is on this page in a terminal. TABLE is a path or an address such as `s3://bucket/events`.
+
+People get readable text; `--json` and `--csv` print exact values for programs. Results go to standard output,
+and messages, notes and progress to standard error. Colours and progress bars appear on a terminal only.
+
+| exit code | meaning |
+| --- | --- |
+| 0 | it worked |
+| 1 | it failed: the table does not exist, a file is damaged, `check` found something broken |
+| 2 | what was typed is wrong: a flag, a column, a condition, a query |
+| 130 | interrupted with Ctrl-C |
+
+An error is one message; with `--json` it is an object, `{"error": {"type": ..., "message": ...}}`.
 """
 
 

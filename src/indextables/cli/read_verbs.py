@@ -25,6 +25,7 @@ from indextables.sql.commands import TableName
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from indextables.ops.results import ScanMetrics
     from indextables.table import Table
 
 
@@ -65,7 +66,7 @@ def history(table: str, limit: int, settings: Flags) -> None:
 @limit_flag
 @verb
 def files(table: str, where: str | None, version: int | None, limit: int, settings: Flags) -> None:
-    """List the files of a table, ours or Delta's, or those that may match."""
+    """List the files of a table, or those that can contain rows for a condition."""
     found = open_table(table, settings, version).files(where=where)
     if settings.form is not Form.TEXT:
         render.show(found, settings.form)
@@ -82,15 +83,21 @@ def files(table: str, where: str | None, version: int | None, limit: int, settin
 @click.option("--columns", metavar="A,B", help="Columns to show, separated by commas.")
 @click.option("--score", is_flag=True, help="Best matches first, with their score.")
 @click.option(
-    "--operator", type=click.Choice(("or", "and")), help="What joins words side by side; or by default."
+    "--operator",
+    type=click.Choice(("or", "and")),
+    help="How to join two words without an operator; the default is or.",
 )
-@click.option("--highlight", is_flag=True, help="Mark what matches; in colour on a terminal.")
-@click.option("--snippets", type=click.IntRange(1), help="Show so many pieces with most matches.")
-@click.option("-f", "--follow", is_flag=True, help="Show rows as they are appended, until Ctrl-C.")
-@click.option("--sort", metavar="A,B DESC", help="The order of rows, instead of that of the files.")
-@click.option("--total", is_flag=True, help="Also say how many rows match in all.")
-@click.option("--facet", metavar="COLUMN", help="Count the most frequent values of a column instead.")
-@click.option("--histogram", metavar="COLUMN=INTERVAL", help="Count by intervals instead: ts=1h, price=10.")
+@click.option("--highlight", is_flag=True, help="Mark the words that match, in colour on a terminal.")
+@click.option("--snippets", type=click.IntRange(1), help="Show only this many passages with matches per row.")
+@click.option("-f", "--follow", is_flag=True, help="Show new rows as they are appended, until Ctrl-C.")
+@click.option("--sort", metavar="A,B DESC", help="Sort the rows by these columns.")
+@click.option("--total", is_flag=True, help="Also print how many rows match in total.")
+@click.option(
+    "--facet", metavar="COLUMN", help="Instead of rows, count the most frequent values of a column."
+)
+@click.option(
+    "--histogram", metavar="COLUMN=INTERVAL", help="Instead of rows, count by interval: ts=1h, price=10."
+)
 @version_flag
 @limit_flag
 @verb
@@ -113,13 +120,18 @@ def search(
     limit: int,
     settings: Flags,
 ) -> None:
-    """Find rows by a full-text query; those of a Delta table are read one and all.
+    """Find rows by a full-text query.
 
-    With --follow the rows that match are printed as they are appended, one JSON
-    object a line with --json.
+    QUERY is a word, "a phrase", column:word, or several joined by AND, OR and NOT;
+    docs/search.md describes the whole language. A Delta table has no index, so all
+    of its rows are read. With --follow, matching rows are printed as they are
+    appended; with --json too, as one JSON object per line.
 
-    For example: indextables search /data/logs "message:timeout AND level:error"
-    """
+    \b
+    indextables search /data/logs "timeout AND level:error"
+    indextables search /data/logs '"not found"' --where "day > '2026-11-14'"
+    indextables search /data/logs timeout --sort "ts DESC" --highlight
+    """  # noqa: D301 - the backspace of click's verbatim paragraphs
     names = [name.strip() for name in columns.split(",")] if columns else None
     from indextables.table import Table
 
@@ -127,7 +139,7 @@ def search(
     ours: dict[str, Any] = {"score": score, "sort": sort, "total": total}
     if follow:
         if version is not None or any(ours.values()) or facet or histogram or not isinstance(opened, Table):
-            raise click.UsageError("--follow shows what is appended to a table of ours, as it comes")
+            raise click.UsageError(_FOLLOWS)
         _follow(opened, query, where, names, settings)
         return
     coloured = settings.form is Form.TEXT
@@ -138,19 +150,23 @@ def search(
     if facet or histogram:
         assert isinstance(opened, Table)
         counts = counts_of(opened, query, where, facet=facet, histogram=histogram, top=limit)
-        render.show(counts, settings.form, empty="No row matches.")
+        render.show(counts, settings.form, empty="No row matches.", data=True)
         return
     plain: dict[str, Any] = {"where": where, "columns": names, "limit": limit, "operator": operator}
     found = opened.search(query, **plain, **(ours if isinstance(opened, Table) else {}))
     rows = found.read_all()
     if coloured and "_highlight" in rows.column_names:
         rows = _in_place(rows)
-    render.show(rows, settings.form, empty="No row matches.")
+    render.show(rows, settings.form, empty="No row matches.", data=True)
     if opened.last_scan is not None:
-        if opened.last_scan.total is not None and total:
-            matching = counted(opened.last_scan.total, "matching row")
-            click.echo(f"{matching} in all", err=settings.form is not Form.TEXT)
-        render.show_notes(opened.last_scan.notes)
+        _show_remarks(opened.last_scan, total, settings)
+
+
+def _show_remarks(scan: ScanMetrics, total: bool, settings: Flags) -> None:
+    """How many rows match, where that was asked for, and what the author of the query should know."""
+    if total and scan.total is not None:
+        click.echo(f"{counted(scan.total, 'matching row')} in total", err=settings.form is not Form.TEXT)
+    render.show_notes(scan.notes)
 
 
 def _in_place(rows: pa.Table) -> pa.Table:
@@ -168,6 +184,10 @@ def _in_place(rows: pa.Table) -> pa.Table:
 
 
 _LOOK_EVERY_S = 1.0
+_FOLLOWS = (
+    "--follow shows new rows of an IndexTables table as they come; leave --version, --score, --sort, "
+    "--total, --facet and --histogram out"
+)
 _OURS = "--score, --sort, --total, --facet, --histogram, --highlight and --snippets"
 
 
@@ -203,16 +223,18 @@ def counts_of(
 @table_argument
 @click.argument("query", required=False)
 @where_flag
-@click.option("--by", metavar="A,B", help="Count by the values of these columns.")
+@click.option("--by", metavar="A,B", help="One count for each value of these columns.")
 @version_flag
 @verb
 def count(
     *, table: str, query: str | None, where: str | None, by: str | None, version: int | None, settings: Flags
 ) -> None:
-    """Count the rows of a table, those of a query, or those of a condition.
+    """Count all rows of a table, or those that match a query or a condition.
 
-    For example: indextables count /data/logs "timeout" --by level
-    """
+    \b
+    indextables count /data/logs
+    indextables count /data/logs timeout --where "status >= 500" --by level
+    """  # noqa: D301 - the backspace of click's verbatim paragraphs
     import pyarrow as pa
 
     from indextables.table import Table
@@ -220,7 +242,7 @@ def count(
     opened = open_table(table, settings, version)
     names = [name.strip() for name in by.split(",")] if by else []
     if names and isinstance(opened, Table):
-        render.show(opened.aggregate(names, {"count": "count(*)"}, query, where), settings.form)
+        render.show(opened.aggregate(names, {"count": "count(*)"}, query, where), settings.form, data=True)
         return
     if names:
         raise click.UsageError("rows of a Delta table cannot be counted by columns here; leave --by out")
@@ -242,10 +264,21 @@ _SUBJECTS = {subject.value.lower().replace(" ", "-"): subject for subject in com
 @click.command()
 @click.argument("subject", type=click.Choice(sorted(_SUBJECTS)))
 @click.argument("table", required=False)
-@click.option("--include-all", is_flag=True, help="With transaction-log: every version file, not the state.")
+@click.option(
+    "--include-all", is_flag=True, help="With transaction-log: read every version file, not only the state."
+)
 @verb
 def describe(subject: str, table: str | None, include_all: bool, settings: Flags) -> None:
-    """Show facts about the log of a table."""
+    """Show one aspect of a table in detail.
+
+    \b
+    state                version, sizes, protocol, checkpoint, properties, schema
+    history              one row per version: time, operation, metrics
+    transaction-log      one row per entry of the log
+    skipped-files        files that a merge could not read
+    component-sizes      sizes of columns and index parts, per file
+    data-skipping-stats  files skipped by the queries of this process
+    """  # noqa: D301 - the backspace of click's verbatim paragraphs
     chosen = _SUBJECTS[subject]
     if table is None and chosen is not commands.Subject.DATA_SKIPPING_STATS:
         raise click.UsageError(f"describe {subject} needs a table")
@@ -254,26 +287,41 @@ def describe(subject: str, table: str | None, include_all: bool, settings: Flags
 
 @click.command()
 @table_argument
-@click.option("-o", "--output", default="report.html", show_default=True, type=click.Path(dir_okay=False))
+@click.option(
+    "-o",
+    "--output",
+    default="report.html",
+    show_default=True,
+    type=click.Path(dir_okay=False),
+    help="The file to write.",
+)
 @verb
 def report(table: str, output: str, settings: Flags) -> None:
-    """Write one HTML page about a table."""
+    """Write an HTML page about a table: columns, sizes, versions and advice.
+
+    The page is a single file that loads nothing from elsewhere.
+    """
     from pathlib import Path
 
     from indextables.report import facts_of, render_report
 
     facts = facts_of(open_table(table, settings))
     Path(output).write_text(render_report(facts), encoding="utf-8")
-    click.echo(f"Wrote {output}")
+    if settings.form is Form.TEXT:
+        click.echo(f"Wrote {output}")
+    else:
+        import pyarrow as pa
+
+        render.show(pa.table({"output": [output]}), settings.form)
 
 
 @click.command()
 @table_argument
 @where_flag
-@click.option("--query", help="A full-text query to time as well.")
+@click.option("--query", help="Also time this full-text query.")
 @verb
 def bench(table: str, where: str | None, query: str | None, settings: Flags) -> None:
-    """Time opening, listing, counting and searching."""
+    """Time how long opening, listing files, counting and searching take."""
     from indextables.cli.timing import time_table
 
     render.show(time_table(lambda: open_table(table, settings), where, query), settings.form)

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -64,15 +64,17 @@ def warn_on_terminal() -> None:
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
 
 
-def show(table: pa.Table, form: Form, *, title: str | None = None, empty: str = "No rows.") -> None:
-    """Print rows to standard output."""
+def show(
+    table: pa.Table, form: Form, *, title: str | None = None, empty: str = "No rows.", data: bool = False
+) -> None:
+    """Print rows to standard output; `data` are rows of the user, whose names and values stay as they are."""
     match form:
         case Form.JSON:
             _show_json(table)
         case Form.CSV:
             _show_csv(table)
         case Form.TEXT:
-            _show_text(table, title, empty)
+            _show_text(table, title, empty, _DATA if data else _FACTS)
     sys.stdout.flush()
 
 
@@ -86,13 +88,12 @@ def show_line(form: Form, facts: Mapping[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def show_facts(facts: Mapping[str, Any], *, title: str | None = None) -> None:
-    """Print named values, one per line."""
+def _show_facts(facts: Mapping[str, Any], title: str | None, style: _Style) -> None:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     for name, value in facts.items():
-        grid.add_row(Text(_title(name)), _styled(readable(name, value)))
+        grid.add_row(Text(style.head(name)), _styled(style.text(name, value)))
     console = Console(highlight=False)
     if title:
         console.print(Text(printable(title), style="bold"))
@@ -202,46 +203,67 @@ def _show_csv(table: pa.Table) -> None:
         writer.writerow(shown(text) if isinstance(text, str) else text for text in texts)
 
 
-def _show_text(table: pa.Table, title: str | None, empty: str) -> None:
-    console = Console(highlight=False)
-    if not table.num_rows:
-        console.print(Text(empty, style="dim"))
-        return
-    rows = _rows(table)
-    if len(rows) == 1 and table.num_columns >= _FACTS_FROM:
-        show_facts(rows[0], title=title)
-        return
-    if not _fits(rows, console.width):
-        for number, row in enumerate(rows):
-            if number:
-                console.print()
-            known = {name: value for name, value in row.items() if value is not None}
-            show_facts(known, title=None if number else title)
-        return
-    heading = None if title is None else Text(printable(title))
-    drawn = Table(title=heading, title_justify="left", title_style="bold", header_style="bold")
-    drawn.box = None
-    for name in table.column_names:
-        number = all(isinstance(row[name], (int, float)) or row[name] is None for row in rows)
-        drawn.add_column(Text(_title(name)), justify="right" if number else "left", overflow="fold")
-    for above, row in zip([None, *rows], rows, strict=False):
-        first, *others = (readable(name, row[name]) for name in table.column_names)
-        repeated = above is not None and above[table.column_names[0]] == row[table.column_names[0]]
-        # A long name that heads a group of rows is read once.
-        shown = "" if repeated and len(first) > _READABLE_WIDTH else first
-        drawn.add_row(_styled(shown), *map(_styled, others))
-    console.print(drawn)
+class _Style(NamedTuple):
+    """How people see a column's name, and a value of it."""
+
+    head: Callable[[str], str]
+    text: Callable[[str, Any], str]
 
 
 def _title(name: str) -> str:
     return printable(name.replace("_", " "))
 
 
-def _fits(rows: list[dict[str, Any]], width: int) -> bool:
+def exact(_name: str, value: Any) -> str:
+    """One value of a user's row, nothing rounded or cut: it may be copied into the next query."""
+    if value is None or isinstance(value, str):
+        return printable(value or "")
+    plain = plain_value(value)
+    if isinstance(plain, str):
+        return printable(plain.replace("T", " ", 1) if isinstance(value, dt.datetime) else plain)
+    return printable(json.dumps(plain, ensure_ascii=False))
+
+
+_FACTS = _Style(_title, readable)
+_DATA = _Style(printable, exact)
+
+
+def _show_text(table: pa.Table, title: str | None, empty: str, style: _Style) -> None:
+    console = Console(highlight=False)
+    if not table.num_rows:
+        console.print(Text(empty, style="dim"))
+        return
+    rows = _rows(table)
+    if len(rows) == 1 and table.num_columns >= _FACTS_FROM:
+        _show_facts(rows[0], title, style)
+        return
+    if not _fits(rows, console.width, style):
+        for number, row in enumerate(rows):
+            if number:
+                console.print()
+            known = {name: value for name, value in row.items() if value is not None}
+            _show_facts(known, None if number else title, style)
+        return
+    heading = None if title is None else Text(printable(title))
+    drawn = Table(title=heading, title_justify="left", title_style="bold", header_style="bold")
+    drawn.box = None
+    for name in table.column_names:
+        number = all(isinstance(row[name], (int, float)) or row[name] is None for row in rows)
+        drawn.add_column(Text(style.head(name)), justify="right" if number else "left", overflow="fold")
+    for above, row in zip([None, *rows], rows, strict=False):
+        first, *others = (style.text(name, row[name]) for name in table.column_names)
+        repeated = above is not None and above[table.column_names[0]] == row[table.column_names[0]]
+        # A long name that heads a group of rows is read once; a row of the user's is shown whole.
+        shown = "" if style is _FACTS and repeated and len(first) > _READABLE_WIDTH else first
+        drawn.add_row(_styled(shown), *map(_styled, others))
+    console.print(drawn)
+
+
+def _fits(rows: list[dict[str, Any]], width: int, style: _Style) -> bool:
     """Whether columns side by side stay readable: whole words in the head, long values not in slivers."""
     needed = 0
     for name in rows[0]:
-        word = max(map(len, name.split("_")))
-        value = max(len(readable(name, row[name])) for row in rows)
+        word = max(map(len, style.head(name).split() or [""]))
+        value = max(len(style.text(name, row[name])) for row in rows)
         needed += max(word, min(value, _READABLE_WIDTH)) + 2
     return needed <= width

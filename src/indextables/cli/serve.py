@@ -7,7 +7,9 @@ from importlib.util import find_spec
 
 import click
 
+from indextables.cli import render
 from indextables.cli.flags import Flags, verb
+from indextables.cli.render import Form
 from indextables.errors import MissingPackageError
 
 _NEEDED = ("anyio", "starlette", "uvicorn")
@@ -17,17 +19,21 @@ _NEEDED = ("anyio", "starlette", "uvicorn")
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
-    "--port", default=7878, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one."
+    "--port",
+    default=7878,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="The port; 0 takes a free one.",
 )
 @click.option("--open", "open_browser", is_flag=True, help="Open the page in a browser.")
 @verb
 def serve(*, tables: tuple[str, ...], host: str, port: int, open_browser: bool, settings: Flags) -> None:
-    """Search tables in a web page: read only, on this machine, with a token.
+    """Open a web page on this machine to search tables; nothing can be changed.
 
-    TABLE is a path or NAME=PATH. The address that is printed holds the token;
-    the environment variable INDEXTABLES_TOKEN sets one that stays the same.
-    The same tables answer Elasticsearch's _search, _msearch and _field_caps
-    below /elastic, for Grafana and scripts.
+    TABLE is a path or NAME=PATH. The address that is printed contains a token; set
+    the environment variable INDEXTABLES_TOKEN to keep the same token. Below
+    /elastic the same tables answer Elasticsearch's _search, _msearch and
+    _field_caps, for Grafana and scripts.
 
     For example: indextables serve /data/logs orders=s3://lake/orders
     """
@@ -43,8 +49,11 @@ def serve(*, tables: tuple[str, ...], host: str, port: int, open_browser: bool, 
 
     catalog = Catalog.of(tables, settings.options)
     made = prepare(catalog, host, port, os.environ.get("INDEXTABLES_TOKEN") or None)
-    click.echo(f"Open {made.address}")
-    click.echo("Press Ctrl-C to stop.")
+    if settings.form is Form.TEXT:
+        click.echo(f"Open {made.address}")
+        click.echo("Press Ctrl-C to stop.")
+    else:
+        render.show_line(settings.form, {"address": made.address})
     if open_browser:
         click.launch(made.address)
     made.run()

@@ -43,7 +43,10 @@ class TableKind(Enum):
 _FOREIGN = frozenset({TableKind.DELTA, TableKind.ICEBERG, TableKind.HUDI})
 _ADVICE = {
     TableKind.NATIVE: "It is an IndexTables table: open it with Table.open.",
-    TableKind.DELTA: "It is a Delta table, which is read and never written: open it with DeltaTable.open.",
+    TableKind.DELTA: (
+        "It is a Delta table, which is read and never written: use DeltaTable.open in Python, or inspect, "
+        "files, history, count, search and sql on the command line."
+    ),
     TableKind.ICEBERG: "It is an Iceberg table, which is not read here.",
     TableKind.HUDI: "It is a Hudi table, which is not read here.",
     TableKind.FILE: "It is a file: give the directory that holds the table.",
@@ -75,8 +78,9 @@ def recognise(store: Store) -> TableKind:
 def not_a_table(store: Store, log_dir: str) -> NotATableError:
     """The error for a directory that has no version of the expected log."""
     kind = recognise(store)
+    expected = TableKind.DELTA if log_dir == DELTA_LOG else TableKind.NATIVE
     # Delta tables are never created here, so for them only the path can be wrong.
-    absent = kind is TableKind.NOTHING and log_dir == DELTA_LOG
+    absent = kind is TableKind.NOTHING and expected is TableKind.DELTA
     advice = "There is nothing there. Check the path." if absent else _ADVICE[kind]
     older = _AT_VERSION.fullmatch(store.uri)
     if kind is TableKind.NOTHING and older is not None:
@@ -86,9 +90,7 @@ def not_a_table(store: Store, log_dir: str) -> NotATableError:
             f"version={older['version']} in Python, VERSION AS OF {older['version']} in SQL, the option "
             f"versionAsOf in Spark or --version {older['version']} in a shell."
         )
-    return NotATableError(
-        f"{store.uri} is not a table: {log_dir} holds no version. {advice}", uri=store.uri, kind=kind
-    )
+    return NotATableError(f"{store.uri} is not {expected.value}. {advice}", uri=store.uri, kind=kind)
 
 
 def refuse_foreign(store: Store) -> None:

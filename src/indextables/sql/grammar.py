@@ -92,6 +92,7 @@ _SHOWN_LINE = 240
 _DIGITS = 20
 _NOT_NEWLINE = re.compile(r"[^\n]")
 _SIZE = re.compile(r"(\d+)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
+_TOO_EARLY = "the statement ends too early"
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _LARGEST = {"hours": 24 * 36_500, "count": 2**31 - 1, "bytes": 1 << 50, "version": 10**20 - 1}
 
@@ -132,18 +133,19 @@ def parse_command(text: str) -> Command:
     try:
         tree = _parser().parse(blanked)
     except UnexpectedToken as error:
-        expected = _expected(error.accepts or error.expected)
-        if error.token.type == "$END":
-            raise _too_early(blanked, expected) from error
-        at, problem = error.token.start_pos or 0, f"unexpected {_shown(str(error.token))}"
+        ended = error.token.type == "$END"
+        at = len(blanked.rstrip()) if ended else error.token.start_pos or 0
+        problem = _TOO_EARLY if ended else f"unexpected {_shown(str(error.token))}"
+        expected = _expected(error.accepts or error.expected, first=not blanked[:at].strip())
         raise _failure(blanked, at, problem, expected) from error
     except UnexpectedCharacters as error:
         at = error.pos_in_stream
         open_quote = blanked[at] in "'\"`"
         problem = "this quote is not closed" if open_quote else f"unexpected {_shown(blanked[at:])}"
-        raise _failure(blanked, at, problem, _expected(error.allowed or ())) from error
+        expected = _expected(error.allowed or (), first=not blanked[:at].strip())
+        raise _failure(blanked, at, problem, expected) from error
     except UnexpectedEOF as error:
-        raise _too_early(blanked, ()) from error
+        raise _failure(blanked, len(blanked.rstrip()), _TOO_EARLY, ()) from error
     return _command(tree.children[0], blanked)
 
 
@@ -213,12 +215,9 @@ def _failure(text: str, at: int, problem: str, expected: tuple[str, ...]) -> Com
     return CommandError(message, line=line, column=column, expected=expected)
 
 
-def _too_early(text: str, expected: tuple[str, ...]) -> CommandError:
-    return _failure(text, len(text.rstrip()), "the statement ends too early", expected)
-
-
-def _expected(terminals: Iterable[str]) -> tuple[str, ...]:
-    names = set(terminals)
+def _expected(terminals: Iterable[str], *, first: bool) -> tuple[str, ...]:
+    """What may be written there; as the first word of a statement also SELECT, which others parse."""
+    names = {*terminals, "SELECT"} if first else set(terminals)
     if "OPERATOR" in names:
         names = (names - {"NAME", "STRING", "NUMBER", "SIZE_LITERAL"}) | {"a condition"}
     shown = {_EXPECTED.get(name, name) for name in names}

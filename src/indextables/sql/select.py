@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.any_table import open_table
-from indextables.errors import CommandError
+from indextables.errors import CommandError, Error
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
 from indextables.ops.read.in_order import in_order
@@ -77,35 +77,56 @@ def run_select(
     except CommandError as wrong:
         raise CommandError(f"{wrong} {_NAMING}") from wrong
     connection = duckdb.connect(config={"enable_external_access": "false"})
+    failed: list[Error] = []
     try:
         if names_bucket_function(text):
             make_functions(connection, Options.of(options).search.time_zone)
         for name, table in named.items():
-            connection.register(name, _Stream(table.scan))
+            connection.register(name, _Stream(table.scan, failed))
         for number, reference in enumerate(rewritten.references if rewritten else ()):
-            stream = _stream_of(table_of(reference), rewritten, number)
-            connection.register(hidden_view(number), stream)
+            make = _rows_of(table_of(reference), rewritten, number)
+            connection.register(hidden_view(number), _Stream(make, failed))
         found = connection.sql(rewritten.text if rewritten else text)
         if found is None:
             raise CommandError("the statement gives no rows; only SELECT is run here")
         return found.to_arrow_table()
     except duckdb.Error as wrong:
+        if failed:
+            raise failed[0] from wrong
         raise CommandError(f"DuckDB cannot run the statement: {_said(wrong)}") from wrong
     finally:
         connection.close()
 
 
 class _Stream:
-    """What DuckDB scans: each scan asks for the rows again."""
+    """What DuckDB scans: each scan asks for the rows again.
 
-    def __init__(self, make: Callable[[], Any]) -> None:
+    An error of ours goes through DuckDB as text; `failed` keeps it as it is.
+    """
+
+    def __init__(self, make: Callable[[], Any], failed: list[Error]) -> None:
         self._make = make
+        self._failed = failed
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._make().__arrow_c_stream__(requested_schema)
+        try:
+            rows = self._make()
+        except Error as error:
+            self._failed.append(error)
+            raise
+        watched = pa.RecordBatchReader.from_batches(rows.schema, self._watched(rows))
+        return watched.__arrow_c_stream__(requested_schema)
+
+    def _watched(self, rows: Any) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from rows
+        except Error as error:
+            self._failed.append(error)
+            raise
 
 
-def _stream_of(table: Any, rewritten: Rewritten | None, number: int) -> _Stream:
+def _rows_of(table: Any, rewritten: Rewritten | None, number: int) -> Callable[[], Any]:
+    """The function that reads a table's rows for the statement; it is called for each scan."""
     assert rewritten is not None
     searches = [item for item in rewritten.searches if item.reference == number]
     columns = None
@@ -114,10 +135,10 @@ def _stream_of(table: Any, rewritten: Rewritten | None, number: int) -> _Stream:
         columns = [name for name in table.schema.names if name.lower() in rewritten.columns]
         columns = columns or [table.schema.names[0]]
     if not searches:
-        return _Stream(partial(table.scan, None, columns))
+        return partial(table.scan, None, columns)
     if not isinstance(table, Table):
         raise CommandError("a Delta table has no index; search it with indextables search")
-    return _Stream(partial(_searched, table, columns or list(table.schema.names), searches))
+    return partial(_searched, table, columns or list(table.schema.names), searches)
 
 
 def _searched(table: Table, columns: list[str], searches: Sequence[Search]) -> pa.RecordBatchReader:

@@ -28,6 +28,7 @@ from indextables.errors import (
     TableError,
 )
 from indextables.log.commit.attempt import ENGINE
+from indextables.log.delta.paths import LOG_DIR as DELTA_LOG
 from indextables.log.format.dialect import NATIVE
 from indextables.log.format.protocol import WITH_PARQUET, check_writable, merged
 from indextables.log.snapshot import Snapshot
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _STATE_VERSION = 1
+_DELTA_ROWS = "parquet"
+"""What Delta's metadata calls the format of the rows; ours has a name of its own there."""
 _REFUSED = (TableError, OptionError, CommandError)
 
 
@@ -172,6 +175,8 @@ def run_repair(
 def carry_out(job: RepairJob) -> RepairResult:
     """Repair between two log directories."""
     _require_apart(job.source, job.target)
+    if job.source.name == DELTA_LOG:
+        raise _of_delta(job.source)
     found = plan = None
     try:
         _require_empty(job.target)
@@ -197,6 +202,14 @@ def _result(job: RepairJob, found: LogContents | None, plan: RepairPlan | None, 
     missing = len(plan.missing)
     return RepairResult(
         source, target, found.version, plan.valid + missing, plan.valid, missing, status, plan.missing
+    )
+
+
+def _of_delta(source: LogDirectory) -> TableError:
+    return TableError(
+        f"{source.log_uri} is the log of a Delta table, and REPAIR is for IndexTables tables; "
+        "nothing was written",
+        source=source.log_uri,
     )
 
 
@@ -242,6 +255,8 @@ def _read(job: RepairJob) -> LogContents:
 
         return salvage(job.source, job.options, job.runtime, job.progress)
     snapshot = _snapshot(job.source, job.options, job.request.up_to_version)
+    if snapshot.metadata.format.get("provider") == _DELTA_ROWS:
+        raise _of_delta(job.source)
     return LogContents(
         snapshot.version,
         snapshot.protocol,

@@ -153,8 +153,9 @@ def retention_hours(asked: float | None, options: PurgeOptions) -> float:
     """The retention in hours; less than the minimum is refused while the check is on."""
     hours = options.default_retention_hours if asked is None else asked
     if options.retention_check and hours < options.min_retention_hours:
+        named = "1 hour" if hours == 1 else f"{hours:g} hours"
         raise OptionError(
-            f"PURGE with a retention of {hours:g} hours may delete files that a running write is about to "
+            f"PURGE with a retention of {named} may delete files that a running write is about to "
             f"commit; the minimum is {options.min_retention_hours:g} hours. Use a longer retention, or set "
             "spark.indextables.purge.retentionCheckEnabled=false if nothing else writes to the table.",
             hours=hours,
