@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from indextables.split.open_splits import open_split
 from indextables.split.read import rows as readers
-from indextables.split.read.sparse import can_decode, decode_rows
+from indextables.split.read.sparse import WHOLE_FILE, can_decode, decode_rows
 from support.splits import build_split
 
 INTEGERS = {f"int{bits}": (getattr(pa, f"int{bits}")(), bits) for bits in (8, 16, 32, 64)}
@@ -55,15 +55,17 @@ def tables(draw):
 
 
 @settings(max_examples=60, deadline=None)
-@given(tables())
-def test_rows_decoded_alone_are_the_rows_of_whole_pages(given):
+@given(tables(), st.booleans())
+def test_rows_decoded_alone_are_the_rows_of_whole_pages(given, large):
+    """Also as if the file were large: then several rows of it share a bit."""
     table, wanted = given
     with tempfile.TemporaryDirectory() as directory:
         built = build_split(Path(directory), table)
         reader = open_split(built.store, built.ref)
         columns = table.schema.names
         assert can_decode(str(built.path), reader._schema, columns)
-        alone = decode_rows(str(built.path), reader._schema, columns, np.array(wanted))
+        total = WHOLE_FILE + 1 if large else table.num_rows
+        alone = decode_rows(str(built.path), reader._schema, columns, np.array(wanted), total)
         whole = reader.read_groups(list(reader.groups), columns).take(pa.array(wanted))
         assert alone.schema.equals(whole.schema)
         # Compared as bytes are, because no number equals NaN.

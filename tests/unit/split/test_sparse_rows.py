@@ -120,7 +120,7 @@ def test_rows_that_are_not_the_wanted_ones_are_never_given(tmp_path, monkeypatch
     monkeypatch.setattr(duck, "run", lambda *given: answer(*given).slice(1))
     assert fetched(built, WANTED, ["id"]).equals(expected(ROWS, WANTED, ["id"]))
     with pytest.raises(UndecodedError):
-        readers.decode_rows(str(built.path), ROWS.schema, ["id"], np.array(WANTED))
+        readers.decode_rows(str(built.path), ROWS.schema, ["id"], np.array(WANTED), ROWS.num_rows)
 
 
 def test_a_flipped_bit_is_found_before_anything_is_decoded(tmp_path, alone):

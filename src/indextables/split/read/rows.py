@@ -209,7 +209,7 @@ class SplitReader:
         assert self._map is not None
         check_pages(self.source, self._map.skeleton, self._map.pages, columns, parts)
         try:
-            return decode_rows(path, self._schema, columns, np.concatenate(list(parts.values())))
+            return decode_rows(path, self._schema, columns, np.concatenate(list(parts.values())), self.rows)
         except UndecodedError:
             return pa.concat_tables([self._pick({group: rows}, columns) for group, rows in parts.items()])
 

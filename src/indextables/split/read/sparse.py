@@ -15,6 +15,9 @@ import pyarrow.types as is_a
 from indextables.model.arrays import integers
 from indextables.storage import duck
 
+WHOLE_FILE = 1 << 23
+"""Up to this many rows of a file, its bitmap has a bit for every row: DuckDB finds it without computing."""
+
 
 class UndecodedError(Exception):
     """DuckDB did not return the rows; this does not mean that the file is damaged."""
@@ -41,13 +44,15 @@ def _is_plain(kind: pa.DataType) -> bool:
     )
 
 
-def decode_rows(path: str, schema: pa.Schema, columns: Sequence[str], rows: np.ndarray) -> pa.Table:
-    """Some rows of a file (ascending), with these columns in the types of the schema."""
-    bits = _bits(rows)
-    place = f"CAST({duck.ROW_NUMBER} & {len(bits) * 8 - 1} AS INTEGER)"
+def decode_rows(
+    path: str, schema: pa.Schema, columns: Sequence[str], rows: np.ndarray, total: int
+) -> pa.Table:
+    """Some rows (ascending) of a file of `total` rows, with these columns in the types of the schema."""
+    bits, place = _bits(rows, total)
     query = (
         f"SELECT {', '.join(map(duck.quoted, [*columns, duck.ROW_NUMBER]))} FROM {duck.scan(path)} "
-        f"WHERE {duck.ROW_NUMBER} BETWEEN {rows[0]} AND {rows[-1]} AND get_bit(CAST($1 AS BIT), {place}) = 1"
+        f"WHERE {duck.ROW_NUMBER} BETWEEN {rows[0]} AND {rows[-1]} "
+        f"AND get_bit(CAST($1 AS BIT), CAST({place} AS INTEGER)) = 1"
     )
     try:
         found = duck.run(query, bits)
@@ -59,13 +64,18 @@ def decode_rows(path: str, schema: pa.Schema, columns: Sequence[str], rows: np.n
         raise UndecodedError(str(failed)) from failed
 
 
-def _bits(rows: np.ndarray) -> bytes:
-    """A bitmap with a bit for each wanted row; its length is a power of two and covers first to last row.
+def _bits(rows: np.ndarray, total: int) -> tuple[bytes, str]:
+    """A bitmap with a bit for each wanted row, and the SQL for the bit of a row.
 
-    A row's bit is its number modulo the length, so that every row of the file has one, in whatever order
-    DuckDB evaluates the conditions. DuckDB counts the bits of a byte from the highest down.
+    Every row of the file has a bit, in whatever order DuckDB evaluates the conditions: the one of its
+    number, or in a large file the one of its number modulo a power of two that covers first to last row.
+    DuckDB counts the bits of a byte from the highest down.
     """
-    size = 1 << max(3, int(rows[-1] - rows[0]).bit_length())
+    if total <= WHOLE_FILE:
+        size, place = total, duck.ROW_NUMBER
+    else:
+        size = 1 << max(3, int(rows[-1] - rows[0]).bit_length())
+        rows, place = rows & (size - 1), f"{duck.ROW_NUMBER} & {size - 1}"
     wanted = np.zeros(size, np.bool_)
-    wanted[rows & (size - 1)] = True
-    return np.packbits(wanted, bitorder="big").tobytes()
+    wanted[rows] = True
+    return np.packbits(wanted, bitorder="big").tobytes(), place
