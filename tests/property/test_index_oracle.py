@@ -121,6 +121,19 @@ def test_addresses_documents_values_and_strings_are_found_as_a_scan_finds_them(c
         assert set(without.certain().tolist()) <= set(wanted) <= set(without.candidates().tolist()), text
 
 
+REPEATING = (
+    "three again three",
+    "two three seven forty three again",
+    "two three three again three",
+    "seven three again three",
+    "three three again",
+    "again three three",
+    "two three seven forty thousand three",
+    "thousand three again three",
+)
+"""Phrases of several words, some of which are in their rows more than once."""
+
+
 def long_index():
     """200,000 rows, so that lists are cut into pages: one word in every second row, others rarer."""
     count = 200_000
@@ -154,6 +167,9 @@ def test_lists_cut_into_pages_answer_like_whole_ones(long, cache_bytes):
     def word(name):
         return Words("c", (name,))
 
+    # The rows that repeat a word are those with "again".
+    every = [(at, f" {line} ") for at, line in enumerate(lines) if "again" in line]
+    repeating = {text: [at for at, line in every if f" {text} " in line] for text in REPEATING}
     for _ in range(3):
         for name, step in steps.items():
             assert np.array_equal(ask(word(name)), numbers[numbers % step == 0])
@@ -168,6 +184,8 @@ def test_lists_cut_into_pages_answer_like_whole_ones(long, cache_bytes):
             assert np.array_equal(ask(Boolean(must=tuple(map(word, pair)))), wanted)
             phrase = [at for at, line in enumerate(lines) if f" {' '.join(pair)} " in f" {line} "]
             assert ask(Words("c", pair)).tolist() == phrase
+        for text, holding in repeating.items():
+            assert ask(Words("c", tuple(text.split()))).tolist() == holding, text
         spread = list(range(0, 200_000, 30))
         assert ask(Words("c", ("three", "three"), slop=6)).tolist() == spread
         assert np.array_equal(ask(Boolean(must_not=(word("two"),))), numbers[numbers % 2 == 1])

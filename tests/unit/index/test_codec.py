@@ -59,6 +59,19 @@ def test_varints_give_back_their_numbers(values):
     assert at[-1] == len(body)
 
 
+@given(st.lists(numbers32 | st.just(0), max_size=30), st.data())
+def test_varints_of_which_most_are_short_give_back_their_numbers(values, data):
+    spread = [number for value in values for number in [*[data.draw(st.integers(0, 127))] * 45, value]]
+    assert unvarints(varints(np.array(spread, np.uint32))[0].tobytes()).tolist() == spread
+
+
+@pytest.mark.parametrize("few", [0, 100], ids=["alone", "among short ones"])
+@pytest.mark.parametrize(("tail", "said"), [(b"\x80", "cut off"), (b"\xff" * 5 + b"\x01", "too long")])
+def test_varints_that_cannot_be_numbers_are_refused(few, tail, said):
+    with pytest.raises(DamagedIndexError, match=said):
+        unvarints(b"\x05" * few + tail)
+
+
 @given(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 70_000)))
 def test_planes_give_back_their_numbers(values):
     assert unplanes(planes(np.array(values, np.uint64))).tolist() == values

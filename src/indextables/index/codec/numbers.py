@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import struct
 import threading
-import zlib
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any, ParamSpec, TypeAlias, TypeVar
@@ -21,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from indextables.errors import DamagedIndexError, Error
+from indextables.storage.checksum import crc32
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 Array: TypeAlias = npt.NDArray[Any]
@@ -35,6 +35,8 @@ _SAVED = 4
 _LEVEL = 1
 _SHIFTS = (7, 14, 21, 28)
 _LONGEST_VARINT = 5
+_MOSTLY_SHORT = 8
+"""If fewer than one byte in this many has a flag, only the numbers of several bytes are put together."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -89,7 +91,7 @@ def frame(raw: Bytes, offset: int) -> bytes:
         if len(smaller) * _SAVED <= size * (_SAVED - 1):
             body, size = smaller, size | _COMPRESSED
     head = size.to_bytes(4, "little")
-    crc = zlib.crc32(body, zlib.crc32(head, offset & 0xFFFFFFFF))
+    crc = crc32(body, crc32(head, offset & 0xFFFFFFFF))
     return crc.to_bytes(4, "little") + head + body
 
 
@@ -98,7 +100,7 @@ def unframe(data: Bytes, offset: int, what: str) -> bytes:
     if len(data) < FRAME_HEAD:
         raise damaged(f"{what} at {offset} is cut off")
     crc, size = _FRAME.unpack_from(data)
-    if zlib.crc32(memoryview(data)[4:], offset & 0xFFFFFFFF) != crc:
+    if crc32(memoryview(data)[4:], offset & 0xFFFFFFFF) != crc:
         raise damaged(f"{what} at {offset} does not match its checksum")
     if size & _COMPRESSED:
         try:
@@ -155,10 +157,13 @@ def unvarints(data: Bytes | Array) -> Array:
     """Decode consecutive varints."""
     raw = np.frombuffer(data, np.uint8)
     more = raw >= 128  # noqa: PLR2004 - the flag of a varint
-    if not more.any():
+    flagged = np.count_nonzero(more)
+    if not flagged:
         return raw.astype(np.uint32)
     if more[-1]:
         raise damaged("a number is cut off")
+    if flagged * _MOSTLY_SHORT < len(raw):
+        return _mostly_short(raw, more)
     end = (~more).nonzero()[0]
     out = raw.take(end).astype(np.uint32)
     # Starting from the last byte of each number: add those with a second byte, with a third, and so on. The
@@ -175,6 +180,29 @@ def unvarints(data: Bytes | Array) -> Array:
     if len(at):
         raise damaged("a number is too long")
     return out
+
+
+def _mostly_short(raw: Array, more: Array) -> Array:
+    """Decode varints of which most have a single byte: only the others are put together."""
+    out = raw.compress(~more).astype(np.uint32)
+    at = more.nonzero()[0]
+    # As many numbers end before a flagged byte as there are bytes without a flag.
+    owner = at - np.arange(len(at))
+    low = raw.take(at) & np.uint8(127)
+    follows = np.empty(len(at), bool)
+    follows[-1:] = False
+    np.equal(owner[1:], owner[:-1], out=follows[:-1])
+    # From the last flagged byte of each number back to its first.
+    some = (~follows).nonzero()[0]
+    for _ in range(1, _LONGEST_VARINT):
+        mine = owner.take(some)
+        out[mine] = out.take(mine) << np.uint32(7) | low.take(some)
+        # The byte "before" the first is the last flagged one, which no other follows.
+        some = some - 1
+        some = some.compress(follows.take(some))
+        if not len(some):
+            return out
+    raise damaged("a number is too long")
 
 
 def few_varints(data: Bytes) -> list[int]:
@@ -289,16 +317,11 @@ def write_columns(columns: Sequence[Array | bytes]) -> bytes:
 
 def column_places(raw: bytes) -> list[tuple[int, int, int]]:
     """For every column that `write_columns` wrote: width, offset and end."""
-    place = 1 + raw[0] * _COLUMN.size
     numbers = struct.unpack_from("<" + "BI" * raw[0], raw, 1)
-    found = []
-    for width, length in zip(numbers[0::2], numbers[1::2], strict=True):
-        end = place + length
-        found.append((width, place, end))
-        place = end
-    if place > len(raw):
+    ends = list(accumulate(numbers[1::2], initial=1 + raw[0] * _COLUMN.size))
+    if ends[-1] > len(raw):
         raise damaged("a column is cut off")
-    return found
+    return list(zip(numbers[0::2], ends, ends[1:], strict=False))
 
 
 def read_column(raw: bytes, width: int, begin: int, end: int) -> Any:

@@ -110,6 +110,8 @@ class Session:
 
     def settle(self) -> None:
         """Keep what was decoded for later searches."""
+        if not self.index.cache.max_bytes:
+            return
         for (field, word), held in self._words.items():
             if held.grown:
                 self.index.keep(field, word, held)

@@ -15,7 +15,8 @@ import numpy as np
 
 from indextables.index.codec.lengths import LENGTHS
 from indextables.index.codec.lists import has, pack, page_count
-from indextables.index.codec.numbers import Array, Planes, damaged, gather, starts_of
+from indextables.index.codec.numbers import Array, damaged, gather, starts_of
+from indextables.index.read.adjacent import are_in, rows_in_order
 from indextables.index.read.lookup import Index
 from indextables.index.read.rowset import NO_ROWS, Rows, found_in, intersection
 from indextables.index.read.words import Word, pages_of, read_positions
@@ -30,7 +31,6 @@ _SPREAD = 32
 _FEW = 64
 _SEARCHED = 16
 """If more than one in this many numbers is wanted, a bitmap is used for the lookup."""
-_PLACES_PER_BIT = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +112,12 @@ def find_phrase(
     words = [part.word for part in parts if isinstance(part, OneWord)]
     if not slop and gaps is None and len(words) == len(parts) <= _LEAD and _all_kept(index, field, words):
         return _kept_phrase(words, counted=counted)
+    if not slop and len(words) == len(parts):
+        return Found(*rows_in_order(index, words))
     rows = intersection([part.rows() for part in parts], index.rows).array()
     if not len(rows):
         return Found(NO_ROWS, NO_ROWS)
     pages = pages_of(rows, index.rows)
-    if not slop and len(words) == len(parts):
-        read_positions(index, [(word, pages) for word in words])
-        return _in_order(rows, [word.located(rows, pages) for word in words])
     more = [gaps] if gaps is not None and slop else []
     read_positions(
         index, [(word, pages) for part in parts for word in part.words()] + [(w, pages) for w in more]
@@ -141,45 +140,6 @@ def find_phrase(
     else:
         first = _consecutive(places, numbering.total)
     return _by_row(rows, numbering.numbers(first))
-
-
-def _in_order(rows: Array, words: Sequence[tuple[Array, Array | None, Planes]]) -> Found:
-    """The rows in which words follow each other, given where each row's positions begin.
-
-    Most rows hold every word once; for them the positions are compared directly.
-    """
-    several = np.zeros(len(rows), bool)
-    for _, sizes, _ in words:
-        if sizes is not None:
-            several |= sizes > 1
-    counts = np.zeros(len(rows), np.int64)
-    often = several.nonzero()[0]
-    once = (~several).nonzero()[0] if len(often) else np.arange(len(rows))
-    start, _, held = words[0]
-    first = held.take(start.take(once)).astype(np.int64)
-    for place, (start, _, held) in enumerate(words[1:], 1):
-        follows = held.take(start.take(once)) == first + place
-        once, first = once.compress(follows), first.compress(follows)
-    counts[once] = 1
-    if len(often):
-        counts[often] = _among_several(often, words)
-    found = counts.nonzero()[0]
-    return Found(rows.take(found), counts.take(found))
-
-
-def _among_several(often: Array, words: Sequence[tuple[Array, Array | None, Planes]]) -> Array:
-    """How often words follow each other in rows that hold some of them more than once."""
-    every, numbered = np.arange(len(often)), []
-    for start, sizes, held in words:
-        if sizes is None:
-            numbered.append((every, held.take(start.take(often))))
-        else:
-            size = sizes.take(often)
-            numbered.append((every.repeat(size), held.take(gather(start.take(often), size))))
-    most = max(int(at.max(initial=0)) for _, at in numbered)
-    numbering = _Numbering(len(often), most + len(words), len(words))
-    first = _consecutive([numbering.places(*one) for one in numbered], numbering.total)
-    return np.bincount(numbering.numbers(first), minlength=len(often))
 
 
 class _Numbering:
@@ -224,19 +184,9 @@ def _consecutive(places: Sequence[Array], total: int) -> Array:
             break
         kind = here.dtype.type
         to = here + kind(at - first) if at > first else here - kind(first - at)
-        here = here.compress(_are_in(places[at], to, total))
+        here = here.compress(are_in(places[at], to, total))
     start: Array = here - here.dtype.type(first)
     return start
-
-
-def _are_in(ascending: Array, wanted: Array, total: int) -> Array:
-    if len(ascending) == len(wanted):
-        same: Array = ascending == wanted
-        if same.all():
-            return same
-    if len(wanted) * _SEARCHED > len(ascending) and len(wanted) * _PLACES_PER_BIT > total:
-        return has(pack(ascending, total), wanted)
-    return found_in(ascending, wanted)[1]
 
 
 def _spread(places: Sequence[Array], slop: int, between: Array | None) -> Array:

@@ -56,14 +56,15 @@ class Reader(Protocol):
 
 
 class Frame:
-    """One page of a list as stored, decoded when it is first used. Words with equal lists share it."""
+    """One page of a list or of positions as stored, decoded when it is first used; words may share it."""
 
-    __slots__ = ("_data", "_offset", "_raw")
+    __slots__ = ("_data", "_offset", "_piece", "_raw")
 
-    def __init__(self, data: Bytes, offset: int) -> None:
+    def __init__(self, data: Bytes, offset: int, piece: str, raw: bytes | None = None) -> None:
         self._data: Bytes = data
         self._offset = offset
-        self._raw: bytes | None = None
+        self._piece = piece
+        self._raw = raw
 
     def __len__(self) -> int:
         return len(self._data if self._raw is None else self._raw)
@@ -72,7 +73,7 @@ class Frame:
         """The decoded content."""
         raw = self._raw
         if raw is None:
-            raw = self._raw = unframe(self._data, self._offset, "lists")
+            raw = self._raw = unframe(self._data, self._offset, self._piece)
             self._data = b""
         return raw
 
@@ -80,6 +81,8 @@ class Frame:
 _MAKING = threading.Lock()
 _TRIED = 32
 """If more than one in this many rows of a list is looked up, its bitmap is made for that."""
+_LOCATED = 8
+"""If more than one in this many rows of a list is located, the positions of all its rows are counted."""
 _PAGE_BITS = PAGE.bit_length() - 1
 
 
@@ -103,7 +106,7 @@ class Word:
         self.whole = entry.inline is not None
         """Whether its complete list has been read."""
         self._filled = False
-        self._positions: dict[int, bytes] = {}
+        self._positions: dict[int, Frame] = {}
         self._array: Array | None = None
         self._bits: Array | None = None
         self._done: Array | None = None
@@ -320,18 +323,23 @@ class Word:
             if lengths[page] and page not in self._positions
         ]
 
-    def put_positions(self, page: int, raw: bytes) -> None:
+    def put_positions(self, page: int, frame: Frame) -> None:
         """Add positions that were read."""
-        entry = self.entry
-        if entry.inline is not None:
+        self._positions[page] = frame
+        self.grown = True
+
+    def _planes(self, page: int) -> bytes:
+        """The positions of a page as byte planes."""
+        raw, entry = self._positions[page].open(), self.entry
+        if entry.inline is not None and len(raw) > 1 + entry.occurrences * raw[0]:
             # Positions are stored for all short words of a block together; only this word's are kept.
             some = np.arange(entry.first_position, entry.first_position + entry.occurrences)
             raw = planes(_planes([raw]).take(some))
-        self._positions[page] = raw
-        self.grown = True
+            self._positions[page] = Frame(b"", 0, "positions", raw)
+        return raw
 
     def _all_positions(self, pages: Sequence[int]) -> Array:
-        return _joined([_decoded_positions(self._positions[page]) for page in pages])
+        return _joined([_decoded_positions(self._planes(page)) for page in pages])
 
     def occurrences(self, pages: Array) -> tuple[Array, Array | None, Array]:
         """Rows, occurrences and positions of pages whose positions are here; of the whole list if uncut."""
@@ -355,19 +363,23 @@ class Word:
         `pages` are the pages of these rows; their positions have been read. None means one position each.
         """
         if not self.cut:
-            total, (places, often), positions = self.count, self.repeats(), _planes([self._positions[0]])
+            total, (places, often), positions = self.count, self.repeats(), _planes([self._planes(0)])
             at = np.arange(total) if len(rows) == total else self._at(rows)
         else:
             some = pages.tolist()
             assert self.entry.page_frequencies is not None
             total = int(self.entry.page_frequencies.take(pages).sum())
             places, often = self._repeats_of(some)
-            positions = _planes([self._positions[page] for page in some])
+            positions = _planes([self._planes(page) for page in some])
             at = np.arange(total) if len(rows) == total else self._ranks(rows, pages)
         if len(positions) != total + int(often.sum(dtype=np.int64)) - len(often):
             raise damaged("a word has more or fewer positions than occurrences")
         if not len(places):
             return at, None, positions
+        if len(rows) * _LOCATED > total:
+            every = np.ones(total, np.int64)
+            every[places] = often
+            return starts_of(every).take(at), every.take(at), positions
         k = places.searchsorted(at)
         more = starts_of(often - np.uint32(1))
         size = np.ones(len(rows), np.int64)
@@ -446,7 +458,7 @@ def read_lists(index: Reader, wanted: Sequence[tuple[Word, Array | None]]) -> No
     parts = [(word, *part) for word, pages in wanted for part in word.missing(pages)]
     if parts:
         data = _read(index, "lists", parts)
-        frames = {offset: Frame(held, offset) for offset, held in data.items()}
+        frames = {offset: Frame(held, offset, "lists") for offset, held in data.items()}
         for word, page, offset, _ in parts:
             word.put(page, frames[offset])
 
@@ -456,11 +468,9 @@ def read_positions(index: Reader, wanted: Sequence[tuple[Word, Array]]) -> None:
     parts = [(word, *part) for word, pages in wanted for part in word.missing_positions(pages)]
     if parts:
         data = _read(index, "positions", parts)
-        opened: dict[int, bytes] = {}
+        frames = {offset: Frame(held, offset, "positions") for offset, held in data.items()}
         for word, page, offset, _ in parts:
-            if offset not in opened:
-                opened[offset] = unframe(data[offset], offset, "positions")
-            word.put_positions(page, opened[offset])
+            word.put_positions(page, frames[offset])
 
 
 def _read(index: Reader, piece: str, parts: Sequence[tuple[Word, int, int, int]]) -> dict[int, Bytes]:
