@@ -17,11 +17,11 @@ def open_table(
     uri: str | os.PathLike[str], version: int | None = None, options: Mapping[str, str] | None = None
 ) -> Table | DeltaTable:
     """Open a table at its newest version, or at the one that is given."""
-    from indextables.log.table_kind import TableKind
-
     try:
         return Table.open(uri, version=version, options=options)
     except NotATableError as other:
+        from indextables.log.table_kind import TableKind
+
         if other.fields.get("kind") is not TableKind.DELTA:
             raise
     from indextables.delta import DeltaTable

@@ -12,6 +12,9 @@ import dataclasses
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+_LEFT_OUT = object()
+"""Stands for an argument that is not given, where a field has a factory instead of a default."""
+
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass  # noqa: PLC0414
 else:
@@ -50,15 +53,33 @@ def _init_when_used(cls: Any, *, frozen: bool) -> Any:
 
 
 def _compiled_init(cls: Any, *, frozen: bool) -> Any:
-    """The `__init__` that `dataclasses` writes for a class with the same fields."""
-    fields = dataclasses.fields(cls)
-    body = {"__module__": cls.__module__, "__doc__": cls.__doc__}
-    body["__annotations__"] = {item.name: item.type for item in fields}
-    body |= {item.name: item for item in fields}
+    """An `__init__` that sets every field, with the defaults and factories of `dataclasses.field`."""
+    known: dict[str, Any] = {"_left_out": _LEFT_OUT, "_set": object.__setattr__}
+    given: list[str] = []
+    by_name: list[str] = []
+    body: list[str] = []
+    for item in dataclasses.fields(cls):
+        name, value, default = item.name, item.name, ""
+        if item.default is not dataclasses.MISSING:
+            known[f"_default_{name}"], default = item.default, f"=_default_{name}"
+            value = name if item.init else f"_default_{name}"
+        elif item.default_factory is not dataclasses.MISSING:
+            known[f"_make_{name}"], default = item.default_factory, "=_left_out"
+            value = f"_make_{name}() if {name} is _left_out else {name}" if item.init else f"_make_{name}()"
+        elif not item.init:
+            # Set by `__post_init__`.
+            continue
+        if item.init:
+            (by_name if item.kw_only else given).append(name + default)
+        body.append(f"_set(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
     if hasattr(cls, "__post_init__"):
-        body["__post_init__"] = cls.__post_init__
-    twin: Any = dataclasses.dataclass(repr=False, eq=False, frozen=frozen)(type(cls.__name__, (), body))
-    return twin.__init__
+        body.append("self.__post_init__()")
+    arguments = ", ".join(["self", *given, *(["*", *by_name] if by_name else [])])
+    exec(f"def __init__({arguments}):\n " + "\n ".join(body or ["pass"]), known)  # noqa: S102 - as `dataclasses` does
+    made = known["__init__"]
+    made.__qualname__ = f"{cls.__qualname__}.__init__"
+    made.__annotations__ = {item.name: item.type for item in dataclasses.fields(cls) if item.init}
+    return made
 
 
 def _repr(self: Any) -> str:

@@ -21,15 +21,8 @@ import pyarrow.compute as pc
 
 from indextables.index.codec.numbers import Array, gather, starts_of
 from indextables.index.settings import FAST, IP, JSON, STRING, SUBSTRING, IndexField
-from indextables.index.tokens import ID_MARK, LEAF_GAP, address, analyzer, json_text, words_of
+from indextables.index.tokens import GAPS, ID_MARK, LEAF_GAP, NULLS, address, analyzer, json_text, words_of
 from indextables.records import dataclass
-
-NULLS = b"\xffn"
-"""The entry for rows that are null."""
-GAPS = b"\xffg"
-"""The entry for boundaries between two values of one row."""
-BEYOND = b"\xff"
-"""Sorts after every word."""
 
 _HEX_ID, _LONG_ID = 16, 20
 _UNICODE = 0x110000
@@ -338,4 +331,4 @@ def word_bytes(words: pa.BinaryArray) -> tuple[Array, Array]:
     return held, at
 
 
-__all__ = ["BEYOND", "GAPS", "NULLS", "Tokens", "tokens_of", "word_bytes"]
+__all__ = ["Tokens", "tokens_of", "word_bytes"]

@@ -27,6 +27,12 @@ _ID = re.compile(
     r"|(?=[a-z]*[0-9])[0-9a-z]{20,}|(?=[a-f]*[0-9])[0-9a-f]{16,})(?![0-9a-z])",
     re.IGNORECASE | re.ASCII,
 )
+NULLS = b"\xffn"
+"""The entry for rows that are null."""
+GAPS = b"\xffg"
+"""The entry for boundaries between two values of one row."""
+BEYOND = b"\xff"
+"""Sorts after every word."""
 PATH_END = "\x1f"
 """Separates the path of a JSON value from a word of it."""
 PATH_MARK = "\x1e"

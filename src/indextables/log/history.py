@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from datetime import UTC, date, datetime, time
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from indextables.errors import NotFoundError, OptionError, VersionNotFoundError
 from indextables.log.format.binding import foreign
@@ -23,6 +22,8 @@ from indextables.model.actions import CommitInfo
 from indextables.records import dataclass
 
 if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
     import pyarrow as pa
 
 Moment = str | date | datetime
@@ -209,6 +210,8 @@ def _texts(values: Any) -> list[tuple[str, str]]:
 
 
 def _zone(name: str) -> ZoneInfo:
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError) as bad:

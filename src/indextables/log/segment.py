@@ -22,7 +22,6 @@ from indextables.errors import (
     VersionNotFoundError,
 )
 from indextables.log.format.dialect import Checkpoint, Dialect, Hint, LogFile, digits
-from indextables.log.table_kind import not_a_table
 from indextables.records import dataclass
 from indextables.storage.store import Store
 
@@ -249,6 +248,8 @@ def _whole(
     try:
         return segment_of(listing, dialect, version, hint=hint, rejected=rejected, uri=store.uri)
     except NotATableError as nothing:
+        from indextables.log.table_kind import not_a_table
+
         raise not_a_table(store, dialect.log_dir) from nothing
     except MissingVersionError as gap:
         filled = fill_gaps(store, dialect, listing, gap.missing)

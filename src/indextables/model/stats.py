@@ -15,7 +15,6 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.model.actions import LARGEST, AddAction
 from indextables.model.fields import leaf_fields, struct_leaf
@@ -156,6 +155,8 @@ class _Column:
         self.nulls += values.null_count
         if not self._ordered or values.null_count == len(values):
             return
+        import pyarrow.compute as pc
+
         if pa.types.is_floating(self.kind) and pc.any(pc.is_nan(values)).as_py():
             self._has_nan = True
             values = values.filter(pc.invert(pc.is_nan(values)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from html import escape
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -50,6 +49,8 @@ class _Bars:
             return
         said = f"{stage}: {done:,} of {total:,}"
         bar = f"<progress value='{done}' max='{max(total, 1)}' style='width:20em'></progress>"
+        from html import escape
+
         data = {"text/plain": said, "text/html": f"<div>{bar} {escape(said)}</div>"}
         if handle is None:
             handle = self._display(data, raw=True, display_id=True)

@@ -9,7 +9,6 @@ options themselves stand in `groups`; `page` turns them into
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
@@ -219,6 +218,8 @@ def _nearest(key: str, more: Iterable[str] = ()) -> str:
     instead = instead_of(bare)
     if instead is not None:
         return f": {instead}"
+    import difflib
+
     prefix = key[: len(key) - len(bare)]
     known = (*KEYS, *(name + "<column>" for name in COLUMN_KEYS), *more)
     spelled = {name.lower(): name for name in known}

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from indextables.errors import DamagedIndexError
 from indextables.index.read.lookup import Index
-from indextables.model.arrays import integers, row_numbers
-from indextables.predicate.evaluate.rows import mask
-from indextables.predicate.tree import Node, columns_of
+from indextables.model.arrays import as_numpy, integers
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import warn_once
 from indextables.split.read.rows import SplitReader, to_table_schema
-from indextables.split.substring import rows_left
+
+if TYPE_CHECKING:
+    from indextables.predicate.tree import Node
 
 KEPT_AT_ONCE = 32_768
 """Number of rows whose other columns are fetched together."""
@@ -52,8 +53,11 @@ class Filtered:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The columns the filter needs."""
-        named = () if self._where is None else {column.path[0] for column in columns_of(self._where)}
-        return tuple(sorted(named))
+        if self._where is None:
+            return ()
+        from indextables.predicate.tree import columns_of
+
+        return tuple(sorted({column.path[0] for column in columns_of(self._where)}))
 
     def in_question(self, rows: np.ndarray | None = None) -> np.ndarray:
         """The given rows, or all, minus those that trigrams or the statistics of row groups rule out."""
@@ -88,6 +92,8 @@ class Filtered:
     def _by_trigrams(self) -> np.ndarray | None:
         if self._where is None or self._index is None:
             return None
+        from indextables.split.substring import rows_left
+
         try:
             return rows_left(self._index, self._where)
         except DamagedIndexError as damage:
@@ -106,6 +112,8 @@ class Filtered:
         asked = self.in_question()
         if self._where is None:
             return len(asked)
+        from indextables.predicate.evaluate.rows import mask
+
         present = [name for name in self.columns if name in self._reader.columns]
 
         def kept(found: np.ndarray, raw: pa.Table) -> int:
@@ -135,6 +143,8 @@ class Filtered:
 
     def _decided(self, rows: np.ndarray) -> Iterator[tuple[np.ndarray, pa.Table]]:
         """The kept rows with the filter's columns; the filter runs in the threads that read the rows."""
+        from indextables.predicate.evaluate.rows import mask
+
         present = [name for name in self.columns if name in self._reader.columns]
 
         def kept(found: np.ndarray, raw: pa.Table) -> tuple[np.ndarray, pa.Table]:
@@ -142,7 +152,7 @@ class Filtered:
             wanted = mask(self._where, table, self._schema, self._zone)
             if wanted.true_count == len(found):
                 return found, table
-            return row_numbers(integers(found).filter(wanted)), table.filter(wanted)
+            return as_numpy(integers(found).filter(wanted)), table.filter(wanted)
 
         return (piece for piece in self._reader.worked(rows, present, kept) if len(piece[0]))
 

@@ -11,28 +11,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from indextables.errors import DamagedIndexError, TableError
 from indextables.index.query.evaluate import Search
-from indextables.index.query.explain import ScorePart, explained
 from indextables.index.query.tree import NOTHING, Boolean, Boosted, Everything, Node, Query
 from indextables.index.read.lookup import BytesRanges, Index, Term
 from indextables.index.read.ranking import Statistics, statistics_of_terms
 from indextables.index.settings import IndexSpec
-from indextables.model.arrays import integers, numbers, row_numbers
+from indextables.model.arrays import as_numpy, integers, numbers, taken
 from indextables.options import Options
-from indextables.predicate.tree import Node as Predicate
 from indextables.split.filtered import Filtered
 from indextables.split.layout import SplitRef
-from indextables.split.match import match_rows
 from indextables.split.metrics import Note, SearchMetrics
 from indextables.split.open_splits import known_index, open_index, open_split, warn_once
 from indextables.split.read.rows import SplitReader, to_table_schema
 from indextables.storage.store import Store
+
+if TYPE_CHECKING:
+    from indextables.index.query.explain import ScorePart
+    from indextables.predicate.tree import Node as Predicate
 
 T = TypeVar("T")
 
@@ -307,7 +308,9 @@ class _Search:
         self.metrics = replace(self.metrics, verified_rows=self.metrics.verified_rows + len(rows))
         if not table.column_names:
             table = pa.table({"": pa.nulls(len(rows))})
-        return row_numbers(integers(rows).filter(match_rows(self.query, table)))
+        from indextables.split.match import match_rows
+
+        return as_numpy(integers(rows).filter(match_rows(self.query, table)))
 
     def tables(
         self, columns: Sequence[str], where: Predicate | None, limit: int | None
@@ -354,7 +357,7 @@ class _Search:
         # They were fetched in row order; put them back in the order of their scores.
         best = np.empty(len(order), np.int64)
         best[order] = np.arange(len(order))
-        return found.take(integers(best)).append_column(SCORE, numbers(scores, pa.float32()))
+        return taken(found, integers(best)).append_column(SCORE, numbers(scores, pa.float32()))
 
     def best_kept(self, where: Predicate | None, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
         """Scores and row numbers of the best rows that the filter keeps, best first."""
@@ -417,6 +420,8 @@ class _Search:
         index = self._fresh_index() if asked is None else asked.index
         if index is None:
             return []
+        from indextables.index.query.explain import explained
+
         return explained(Search(index, self.query, values=self._values), row, statistics)
 
     def _fresh_index(self) -> Index | None:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.index.query.tree import Query
-from indextables.model.arrays import integers, row_numbers
+from indextables.model.arrays import as_numpy, integers
 from indextables.options import Options
 from indextables.predicate.evaluate.ordering import spark_order
 from indextables.predicate.tree import Node
@@ -37,14 +37,14 @@ def sorted_split(
 
     Keys are columns, each with a flag for descending order. Equal rows keep their order.
     """
-    rows = row_numbers(hits_split(store, ref, query, schema, options=options, note=note))
+    rows = as_numpy(hits_split(store, ref, query, schema, options=options, note=note))
     if where is not None and len(rows):
         zone = options.search.time_zone
         rows = Filtered(open_split(store, ref), ref, schema, where, zone=zone).rows(rows)
     if not len(rows):
         return pa.schema([schema.field(name) for name in columns]).empty_table()
     order = spark_order(fetch_rows(store, ref, schema, [name for name, _ in keys], rows), keys)
-    chosen = row_numbers(order if limit is None else order.slice(0, limit))
+    chosen = as_numpy(order if limit is None else order.slice(0, limit))
     ascending = np.sort(chosen)
     found = fetch_rows(store, ref, schema, columns, rows[ascending])
     return found.take(integers(np.searchsorted(ascending, chosen)))

@@ -12,7 +12,7 @@ import pyarrow as pa
 from indextables.errors import DamagedIndexError
 from indextables.index.read.lookup import Index
 from indextables.index.settings import STRING
-from indextables.index.tokenise import BEYOND
+from indextables.index.tokens import BEYOND
 from indextables.options import Options
 from indextables.split.layout import SplitRef
 from indextables.split.metrics import Note, SearchMetrics

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indextables.model.arrays import from_values
+from indextables.model.arrays import booleans, cast, from_values, kept_of, taken
 
 _INTEGERS = st.none() | st.integers(-(2**63), 2**63 - 1)
 _TEXTS = st.none() | st.text(max_size=20)
@@ -52,3 +52,21 @@ def test_nulls_and_mixed_types_are_those_of_pyarrow(values, kind):
 def test_what_does_not_fit_is_an_error_as_it_is_with_pyarrow(values, kind):
     with pytest.raises((OverflowError, UnicodeEncodeError, pa.ArrowException)):
         from_values(values, kind)
+
+
+@given(st.lists(_TEXTS, min_size=1, max_size=40), st.data())
+def test_picked_and_cast_values_are_those_of_the_methods_of_pyarrow(values, data):
+    table = pa.table(
+        {"text": from_values(values, pa.string()), "at": from_values(range(len(values)), pa.int64())}
+    )
+    at = from_values(data.draw(st.lists(st.integers(0, len(values) - 1), max_size=40)), pa.int64())
+    assert taken(table, at).equals(table.take(at))
+    mask = booleans(len(text or "") % 2 for text in values)
+    assert kept_of(table["at"].chunk(0), mask).equals(table["at"].chunk(0).filter(mask))
+    coded = table["text"].dictionary_encode()
+    assert cast(coded, pa.string()).equals(table["text"])
+
+
+def test_a_value_that_does_not_fit_the_other_type_is_refused():
+    with pytest.raises(pa.ArrowInvalid, match="not in range"):
+        cast(pa.chunked_array([from_values([1, 1 << 40], pa.int64())]), pa.int32())

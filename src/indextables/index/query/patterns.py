@@ -13,7 +13,6 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.index.codec.numbers import Array
 from indextables.records import dataclass
@@ -74,6 +73,8 @@ class Expression:
         """Why the expression cannot be used; None when it can."""
         if len(self.text) > LONGEST_EXPRESSION:
             return f"it is {len(self.text)} characters long; at most {LONGEST_EXPRESSION} are read"
+        import pyarrow.compute as pc
+
         try:
             # Compiled on its own: inside other brackets a surplus closing one would go unnoticed.
             pc.match_substring_regex(pa.array([""], pa.string()), self.text)
@@ -96,6 +97,8 @@ class Similar:
 
     def matches(self, words: pa.StringArray) -> Array:
         """For each word, whether it matches."""
+        import pyarrow.compute as pc
+
         lengths = pc.utf8_length(words).to_numpy(zero_copy_only=False)
         found = np.zeros(len(words), bool)
         near = (np.abs(lengths - len(self.word)) <= self.edits).nonzero()[0]
@@ -115,6 +118,8 @@ Pattern: TypeAlias = Wildcard | Expression | Similar
 
 
 def _whole_match(words: pa.StringArray, shape: str) -> Array:
+    import pyarrow.compute as pc
+
     found = pc.match_substring_regex(words, rf"\A(?s:{shape})\z")
     mask: Array = found.to_numpy(zero_copy_only=False).astype(bool, copy=False)
     return mask

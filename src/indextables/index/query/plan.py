@@ -26,7 +26,7 @@ from indextables.index.read.lookup import Index, Term
 from indextables.index.read.ranking import Statistics, impacts_at, weight_of
 from indextables.index.read.rowset import Rows, RowSet, difference, everything, nothing
 from indextables.index.read.words import Word
-from indextables.index.tokenise import BEYOND, NULLS
+from indextables.index.tokens import BEYOND, NULLS
 from indextables.records import dataclass
 
 Values: TypeAlias = Callable[[str], pa.Array]

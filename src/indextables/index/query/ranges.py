@@ -17,8 +17,7 @@ from indextables.index.read.lookup import Term
 from indextables.index.read.phrases import Found, OneWord, Part, find_phrase, is_kept, placed
 from indextables.index.read.rowset import NO_ROWS, Rows, RowSet, found_in, union
 from indextables.index.read.words import Word, read_lists
-from indextables.index.tokenise import GAPS
-from indextables.index.tokens import ID_MARK, with_spaces
+from indextables.index.tokens import GAPS, ID_MARK, with_spaces
 from indextables.records import dataclass
 
 Slice: TypeAlias = tuple[Block, int, int]

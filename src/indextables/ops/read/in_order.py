@@ -16,11 +16,13 @@ from contextvars import copy_context
 from itertools import chain, islice
 from typing import Any, TypeVar
 
-from indextables.runtime import check_cancelled
+from indextables.log.snapshot import Snapshot
+from indextables.runtime import check_cancelled, default_parallelism
 
 T = TypeVar("T")
 
 QUEUED = 2
+REMOTE_AT_ONCE = 16
 _AHEAD = 2
 _POLL_S = 0.1
 _END = object()
@@ -28,6 +30,11 @@ _END = object()
 
 class _StoppedError(Exception):
     """The caller wants no more results."""
+
+
+def width_of(snapshot: Snapshot) -> int:
+    """How many splits are searched at once; more on an object store, where a search mostly waits."""
+    return default_parallelism() if snapshot.store.local_path("") is not None else REMOTE_AT_ONCE
 
 
 def in_order(pieces: Iterable[Callable[[], Iterator[T]]], width: int) -> Generator[T, None, None]:

@@ -24,19 +24,17 @@ from indextables.index.read.lookup import Term
 from indextables.index.read.ranking import Statistics
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
-from indextables.model.arrays import integers, numbers
-from indextables.ops.read.in_order import in_order
+from indextables.model.arrays import integers, numbers, taken
+from indextables.ops.read.in_order import in_order, width_of
 from indextables.ops.table_settings import query_of
 from indextables.predicate.tree import Node
 from indextables.records import dataclass
-from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef
 from indextables.split.metrics import Note
 from indextables.split.search import SCORE, explain_row, fetch_rows, rank_split, statistics_split
 
 ROWS_AT_ONCE = 65_536
 """Rows fetched together; for all others only score, split and row number are in memory."""
-REMOTE_AT_ONCE = 16
 _REMEMBERED_WORDS = 100_000
 
 Ask = Callable[[Sequence[Term]], Iterable[Statistics]]
@@ -84,11 +82,6 @@ def _ask_here(snapshot: Snapshot, query: Query, terms: Sequence[Term]) -> Iterat
     adds = snapshot.adds()
     step = max(1, -(-len(adds) // (4 * width)))
     yield from in_order([partial(asked, adds[at : at + step]) for at in range(0, len(adds), step)], width)
-
-
-def width_of(snapshot: Snapshot) -> int:
-    """How many splits are searched at once; more on an object store, where a search mostly waits."""
-    return default_parallelism() if snapshot.store.local_path("") is not None else REMOTE_AT_ONCE
 
 
 def best_rows_of_table(
@@ -153,7 +146,7 @@ def _fetched(
     together = pa.concat_tables(list(in_order(pieces, width_of(snapshot))))
     back = np.empty(len(order), np.int64)
     back[order] = np.arange(len(order))
-    return together.take(integers(back)).combine_chunks()
+    return taken(together, integers(back)).combine_chunks()
 
 
 def explain_score(

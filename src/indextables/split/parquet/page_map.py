@@ -14,10 +14,10 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from indextables.model.arrays import numbers
+from indextables.model.arrays import as_numpy, numbers
 from indextables.records import dataclass
 from indextables.split.parquet.fields import (
     ChunkFields,
@@ -93,15 +93,11 @@ class PageMap:
     def __init__(self, table: pa.Table, group_rows: Sequence[int]) -> None:
         self.group_rows = list(group_rows)
         self._columns = {name: table[name].combine_chunks() for name in table.column_names}
-        groups = pc.cast(self._columns["group"], pa.int64())
-        self.leaves = (pc.max(self._columns["leaf"]).as_py() + 1) if table.num_rows else 0
-        width = numbers([max(self.leaves, 1)], pa.int64())[0]
-        key = pc.add(pc.multiply(groups, width), self._columns["leaf"])
-        runs = pc.run_end_encode(key, run_end_type=pa.int64()) if table.num_rows else None
-        ends = runs.run_ends.to_pylist() if runs is not None else []
-        self._slices = dict(
-            zip(runs.values.to_pylist() if runs is not None else [], pairwise([0, *ends]), strict=True)
-        )
+        groups, leaves = (as_numpy(self._columns[name]) for name in ("group", "leaf"))
+        self.leaves = int(leaves.max()) + 1 if len(leaves) else 0
+        keys = groups.astype(np.int64) * self.leaves + leaves
+        starts = np.flatnonzero(np.diff(keys, prepend=-1))
+        self._slices = dict(zip(keys[starts].tolist(), pairwise([*starts.tolist(), len(keys)]), strict=True))
         self._chunks: dict[int, Chunk] = {}
 
     @cached_property

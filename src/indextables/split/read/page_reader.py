@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.errors import DamagedSplitError
-from indextables.model.arrays import integers
+from indextables.model.arrays import cast, integers, taken
 from indextables.records import dataclass
 from indextables.split.parquet.fields import (
     ChunkFields,
@@ -184,7 +184,7 @@ def read_pages(
             table = _decode(_lay_out(skeleton, names, cover, layout, bodies), source.name, texts)
             if kept is not None:
                 kept.keep(cover, table)
-        return table if picks is None else table.take(picks)
+        return table if picks is None else taken(table, picks)
 
     work = list(zip(plans, plans.values(), layouts, strict=True))
     chunks = sum(len(leaves) for layout in layouts for leaves in layout)
@@ -238,7 +238,7 @@ def decoded(table: pa.Table) -> pa.Table:
     """The table with dictionary columns converted to plain ones."""
     for at, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
-            table = table.set_column(at, field.name, table.column(at).cast(field.type.value_type))
+            table = table.set_column(at, field.name, cast(table.column(at), field.type.value_type))
     return table
 
 

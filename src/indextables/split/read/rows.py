@@ -11,18 +11,16 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from indextables.errors import DamagedSplitError, SchemaError, SplitError
-from indextables.model.arrays import integers
+from indextables.model.arrays import cast, integers, taken
 from indextables.model.fields import decode_partition_array
-from indextables.predicate.tree import Node
 from indextables.split.layout import MAGIC, SplitManifest, SplitRef, read_footer
 from indextables.split.parquet.page_map import ROWS_PER_PAGE
-from indextables.split.read.group_bounds import groups_left
 from indextables.split.read.kept_pages import KeptPages
 from indextables.split.read.page_reader import (
     check_pages,
@@ -36,7 +34,9 @@ from indextables.split.read.read_ahead import Ahead
 from indextables.split.read.row_map import RowMap, RowMapError
 from indextables.split.read.sparse import UndecodedError, can_decode, decode_rows
 from indextables.split.source import Range, Source
-from indextables.storage.ranged_file import RangedFile
+
+if TYPE_CHECKING:
+    from indextables.predicate.tree import Node
 
 T = TypeVar("T")
 
@@ -219,12 +219,14 @@ class SplitReader:
         if len(rows) == self.group_rows[group]:
             return self._read({group: None}, columns)
         table = self._read({group: None}, columns, coded=True)
-        return decoded(table.take(integers(rows - self.group_starts[group])))
+        return decoded(taken(table, integers(rows - self.group_starts[group])))
 
     def groups_left(self, where: Node, partition_values: Mapping[str, str | None]) -> list[bool]:
         """For every row group, whether its statistics in the footer allow a match."""
         if self._metadata is None:
             return [True] * len(self.group_rows)
+        from indextables.split.read.group_bounds import groups_left
+
         metadata, stored = self._metadata
         return groups_left(metadata, stored, where, partition_values)
 
@@ -285,6 +287,8 @@ class SplitReader:
     def _plain(self) -> Any:
         import pyarrow.parquet as pq
 
+        from indextables.storage.ranged_file import RangedFile
+
         size = self.ref.size if self.ref.size is not None else self.source.size()
         file = pa.PythonFile(io.BufferedReader(RangedFile(self.source.read_one, size)), "r")
         # Not with Arrow's threads: they call into Python, possibly after the interpreter has ended.
@@ -338,7 +342,7 @@ def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     if column.type == field.type:
         return column
     try:
-        return column.cast(field.type)
+        return cast(column, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as bad:
         raise SchemaError(
             f"column {field.name!r} of a split has type {column.type}, "
