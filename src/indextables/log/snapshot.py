@@ -8,12 +8,14 @@ holds one object per file unless the caller asks for whole adds.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from indextables.cache import TtlCache
 from indextables.errors import ADVICE_ON_DAMAGE, CorruptLogError, NotFoundError, VersionNotFoundError
 from indextables.log.format.dialect import Checkpoint, Dialect
 from indextables.log.format.protocol import LEGACY, check_readable
@@ -56,6 +58,9 @@ _ABSENT = object()
 _BASE = "adds"
 _KEPT_ADDS = 100_000
 _FEW_ADDS = 1_000
+_PARSED = 64
+_KEPT_TEXT = 2_000
+"""Longer texts are parsed each time: lists of identifiers, which hardly come again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,7 @@ class Snapshot:
         self._state = state
         self._lock = threading.RLock()
         self._kept: dict[str, Any] = {}
+        self._parsed: TtlCache[Any, Any] = TtlCache(math.inf, _PARSED)
         self._rejected: list[object] = []
         self._asked: tuple[frozenset[str], tuple[AddAction, ...]] | None = None
         self._require_readable()
@@ -241,6 +247,17 @@ class Snapshot:
         counted = head.num_files if head and head.num_files is not None else checkpoint.num_files
         return None if counted is None else counted + added
 
+    def filter_of(self, where: Any) -> Node | None:
+        """A filter as a tree over the columns of this version; that of a text is kept."""
+        if where is None:
+            return None
+        from indextables.predicate.build.from_sql import as_node
+
+        def parse() -> Node | None:
+            return as_node(where, self.schema, self.time_zone)
+
+        return self.parsed(where, "filter", parse) if isinstance(where, str) else parse()
+
     def plan(
         self,
         where: Any = None,
@@ -250,9 +267,7 @@ class Snapshot:
         explain: bool = False,
     ) -> FilePlan:
         """Choose the files a predicate cannot exclude; `columns` are columns of the files() form."""
-        from indextables.predicate.build.from_sql import as_node
-
-        node = as_node(where, self.schema, self.time_zone)
+        node = self.filter_of(where)
         engines = {**self.source.engines, **self.runtime.engines}
         chosen: ReplayEngine = engines[choose(self.options, self.num_files_hint, engines.keys(), engine)]
         wanted = None if columns is None else frozenset(columns)
@@ -372,6 +387,7 @@ class Snapshot:
                 ) from bad  # fmt: skip
             self._state = sound
             self._kept.clear()
+            self._parsed.invalidate()
 
     def _sound(self, question: Callable[[State], T]) -> T:
         """Run a query on the files; if the checkpoint turns out damaged, repeat it on an older one."""
@@ -412,6 +428,17 @@ class Snapshot:
         except NotFoundError:
             return None
         return next((action for action in actions if isinstance(action, CommitInfo)), None)
+
+    def parsed(self, text: str, use: Hashable, parse: Callable[[], T]) -> T:
+        """What a text means on this version, parsed once: the newest texts of each use are kept."""
+        key = use, text
+        kept: T | None = self._parsed.get(key) if len(text) <= _KEPT_TEXT else None
+        if kept is not None:
+            return kept
+        found = parse()
+        if len(text) <= _KEPT_TEXT:
+            self._parsed.put(key, found)
+        return found
 
     def once(self, name: str, make: Callable[[], T]) -> T:
         """A value derived from this version: computed when it is first asked for, and kept."""

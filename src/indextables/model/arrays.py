@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 _KINDS = {
     pa.int32(): np.int32,
     pa.uint32(): np.uint32,
     pa.int64(): np.int64,
+    pa.uint64(): np.uint64,
     pa.float32(): np.float32,
 }
 
@@ -106,6 +106,8 @@ def replaced(column: pa.ChunkedArray, where: pa.BooleanArray, new: pa.Array) -> 
     """
     old = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     if pa.types.is_primitive(old.type):
+        import pyarrow.compute as pc
+
         return pc.replace_with_mask(old, where, new)
     # Not for every type there is a function: the new values are put behind the old ones and taken from there.
     places = np.arange(len(old))

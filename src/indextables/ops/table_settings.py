@@ -17,6 +17,10 @@ from indextables.options.groups import OPERATORS
 
 def require_parquet(snapshot: Snapshot) -> None:
     """Refuse to read rows from splits of another format, which only the system that wrote them can open."""
+    snapshot.once("parquet", lambda: _require_parquet(snapshot))
+
+
+def _require_parquet(snapshot: Snapshot) -> None:
     described = snapshot.metadata.format or {}
     options = described.get("options") or {}
     container = options.get("container") if isinstance(options, dict) else None
@@ -54,18 +58,19 @@ def query_of(
     all of `columns` are null: for them SQL treats the search as null.
     """
     require_parquet(snapshot)
-    spec = settings_of(snapshot)
-    found = parse_query(
-        query,
-        spec.searchable(),
-        snapshot.schema,
-        columns,
-        snapshot.time_zone,
-        operator=operator_of(operator, snapshot.settings),
-    )
-    if with_text:
-        found = with_any_text(found, columns)
-    return found if found.spec is spec else replace(found, spec=spec)
+    joined = operator_of(operator, snapshot.settings)
+    named = None if columns is None else tuple(columns)
+
+    def parse() -> Query:
+        spec = settings_of(snapshot)
+        found = parse_query(
+            query, spec.searchable(), snapshot.schema, named, snapshot.time_zone, operator=joined
+        )
+        if with_text:
+            found = with_any_text(found, named)
+        return found if found.spec is spec else replace(found, spec=spec)
+
+    return snapshot.parsed(query, ("query", named, joined, with_text), parse)
 
 
 def operator_of(given: str | None, options: Options) -> str:

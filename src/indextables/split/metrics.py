@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
+from operator import add, attrgetter
 
 from indextables.records import dataclass
 
@@ -27,7 +28,10 @@ class SearchMetrics:
 
     def plus(self, other: SearchMetrics) -> SearchMetrics:
         """The sum of both."""
-        return SearchMetrics(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+        return SearchMetrics(*map(add, _counters(self), _counters(other)))
+
+
+_counters = attrgetter(*(item.name for item in fields(SearchMetrics)))
 
 
 Note = Callable[[SearchMetrics], None]

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 import pyarrow as pa
 import pytest
 
-from indextables.errors import CorruptLogError, VersionNotFoundError
+from indextables.errors import CorruptLogError, PredicateError, VersionNotFoundError
 from indextables.log.commit.attempt import CommitPlan, Rule
 from indextables.model.fields import schema_to_json
 from support.builder import SCHEMA, LogBuilder, add, checkpoint_path, commit_path
@@ -145,3 +145,31 @@ def test_a_snapshot_of_a_table_made_anew_does_not_mix_the_two():
     assert checkpoint_path(1).rpartition("/")[2] not in builder.names()
     with pytest.raises(VersionNotFoundError, match="created again"):
         stale.files()
+
+
+def test_a_text_is_parsed_once_for_each_use_while_it_is_among_the_newest_and_not_long():
+    snapshot = LogBuilder().create(SCHEMA).log().snapshot()
+    seen: list[str] = []
+
+    def parsed(text, use="words"):
+        return snapshot.parsed(text, use, lambda: seen.append(text) or f"{use} {text}")
+
+    assert [parsed("a"), parsed("a"), parsed("a", "filter")] == ["words a", "words a", "filter a"]
+    assert seen == ["a", "a"]
+    for number in range(100):
+        parsed(str(number))
+    parsed("99")
+    assert len(seen) == 102
+    parsed("a")
+    assert seen[-1] == "a"
+    long = "x" * 10_000
+    assert parsed(long) == parsed(long) and seen[-2:] == [long, long]
+
+
+def test_a_text_that_cannot_be_parsed_is_refused_every_time():
+    snapshot = LogBuilder().create(SCHEMA).log().snapshot()
+    for _ in range(2):
+        with pytest.raises(PredicateError):
+            snapshot.filter_of("no such column = 1")
+    assert snapshot.filter_of("id = 1") is snapshot.filter_of("id = 1")
+    assert snapshot.filter_of(None) is None

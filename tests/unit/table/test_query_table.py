@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
@@ -100,3 +101,14 @@ def test_the_default_operator_is_an_option_of_the_table_or_of_the_call(path, tab
     assert [row["id"] for row in json.loads(result.stdout)] == [3]
     with pytest.raises(it.errors.OptionError, match="expected one of or, and"):
         table.search("peer", operator="xor")
+
+
+def test_the_same_text_is_read_anew_when_the_table_has_other_settings(tmp_path):
+    rows = pa.table({"message": ["disk full", "all quiet"], "level": ["warn", "info"]})
+    table = it.Table.create(tmp_path / "t", rows.schema, options={"indexing.typemap.message": "text"})
+    table.append(rows)
+    before = it.Table.open(tmp_path / "t")
+    assert [handle.count(query="warn") for handle in (table, before)] == [0, 0]
+    table.update_properties({"indexing.typemap.level": "string"})
+    assert [handle.count(query="warn") for handle in (table, before)] == [1, 0]
+    assert before.refresh().count(query="warn") == 1

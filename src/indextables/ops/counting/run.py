@@ -106,7 +106,7 @@ def answer(snapshot: Snapshot, question: Question, query: str | None, where: Any
     counter = _Counter(snapshot, node, parsed, record, parts)
     totals = _together(counter.partials(), parts)
     if parsed is not None and not totals[0].num_rows:
-        record.noted(spelling_notes(snapshot, parsed, counter.searched))
+        record.noted(spelling_notes(snapshot, parsed, map(SplitRef.of, counter.searched)))
     found = {at: total for (at, _), total in zip(distinct, totals[1:], strict=True)}
     return finished(totals[0], *parts[0], found), record
 

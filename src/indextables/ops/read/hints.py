@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from indextables.errors import SplitError, StorageError
 from indextables.index.query.tree import Boolean, Boosted, Node, Query, Words
 from indextables.index.settings import STRING
 from indextables.log.snapshot import Snapshot
-from indextables.model.actions import AddAction
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import known_index
 
@@ -17,13 +16,13 @@ _LOOKED_FOR, _LOOKED_INTO = 1000, 8
 """Splits among which open indexes are looked for, and of how many of these the dictionaries are asked."""
 
 
-def spelling_notes(snapshot: Snapshot, query: Query, adds: Sequence[AddAction]) -> list[str]:
+def spelling_notes(snapshot: Snapshot, query: Query, refs: Iterable[SplitRef]) -> list[str]:
     """For whole values that these splits have in another case, that they do; only open indexes are asked."""
     asked = list(dict.fromkeys(_whole_values(query.node, query)))
     if not asked:
         return []
     found: dict[tuple[str, str], str] = {}
-    held = (known_index(snapshot.store, SplitRef.of(add)) for add in adds[:_LOOKED_FOR])
+    held = (known_index(snapshot.store, ref) for ref in itertools.islice(refs, _LOOKED_FOR))
     for index in itertools.islice((one for one in held if one is not None), _LOOKED_INTO):
         for column, value in asked:
             others = _other_cases(value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 
 from indextables.log import scans
 from indextables.log.replay.rule import ReplayMetrics
@@ -13,44 +12,67 @@ from indextables.ops.results import ScanMetrics
 from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.split.metrics import SearchMetrics
 
+_NO_FILES = PruneMetrics()
+_NOT_SEARCHED = SearchMetrics()
+_NOT_REPLAYED = ReplayMetrics("none")
+
 
 class Record:
-    """The metrics of a scan while it goes on."""
+    """The metrics of a scan while it goes on: counters, of which the metrics are made when asked for."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._lock = threading.Lock()
         self._uri = snapshot.store.uri
-        self.metrics = ScanMetrics(snapshot.version, PruneMetrics(0, 0, 0, 0))
+        self._version = snapshot.version
+        self._files, self._replay = _NO_FILES, _NOT_REPLAYED
+        self._search = _NOT_SEARCHED
+        self._files_read = self._rows = self._from_log = self._from_index = 0
+        self._total: int | None = None
+        self._notes: tuple[str, ...] = ()
+
+    @property
+    def metrics(self) -> ScanMetrics:
+        """What was noted so far."""
+        with self._lock:
+            return ScanMetrics(
+                self._version,
+                self._files,
+                files_read=self._files_read,
+                rows=self._rows,
+                files_from_log=self._from_log,
+                files_from_index=self._from_index,
+                total=self._total,
+                search=self._search,
+                replay=self._replay,
+                notes=self._notes,
+            )
 
     def planned(self, files: PruneMetrics, replay: ReplayMetrics) -> None:
         """Note how files were chosen; this is what a scan logs."""
-        self.metrics = replace(self.metrics, files=files, replay=replay)
-        scans.record(self._uri, self.metrics.version, files, replay)
+        with self._lock:
+            self._files, self._replay = files, replay
+        scans.record(self._uri, self._version, files, replay)
 
     def read(self, rows: int, files: int = 1) -> None:
         """Note files that were opened, and rows that were returned from them."""
         with self._lock:
-            self.metrics = replace(
-                self.metrics, files_read=self.metrics.files_read + files, rows=self.metrics.rows + rows
-            )
+            self._files_read += files
+            self._rows += rows
 
     def counted(self, *, from_log: int = 0, from_index: int = 0, total: int | None = None) -> None:
         """Note files that were counted without reading rows, or how many rows a search finds in all."""
         with self._lock:
-            self.metrics = replace(
-                self.metrics,
-                files_from_log=self.metrics.files_from_log + from_log,
-                files_from_index=self.metrics.files_from_index + from_index,
-                total=self.metrics.total if total is None else total,
-            )
+            self._from_log += from_log
+            self._from_index += from_index
+            self._total = self._total if total is None else total
 
     def noted(self, notes: Sequence[str]) -> None:
         """Note what the author of a query should know."""
-        with self._lock:
-            known = dict.fromkeys((*self.metrics.notes, *notes))
-            self.metrics = replace(self.metrics, notes=tuple(known))
+        if notes:
+            with self._lock:
+                self._notes = tuple(dict.fromkeys((*self._notes, *notes)))
 
     def searched(self, search: SearchMetrics) -> None:
         """Note how the search of a split went."""
         with self._lock:
-            self.metrics = replace(self.metrics, search=self.metrics.search.plus(search))
+            self._search = self._search.plus(search)

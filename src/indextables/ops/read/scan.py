@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from indextables.errors import OptionError, SchemaError
 from indextables.index.query.tree import Query
@@ -20,27 +19,26 @@ from indextables.log.replay.rule import ReplayMetrics
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
 from indextables.model.names import require_name
-from indextables.model.stats import of_add
 from indextables.ops.read.hints import spelling_notes
-from indextables.ops.read.in_order import in_order
-from indextables.ops.read.matching import sort_files
-from indextables.ops.read.ranking import best_rows_of_table, width_of
+from indextables.ops.read.in_order import in_order, width_of
 from indextables.ops.read.record import Record
-from indextables.ops.read.sorting import sort_keys, sorted_rows
 from indextables.ops.read.word_filters import splits_to_search
 from indextables.ops.table_settings import query_of, require_parquet, settings_of
-from indextables.predicate.build.from_sql import as_node
-from indextables.predicate.evaluate.rows import require_exact
 from indextables.predicate.prune.metrics import PruneMetrics
-from indextables.predicate.tree import Node
 from indextables.runtime import default_parallelism
-from indextables.split.filtered import Filtered
 from indextables.split.layout import SplitRef
 from indextables.split.metrics import SearchMetrics
 from indextables.split.open_splits import open_split
 from indextables.split.read.rows import to_table_schema
 from indextables.split.search import SCORE, count_known, count_split, search_split
-from indextables.split.substring import fields_of, index_for, needed_trigrams
+
+if TYPE_CHECKING:
+    from indextables.predicate.tree import Node
+    from indextables.split.filtered import Filtered
+
+S = TypeVar("S", AddAction, SplitRef)
+
+_EVERY_FILE = ReplayMetrics("reference", why="every file is read, with its whole entry")
 
 
 def files(snapshot: Snapshot, where: Any = None, engine: str = "auto") -> tuple[pa.Table, Record]:
@@ -68,6 +66,10 @@ def count_rows(snapshot: Snapshot, node: Node | None, record: Record) -> int:
     require_parquet(snapshot)
     if node is None:
         return sum(_row_count(snapshot, add) for add in snapshot.adds())
+    import pyarrow.compute as pc
+
+    from indextables.ops.read.matching import sort_files
+
     found = sort_files(snapshot, node)
     record.planned(found.plan.metrics, found.plan.replay)
     rows = found.whole.column("num_records")
@@ -107,7 +109,10 @@ def search(
         schema = schema.append(pa.field(SCORE, pa.float32(), nullable=False))
     record = Record(snapshot)
     record.noted(parsed.notes)
-    keys = None if sort is None else sort_keys(snapshot, sort)
+    if sort is not None:
+        from indextables.ops.read.sorting import sort_keys, sorted_rows
+
+        keys = sort_keys(snapshot, sort)
     if total:
         # Counted separately: a limit stops the search long before it has seen every hit.
         record.counted(total=count_found(snapshot, node, parsed, Record(snapshot)))
@@ -117,9 +122,9 @@ def search(
         adds = []
 
     def when_empty() -> None:
-        record.noted(spelling_notes(snapshot, parsed, planned))
+        record.noted(spelling_notes(snapshot, parsed, map(SplitRef.of, planned)))
 
-    if keys is not None:
+    if sort is not None:
         found = sorted_rows(
             snapshot, adds, parsed, record.searched, node=node, columns=wanted, keys=keys, limit=limit
         )
@@ -147,7 +152,11 @@ def check_limit(limit: int | None) -> None:
 
 def row_filter(snapshot: Snapshot, where: Any) -> Node | None:
     """A filter that can decide every row; PredicateError names what it cannot."""
-    node = as_node(where, snapshot.schema, snapshot.time_zone)
+    if where is None:
+        return None
+    from indextables.predicate.evaluate.rows import require_exact
+
+    node = snapshot.filter_of(where)
     if node is not None:
         require_exact(node)
     return node
@@ -172,8 +181,7 @@ def _planned(snapshot: Snapshot, node: Node | None, record: Record) -> list[AddA
     require_parquet(snapshot)
     if node is None:
         adds = snapshot.adds()
-        every = PruneMetrics(considered=len(adds), kept=len(adds))
-        record.planned(every, ReplayMetrics("reference", why="every file is read, with its whole entry"))
+        record.planned(PruneMetrics(considered=len(adds), kept=len(adds)), _EVERY_FILE)
         return adds
     plan = snapshot.plan(node, columns={"path"})
     record.planned(plan.metrics, plan.replay)
@@ -181,17 +189,30 @@ def _planned(snapshot: Snapshot, node: Node | None, record: Record) -> list[AddA
     return _with_trigrams(snapshot, node, adds, record)
 
 
+def _refs(snapshot: Snapshot, node: Node | None, record: Record) -> Sequence[SplitRef]:
+    """Where the splits lie that pruning leaves; those of all live files are kept with the version."""
+    if node is not None:
+        return [SplitRef.of(add) for add in _planned(snapshot, node, record)]
+    require_parquet(snapshot)
+    every = snapshot.once("split refs", lambda: tuple(SplitRef.of(add) for add in snapshot.adds()))
+    record.planned(PruneMetrics(considered=len(every), kept=len(every)), _EVERY_FILE)
+    return every
+
+
 def _with_trigrams(snapshot: Snapshot, node: Node, adds: list[AddAction], record: Record) -> list[AddAction]:
     """The splits that word filters leave for the trigrams that a filter needs."""
+    from indextables.split.substring import fields_of, needed_trigrams
+
     spec = settings_of(snapshot)
     needed = needed_trigrams(node, fields_of(spec))
     return adds if needed is None else _to_search(snapshot, Query(str(node), needed, spec), adds, record)
 
 
-def _to_search(snapshot: Snapshot, query: Query, adds: list[AddAction], record: Record) -> list[AddAction]:
+def _to_search(snapshot: Snapshot, query: Query, splits: Sequence[S], record: Record) -> list[S]:
     """The splits that word filters do not rule out for a query."""
-    found = splits_to_search(snapshot, query, adds)
-    record.searched(SearchMetrics(ruled_out=len(adds) - len(found)))
+    found = splits_to_search(snapshot, query, splits)
+    if len(found) < len(splits):
+        record.searched(SearchMetrics(ruled_out=len(splits) - len(found)))
     return found
 
 
@@ -200,6 +221,8 @@ def _schema(snapshot: Snapshot, columns: Sequence[str]) -> pa.Schema:
 
 
 def _row_count(snapshot: Snapshot, add: AddAction) -> int:
+    from indextables.model.stats import of_add
+
     known = of_add(add, null_counts=False).num_records
     return open_split(snapshot.store, SplitRef.of(add)).rows if known is None else known
 
@@ -212,6 +235,9 @@ def _count_of(snapshot: Snapshot, add: AddAction, node: Node, record: Record) ->
 
 
 def _filtered(snapshot: Snapshot, add: AddAction, node: Node) -> Filtered:
+    from indextables.split.filtered import Filtered
+    from indextables.split.substring import index_for
+
     ref = SplitRef.of(add)
     index = index_for(snapshot.store, ref, node, settings_of(snapshot), snapshot.settings)
     reader = open_split(snapshot.store, ref)
@@ -277,16 +303,24 @@ def rows_found(
 def count_found(snapshot: Snapshot, node: Node | None, parsed: Query, record: Record) -> int:
     """How many rows match a query and a filter."""
     record.noted(parsed.notes)
-    planned = _planned(snapshot, node, record)
-    adds = _to_search(snapshot, parsed, planned, record)
+    planned = _refs(snapshot, node, record)
+    refs = _to_search(snapshot, parsed, planned, record)
     total = 0
-    if node is not None:
-        refs = [SplitRef.of(add) for add in adds]
-    else:
-        known = snapshot.once("split refs", lambda: {add.path: SplitRef.of(add) for add in snapshot.adds()})
-        refs = [known[add.path] for add in adds]
+    if node is None:
+        asked = len(refs)
         total, refs = count_known(snapshot.store, refs, parsed, record.searched)
-        record.read(total, files=len(adds) - len(refs))
+        record.read(total, files=asked - len(refs))
+    if refs:
+        total += _count_others(snapshot, refs, parsed, node, record)
+    if not total:
+        record.noted(spelling_notes(snapshot, parsed, planned))
+    return total
+
+
+def _count_others(
+    snapshot: Snapshot, refs: Sequence[SplitRef], parsed: Query, node: Node | None, record: Record
+) -> int:
+    """Count in splits that have to be opened, or whose rows a filter decides; several at once."""
 
     def counted(some: Sequence[SplitRef]) -> Iterator[int]:
         for ref in some:
@@ -305,10 +339,7 @@ def count_found(snapshot: Snapshot, node: Node | None, parsed: Query, record: Re
     width = width_of(snapshot)
     step = max(1, -(-len(refs) // (4 * width)))
     pieces = [partial(counted, refs[at : at + step]) for at in range(0, len(refs), step)]
-    total += sum(in_order(pieces, width))
-    if not total:
-        record.noted(spelling_notes(snapshot, parsed, planned))
-    return total
+    return sum(in_order(pieces, width))
 
 
 def reader_of(
@@ -352,6 +383,8 @@ def _best(
     limit: int | None,
 ) -> Iterator[pa.Table]:
     """The best rows of all splits, best first."""
+    from indextables.ops.read.ranking import best_rows_of_table
+
     rows = 0
     found = best_rows_of_table(snapshot, adds, query, columns, where=node, limit=limit, note=record.searched)
     for table in found:

@@ -13,6 +13,7 @@ import logging
 import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -32,6 +33,8 @@ from indextables.split.open_splits import SplitRanges, open_index
 from indextables.split.source import Source
 from indextables.storage.store import Store
 
+S = TypeVar("S", AddAction, SplitRef)
+
 SUFFIX = ".filter"
 FEW_MEMBERS = 256
 """Groups with fewer members are combined when there are several of them."""
@@ -49,10 +52,10 @@ class FilterFile:
     group: FilterGroup
 
 
-def splits_to_search(snapshot: Snapshot, query: Query, adds: Sequence[AddAction]) -> list[AddAction]:
+def splits_to_search(snapshot: Snapshot, query: Query, splits: Sequence[S]) -> list[S]:
     """The splits that may hold a match; splits without a filter are always included."""
-    if len(adds) <= 1 or not snapshot.settings.search.filters_enabled:
-        return list(adds)
+    if len(splits) <= 1 or not snapshot.settings.search.filters_enabled:
+        return list(splits)
     settings = settings_tag(query.spec)
     ruled_out: set[str] = set()
     for file in snapshot.once("filters", lambda: read_filters(snapshot.store)):
@@ -70,7 +73,7 @@ def splits_to_search(snapshot: Snapshot, query: Query, adds: Sequence[AddAction]
             continue
         names = file.group.names
         ruled_out.update(names[at] for at in np.flatnonzero(~possible))
-    return [add for add in adds if add.path not in ruled_out]
+    return [split for split in splits if split.path not in ruled_out]
 
 
 def settings_tag(spec: IndexSpec) -> str:

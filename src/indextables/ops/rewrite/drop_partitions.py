@@ -18,7 +18,6 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
 from indextables.model.plain import counted
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, DropPartitionsResult
-from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.evaluate.rows import mask
 from indextables.predicate.prune.rule import columns_needed
 from indextables.predicate.tree import Node
@@ -41,7 +40,7 @@ class DropPlan:
 
 def require_partition_condition(where: Any, snapshot: Snapshot, advice: str = "") -> Node:
     """The condition as a tree; an error with the advice if it uses anything but partition columns."""
-    node = as_node(where, snapshot.schema, snapshot.time_zone)
+    node = snapshot.filter_of(where)
     if node is None:
         raise PredicateError("a condition on partition columns is needed, such as WHERE day = '2024-01-01'")
     if not snapshot.partition_columns:

@@ -36,7 +36,6 @@ from indextables.ops.rewrite.rows import (
 )
 from indextables.ops.table_settings import query_of
 from indextables.ops.write.after_write import after_write
-from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.tree import TRUE, Node
 
 Searched = Sequence[tuple[str | None, str]]
@@ -62,7 +61,7 @@ def run_delete(
         query_of(snapshot, query, None if column is None else (column,), operator, with_text=with_text)
         for column, query in searches
     ]
-    node = TRUE if where is None and queries else as_node(where, snapshot.schema, snapshot.time_zone)
+    node = TRUE if where is None and queries else snapshot.filter_of(where)
     if node is None:
         raise PredicateError("DELETE needs a condition; WHERE true deletes every row")
     plan = _plan(snapshot, node, queries)
