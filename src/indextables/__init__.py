@@ -6,6 +6,7 @@ does not load the others, and `import indextables` alone loads none of them.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from indextables.lazy import load as _load
@@ -107,3 +108,8 @@ def configure(builder: Any, cloud: str | None = None) -> Any:
     Spark read that store natively.
     """
     return _load("indextables.spark.session").configure(builder, cloud=cloud)
+
+
+if "IPython" in sys.modules:
+    # In a notebook: histories, file lists and counts are Arrow tables, which have no HTML of their own.
+    _load("indextables.model.notebook").show_arrow_tables()

@@ -45,6 +45,11 @@ class Scan:
     rows_on_executors: int = 0
     """Entries of the log that executors parsed; 0 when no cluster was used."""
 
+    def _repr_html_(self) -> str:
+        from indextables.model.notebook import result_html
+
+        return result_html(self)
+
     def __str__(self) -> str:
         stages = ", ".join(f"{name} {spent:.3f} s" for name, spent in self.seconds.items())
         cluster = f", {self.rows_on_executors} parsed on executors" if self.rows_on_executors else ""

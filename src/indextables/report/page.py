@@ -43,7 +43,8 @@ def render_report(facts: ReportFacts) -> str:
 <header>
 <h1>{escape(name)}</h1>
 <p class="path">{escape(state.table_path)}</p>
-<p>Version {state.version} of {_time(state.timestamp_ms)}. Report made {_time(facts.made_ms)} UTC.</p>
+<p>Version {state.version}, committed {_time(state.timestamp_ms)}. Report made {_time(facts.made_ms)}.
+All times are UTC.</p>
 </header>
 <main>
 {_cards(state)}
@@ -112,15 +113,15 @@ def _history(history: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _details(state: Description) -> str:
-    skipped = f"{state.skipped_files}, {state.files_in_cooldown}"
+    skipped = f"{state.skipped_files}, of which {state.files_in_cooldown} are left alone for now"
     facts = {
         "Table id": state.table_id,
         "Created": _time(state.created_ms) if state.created_ms else "unknown",
-        "Protocol": state.protocol,
+        "Protocol (reader/writer)": state.protocol,
         "Partitioned by": ", ".join(state.partition_columns) or "nothing",
         "Versions that can be read": state.versions_available,
         "Newest checkpoint": "none" if state.checkpoint_version is None else str(state.checkpoint_version),
-        **({} if state.is_delta else {"Splits skipped, in cooldown": skipped}),
+        **({} if state.is_delta else {"Splits that a merge could not read": skipped}),
         **{key: value or "" for key, value in sorted(state.properties.items())},
     }
     return _table(("Fact", "Value"), [(escape(key), escape(value)) for key, value in facts.items()])
@@ -186,5 +187,25 @@ td:first-child { white-space: nowrap; font-variant-numeric: tabular-nums; }
 .amount { text-align: right; font-variant-numeric: tabular-nums; }
 ul { margin: 0; padding-left: 1.1rem; } li { margin: .3rem 0; }
 pre { background: var(--back); border: 1px solid var(--line); border-radius: 6px; padding: .5rem .75rem;
-  margin: .4rem 0; overflow-x: auto; }
+  margin: .4rem 0; white-space: pre-wrap; overflow-wrap: anywhere; }
+@media (max-width: 40rem) {
+  header { padding-top: 1.25rem; }
+  .cards { grid-template-columns: 1fr 1fr; gap: .6rem; margin: 1rem 0 .6rem; }
+  .card, section { padding: .75rem .9rem; }
+  section { margin: .6rem 0; }
+  .value { font-size: 1.25rem; }
+  /* A row of a table becomes a few lines, as wide as they need to be. */
+  table, tbody { display: block; }
+  thead { display: none; }
+  tr { display: flex; flex-wrap: wrap; gap: 0 .75rem; padding: .35rem 0;
+    border-bottom: 1px solid var(--line); }
+  tr:last-child { border-bottom: 0; }
+  td { padding: 0; border: 0; }
+  td:first-child { white-space: normal; font-weight: 600; }
+  td:empty { display: none; }
+  .times td:last-child { flex-basis: 100%; }
+  .bar { grid-template-columns: 1fr auto; gap: 0 .75rem; padding: .3rem 0; }
+  .label { white-space: normal; overflow-wrap: anywhere; }
+  .track { grid-area: 2 / 1 / auto / -1; height: .5rem; }
+}
 """

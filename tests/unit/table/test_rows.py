@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 import indextables as it
+from indextables.model.notebook import show_arrow_tables
 
 SCHEMA = pa.schema([("id", pa.int64()), ("note", pa.string())])
 
@@ -95,6 +96,22 @@ def test_a_notebook_shows_tables_rows_and_results_as_escaped_html(table):
     assert len(rows) == 30
     assert "30 rows, 20 shown" in rows._repr_html_()
     assert "Rows(id, note; 30 rows)" == repr(rows)
+
+
+def test_a_notebook_shows_histories_files_and_findings_as_escaped_html(table):
+    shells = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell
+    shell = shells.instance()
+    try:
+        show_arrow_tables()
+        for shown in (table.history(), table.files(), table.facets("note"), it.check(table.uri)):
+            data, _ = shell.display_formatter.format(shown)
+            assert data["text/html"].startswith("<table")
+            assert "<b>word</b>" not in data["text/html"]
+        assert "mode: append" in shell.display_formatter.format(table.history())[0]["text/html"]
+        many = shell.display_formatter.format(pa.table({"n": range(1234)}))[0]["text/html"]
+        assert "1,234 rows, 20 shown" in many
+    finally:
+        shells.clear_instance()
 
 
 def test_delta_tables_give_the_same_kind_of_rows(tmp_path):

@@ -54,6 +54,11 @@ class CheckResult:
         """Whether the newest version cannot be read in full."""
         return self.status == BROKEN
 
+    def _repr_html_(self) -> str:
+        from indextables.model.notebook import table_html
+
+        return table_html(self.to_arrow(), f"{self.status}: {self.table_path}")
+
     def to_arrow(self) -> pa.Table:
         """One row per finding; one row that says OK where there is none."""
         from indextables.ops.outcomes import rows_to_arrow

@@ -242,7 +242,8 @@ def metrics_text(metrics: Iterable[tuple[str, str]]) -> str:
         name = re.sub("(?<=[a-z])[A-Z]", lambda capital: f"_{capital[0].lower()}", key)
         if value in ("0", "") or name.endswith(_OF_NO_CHANGE):
             continue
-        text = _METRICS.get(name, key + " {}").format(value)
+        amount = f"{int(value):,}" if value.isdecimal() else value
+        text = _METRICS.get(name, key + " {}").format(amount)
         shown.append(re.sub("(row|file|group)s", r"\1", text) if value == "1" else text)
     return ", ".join(dict.fromkeys(shown))
 

@@ -218,7 +218,7 @@ function showPages() {
     $("results").focus();
     scrollTo({ top: 0 });
   };
-  const buttons = [h("button", { type: "button", disabled: !state.page, onclick: turn(-1) }, "\u2190 Before"), h("span", { class: "faint" }, `Page ${state.page + 1}`), h("button", { type: "button", disabled: !answer.more, onclick: turn(1) }, "Next \u2192")];
+  const buttons = [h("button", { type: "button", disabled: !state.page, onclick: turn(-1) }, "\u2190 Previous"), h("span", { class: "faint" }, `Page ${state.page + 1}`), h("button", { type: "button", disabled: !answer.more, onclick: turn(1) }, "Next \u2192")];
   $("pages").replaceChildren(...(state.page || answer.more ? buttons : []));
 }
 
@@ -231,7 +231,7 @@ function complain(error) {
   place.replaceChildren(...pieces, h("span", {}, error.message));
   place.hidden = false;
   $("summary").textContent = "";
-  $("rows").replaceChildren(h("div", { class: "nothing" }, h("b", {}, "The question could not be answered"), "What is wrong with it stands below the search box."));
+  $("rows").replaceChildren(h("div", { class: "nothing" }, h("b", {}, "The question could not be answered"), "The message below the search box says why."));
   $("chart").hidden = true;
   $("chart").classList.remove("loading");
   $("facets").replaceChildren();
@@ -256,7 +256,7 @@ async function openRow(at, row) {
     toggle(column, value, not);
   };
   if (at < 0) {
-    showRow(answer, row, "Row that just came in", { onFilter });
+    showRow(answer, row, "New row", { onFilter });
     return;
   }
   const place = answer.offset + at;
@@ -285,7 +285,7 @@ $("form").addEventListener("submit", (event) => {
   event.preventDefault();
   if ($("go").classList.contains("busy") && event.submitter === $("go")) {
     giveUp();
-    $("summary").textContent = "Given up";
+    $("summary").textContent = "Cancelled";
     return;
   }
   const changed = { q: $("query").value.trim(), where: $("where").value.trim(), page: 0 };
@@ -325,9 +325,13 @@ function tryQuery(text) {
 
 document.addEventListener("keydown", (event) => {
   const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName) || document.querySelector("dialog[open]");
-  if (event.key === "Escape" && running && $("go").classList.contains("busy")) {
+  const popover = event.key === "Escape" ? document.querySelector("details[open] > .popover") : null;
+  if (popover) {
+    popover.parentElement.open = false;
+    popover.parentElement.querySelector("summary").focus();
+  } else if (event.key === "Escape" && running && $("go").classList.contains("busy")) {
     giveUp();
-    $("summary").textContent = "Given up";
+    $("summary").textContent = "Cancelled";
   } else if (typing || event.ctrlKey || event.metaKey || event.altKey) {
     return;
   } else if (event.key === "/") {
