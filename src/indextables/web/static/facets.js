@@ -1,6 +1,6 @@
 // Counts of values, column by column: a click asks for the value, the sign beside it for all others.
 import { ask } from "./api.js";
-import { $, count, h, shown } from "./dom.js";
+import { $, count, h, plural, shown } from "./dom.js";
 import { chosen } from "./state.js";
 
 const OPEN_AT_FIRST = 4;
@@ -66,8 +66,8 @@ function line(column, item, most, filters, onToggle) {
     "div",
     { class: `value ${mode}` },
     h("span", { class: "share", style: { width: `${(100 * item.count) / most}%` } }),
-    h("button", { type: "button", class: "name", title: text, "aria-pressed": String(mode === "on"), onclick: () => onToggle(column, item.value, false) }, shown(item.value)),
-    h("span", { class: "count" }, count(item.count)),
+    h("button", { type: "button", class: "name", title: text, "aria-label": `${column} ${text}, ${plural(item.count, "row")}`, "aria-pressed": String(mode === "on"), onclick: () => onToggle(column, item.value, false) }, shown(item.value)),
+    h("span", { class: "count", "aria-hidden": "true" }, count(item.count)),
     h("button", { type: "button", class: "not", title: `Leave out ${text}`, "aria-label": `Leave out ${column} ${text}`, "aria-pressed": String(mode === "off"), onclick: () => onToggle(column, item.value, true) }, "\u2212"),
   );
 }

@@ -2,19 +2,19 @@
 import { $, h } from "./dom.js";
 
 const LINES = [
-  ["timeout error", "either word; rows with both come no earlier unless sorted by score"],
+  ["timeout error", "either word; sort by best match to see rows with both first"],
   ["timeout AND error", "both words; also && or +timeout +error"],
   ["timeout NOT debug", "without a word; also -debug or !debug"],
-  ['"connection reset"', "the words in a row; \"...\"~2 lets two others stand between"],
-  ["conn*", "words that begin so"],
+  ['"connection reset"', "these words next to each other; \"...\"~2 allows two others in between"],
+  ["conn*", "words that begin with conn"],
   ["level:error", "in one column"],
-  ["status:[500 TO 599]", "a range; {} leaves the ends out, * is open"],
-  ["level: IN [warn error]", "one of several values"],
-  ["user:*", "rows that have a value"],
-  ["(reset OR timeout) AND login", "brackets group"],
+  ["status:[500 TO 599]", "a range; { and } leave the ends out, * means no limit"],
+  ["level: IN [warn error]", "any of these values"],
+  ["user:*", "rows that have any value"],
+  ["(reset OR timeout) AND login", "brackets group words"],
 ];
 const KEYS = [
-  ["/", "to the search box"], ["?", "this help"], ["\u2191 \u2193 or j k", "from row to row"], ["Enter", "open the row"], ["Esc", "close, or give the search up"],
+  ["/", "go to the search box"], ["?", "show this help"], ["\u2191 \u2193 or j k", "move from row to row"], ["Enter", "open the row"], ["Esc", "close what is open, or cancel the search"],
 ];
 
 export function showHelp(table, onTry) {
@@ -24,7 +24,7 @@ export function showHelp(table, onTry) {
   dialog.replaceChildren(
     h("header", {}, h("h2", {}, "How to write a query"), h("button", { type: "button", class: "quiet", "aria-label": "Close", onclick: () => dialog.close() }, "\u2715")),
     h("div", { class: "body help" },
-      h("p", {}, names.length ? `Searchable here: ${names.join(", ")}. A word without a column is looked for in all of them.` : "No column of this table is indexed for search; use the filters, or a SQL condition."),
+      h("p", {}, names.length ? `Searchable here: ${names.join(", ")}. A word without a column is searched in all of them.` : "No column of this table is indexed for search; use the filters, or a SQL condition."),
       h("table", {}, h("tbody", {}, LINES.map(([text, means]) => h("tr", {}, h("td", {}, attempt(text)), h("td", {}, means))))),
       h("h3", {}, "Keys"),
       h("table", {}, h("tbody", {}, KEYS.map(([key, means]) => h("tr", {}, h("td", {}, h("kbd", {}, key)), h("td", {}, means))))),

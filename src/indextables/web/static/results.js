@@ -7,13 +7,13 @@ const LONG = 48;
 export function showRows(answer, table, state, { onSort, onOpen }) {
   const place = $("rows");
   if (!answer.rows.length) {
-    place.replaceChildren(h("div", { class: "nothing" }, h("b", {}, "No row matches"), state.page ? "This page lies behind the last row." : "Try fewer words, another time, or fewer filters."));
+    place.replaceChildren(h("div", { class: "nothing" }, h("b", {}, "No row matches"), state.page ? "There are fewer pages than that." : "Try fewer words, another time, or fewer filters."));
     return;
   }
   const kinds = kindsOf(answer, table);
   const body = h("tbody", {}, answer.rows.map((row, i) => line(answer, row, i, kinds, onOpen)));
   body.addEventListener("keydown", (event) => walk(event));
-  place.replaceChildren(h("table", {}, heads(answer, kinds, state, table, onSort), body));
+  place.replaceChildren(h("table", { "aria-label": "Rows found" }, heads(answer, kinds, state, table, onSort), body));
 }
 
 // Rows that came in while the page was open go on top, newest first.
@@ -63,7 +63,7 @@ function line(answer, row, number, kinds, onOpen) {
   const keys = (event) => {
     if (event.key === "Enter") open();
   };
-  return h("tr", { tabindex: "0", "aria-label": "Row, Enter opens it", onclick: () => String(getSelection()) || open(), onkeydown: keys }, cells);
+  return h("tr", { tabindex: "0", "aria-describedby": "row-keys", onclick: () => String(getSelection()) || open(), onkeydown: keys }, cells);
 }
 
 function walk(event) {
