@@ -73,7 +73,7 @@ golden: $(STAMP) java ## read every version of the golden Delta tables, with Spa
 
 docs: $(STAMP) ## write the generated pages, build the site into build/site, run the examples
 	$(BIN)/python scripts/write_pages.py
-	$(BIN)/python -m mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	$(BIN)/python -m pytest tests/docs
 
 clean: ## remove the virtual environment and what was generated
