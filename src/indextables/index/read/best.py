@@ -9,6 +9,7 @@ scores, so that rounding never loses a tie; ties are in row order.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +31,7 @@ CHAMPIONS = 64
 """Number of best rows remembered per word."""
 _SMALL = 512
 """Words with up to this many rows are scored completely."""
-_FEW = 16
+_FEW = 128
 """Up to this many rows, a loop is the fastest way."""
 _SAMPLE = 16
 _MANY = 8192
@@ -100,7 +101,7 @@ def best_rows(
         runners = []
         for one in words:
             made = one.word.ranked.impacts(one.word, norms, mean)
-            runners.append(_Runner(one.word, one.weight, made, one.weight * made.by_class))
+            runners.append(_Runner(one.word, one.weight, made))
         return _Race(runners, norms, limit).run()
     return _first_time(index, field_number, words, limit, mean)
 
@@ -142,8 +143,6 @@ class _Runner(NamedTuple):
     word: Word
     weight: np.float32
     kept: _Impacts
-    by_class: Array
-    """The largest impact in rows of each length class."""
 
 
 class _Race:
@@ -156,6 +155,11 @@ class _Race:
         self.scores, self.rows = np.zeros(0, np.float32), NO_ROWS
         self.low, self.last = np.float32(-1), 0
         """Score and row of the last of the best so far."""
+
+    @cached_property
+    def by_class(self) -> list[Array]:
+        """The largest contribution of each word in rows of each length class."""
+        return [one.weight * one.kept.by_class for one in self.words]
 
     def run(self) -> tuple[Array, Array]:
         words = self.words
@@ -192,9 +196,9 @@ class _Race:
         for one in self.words:
             for row, worth in zip(one.word.array().tolist(), one.weight * one.kept.impact, strict=True):
                 found[row] = found[row] + worth if row in found else worth
-        order = sorted(found.items(), key=lambda item: (-item[1], item[0]))[: self.limit]
-        rows = np.array([row for row, _ in order], np.uint32)
-        return np.array([score for _, score in order], np.float32), rows
+        rows, scores = np.array([*found], np.uint32), np.array([*found.values()], np.float32)
+        order = np.lexsort((rows, -scores))[: self.limit]
+        return scores.take(order), rows.take(order)
 
     def follow(self, at: int, others: float) -> None:
         """Score the rows of one word that can still be among the best; a sample raises the threshold."""
@@ -221,8 +225,8 @@ class _Race:
         for following in range(at + 1, len(words) + 1):
             if self.low > 0:
                 bound = scores
-                for other in words[following:]:
-                    bound = bound + other.by_class.take(classes)
+                for most in self.by_class[following:]:
+                    bound = bound + most.take(classes)
                 live = (bound >= self.low).nonzero()[0]
                 if len(live) > _SOME:
                     tied = bound.take(live)

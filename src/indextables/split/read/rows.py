@@ -45,7 +45,7 @@ GROUPS_AT_ONCE = 4
 MANY_ROWS = 20_000
 SPARSE_SHARE = 0.5
 """Up to this share of the rows in their row groups, only the wanted rows are decoded."""
-SPARSE_BYTES = 2 << 20
+SPARSE_BYTES = 1 << 20
 """Below this many stored bytes, pyarrow decodes a whole row group faster than DuckDB plans its query."""
 PAGE_SHARE = 0.5
 """Up to this share of a row group's pages are fetched singly; above it the whole group is read."""
