@@ -1,6 +1,6 @@
 """The rows of a split that a filter keeps, found by reading as little as possible.
 
-Row groups that the footer's statistics rule out are skipped. In the others, the filter's
+Row groups and pages that their statistics rule out are skipped. In the others, the filter's
 columns are read for the candidate rows only, and the remaining columns for the rows that
 the filter keeps.
 """
@@ -19,15 +19,15 @@ from indextables.index.read.lookup import Index
 from indextables.model.arrays import as_numpy, integers
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import warn_once
-from indextables.split.read.rows import SplitReader, to_table_schema
+from indextables.split.read.rows import Parts, SplitReader, to_table_schema
 
 if TYPE_CHECKING:
     from indextables.predicate.tree import Node
 
 KEPT_AT_ONCE = 32_768
 """Number of rows whose other columns are fetched together."""
-WORTH_A_FOOTER = 4096
-"""From this many rows on, the footer is read for the statistics of the row groups."""
+WORTH_STATISTICS = 128 << 10
+"""From this weight of the filter's columns on, looking at statistics takes less time than decoding."""
 
 
 class Filtered:
@@ -59,35 +59,32 @@ class Filtered:
 
         return tuple(sorted({column.path[0] for column in columns_of(self._where)}))
 
-    def in_question(self, rows: np.ndarray | None = None) -> np.ndarray:
-        """The given rows, or all, minus those that trigrams or the statistics of row groups rule out."""
-        reader = self._reader
-        narrowed = self._by_trigrams()
-        if narrowed is not None:
-            if rows is not None:
-                rows = np.intersect1d(rows, narrowed, assume_unique=True)
-            elif reader.plan(narrowed) == "pages":
-                rows = narrowed
-            else:
-                # If most pages are read anyway, checking all their rows is faster than picking some.
-                rows = self._of_groups(list(reader.by_group(narrowed)))
-        total = reader.rows if rows is None else len(rows)
-        if self._where is None or len(reader.group_rows) < 2 or total < WORTH_A_FOOTER:  # noqa: PLR2004 - one is whole
-            return np.arange(reader.rows) if rows is None else rows
-        left = reader.groups_left(self._where, self._ref.partition_values)
-        if rows is None:
-            return self._of_groups([at for at, kept in enumerate(left) if kept])
-        if all(left):
-            return rows
-        cuts = np.searchsorted(rows, reader.group_starts)
-        kept = [rows[cuts[at] : cuts[at + 1]] for at, keep in enumerate(left) if keep]
-        return np.concatenate(kept) if kept else rows[:0]
+    @cached_property
+    def _present(self) -> list[str]:
+        """Those of them that the file has."""
+        return [name for name in self.columns if name in self._reader.columns]
 
-    def _of_groups(self, groups: Sequence[int]) -> np.ndarray:
-        """All rows of some row groups."""
-        starts = self._reader.group_starts
-        spans = [np.arange(starts[at], starts[at + 1]) for at in groups]
-        return np.concatenate(spans) if spans else np.zeros(0, np.int64)
+    def in_question(self, rows: np.ndarray | None = None) -> Parts:
+        """The given rows, or all, minus those that trigrams or statistics rule out."""
+        reader = self._reader
+        parts: Parts = dict.fromkeys(reader.groups) if rows is None else reader.by_group(rows)
+        if self._where is None:
+            return parts
+        narrowed = self._by_trigrams()
+        if narrowed is not None and rows is not None:
+            parts = reader.by_group(np.intersect1d(rows, narrowed, assume_unique=True))
+        elif narrowed is not None:
+            parts = reader.by_group(narrowed)
+            if reader.plan(parts) != "pages":
+                # If most pages are read anyway, checking all their rows is faster than picking some.
+                parts = dict.fromkeys(parts)
+        without = self._ref.partition_values
+        if len(parts) > 1 and reader.weight(parts, self._present) >= WORTH_STATISTICS:
+            left = reader.groups_left(self._where, without)
+            parts = {group: some for group, some in parts.items() if left[group]}
+        if reader.weight(parts, self._present) >= WORTH_STATISTICS:
+            parts = reader.pages_left(parts, self._where, without)
+        return parts
 
     def _by_trigrams(self) -> np.ndarray | None:
         if self._where is None or self._index is None:
@@ -102,35 +99,34 @@ class Filtered:
 
     def rows(self, rows: np.ndarray) -> np.ndarray:
         """Those of the given rows (ascending) that the filter keeps."""
-        if self._where is None:
-            return rows
-        kept = [some for some, _ in self._decided(self.in_question(rows))]
-        return np.concatenate(kept) if kept else np.zeros(0, np.int64)
+        return rows if self._where is None else self.kept(self.in_question(rows))
+
+    def kept(self, parts: Parts) -> np.ndarray:
+        """Those of the rows in question that the filter keeps."""
+        found = [some for some, _ in self._decided(parts)]
+        return np.concatenate(found) if found else np.zeros(0, np.int64)
 
     def count(self) -> int:
         """How many rows the filter keeps, counted in the threads that read them."""
-        asked = self.in_question()
         if self._where is None:
-            return len(asked)
+            return self._reader.rows
         from indextables.predicate.evaluate.rows import mask
 
-        present = [name for name in self.columns if name in self._reader.columns]
-
-        def kept(found: np.ndarray, raw: pa.Table) -> int:
-            table = self._as_rows(found, raw, self.columns)
+        def kept(_: Parts, raw: pa.Table) -> int:
+            table = self._as_rows(raw, self.columns)
             return int(mask(self._where, table, self._schema, self._zone).true_count)
 
-        return sum(self._reader.worked(asked, present, kept))
+        return sum(self._reader.worked(self.in_question(), self._present, kept))
 
     def tables(
         self, rows: np.ndarray | None, columns: Sequence[str], limit: int | None = None
     ) -> Iterator[tuple[np.ndarray, pa.Table]]:
         """The kept rows, of the given ones or all, with row numbers and columns; at most `limit`."""
-        asked = self.in_question(rows)
         if self._where is None:
+            asked = np.arange(self._reader.rows) if rows is None else rows
             pieces = self._fetched(asked if limit is None else asked[:limit], columns)
         else:
-            pieces = self._completed(self._decided(asked), columns, limit)
+            pieces = self._completed(self._decided(self.in_question(rows)), columns, limit)
         left = limit
         for found, table in pieces:
             # A table without columns has no length of its own, only that of its slice.
@@ -141,20 +137,19 @@ class Filtered:
             if left == 0:
                 return
 
-    def _decided(self, rows: np.ndarray) -> Iterator[tuple[np.ndarray, pa.Table]]:
+    def _decided(self, parts: Parts) -> Iterator[tuple[np.ndarray, pa.Table]]:
         """The kept rows with the filter's columns; the filter runs in the threads that read the rows."""
         from indextables.predicate.evaluate.rows import mask
 
-        present = [name for name in self.columns if name in self._reader.columns]
-
-        def kept(found: np.ndarray, raw: pa.Table) -> tuple[np.ndarray, pa.Table]:
-            table = self._as_rows(found, raw, self.columns)
+        def kept(piece: Parts, raw: pa.Table) -> tuple[np.ndarray, pa.Table]:
+            table = self._as_rows(raw, self.columns)
             wanted = mask(self._where, table, self._schema, self._zone)
+            found = self._reader.numbers(piece)
             if wanted.true_count == len(found):
                 return found, table
             return as_numpy(integers(found).filter(wanted)), table.filter(wanted)
 
-        return (piece for piece in self._reader.worked(rows, present, kept) if len(piece[0]))
+        return (piece for piece in self._reader.worked(parts, self._present, kept) if len(piece[0]))
 
     def _completed(
         self, decided: Iterator[tuple[np.ndarray, pa.Table]], columns: Sequence[str], limit: int | None
@@ -191,10 +186,10 @@ class Filtered:
         """Fetch some rows and convert them to rows of the table."""
         present = [name for name in columns if name in self._reader.columns]
         for found, raw in self._reader.fetch(rows, present):
-            yield found, self._as_rows(found, raw, columns)
+            yield found, self._as_rows(raw, columns)
 
-    def _as_rows(self, found: np.ndarray, raw: pa.Table, columns: Sequence[str]) -> pa.Table:
+    def _as_rows(self, raw: pa.Table, columns: Sequence[str]) -> pa.Table:
         """Stored rows as rows of the table: its types, its partition values, nulls for later columns."""
-        held = raw if raw.column_names else pa.table({"": pa.nulls(len(found))})
+        held = raw if raw.column_names else pa.table({"": pa.nulls(raw.num_rows)})
         table = to_table_schema(held, self._schema, columns, self._ref.partition_values)
         return table.select(list(columns))

@@ -41,6 +41,8 @@ SCORE = "_score"
 _VERIFY_AT_ONCE = 32_768
 _TRIED = 32
 """This many times the wanted number of rows are tested against a filter before all hits are."""
+_RULED_OUT = 4
+"""If statistics leave at most one hit in this many, the filter is applied first and few hits are scored."""
 
 
 def _ignore(_: SearchMetrics) -> None:
@@ -334,7 +336,7 @@ class _Search:
 
     def _noted(self, rows: np.ndarray) -> np.ndarray:
         """The rows to fetch; records in the metrics how they are fetched."""
-        plan = {f"by_{self.reader.plan(rows)}": 1} if len(rows) else {}
+        plan = {f"by_{self.reader.plan(self.reader.by_group(rows))}": 1} if len(rows) else {}
         self.metrics = replace(self.metrics, hits=len(rows), **plan)
         return rows
 
@@ -364,15 +366,15 @@ class _Search:
         if where is None:
             return self._scored(limit)
         kept = self._filtered(where)
-        if limit is not None:
-            # The filter keeps enough of the best hits: those are also the best of all hits it keeps.
+        hits = self.rows()
+        asked = kept.in_question(hits)
+        if limit is not None and self.reader.wanted(asked) * _RULED_OUT > len(hits):
+            # If the filter keeps enough of the best hits, those are also the best of all hits it keeps.
             scores, rows = self._scored(limit * _TRIED)
             left = np.isin(rows, kept.rows(np.sort(rows)))
             if left.sum() >= limit or len(rows) < limit * _TRIED:
                 return scores[left][:limit], rows[left][:limit]
-        scores, rows = self._scored(None)
-        left = np.isin(rows, kept.rows(np.sort(rows)))
-        return scores[left][:limit], rows[left][:limit]
+        return self._of_these(kept.kept(asked), limit)
 
     def _scored(self, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
         if self.exact and self._asked is not None:
@@ -381,9 +383,12 @@ class _Search:
         return self._rescored(limit)
 
     def _rescored(self, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
-        """Scores of rows matched by their text; without a usable index, they come from one built now."""
-        rows = self.rows()
-        if self.answered and self._asked is not None:
+        """The best rows where rows were matched by their text."""
+        return self._of_these(self.rows(), limit)
+
+    def _of_these(self, rows: np.ndarray, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
+        """The best of some rows that match; without a usable index, their scores come from one built now."""
+        if self.answered and self._asked is not None and len(rows):
             asked = self._asked
             scores = self._by_index(
                 lambda: asked.scores(rows, self.statistics), lambda: self._fresh_scores(rows)

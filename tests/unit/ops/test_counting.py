@@ -370,3 +370,89 @@ def test_a_query_that_counts_nothing_says_what_it_might_have_meant(tmp_path):
         assert "'ERROR' is there" in table.last_scan.notes[0]
     table.facets("n", query="ERROR and INFO")
     assert "operator AND" in table.last_scan.notes[0]
+
+
+NARROW = pa.schema(
+    [
+        ("n", pa.int32()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("local", pa.timestamp("us")),
+        ("on", pa.date32()),
+        ("level", pa.string()),
+        ("big", pa.int64()),
+        ("small", pa.int16()),
+        ("f", pa.float64()),
+    ]
+)
+AUTUMN = datetime(2024, 11, 3, 4, tzinfo=UTC)
+FAR = {
+    "n": 2**31 - 1,
+    "at": datetime(8999, 1, 1, tzinfo=UTC),
+    "local": datetime(8999, 1, 1),  # noqa: DTZ001 - a column without a zone
+    "on": date(8999, 1, 1),
+    "level": "far",
+    "big": 0,
+    "small": 2**15 - 1,
+    "f": -1e300,
+}
+
+
+@pytest.fixture(scope="module")
+def near_and_far(tmp_path_factory):
+    """The same rows twice; in the second table one more row lies so far off that keys are no longer close."""
+    chance = random.Random(5)
+    some = [
+        {
+            "n": chance.choice([-3, -2, 0, 7, 11, None]),
+            "at": chance.choice([AUTUMN + timedelta(microseconds=chance.randrange(10**10)), None]),
+            "local": datetime(1969, 12, 31) + timedelta(microseconds=chance.randrange(2 * 10**11)),  # noqa: DTZ001
+            "on": chance.choice([date(1969, 12, 20) + timedelta(days=chance.randrange(40)), None]),
+            "level": chance.choice(["INFO", "", None]),
+            "big": chance.choice([-(2**63), 2**63 - 1, 5, None]) if row % 2 else chance.choice([1, None]),
+            "small": chance.choice([-5, 9, None]),
+            "f": chance.choice([0.3, -0.0, 0.0, -2.6, 7e9, None]),
+        }
+        for row in range(500)
+    ]
+    made = []
+    for name, extra in (("near", []), ("far", [FAR])):
+        table = it.Table.create(tmp_path_factory.mktemp(name) / "t", NARROW)
+        table.append(pa.Table.from_pylist([*some, *extra], schema=NARROW))
+        made.append(table)
+    return made
+
+
+STATES = ["count(*)", "count(big)", "min(big)", "max(big)", "min(on)", "max(at)", "sum(small)", "sum(f)"]
+
+
+@pytest.mark.parametrize("keys", [["n"], ["on"], ["n", "level"], ["level", "on", "n"], ["local"], ["small"]])
+def test_keys_close_together_are_grouped_like_keys_far_apart(near_and_far, keys):
+    near, far = (table.aggregate(keys, STATES).to_pylist() for table in near_and_far)
+    assert near == [row for row in far if any(row[name] != FAR[name] for name in keys)]
+    assert len(near) + 1 == len(far)
+
+
+@pytest.mark.parametrize(
+    ("column", "interval", "more"),
+    [
+        ("n", 3, {}),
+        ("n", 3, {"offset": 1}),
+        ("n", 2.5, {}),
+        ("f", 0.1, {}),
+        ("f", 3, {"offset": 0.5}),
+        ("on", "week", {}),
+        ("on", "month", {}),
+        ("local", "90 minutes", {"offset": "7m"}),
+        ("local", "month", {}),
+        *[
+            ("at", interval, {"time_zone": zone, **more})
+            for zone in ("UTC", "+05:30", "America/New_York", "Australia/Lord_Howe")
+            for interval, more in (("30m", {}), ("day", {"offset": "6h"}), ("1500ms", {}), ("week", {}))
+        ],
+    ],
+)
+def test_buckets_close_together_are_counted_like_buckets_far_apart(near_and_far, column, interval, more):
+    near, far = (counts(table.histogram(column, interval, **more), "bucket") for table in near_and_far)
+    beyond = set(far) - set(near)
+    assert len(beyond) == 1
+    assert {bucket: count for bucket, count in far.items() if bucket not in beyond} == near

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation, localcontext
@@ -21,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import OptionError
+from indextables.model.arrays import integers
 from indextables.model.types import type_to_sql
 from indextables.predicate.evaluate.casts import instants_of, local_times_of
 from indextables.predicate.zones import zone_of
@@ -41,7 +43,17 @@ _TEXT = re.compile(r"\s*(\d*)\s*([A-Za-z]+)\s*\Z")
 _US_PER_DAY = 86_400_000_000
 _MONDAY = 3  # days from the Monday of the week of 1970-01-01 to that day
 _INT64_DIGITS = 18
+_EXACT_STEPS = 2.0**52
 _EXACT = Context(prec=100)
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """Values as whole numbers, such that equal numbers are in the same bucket."""
+
+    numbers: np.ndarray
+    buckets: Callable[[np.ndarray], pa.Array]
+    """The bucket of each of some numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +86,24 @@ class Width:
         steps = pc.floor(pc.divide(pc.subtract(values.cast(pa.float64()), offset), size))
         found = pc.add(pc.multiply(steps, size), offset)
         return pc.if_else(pc.is_finite(values), found, values.cast(pa.float64()))
+
+    def ticks(self, values: pa.Array) -> Ticks | None:
+        """Values without nulls by the number of their bucket; None where numbers cannot stand for buckets."""
+        kind = values.type
+        if pa.types.is_integer(kind) and isinstance(self.size, int) and isinstance(self.offset, int):
+            size, offset = self.size, self.offset
+            numbers = (values.cast(pa.int64()).to_numpy() - offset) // size
+            return Ticks(numbers, lambda some: integers(some * size + offset))
+        if not pa.types.is_floating(kind):
+            return None
+        width, shift = float(self.size), float(self.offset)
+        steps = (values.cast(pa.float64()).to_numpy() - shift) / width
+        if not (np.abs(steps) < _EXACT_STEPS).all():
+            # NaN, infinite, or so large that steps are no longer told apart.
+            return None
+        numbers = steps.astype(np.int64)
+        numbers -= numbers > steps
+        return Ticks(numbers, lambda some: pa.array(some.astype(np.float64) * width + shift))
 
     def is_constant(self, low: pa.Array, high: pa.Array) -> pa.Array:
         """Whether two values, and all between them, are in the same bucket."""
@@ -112,6 +142,25 @@ class Calendar:
         kept = pc.equal(local_times_of(near.cast(kind), self.zone).cast(pa.int64()), floored)
         moved = instants_of(floored.cast(pa.timestamp("us")), self.zone).cast(pa.int64())
         return pc.if_else(kept, near, moved).cast(kind)
+
+    def ticks(self, values: pa.Array) -> Ticks | None:
+        """Values without nulls, by spans of time so short that none lies in two buckets.
+
+        Clocks are changed at whole seconds, by whole seconds. None if buckets are shorter than that.
+        """
+        kind, origin = values.type, 0
+        if pa.types.is_date(kind):
+            days = values.cast(pa.int32()).cast(pa.int64()).to_numpy()
+            return Ticks(days, lambda some: self.of(integers(some).cast(pa.int32()).cast(kind)))
+        place = 0 if kind.tz is None else zone_of(self.zone)
+        if isinstance(place, int):
+            unit, origin = self.span.microseconds or _US_PER_DAY, self.offset - place
+        else:
+            unit = _US["second"]
+            if self.span.microseconds % unit or self.offset % unit:
+                return None
+        numbers = (values.cast(pa.int64()).to_numpy() - origin) // unit
+        return Ticks(numbers, lambda some: self.of(integers(some * unit + origin).cast(kind)))
 
     def is_constant(self, low: pa.Array, high: pa.Array) -> pa.Array:
         """Whether two values, and all between them, are in the same bucket.

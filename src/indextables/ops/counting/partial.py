@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import TableError
-from indextables.model.fields import struct_leaf
 from indextables.ops.counting.question import Aggregate, Key, Question
 from indextables.predicate.evaluate.ordering import spark_order
 from indextables.predicate.tree import Column
@@ -124,37 +123,6 @@ def _states(item: Aggregate) -> tuple[State, ...]:
     if item.function == "max" and pa.types.is_floating(item.column.type):
         return State("max", item.column), State("nan", item.column)
     return (State(item.function, item.column),)
-
-
-def partial_of(rows: pa.Table, question: Question, layout: Layout) -> pa.Table:
-    """The partial table of some rows that have the question's columns."""
-    read: dict[Column, Any] = {}
-
-    def values(column: Column) -> Any:
-        if column not in read:
-            whole = rows.column(column.path[0])
-            array = whole.chunk(0) if whole.num_chunks == 1 else whole.unify_dictionaries().combine_chunks()
-            read[column] = struct_leaf(array, column.path[1:])
-        return read[column]
-
-    columns: dict[str, Any] = {}
-    words: dict[int, Any] = {}
-    for at, key in enumerate(question.keys):
-        held = values(key.column)
-        if pa.types.is_dictionary(held.type):
-            # Grouped by the numbers of the texts; only the resulting groups get their texts.
-            words[at], held = held.dictionary, held.indices
-        columns[f"k{at}"] = key_values(held if key.bucket is None else key.bucket.of(held))
-    for at, state in enumerate(layout.states):
-        if state.column is not None:
-            columns[f"s{at}"] = state.prepared(_written_out(values(state.column)))
-    if not columns:
-        columns[""] = pa.nulls(rows.num_rows)
-    return layout.grouped(pa.table(columns), again=False, words=words)
-
-
-def _written_out(values: Any) -> Any:
-    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
 
 def key_values(values: Any) -> Any:

@@ -21,6 +21,7 @@ from indextables.index.query.tree import Query
 from indextables.index.settings import STRING
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
+from indextables.ops.counting.batches import partial_of
 from indextables.ops.counting.buckets import bucket_of
 from indextables.ops.counting.known import LogCounts
 from indextables.ops.counting.partial import (
@@ -29,7 +30,6 @@ from indextables.ops.counting.partial import (
     State,
     distinct_questions,
     finished,
-    partial_of,
 )
 from indextables.ops.counting.question import Aggregate, Question, Wanted, column_of, key_of, question_of
 from indextables.ops.read.hints import spelling_notes

@@ -66,6 +66,17 @@ class Chunk:
     crcs: list[int]
     dictionary: tuple[int, int, int] | None
 
+    def around(self, rows: np.ndarray) -> list[Span]:
+        """The pages that hold some rows (ascending), as ranges of rows."""
+        first = np.array(self.first_rows)
+        pages = np.searchsorted(first, rows, "right") - 1
+        pages = pages[np.concatenate([[True], pages[1:] != pages[:-1]])]
+        # A range ends where the next page is not the following one.
+        gaps = np.flatnonzero(np.diff(pages) != 1)
+        begins, lasts = pages[np.concatenate([[0], gaps + 1])], pages[np.concatenate([gaps, [-1]])]
+        ends = np.append(first, self.rows)[lasts + 1]
+        return list(zip(first[begins].tolist(), ends.tolist(), strict=True))
+
     def cover(self, spans: Sequence[Span]) -> list[Span]:
         """Widen ranges of rows to whole pages."""
         wide: list[Span] = []
@@ -162,6 +173,17 @@ def map_pages(footer: Struct, read: Callable[[int, int], Any]) -> pa.Table:
     columns = list(zip(*listed, strict=True)) or [()] * len(PAGES_SCHEMA)
     arrays = [numbers(column, field.type) for column, field in zip(columns, PAGES_SCHEMA, strict=True)]
     return pa.table(arrays, schema=PAGES_SCHEMA)
+
+
+def index_places(footer: Struct, read: Callable[[int, int], Any]) -> list[int]:
+    """Offset, length and checksum of every chunk's column index, by row group; zeros if it has none."""
+    places: list[int] = []
+    for item in items(footer, FileFields.GROUPS):
+        for chunk in items(item, GroupFields.COLUMNS):
+            offset = value(chunk, ChunkFields.COLUMN_INDEX, 0)
+            length = value(chunk, ChunkFields.COLUMN_INDEX_LENGTH, 0)
+            places += [offset, length, crc32(read(offset, length)) if length else 0]
+    return places
 
 
 def _chunk_pages(

@@ -19,39 +19,57 @@ from indextables.predicate.tree import Node, columns_of
 _PLAIN = ("INT32", "INT64", "BOOLEAN")
 
 
-def groups_left(metadata: Any, stored: pa.Schema, where: Node, without: Collection[str]) -> list[bool]:
-    """For every row group whether it can hold a match; statistics of columns in `without` are not used.
+Bounds = tuple[pa.Array, pa.Array, pa.Array]
+"""Minimum, maximum and null count of a column, one value per row group."""
 
-    `stored` are the columns as the file has them. Columns whose type differs from the filter's are not used.
-    """
-    paths = {metadata.row_group(0).column(at).path_in_schema: at for at in range(metadata.num_columns)}
-    groups = range(metadata.num_row_groups)
-    known: dict[str, tuple[pa.Array, pa.Array, pa.Array]] = {}
-    for column in columns_of(where):
-        at = paths.get(column.name)
-        same = (
-            len(column.path) == 1
-            and column.name in stored.names
-            and stored.field(column.name).type == column.type
-        )
-        if at is not None and same and column.name not in without:
-            chunks = [metadata.row_group(group).column(at) for group in groups]
-            found = statistics_of(chunks, column.type)
-            if found is not None:
+
+class GroupStatistics:
+    """The statistics of one footer; those of a column are decoded once."""
+
+    def __init__(self, metadata: Any, stored: pa.Schema) -> None:
+        """Take the footer, and the columns as the file has them."""
+        self._metadata = metadata
+        self._stored = stored
+        self._groups = range(metadata.num_row_groups)
+        self._paths = {
+            metadata.row_group(0).column(at).path_in_schema: at for at in range(metadata.num_columns)
+        }
+        self._rows = pa.array([metadata.row_group(group).num_rows for group in self._groups], pa.int64())
+        self._known: dict[str, Bounds | None] = {}
+
+    def groups_left(self, where: Node, without: Collection[str]) -> list[bool]:
+        """For every row group whether it can hold a match; statistics of columns in `without` are not used.
+
+        Columns whose type differs from the filter's are not used either.
+        """
+        known: dict[str, Bounds] = {}
+        for column in columns_of(where):
+            if column.name in without or len(column.path) > 1:
+                continue
+            found = self._column(column.name)
+            if found is not None and found[0].type == column.type:
                 known[column.name] = found
-    if not known:
-        return [True] * len(groups)
-    lower, upper, nulls = (
-        pa.StructArray.from_arrays([found[place] for found in known.values()], list(known))
-        for place in range(3)
-    )
-    rows = pa.array([metadata.row_group(group).num_rows for group in groups], pa.int64())
-    table = pa.table({"num_records": rows, "min": lower, "max": upper, "null_count": nulls})
-    kept: list[bool] = prune_table(where, table, pa.schema([]), ()).mask.to_pylist()
-    return kept
+        if not known:
+            return [True] * len(self._groups)
+        lower, upper, nulls = (
+            pa.StructArray.from_arrays([found[place] for found in known.values()], list(known))
+            for place in range(3)
+        )
+        table = pa.table({"num_records": self._rows, "min": lower, "max": upper, "null_count": nulls})
+        kept: list[bool] = prune_table(where, table, pa.schema([]), ()).mask.to_pylist()
+        return kept
+
+    def _column(self, name: str) -> Bounds | None:
+        if name not in self._known:
+            at = self._paths.get(name) if name in self._stored.names else None
+            chunks = (
+                [] if at is None else [self._metadata.row_group(group).column(at) for group in self._groups]
+            )
+            self._known[name] = None if at is None else statistics_of(chunks, self._stored.field(name).type)
+        return self._known[name]
 
 
-def statistics_of(chunks: Sequence[Any], kind: pa.DataType) -> tuple[pa.Array, pa.Array, pa.Array] | None:
+def statistics_of(chunks: Sequence[Any], kind: pa.DataType) -> Bounds | None:
     """Minimum, maximum and null count of a column for each row group, in the column's type in the file."""
     if pa.types.is_unsigned_integer(kind):
         return None

@@ -277,14 +277,15 @@ def _plans(
 
 
 def _cover(chunks: Sequence[Chunk], rows: np.ndarray) -> tuple[Span, ...]:
-    spans = [(row, row + 1) for row in rows.tolist()]
+    spans = chunks[0].around(rows)
     # Leaves of one column may have page boundaries at different rows: widen until all agree.
-    while True:
+    while len(chunks) > 1:
         before = spans
         for chunk in chunks:
             spans = chunk.cover(spans)
-        if len(chunks) == 1 or spans == before:
-            return tuple(spans)
+        if spans == before:
+            break
+    return tuple(spans)
 
 
 def _layout(

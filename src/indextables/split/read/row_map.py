@@ -1,7 +1,7 @@
 """The row map: what a reader needs to fetch some rows of a split without its Parquet footer.
 
-It holds the number of rows of each row group, the schema (`Skeleton`), and offset and
-checksum of every page (`PageMap`), preceded by its own checksum. It directly follows the
+It holds the number of rows of each row group, the schema (`Skeleton`), offset and
+checksum of every page (`PageMap`), and the same of Parquet's page statistics. It directly follows the
 index, so that one read can fetch the index's root and the row map. The log has its length
 and checksum; as the row map has the checksum of every page, that one number protects all
 rows of the split.
@@ -16,7 +16,7 @@ import msgspec
 import pyarrow as pa
 
 from indextables.records import dataclass
-from indextables.split.parquet.page_map import PageMap, map_pages, pages_bytes
+from indextables.split.parquet.page_map import PageMap, Stretch, index_places, map_pages, pages_bytes
 from indextables.split.parquet.thrift import Struct, ThriftError
 from indextables.split.read.page_reader import Skeleton, skeleton_bytes
 from indextables.storage.checksum import crc32
@@ -26,7 +26,7 @@ class RowMapError(Exception):
     """The bytes are not a valid row map."""
 
 
-_MAPS = msgspec.msgpack.Decoder(tuple[list[int], bytes, bytes])
+_MAPS = msgspec.msgpack.Decoder(list[Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,8 @@ class RowMap:
     group_rows: tuple[int, ...]
     skeleton: Skeleton
     pages: PageMap
+    index_places: tuple[Stretch, ...]
+    """Where the page statistics of every column chunk lie; empty if an older split does not say."""
 
     @classmethod
     def from_bytes(cls, data: bytes | memoryview, crc: int) -> RowMap:
@@ -43,13 +45,20 @@ class RowMap:
         if crc32(data) != crc:
             raise RowMapError("its checksum does not match")
         try:
-            groups, skeleton, pages = _MAPS.decode(data)
-            return cls(tuple(groups), Skeleton.from_bytes(skeleton), PageMap.from_bytes(pages, groups))
-        except (pa.ArrowException, msgspec.MsgspecError, ThriftError, KeyError, ValueError) as bad:
+            groups, skeleton, pages, *more = _MAPS.decode(data)
+            places = more[0] if more else []
+            return cls(
+                tuple(groups),
+                Skeleton.from_bytes(skeleton),
+                PageMap.from_bytes(pages, groups),
+                tuple(zip(places[::3], places[1::3], places[2::3], strict=True)),
+            )
+        except (pa.ArrowException, msgspec.MsgspecError, ThriftError, KeyError, TypeError, ValueError) as bad:
             raise RowMapError(f"it cannot be read ({bad})") from bad
 
 
 def row_map_bytes(footer: Struct, group_rows: Sequence[int], read: Callable[[int, int], Any]) -> bytes:
     """The row map of a finished Parquet file; `read` returns bytes of the file by offset and length."""
     pages = pages_bytes(map_pages(footer, read))
-    return msgspec.msgpack.encode((list(group_rows), skeleton_bytes(footer), pages))
+    places = index_places(footer, read)
+    return msgspec.msgpack.encode((list(group_rows), skeleton_bytes(footer), pages, places))

@@ -9,7 +9,7 @@ and partition columns have the log's value.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,7 +20,7 @@ from indextables.errors import DamagedSplitError, SchemaError, SplitError
 from indextables.model.arrays import cast, integers, taken
 from indextables.model.fields import decode_partition_array
 from indextables.split.layout import MAGIC, SplitManifest, SplitRef, read_footer
-from indextables.split.parquet.page_map import ROWS_PER_PAGE
+from indextables.split.parquet.page_map import ROWS_PER_PAGE, Span
 from indextables.split.read.kept_pages import KeptPages
 from indextables.split.read.page_reader import (
     check_pages,
@@ -37,6 +37,8 @@ from indextables.split.source import Range, Source
 
 if TYPE_CHECKING:
     from indextables.predicate.tree import Node
+    from indextables.split.read.group_bounds import GroupStatistics
+    from indextables.split.read.page_bounds import PageStatistics
 
 T = TypeVar("T")
 
@@ -47,11 +49,15 @@ SPARSE_SHARE = 0.5
 """Up to this share of the rows in their row groups, only the wanted rows are decoded."""
 SPARSE_BYTES = 1 << 20
 """Below this many stored bytes, pyarrow decodes a whole row group faster than DuckDB plans its query."""
-PAGE_SHARE = 0.5
+PAGE_SHARE = 0.75
 """Up to this share of a row group's pages are fetched singly; above it the whole group is read."""
+FEW_ROWS = 64
+"""So few rows are fetched by their pages if any page can be left out."""
+BYTES_AT_ONCE = 512 << 10
+"""Row groups of narrow columns are read together up to this weight."""
 
-Parts = Mapping[int, np.ndarray]
-"""Wanted rows, by row group."""
+Parts = Mapping[int, np.ndarray | None]
+"""Wanted rows (ascending numbers in the split) by row group; None for all rows of the group."""
 
 
 def open_reader(source: Source, ref: SplitRef, row_map: bytes | memoryview | None = None) -> SplitReader:
@@ -137,59 +143,91 @@ class SplitReader:
         cuts = np.searchsorted(rows, self.group_starts).tolist()
         return {at: rows[cuts[at] : cuts[at + 1]] for at in self.groups if cuts[at] < cuts[at + 1]}
 
-    def plan(self, rows: np.ndarray) -> str:
+    def numbers(self, parts: Parts) -> np.ndarray:
+        """The numbers of the wanted rows, ascending."""
+        starts = self.group_starts
+        each = [
+            np.arange(starts[group], starts[group + 1]) if rows is None else rows
+            for group, rows in parts.items()
+        ]
+        return np.concatenate(each) if each else np.zeros(0, np.int64)
+
+    def plan(self, parts: Parts) -> str:
         """How wanted rows are fetched: single `pages`, whole `row_groups`, or a `scan` of everything."""
-        wanted = self.by_group(rows)
-        total = sum(self.group_rows[group] for group in wanted)
-        pages = len(rows)
-        if pages < MANY_ROWS:
-            # Rows on the same page should count once; for many scattered rows the difference is negligible.
-            pages = 1 + int(np.count_nonzero(np.diff(rows // ROWS_PER_PAGE))) if pages else 0
-        if pages * ROWS_PER_PAGE <= PAGE_SHARE * total:
+        total = sum(self.group_rows[group] for group in parts)
+        wanted = self.wanted(parts)
+        covered = wanted * ROWS_PER_PAGE
+        if wanted < MANY_ROWS:
+            # Rows on the same page count once; for many scattered rows the difference is negligible.
+            rows = self.numbers(parts)
+            covered = (1 + int(np.count_nonzero(np.diff(rows // ROWS_PER_PAGE)))) * ROWS_PER_PAGE
+        if covered <= PAGE_SHARE * total or (wanted <= FEW_ROWS and covered < total):
             return "pages"
-        return "scan" if len(wanted) == len(self.group_rows) else "row_groups"
+        return "scan" if len(parts) == len(self.group_rows) else "row_groups"
+
+    def wanted(self, parts: Parts) -> int:
+        """How many rows are wanted."""
+        return sum(self._wanted(parts))
+
+    def _wanted(self, parts: Parts) -> list[int]:
+        """The number of wanted rows in each row group."""
+        return [self.group_rows[group] if rows is None else len(rows) for group, rows in parts.items()]
+
+    def weight(self, parts: Parts, columns: Sequence[str]) -> int:
+        """The cost of decoding columns of these row groups: their values plus their stored bytes."""
+        values = len(columns) * sum(self.group_rows[group] for group in parts)
+        if self._map is None:
+            return values
+        return values + stored_bytes(self._map.skeleton, self._map.pages, columns, parts)
 
     def fetch(self, rows: np.ndarray, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, pa.Table]]:
         """Wanted rows with their numbers, in batches of bounded size, read in the cheapest way."""
-        return self.worked(rows, columns, lambda found, table: (found, table))
+        return self.worked(self.by_group(rows), columns, lambda found, table: (self.numbers(found), table))
 
     def worked(
-        self, rows: np.ndarray, columns: Sequence[str], work: Callable[[np.ndarray, pa.Table], T]
+        self, parts: Parts, columns: Sequence[str], work: Callable[[Parts, pa.Table], T]
     ) -> Iterator[T]:
         """Apply `work` to each such batch, in the thread that read it, and return the results."""
-        if not len(rows):
+        if not parts:
             return
-        if self.plan(rows) == "pages":
-            yield work(rows, self.read_rows(rows, columns))
+        if self.plan(parts) == "pages":
+            yield work(parts, self.read_rows(self.numbers(parts), columns))
             return
-        parts = self.by_group(rows)
         sparse = self._is_sparse(parts, columns)
-        pieces = self._pieces(parts, GROUPS_AT_ONCE if sparse else 0)
+        pieces = self._pieces(parts, columns, sparse=sparse)
         pick = self._pick_sparse if sparse else self._pick
 
         def read(piece: Parts) -> T:
-            return work(np.concatenate(list(piece.values())), pick(piece, columns=columns))
+            return work(piece, pick(piece, columns=columns))
 
+        if len(pieces) == 1:
+            yield read(pieces[0])
+            return
         with Ahead(read, pieces) as reading:
             for _, made in reading:
                 yield made
 
-    def _pieces(self, parts: Parts, most: int) -> list[Parts]:
-        """Batches of row groups; their wanted rows number at most what `most` groups hold."""
-        pieces: list[dict[int, np.ndarray]] = []
-        size = 0.0
-        for group, rows in parts.items():
-            share = len(rows) / self.group_rows[group]
-            if not pieces or size + share > most:
+    def _pieces(self, parts: Parts, columns: Sequence[str], *, sparse: bool) -> list[Parts]:
+        """Batches of row groups; what is decoded at once is limited.
+
+        If only wanted rows are decoded, those count, otherwise the row groups and what they weigh.
+        """
+        pieces: list[dict[int, np.ndarray | None]] = []
+        size = weight = 0.0
+        for (group, rows), wanted in zip(parts.items(), self._wanted(parts), strict=True):
+            share = wanted / self.group_rows[group] if sparse else 1
+            stored = 0 if sparse else self.weight({group: rows}, columns)
+            if not pieces or size + share > GROUPS_AT_ONCE or weight + stored > BYTES_AT_ONCE:
                 pieces.append({})
-                size = 0.0
+                size = weight = 0.0
             pieces[-1][group] = rows
             size += share
+            weight += stored
         return [*pieces]
 
     def _is_sparse(self, parts: Parts, columns: Sequence[str]) -> bool:
         """Whether skipping unwanted values pays, and whether these columns allow it."""
-        wanted, total = sum(map(len, parts.values())), sum(self.group_rows[group] for group in parts)
+        wanted, total = self.wanted(parts), sum(self.group_rows[group] for group in parts)
         if not columns or self._map is None or wanted > SPARSE_SHARE * total:
             return False
         path = self.source.local
@@ -209,29 +247,70 @@ class SplitReader:
         assert self._map is not None
         check_pages(self.source, self._map.skeleton, self._map.pages, columns, parts)
         try:
-            return decode_rows(path, self._schema, columns, np.concatenate(list(parts.values())), self.rows)
+            return decode_rows(path, self._schema, columns, self.numbers(parts), self.rows)
         except UndecodedError:
             return pa.concat_tables([self._pick({group: rows}, columns) for group, rows in parts.items()])
 
     def _pick(self, parts: Parts, columns: Sequence[str]) -> pa.Table:
-        """Many of the rows of one row group."""
-        ((group, rows),) = parts.items()
-        if len(rows) == self.group_rows[group]:
-            return self._read({group: None}, columns)
-        table = self._read({group: None}, columns, coded=True)
-        return decoded(taken(table, integers(rows - self.group_starts[group])))
+        """Many or all of the rows of some row groups."""
+        if not columns:
+            return self._read(parts, columns)
+        if self._wanted(parts) == [self.group_rows[group] for group in parts]:
+            return self._read(dict.fromkeys(parts), columns)
+        table = self._read(dict.fromkeys(parts), columns, coded=True)
+        ends = np.cumsum([self.group_rows[group] for group in parts])
+        shifts = {group: end - self.group_starts[group + 1] for group, end in zip(parts, ends, strict=True)}
+        picked = [self.numbers({group: rows}) + shifts[group] for group, rows in parts.items()]
+        return decoded(taken(table, integers(np.concatenate(picked))))
 
     def groups_left(self, where: Node, partition_values: Mapping[str, str | None]) -> list[bool]:
         """For every row group, whether its statistics in the footer allow a match."""
-        if self._metadata is None:
+        if self._statistics is None:
             return [True] * len(self.group_rows)
-        from indextables.split.read.group_bounds import groups_left
+        return self._statistics.groups_left(where, partition_values)
 
-        metadata, stored = self._metadata
-        return groups_left(metadata, stored, where, partition_values)
+    def pages_left(self, parts: Parts, where: Node, without: Collection[str]) -> Parts:
+        """The wanted rows that are on pages whose statistics allow a match.
+
+        Statistics of columns in `without` are not used.
+        """
+        if self._page_statistics is None or self._map is None:
+            return parts
+        from indextables.predicate.tree import columns_of
+
+        for column in sorted(columns_of(where), key=lambda one: one.path):
+            tree = self._map.skeleton.columns.get(column.name)
+            if tree is None or len(column.path) > 1 or len(tree.leaves) > 1 or column.name in without:
+                continue
+            if self._schema.field(column.name).type != column.type:
+                continue
+            left = self._page_statistics.spans_left(where, column, tree.leaves[0], list(parts))
+            narrowed = {group: self._inside(group, rows, left.get(group)) for group, rows in parts.items()}
+            parts = {group: rows for group, rows in narrowed.items() if rows is None or len(rows)}
+        return parts
+
+    def _inside(self, group: int, rows: np.ndarray | None, spans: Sequence[Span] | None) -> np.ndarray | None:
+        """The wanted rows of a row group that are in some ranges; all of them where `spans` is None."""
+        if spans is None:
+            return rows
+        start = self.group_starts[group]
+        if rows is None:
+            each = [np.arange(start + first, start + end) for first, end in spans]
+        else:
+            cuts = [np.searchsorted(rows, (start + first, start + end)) for first, end in spans]
+            each = [rows[first:end] for first, end in cuts]
+        return np.concatenate(each) if each else np.zeros(0, np.int64)
 
     @cached_property
-    def _metadata(self) -> tuple[Any, pa.Schema] | None:
+    def _page_statistics(self) -> PageStatistics | None:
+        if self._map is None or not self._map.index_places:
+            return None
+        from indextables.split.read.page_bounds import PageStatistics
+
+        return PageStatistics(self.source, self._map.pages, self._map.index_places)
+
+    @cached_property
+    def _statistics(self) -> GroupStatistics | None:
         import pyarrow.parquet as pq
 
         try:
@@ -240,8 +319,10 @@ class SplitReader:
         except (SplitError, pa.ArrowException):
             # Rows can be read without the footer: if it cannot be read, nothing is ruled out.
             return None
+        from indextables.split.read.group_bounds import GroupStatistics
+
         same = found.num_row_groups == len(self.group_rows)
-        return (found, found.schema.to_arrow_schema()) if same else None
+        return GroupStatistics(found, found.schema.to_arrow_schema()) if same else None
 
     def scan(self, columns: Sequence[str], *, coded: bool = False) -> Iterator[tuple[int, pa.Table]]:
         """All rows, in batches, each with the number of its first row."""

@@ -1,0 +1,133 @@
+"""Pages that their statistics rule out: the same rows are kept, and fewer bytes are read."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from indextables.index.settings import from_options
+from indextables.options import Options
+from indextables.predicate.build.from_sql import as_node
+from indextables.predicate.evaluate.rows import mask
+from indextables.split.filtered import Filtered
+from indextables.split.layout import SplitRef, read_footer
+from indextables.split.open_splits import forget_splits, open_split
+from indextables.split.read.row_map import RowMap
+from indextables.split.source import Source
+from indextables.split.write.build import write_splits
+from indextables.storage.checksum import crc32
+from indextables.storage.stores.memory import MemoryStore
+from support.faults import CountingStore
+
+ROWS = 40_000
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("small", pa.int16()),
+        ("name", pa.string()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("born", pa.date32()),
+        ("price", pa.float64()),
+    ]
+)
+START = datetime(1969, 12, 31, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    chance = np.random.default_rng(3)
+    numbers = np.arange(ROWS)
+    late = (numbers > 8000) & (numbers < 21_000)
+    return pa.table(
+        {
+            "id": numbers - 20_000,
+            "small": pa.array((numbers // 1000).astype(np.int16), mask=late),
+            "name": pa.array([f"{n:06d}é{chance.integers(1 << 60):x}" for n in numbers], mask=late),
+            "at": [START + timedelta(seconds=int(n)) for n in numbers],
+            "born": pa.array([date(1969, 12, 1) + timedelta(days=int(n) // 500) for n in numbers], mask=late),
+            "price": pa.array([float("nan") if n % 5000 == 0 else n / 7 for n in numbers]),
+        },
+        schema=SCHEMA,
+    )
+
+
+@pytest.fixture(scope="module")
+def split(rows):
+    store = MemoryStore("memory://pages")
+    options = Options.of({})
+    (add,) = write_splits(rows.to_batches(), SCHEMA, (), from_options(options, SCHEMA), options, store)
+    return CountingStore(store), SplitRef.of(add)
+
+
+def kept(split, where):
+    forget_splits()
+    store, ref = split
+    node = as_node(where, SCHEMA, "UTC")
+    found = Filtered(open_split(store, ref), ref, SCHEMA, node, zone="UTC").tables(None, ["id"])
+    return [number for _, table in found for number in table.column("id").to_pylist()]
+
+
+FILTERS = [
+    "name LIKE '0300%'",
+    "name = '000007'",
+    "name > '039990'",
+    "name IS NULL AND id < -9000",
+    "name IS NOT NULL AND small = 3",
+    "name >= '02' AND name < '0201' OR id = 19999",
+    "NOT (name > '000100')",
+    "name IN ('x', '012345') OR name LIKE '%zz%'",
+    "name <=> NULL AND born IS NULL AND at < TIMESTAMP '1970-01-01 02:30:00'",
+    "born = DATE '1970-01-30' AND name > '0'",
+    "name > '0' AND price > 5000.0",
+    "small IN (38, 39) AND name < '9' AND at >= TIMESTAMP '1969-12-31 10:40:00'",
+]
+
+
+@pytest.mark.parametrize("where", FILTERS)
+def test_the_rows_kept_are_those_for_which_the_filter_is_true(split, rows, where):
+    wanted = rows.filter(mask(as_node(where, SCHEMA, "UTC"), rows, SCHEMA, "UTC"))
+    assert kept(split, where) == wanted.column("id").to_pylist()
+
+
+def test_pages_that_are_ruled_out_are_not_read(split):
+    store = split[0]
+    store.clear()
+    assert len(kept(split, "name LIKE '030000%'")) == 1
+    few = store.bytes_read
+    store.clear()
+    assert kept(split, "name LIKE '%no such name%'") == []
+    assert few * 3 < store.bytes_read
+
+
+def test_damaged_statistics_rule_nothing_out(split):
+    inner, ref = split
+    data = bytearray(inner.get(ref.path))
+    source = Source(inner, ref.path)
+    manifest = read_footer(source, ref).manifest
+    piece = manifest.row_map
+    stored = source.read_one(manifest.offset + manifest.length - piece.length, piece.length)
+    places = RowMap.from_bytes(stored, piece.crc32).index_places
+    assert sum(length for _, length, _ in places)
+    for offset, length, _ in places:
+        # Bounds that no value is within, wherever they are.
+        data[offset : offset + length] = data[offset : offset + length].replace(b"0", b"9")
+    store = MemoryStore("memory://damaged-pages")
+    store.put(ref.path, bytes(data))
+    assert bytes(data) != inner.get(ref.path)
+    assert len(kept((store, ref), "name LIKE '0300%'")) == 100
+
+
+def test_a_row_map_that_does_not_say_where_statistics_are_is_read_all_the_same(split):
+    inner, ref = split
+    source = Source(inner, ref.path)
+    manifest = read_footer(source, ref).manifest
+    piece = manifest.row_map
+    stored = source.read_one(manifest.offset + manifest.length - piece.length, piece.length)
+    older = msgspec.msgpack.encode(msgspec.msgpack.decode(stored)[:3])
+    found = RowMap.from_bytes(older, crc32(older))
+    assert found.index_places == ()
+    assert sum(found.group_rows) == ROWS
