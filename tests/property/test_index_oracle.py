@@ -18,6 +18,7 @@ from indextables.index.read.cache import BlockCache
 from indextables.index.read.lookup import BytesRanges, Index
 from indextables.index.settings import IndexField, IndexSpec
 from indextables.split.match import match_rows
+from indextables.split.match_batch import FEW_ROWS, match_batch
 from support.indexes import Indexed, build, opened
 from support.search_cases import cases, settings_of, table_of
 from support.search_oracle import found
@@ -47,6 +48,24 @@ def test_merged_indexes_are_the_bytes_of_building_from_the_rows(case, record, cu
     again = Indexed(table, settings_of(record), opened(merged))
     for query in asked:
         assert again.hits(str(query)) == found(query, len(rows)), str(query)
+
+
+def many(table: pa.Table) -> pa.Table:
+    """The rows over and over, so that they are matched as a batch."""
+    return pa.concat_tables([table] * (1 + (FEW_ROWS + 1) // max(1, table.num_rows)))
+
+
+@settings(max_examples=40, deadline=None)
+@given(cases(), st.sampled_from(["position", "freq", "basic"]))
+def test_a_batch_without_an_index_has_the_rows_that_the_query_means(case, record):
+    rows, lists, asked = case
+    indexed = Indexed(table_of(rows, lists), settings_of(record))
+    batch = many(indexed.table)
+    for query in asked:
+        once = found(query, len(rows))
+        wanted = [start + row for start in range(0, batch.num_rows, max(1, len(rows))) for row in once]
+        matched = match_batch(indexed.query(str(query)), batch)
+        assert np.flatnonzero(matched.to_numpy(zero_copy_only=False)).tolist() == wanted, str(query)
 
 
 @settings(max_examples=60, deadline=None)
@@ -117,6 +136,7 @@ def test_addresses_documents_values_and_strings_are_found_as_a_scan_finds_them(c
         query = indexed.query(text)
         wanted = [at for at, inside in enumerate(match_rows(query, table).to_pylist()) if inside]
         assert indexed.hits(text) == wanted, text
+        assert match_batch(query, many(table)).equals(match_rows(query, many(table))), text
         without = Search(indexed.index, query)
         assert set(without.certain().tolist()) <= set(wanted) <= set(without.candidates().tolist()), text
 

@@ -1,8 +1,8 @@
 """Matches rows against a query without an index, by the text of each row.
 
-This defines what a query means; the index must agree with it. It is used for rows whose
-index is damaged, missing or made with other settings, and to check rows that the index
-can only propose.
+This defines what a query means; the index must agree with it. It looks at one row after
+the other and is used for rows that an index can only propose. `match_batch` is for the
+many rows of a scan or a stream.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from indextables.errors import DamagedIndexError, TableError
 from indextables.index.query.evaluate import Search
-from indextables.index.query.tree import NOTHING, Boolean, Boosted, Everything, Node, Query
+from indextables.index.query.tree import Query, within
 from indextables.index.read.lookup import BytesRanges, Index, Term
 from indextables.index.read.ranking import Statistics, statistics_of_terms
 from indextables.index.settings import IndexSpec
@@ -256,7 +256,7 @@ class _Search:
         if index is not None and set(query.columns) <= set(index.spec.columns):
             return query
         present = frozenset(self.reader.columns)
-        return replace(query, node=_without(query.node, present))
+        return replace(query, node=within(query.node, present))
 
     def _values(self, column: str) -> pa.Array:
         """A whole column, for ranges over typed values."""
@@ -281,19 +281,24 @@ class _Search:
     def _indexed(self, asked: Search, limit: int | None) -> np.ndarray:
         if self.exact:
             return asked.rows(limit)
+        from indextables.split.match import match_rows
+
         sure = asked.certain()
         doubtful = np.setdiff1d(asked.candidates(), sure, assume_unique=True)
         found = [sure]
         for at in range(0, len(doubtful), _VERIFY_AT_ONCE):
             some = doubtful[at : at + _VERIFY_AT_ONCE]
             for rows, table in self.reader.fetch(some, self.query.columns):
-                found.append(self._matching(rows, table))
+                # The index has been asked about them already.
+                found.append(self._matching(rows, table, match_rows))
         return np.sort(np.concatenate(found))[:limit]
 
     def _scanned(self, limit: int | None) -> np.ndarray:
+        from indextables.split.match_batch import match_batch
+
         found = [np.zeros(0, np.int64)]
         for start, table in self.reader.scan(self.query.columns):
-            found.append(self._matching(np.arange(start, start + table.num_rows), table))
+            found.append(self._matching(np.arange(start, start + table.num_rows), table, match_batch))
         return np.concatenate(found)[:limit]
 
     def _by_index(self, ask: Callable[[], T], scan: Callable[[], T]) -> T:
@@ -306,13 +311,13 @@ class _Search:
             self._ask(None, self.query)
             return scan()
 
-    def _matching(self, rows: np.ndarray, table: pa.Table) -> np.ndarray:
+    def _matching(
+        self, rows: np.ndarray, table: pa.Table, match: Callable[[Query, pa.Table], pa.BooleanArray]
+    ) -> np.ndarray:
         self.metrics = replace(self.metrics, verified_rows=self.metrics.verified_rows + len(rows))
         if not table.column_names:
             table = pa.table({"": pa.nulls(len(rows))})
-        from indextables.split.match import match_rows
-
-        return as_numpy(integers(rows).filter(match_rows(self.query, table)))
+        return as_numpy(integers(rows).filter(match(self.query, table)))
 
     def tables(
         self, columns: Sequence[str], where: Predicate | None, limit: int | None
@@ -461,21 +466,6 @@ def _other_settings(spec: IndexSpec, query: Query) -> frozenset[str]:
         ):
             found.add(column)
     return frozenset(found)
-
-
-def _without(node: Node, present: frozenset[str]) -> Node:
-    """The query tree with every part that searches an absent column replaced by "nothing"."""
-    if isinstance(node, Boolean):
-        return Boolean(
-            tuple(_without(part, present) for part in node.must),
-            tuple(_without(part, present) for part in node.should),
-            tuple(_without(part, present) for part in node.must_not),
-        )
-    if isinstance(node, Boosted):
-        return Boosted(_without(node.node, present), node.factor)
-    if isinstance(node, Everything) or node.column in present:
-        return node
-    return NOTHING
 
 
 __all__ = ["SCORE", "Note", "SearchMetrics", "count_split", "hits_split", "search_split", "warn_once"]

@@ -136,3 +136,18 @@ def columns_of(node: Node) -> Iterable[str]:
     elif isinstance(node, Boolean):
         for part in (*node.must, *node.should, *node.must_not):
             yield from columns_of(part)
+
+
+def within(node: Node, present: frozenset[str]) -> Node:
+    """The tree with every part that searches a column that is not `present` replaced by "nothing"."""
+    if isinstance(node, Boolean):
+        return Boolean(
+            tuple(within(part, present) for part in node.must),
+            tuple(within(part, present) for part in node.should),
+            tuple(within(part, present) for part in node.must_not),
+        )
+    if isinstance(node, Boosted):
+        return Boosted(within(node.node, present), node.factor)
+    if isinstance(node, Everything) or node.column in present:
+        return node
+    return NOTHING

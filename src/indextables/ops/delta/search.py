@@ -19,7 +19,7 @@ from indextables.ops.read.record import Record
 from indextables.ops.read.scan import check_limit, known_columns, reader_of, row_filter
 from indextables.ops.table_settings import operator_of
 from indextables.options import PREFIX, Options
-from indextables.split.match import match_rows
+from indextables.split.match_batch import match_batch
 
 
 def search(
@@ -71,4 +71,4 @@ def search_settings(snapshot: DeltaSnapshot) -> IndexSpec:
 
 def _found(piece: Piece, query: Query, wanted: Sequence[str]) -> Iterator[pa.Table]:
     for table in piece():
-        yield table.filter(match_rows(query, table)).select(list(wanted))
+        yield table.filter(match_batch(query, table)).select(list(wanted))

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from indextables.errors import CommandError
 from indextables.ops.table_settings import query_of, settings_of
 from indextables.spark.search.highlights import highlighter_of, marker
-from indextables.split.match import match_rows
+from indextables.split.match_batch import match_batch
 
 if TYPE_CHECKING:
     from indextables.index.query.tree import Query
@@ -41,7 +41,7 @@ def _matcher(query: Query, columns: tuple[str, ...], schema: pa.Schema) -> Calla
 
     def match(*texts: pa.Array) -> pa.Array:
         values = [text.cast(kind) for text, kind in zip(texts, types, strict=True)]
-        found = match_rows(query, pa.table(values, names=list(columns)))
+        found = match_batch(query, pa.table(values, names=list(columns)))
         absent = pc.is_null(values[asked[0]])
         for at in asked[1:]:
             absent = pc.and_(absent, pc.is_null(values[at]))
