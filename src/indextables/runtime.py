@@ -1,8 +1,8 @@
 """What the code below Spark needs from the place it runs in, as one value.
 
 A `Runtime` holds a clock, a way to run work in parallel, the replay engines
-that exist beyond the local ones, a way to hand a table to the caller, and the
-names that stand for tables. On one machine that is `LOCAL`; a Spark session
+that exist beyond the local ones, a way to hand a table to the caller, the
+names that stand for tables, and whom to tell about commits. On one machine that is `LOCAL`; a Spark session
 provides another. Everything below `spark/` takes a Runtime and never names Spark.
 """
 
@@ -150,6 +150,8 @@ class Runtime:
     frames: Frames = field(default_factory=ArrowFrames)
     address_of: Callable[[tuple[str, ...]], str | None] | None = None
     """The path of the table that a name stands for, if it does; None where there are no names at all."""
+    committed: Callable[[str], None] | None = None
+    """Told the address of a table, as Hadoop spells it, after its rows changed; must not raise."""
 
 
 LOCAL = Runtime()

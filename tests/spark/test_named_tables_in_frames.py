@@ -83,6 +83,46 @@ def test_a_cache_by_name_follows_changes_and_looks_again_when_asked(spark, place
     spark.catalog.uncacheTable("frames.kept")
 
 
+def test_a_cache_follows_changes_by_whatever_name_or_path_they_are_made(spark, place):
+    path = str(place / "cached")
+    spark.range(4).write.format("indextables").save(path)
+    spark.sql(f"CREATE TEMPORARY VIEW cached_view USING indextables OPTIONS (path '{path}')")
+    spark.sql(f"CREATE TABLE frames.cached USING indextables LOCATION '{path}'")
+    spark.sql("CACHE TABLE cached_view")
+    spark.sql(f"CACHE TABLE cached_query AS SELECT id FROM indextables.`{path}` WHERE id > 0")
+    spark.sql("CACHE TABLE frames.cached")
+    pinned = spark.read.format("indextables").load(path).cache()
+
+    def seen() -> list[tuple]:
+        found = [rows(spark.table(name)) for name in ("cached_view", "frames.cached")]
+        assert found[0] == found[1]
+        assert rows(spark.table("cached_query")) == [row for row in found[0] if row > (0,)]
+        return found[0]
+
+    assert seen() == [(0,), (1,), (2,), (3,)]
+    assert pinned.count() == 4
+    changes = {
+        f"DELETE FROM indextables.`{path}` WHERE id = 1": [0, 2, 3],
+        f"UPDATE indextables.`{path}` SET id = 20 WHERE id = 2": [0, 3, 20],
+        f"MERGE INTO indextables.`{path}` t USING (SELECT 3L AS id UNION ALL SELECT 5L) s ON t.id = s.id "
+        "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *": [0, 5, 20],
+        f"INSERT INTO indextables.`{path}` VALUES (30)": [0, 5, 20, 30],
+        f"DELETE FROM INDEXTABLES '{path}' WHERE id = 5": [0, 20, 30],
+        "INSERT INTO frames.cached VALUES (40)": [0, 20, 30, 40],
+    }
+    for statement, left in changes.items():
+        spark.sql(statement)
+        assert seen() == [(number,) for number in left], statement
+    spark.range(1).write.format("indextables").mode("overwrite").save(path)
+    assert seen() == [(0,)]
+    assert "In-memory table" in plan(spark.table("cached_view"))
+    assert pinned.count() == 4  # a DataFrame keeps its version
+    for name in ("cached_view", "cached_query", "frames.cached"):
+        spark.catalog.uncacheTable(name)
+    pinned.unpersist()
+    spark.sql("DROP VIEW cached_view")
+
+
 def plan(frame) -> str:
     return str(frame._jdf.queryExecution().executedPlan().toString())
 

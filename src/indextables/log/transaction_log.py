@@ -135,6 +135,8 @@ class TransactionLog(LogHandle):
                 self._adopt(after, mark)
                 self._tidy(after)
             self._left = self._current if after is None or self._is_at(done.version) else after
+            if self.runtime.committed is not None and plan.rule is not Rule.MERGE:
+                self.runtime.committed(self.store.spark_uri("").rstrip("/"))
         return done
 
     def _is_at(self, version: int) -> bool:
