@@ -15,7 +15,6 @@ from typing import Any, Self
 import pyarrow as pa
 
 from indextables.errors import MissingPackageError, TableError
-from indextables.model.notebook import table_html
 from indextables.model.plain import counted
 from indextables.ops.read.record import Record
 from indextables.ops.results import ScanMetrics
@@ -168,6 +167,8 @@ class Rows:
         return f"Rows({', '.join(self.schema.names)}; {state})"
 
     def _repr_html_(self) -> str:
+        from indextables.model.notebook import table_html
+
         if self._begun and self._table is None:
             return table_html(self.schema.empty_table(), "rows that were taken as a stream")
         shown = self.head(_SHOWN + 1)
