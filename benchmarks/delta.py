@@ -118,7 +118,7 @@ def _session(master: str) -> Any:
     return spark
 
 
-def _snapshot(spark: Any, directory: Path, form: str) -> Any:
+def _snapshot(spark: Any, directory: Path, form: str, options: Mapping[str, str] | None = None) -> Any:
     from indextables.options import Options
     from indextables.runtime import LOCAL
 
@@ -130,10 +130,10 @@ def _snapshot(spark: Any, directory: Path, form: str) -> Any:
     if not form.startswith("native"):
         from indextables.log.delta.snapshot import open_snapshot
 
-        return open_snapshot(directory / form, options=Options.of(None), runtime=runtime)
+        return open_snapshot(directory / form, options=Options.of(options), runtime=runtime)
     from indextables.log.transaction_log import TransactionLog
 
-    return TransactionLog.open(str(directory / form), runtime=runtime).snapshot()
+    return TransactionLog.open(str(directory / form), options, runtime=runtime).snapshot()
 
 
 def _on_spark(
@@ -143,8 +143,10 @@ def _on_spark(
         spark = _session(master)
         where = _where(directory) if prune else None
         warm = ReplayWorkload(WARM).prune if prune else None
+        # Little memory: executors are to decode the commits of the small log, as they do those of a large one.
+        little = {"distributedLogReplay.localMemory": "1m"} if form.endswith("commits") else None
         for _ in range(3):
-            _snapshot(spark, directory / "warm", form).plan(warm, columns=columns, engine="spark")
+            _snapshot(spark, directory / "warm", form, little).plan(warm, columns=columns, engine="spark")
         before = _memory(spark, begins=True)
 
         def operation() -> Mapping[str, Any]:

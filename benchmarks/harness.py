@@ -247,9 +247,11 @@ def _seconds(seconds: float) -> str:
 def render(target: Target, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The rows as a Markdown table with the ratio to the rival."""
     rivals = {(row["case"], row["size"]): row for row in rows if row["system"] == target.rival}
+    grows = any("heap_growth_mb" in row["facts"] for row in rows)
     lines = [
-        "| case | size | system | seconds | cpu s | import s | peak MB | load | faster | memory |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        "| case | size | system | seconds | cpu s | import s | peak MB | load | faster | memory |"
+        + " driver grew MB |" * grows,
+        "|---|---|---|---|---|---|---|---|---|---|" + "---|" * grows,
     ]
     for row in sorted(rows, key=lambda row: (row["case"], count_of(row["size"]), row["system"])):
         rival = rivals.get((row["case"], row["size"]))
@@ -261,9 +263,15 @@ def render(target: Target, rows: Sequence[Mapping[str, Any]]) -> list[str]:
         lines.append(
             f"| {row['case']} | {row['size']} | {row['system']} | {_seconds(row['seconds'])} | "
             f"{cpu_of(row):.3f} | {row['import_seconds']:.2f} | {row['peak_mb']:.0f} | {row.get('load', '')} | "
-            f"{times} | {memory} |"
+            f"{times} | {memory} |" + f" {growth_of(row)} |" * grows
         )
     return lines
+
+
+def growth_of(row: Mapping[str, Any]) -> str:
+    """Megabytes that the driver's Python and its JVM's heap grew by, where they were measured."""
+    facts = row["facts"]
+    return str(facts["python_growth_mb"] + facts["heap_growth_mb"]) if "heap_growth_mb" in facts else ""
 
 
 def count_of(size: str) -> int:

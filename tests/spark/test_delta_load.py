@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 
 import pyarrow as pa
@@ -19,20 +20,36 @@ from support.shared import shared
 pytestmark = pytest.mark.spark
 
 
-def sales(root, *, vectors=False):
-    """Four files of ten rows in two partitions; with `vectors` one row of two of them is deleted."""
-    log = DeltaLog(open_store(root), schema_string(id="long", p="string", name="string"), ("p",))
+def sales(root, *, vectors=False, mapped=False):
+    """Four files of ten rows in two partitions; with `vectors` one row of two of them is deleted.
+
+    With `mapped` the files call each column by the name that another one has in the table.
+    """
+    schema = json.loads(schema_string(id="long", p="string", name="string"))
+    physical = {"id": "p", "p": "name", "name": "id"} if mapped else {"id": "id", "p": "p", "name": "name"}
+    for number, field in enumerate(schema["fields"] if mapped else (), start=1):
+        name = physical[field["name"]]
+        field["metadata"] = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": name}
+    mode = {"delta.columnMapping.mode": "name"} if mapped else {}
+    log = DeltaLog(open_store(root), json.dumps(schema), ("p",), configuration=mode)
+    log.physical = physical
     for number in range(4):
-        ids = list(range(number * 10, number * 10 + 10))
-        rows = pa.table({"id": ids, "name": [f"n{at}" for at in ids]})
         dv = inline_vector([5]) if vectors and number % 2 else None
-        log.commit(put_file(log, f"f{number}", rows, dv=dv, partitionValues={"p": f"x{number % 2}"}))
+        append(log, f"f{number}", range(number * 10, number * 10 + 10), f"x{number % 2}", dv=dv)
     return log
 
 
-@pytest.fixture(params=[False, True], ids=["plain", "vectors"])
+def append(log, path, ids, part, **more):
+    """Commit a file of rows in one partition."""
+    names = log.physical
+    rows = pa.table({names["id"]: list(ids), names["name"]: [f"n{at}" for at in ids]})
+    log.commit(put_file(log, path, rows, partitionValues={names["p"]: part}, **more))
+
+
+@pytest.fixture(params=["plain", "vectors", "vectors and mapped"])
 def log(request, tmp_path):
-    return sales(tmp_path / "a [table] %41", vectors=request.param)
+    kinds = {"vectors": "vectors" in request.param, "mapped": "mapped" in request.param}
+    return sales(tmp_path / "a [table] %41", **kinds)
 
 
 def path_of(log):
@@ -82,14 +99,14 @@ def test_sql_by_path_reads_the_newest_version(spark, log, rows):
     text = f"SELECT id FROM indextables.`{path_of(log)}` WHERE p = 'x0'"
     even = [at for at in rows if at // 10 % 2 == 0]
     assert ids(spark.sql(text)) == even
-    log.commit(put_file(log, "new", pa.table({"id": [99], "name": ["n"]}), partitionValues={"p": "x0"}))
+    append(log, "new", [99], "x0")
     assert ids(spark.sql(text)) == [*even, 99]
 
 
 def test_a_view_follows_the_table(spark, log, rows):
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW dv USING indextables OPTIONS (path '{path_of(log)}')")
     assert ids(spark.sql("SELECT id FROM dv")) == rows
-    log.commit(put_file(log, "new", pa.table({"id": [99], "name": ["n"]}), partitionValues={"p": "x0"}))
+    append(log, "new", [99], "x0")
     assert ids(spark.sql("SELECT id FROM dv WHERE id > 38")) == [39, 99]
 
 

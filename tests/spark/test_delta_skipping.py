@@ -51,6 +51,10 @@ def put_rows(log, name, rows, **more):
 def both_engines(spark, log, where):
     """Files kept by the Spark engine and by the local one."""
     snapshot = open_snapshot(log.store.uri, options=Options.of(None), runtime=runtime_of(spark))
+    return kept_by_both(snapshot, where)
+
+
+def kept_by_both(snapshot, where):
     return tuple(keys_of(snapshot.plan(where, engine=name).files) for name in ("spark", "columnar"))
 
 
@@ -70,6 +74,24 @@ def test_swapped_names_are_kept_apart(spark, tmp_path, kind):
     on_spark, local = both_engines(spark, log, where)
     assert on_spark == local
     assert [path for path, *_ in local] == ["x.parquet"]
+
+
+def test_names_swapped_between_a_partition_column_and_another_are_kept_apart(spark, tmp_path):
+    """Partition values and statistics carry physical names, and each is the other's logical one."""
+    schema = {"type": "struct", "fields": [field("a", "long", "b", 1), field("b", "long", "a", 2)]}
+    log = DeltaLog(open_store(tmp_path / "t"), json.dumps(schema), ("a",), configuration=MAPPED)
+    put_rows(log, "x.parquet", {"a": [1, 2]}, partitionValues={"b": "60"})
+    log.checkpoint("classic")
+    put_rows(log, "y.parquet", {"a": [60, 70]}, partitionValues={"b": "1"})
+    where = "a > 50 AND b < 50"
+    for options in ({"distributedLogReplay.fileThreshold": "0"}, {"distributedLogReplay.localMemory": "1k"}):
+        found = it.delta.read(spark, log.store.uri, where, options=options)
+        assert sorted(tuple(row) for row in found.collect()) == [(60, 1), (60, 2)]
+        snapshots._recent.invalidate()
+    assert (
+        kept_by_both(far(spark, log), where)
+        == ([("x.parquet", None, log.live["x.parquet", None]["size"])],) * 2
+    )
 
 
 def test_a_column_the_typed_statistics_do_not_know_keeps_every_file(spark, tmp_path):
@@ -102,6 +124,52 @@ def test_a_native_table_without_partitions_is_replayed_and_read(spark, tmp_path,
     opened = it.Table.open(uri, spark=spark, options={"distributedLogReplay.fileThreshold": "0"})
     assert opened.to_df().filter("n > 105").count() == 4
     assert opened.files(engine="spark").num_rows == 2
+
+
+@pytest.mark.parametrize("memory", ["1k", "1g"], ids=["commits on executors", "commits here"])
+def test_tables_of_which_no_column_has_statistics_are_replayed(spark, tmp_path, memory):
+    """The structs of minima and maxima have no field then, in either dialect."""
+    options = {"distributedLogReplay.localMemory": memory}
+    log = DeltaLog(open_store(tmp_path / "delta"), schema_string(b="binary"))
+    log.commit(add("f", stats={"numRecords": 3}))
+    log.checkpoint("classic")
+    log.commit(add("g", stats={"numRecords": 4}))
+    ours = it.Table.create(tmp_path / "ours", pa.schema([("b", pa.binary())]))
+    for value in (b"x", b"y"):
+        ours.append(pa.table({"b": [value]}))
+    it.TransactionLog.open(str(tmp_path / "ours")).checkpoint()
+    ours.append(pa.table({"b": [b"z"]}))
+    for table in (
+        it.DeltaTable.open(log.store.uri, spark=spark, options=options),
+        it.Table.open(tmp_path / "ours", spark=spark, options=options),
+    ):
+        for where in (None, "b IS NULL", "b = X'78'"):
+            on_spark, local = (table.files(where, engine=name) for name in ("spark", "columnar"))
+            assert sorted(on_spark["path"].to_pylist()) == sorted(local["path"].to_pylist()), where
+    snapshot = open_snapshot(log.store.uri, options=Options.of(options), runtime=runtime_of(spark))
+    on_spark, local = (
+        snapshot.plan(columns=("min", "num_records"), engine=name).files for name in ("spark", "columnar")
+    )
+    assert on_spark.sort_by("path").to_pylist() == local.sort_by("path").to_pylist()
+
+
+def test_the_null_ness_of_an_expression_rules_files_out(spark, tmp_path):
+    """It is told from the null counts of the columns in it."""
+    log = DeltaLog(open_store(tmp_path / "t"), schema_string(x="long", s="string"))
+    for name, nulls in (("full", 0), ("gaps", 2), ("nulls", 4)):
+        bounds = {} if nulls == 4 else {"minValues": {"x": 1, "s": "a"}, "maxValues": {"x": 9, "s": "k"}}
+        log.commit(add(name, stats={"numRecords": 4, **bounds, "nullCount": {"x": nulls, "s": nulls}}))
+    log.checkpoint("classic")
+    some, all_but_nulls = ["gaps", "nulls"], ["full", "gaps"]
+    expected = {
+        "(x > 5) IS NULL": some, "(x > 5 AND s = 'a') IS NULL": some, "upper(s) IS NULL": some,
+        "(x + 1) IS NULL": some, "(x IN (1, 2)) IS NULL": some, "(x > 5) IS NOT NULL": all_but_nulls,
+        "NOT ((x > 5) IS NULL)": all_but_nulls, "(x <=> 5) IS NULL": [], "NOT (x IS NULL)": all_but_nulls,
+    }  # fmt: skip
+    for where, wanted in expected.items():
+        on_spark, local = both_engines(spark, log, where)
+        assert [path for path, *_ in on_spark] == [path for path, *_ in local] == wanted, where
+        assert it.delta.files(log.store.uri, where)["path"].to_pylist() == wanted, where
 
 
 def test_local_times_in_a_filter_are_those_of_the_session(spark, tmp_path):
@@ -148,12 +216,17 @@ def test_odd_statistics_and_partition_values_are_unknown_on_the_cluster_too(spar
         "n > 9", "s > 'n'", "s < 'a'", "c = 123456789012345678.123", "c < 5", "w = double(float('3.4'))",
         "w > 3.5", "w < 3.3", "d > 5", "d < 1", "p > 3", "p IS NULL", "p = 3 AND n < 2", "NOT n = 5",
     )  # fmt: skip
-    for kind in ("classic", "v2-inline"):
-        log.checkpoint(kind)
-        snapshot = open_snapshot(log.store.uri, options=Options.of(None), runtime=runtime_of(spark))
-        frame = it.delta.replay(spark, log.store.uri).cache()
-        for where in predicates if kind == "classic" else predicates[:3]:
-            on_spark, local = both_engines(spark, log, where)
+    for kind in (None, "classic", "v2-inline"):
+        # Without a checkpoint, executors decode the commits.
+        options = {"distributedLogReplay.localMemory": "1k" if kind is None else "1g"}
+        if kind is not None:
+            log.checkpoint(kind)
+        snapshots._recent.invalidate()
+        snapshot = open_snapshot(log.store.uri, options=Options.of(options), runtime=runtime_of(spark))
+        assert isinstance(snapshot.state.tail, LongTail) == (kind is None)
+        frame = it.delta.replay(spark, log.store.uri, options=options).cache()
+        for where in predicates[:3] if kind == "v2-inline" else predicates:
+            on_spark, local = kept_by_both(snapshot, where)
             skipped = it.delta.apply_skipping(frame, snapshot.schema, where).select("path").collect()
             assert on_spark == local, where
             assert sorted(row["path"] for row in skipped) == [path for path, *_ in local], where
@@ -186,11 +259,22 @@ def test_one_local_file_has_one_key_on_the_cluster(spark, tmp_path):
 
 
 def test_a_missing_data_file_is_named_in_an_error_of_ours(spark, tmp_path):
+    """Whichever way the rows are asked for."""
     log = DeltaLog(open_store(tmp_path / "a table"), schema_string(n="long"))
     put_rows(log, "gone file.parquet", {"n": [1]})
     (tmp_path / "a table" / "gone file.parquet").unlink()
-    with pytest.raises(MissingSplitError, match="gone(%20| )file.parquet.*VACUUM"):
-        it.delta.read(spark, log.store.uri).collect()
+    table = it.DeltaTable.open(log.store.uri, spark=spark)
+    doors = {
+        "read": lambda: it.delta.read(spark, log.store.uri).collect(),
+        "load": lambda: spark.read.format("indextables").load(log.store.uri).collect(),
+        "path in SQL": lambda: spark.sql(f"SELECT * FROM indextables.`{tmp_path}/a table`").collect(),
+        "to_df": lambda: table.to_df("n > 0").toPandas(),
+        "without Spark": lambda: table.scan().read_all(),
+    }
+    for door, rows in doors.items():
+        with pytest.raises(MissingSplitError, match="gone(%20| )file.parquet.*VACUUM"):
+            rows()
+            pytest.fail(f"{door} found rows")
 
 
 def far(spark, log, **options):
@@ -210,7 +294,9 @@ def test_large_commits_are_decoded_and_reduced_by_tasks(spark, tmp_path, seed):
     assert isinstance(tail, LongTail)
     questions = (None, "id > 50 OR p = 1")
     answers = [snapshot.plan(where, engine="spark") for where in questions]
+    sums = snapshot.sums(("size", "num_records", "dv"), "spark")
     assert not tail.decoded
+    assert sums == snapshot.sums(("size", "num_records", "dv"), "columnar")
     for where, found in zip(questions, answers, strict=True):
         local = snapshot.plan(where, engine="columnar")
         assert keys_of(found.files) == keys_of(local.files)

@@ -114,6 +114,8 @@ def test_native_histories_replay_as_locally(spark, tmp_path, options):
         assert on_spark.metrics == local.metrics
         assert on_spark.replay.engine == "spark"
     assert log.latest_version() == snapshot.version
+    summed = ("size", "num_records", "index_length", "path")
+    assert snapshot.sums(summed, "spark") == snapshot.sums(summed, "columnar")
 
 
 @pytest.mark.parametrize("partitions", [["p"], []], ids=["partitioned", "plain"])
@@ -139,6 +141,7 @@ def test_large_native_commits_are_decoded_and_reduced_by_tasks(spark, tmp_path, 
         assert found.files.to_pylist() == expected.files.to_pylist()
         assert found.metrics == expected.metrics
         assert found.replay.rows_on_executors == found.metrics.considered
+    assert snapshot.sums(("size", "num_records"), "spark") == local.sums(("size", "num_records"))
     assert not tail.decoded
     frame = replay_frame(spark, snapshot._request(snapshot.state, None, None, explain=False))
     assert sorted(row.path for row in frame.select("path").collect()) == local.live_paths().to_pylist()
@@ -187,6 +190,8 @@ def test_only_kept_files_leave_the_executors(spark, many, typed):
     assert keys_of(found.files) == keys_of(local.files)
     assert found.metrics == local.metrics
     assert found.replay.rows_collected == found.files.num_rows - 1 < 15
+    summed = ("size", "num_records", "dv")
+    assert snapshot.sums(summed, "spark") == snapshot.sums(summed, "columnar")
     frame = it.delta.apply_skipping(it.delta.replay(spark, many.store.uri), snapshot.schema, where)
     plan = frame._jdf.queryExecution().executedPlan().toString()
     assert "LeftAnti" in plan

@@ -33,10 +33,10 @@ class NativePiece:
     version: int
     length: int
 
-    def actions(self, store: Store) -> Iterator[tuple[int, Action]]:
-        """The actions of the commit, each with its number."""
+    def actions(self, store: Store) -> Sequence[Action]:
+        """The actions of the commit, oldest first."""
         data = store.get(NATIVE.path(self.name))
-        yield from enumerate(NATIVE.decode_commit(data, name=self.name, version=self.version))
+        return NATIVE.decode_commit(data, name=self.name, version=self.version)
 
 
 class NativeSource(LongTailSource):

@@ -25,6 +25,8 @@ from indextables.log.replay.rule import (
     ReplayEngine,
     ReplayMetrics,
     ReplayRequest,
+    SummingEngine,
+    Sums,
     choose,
     explain_choice,
 )
@@ -268,8 +270,7 @@ class Snapshot:
     ) -> FilePlan:
         """Choose the files a predicate cannot exclude; `columns` are columns of the files() form."""
         node = self.filter_of(where)
-        engines = {**self.source.engines, **self.runtime.engines}
-        chosen: ReplayEngine = engines[choose(self.options, self.num_files_hint, engines.keys(), engine)]
+        chosen = self._engine(engine)
         wanted = None if columns is None else frozenset(columns)
 
         def replay(state: State) -> LiveFiles:
@@ -282,6 +283,25 @@ class Snapshot:
             SKIPPING_TOTALS.note(self.store.uri, found.metrics)
         why = explain_choice(self.options, self.num_files_hint, engine)
         return FilePlan(found.files, found.metrics, replace(found.replay, why=why, seconds=seconds))
+
+    def sums(self, columns: Collection[str], engine: str = "auto") -> Sums:
+        """Sums of columns of the files() form; where a cluster replays the log, only they leave it."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        chosen, wanted = self._engine(engine), frozenset(columns)
+        if isinstance(chosen, SummingEngine):
+            return self._sound(lambda state: chosen.sums(self._request(state, None, wanted, explain=False)))
+        files = self.plan(columns=wanted, engine=engine).files
+        numbers = [name for name in columns if pa.types.is_integer(files.schema.field(name).type)]
+        sums = {name: pc.sum(files.column(name), min_count=0).as_py() for name in numbers}
+        known = {name: len(files) - files.column(name).null_count for name in columns}
+        return Sums(len(files), sums, known)
+
+    def _engine(self, engine: str) -> ReplayEngine:
+        engines = {**self.source.engines, **self.runtime.engines}
+        found: ReplayEngine = engines[choose(self.options, self.num_files_hint, engines.keys(), engine)]
+        return found
 
     def files(self, where: Any = None, engine: str = "auto") -> pa.Table:
         """The live files, one row each, sorted by path."""
@@ -409,14 +429,11 @@ class Snapshot:
         if adds is not None and len(counts) == len(adds):
             size, index = sum(add.size for add in adds), sum(add.hotcache_length or 0 for add in adds)
             return Totals(len(adds), size, sum(counts), index)
-        import pyarrow.compute as pc
-
         # All columns in one query: for a JSON checkpoint even one column means a pass over all the text.
-        files = self.plan(columns=self._summed).files
-        sums = {name: pc.sum(files.column(name), min_count=0).as_py() for name in self._summed}
-        if files.column("num_records").null_count:
-            sums["num_records"] = None
-        return Totals(len(files), sums["size"], sums["num_records"], sums.get("index_length", 0))
+        found = self.sums(self._summed)
+        counted = found.known["num_records"] == found.num_files
+        records = found.sums["num_records"] if counted else None
+        return Totals(found.num_files, found.sums["size"], records, found.sums.get("index_length", 0))
 
     def _read_info(self) -> CommitInfo | None:
         if self.segment.commits:

@@ -15,7 +15,7 @@ from indextables.spark.options import is_connect
 from indextables.spark.workers import SparkWorkers
 
 if TYPE_CHECKING:
-    from indextables.log.replay.rule import LiveFiles, ReplayRequest
+    from indextables.log.replay.rule import LiveFiles, ReplayRequest, Sums
 
 
 _log = logging.getLogger(__name__)
@@ -59,4 +59,11 @@ class EngineOnDemand:
         from indextables.spark.replay.engine import SparkEngine
 
         found: LiveFiles = SparkEngine(self._spark).replay(request)
+        return found
+
+    def sums(self, request: ReplayRequest) -> Sums:
+        """Sums of the request's columns over the live files, made on the executors."""
+        from indextables.spark.replay.engine import SparkEngine
+
+        found: Sums = SparkEngine(self._spark).sums(request)
         return found

@@ -64,15 +64,9 @@ def test_the_pieces_of_commits_reduce_to_what_the_commits_reduce_to(seed, compre
         assert getattr(tail, name) == getattr(near, name), name
     newest = {}
     for piece in tail.pieces:
-        for number, action in piece.actions(builder.store):
-            if isinstance(action, AddAction | RemoveAction):
-                place = piece.version, number
-                newest[action.path] = max(
-                    newest.get(action.path, ((-1, 0), None)), (place, action), key=lambda item: item[0]
-                )
-    assert {
-        path: action for path, (_, action) in newest.items() if isinstance(action, AddAction)
-    } == near.adds
+        files = [item for item in piece.actions(builder.store) if isinstance(item, AddAction | RemoveAction)]
+        newest |= {action.path: action for action in files}
+    assert {path: action for path, action in newest.items() if isinstance(action, AddAction)} == near.adds
     with pytest.raises(AttributeError):
         object.__getattribute__(tail, "adds")  # not read so far
     assert (tail.adds, tail.removed) == (near.adds, near.removed)

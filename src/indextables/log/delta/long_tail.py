@@ -12,7 +12,7 @@ from indextables.log.replay.long_tail import LineCount, Passed
 from indextables.model.actions import Action, CommitInfo
 from indextables.storage.store import Store
 
-READ_BYTES = 8 << 20
+READ_BYTES = 4 << 20
 PIECE_BYTES = 16 << 20
 
 
@@ -27,14 +27,11 @@ class DeltaPiece:
     engine: str | None
     is_compacted: bool
 
-    def actions(self, store: Store) -> Iterator[tuple[int, Action]]:
-        """The actions, each with a number; of two about one file in one version the higher number wins."""
+    def actions(self, store: Store) -> Sequence[Action]:
+        """The actions, oldest first: of two about one file the later one wins."""
         data = store.get_range(DELTA.path(self.name), self.start, self.length)
         found = decode_commit(data, name=self.name, version=self.version, engine=self.engine)
-        # Every line is longer than one byte, so the byte offset of a piece exceeds every number before it.
-        # In a compaction file the first line about a file wins.
-        for number, action in enumerate(found, start=self.start):
-            yield (-number if self.is_compacted else number), action
+        return found[::-1] if self.is_compacted else found
 
 
 def pass_over(
@@ -61,11 +58,10 @@ def pass_over(
     engine = next((item.engine_info for item in heads if isinstance(item, CommitInfo)), None)
     is_compacted = file.last_version is not None
     version = file.version if file.last_version is None else file.last_version
-    pieces = tuple(
-        DeltaPiece(file.name, version, start, length, engine, is_compacted) for start, length in cuts
-    )
-    ordered = tuple(reversed(heads)) if is_compacted else tuple(heads)
-    return Passed(version, ordered, pieces, lines.adds, lines.removes)
+    pieces = [DeltaPiece(file.name, version, start, length, engine, is_compacted) for start, length in cuts]
+    # In a compaction file the first line about a file counts, in a commit the last one.
+    order = -1 if is_compacted else 1
+    return Passed(version, tuple(heads[::order]), tuple(pieces[::order]), lines.adds, lines.removes)
 
 
 def _blocks(store: Store, file: LogFile, read_bytes: int) -> Iterator[bytes]:

@@ -24,7 +24,7 @@ from indextables.log.delta.source import DeltaSource
 from indextables.log.delta.timestamps import version_as_of_ms
 from indextables.log.format.dialect import Checkpoint, digits
 from indextables.log.replay.long_tail import LongTail
-from indextables.log.replay.rule import LiveFiles, ReplayEngine, choose, explain_choice
+from indextables.log.replay.rule import LiveFiles, ReplayEngine, explain_choice
 from indextables.log.snapshot import Snapshot
 from indextables.log.state import LogSource, State, load_state, refresh_state
 from indextables.model.actions import MetadataAction, ProtocolAction
@@ -110,8 +110,7 @@ class DeltaSnapshot(Snapshot):
 
     def replay_by(self, columns: DeltaColumns, where: Node | None, names: frozenset[str]) -> LiveFiles:
         """Replay with other names for the table's columns, both in the predicate and in the result."""
-        engines = {**self.source.engines, **self.runtime.engines}
-        engine: ReplayEngine = engines[choose(self.options, self.num_files_hint, engines.keys())]
+        engine = self._engine("auto")
 
         def ask(state: State) -> LiveFiles:
             request = self._request(state, where, names, explain=False)

@@ -10,7 +10,7 @@ decides whether there are executors and when it pays to use them.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any, Protocol
 
@@ -34,17 +34,12 @@ class CommitPiece(Protocol):
     """Some actions of a commit: a unit of work that is sent to an executor."""
 
     @property
-    def version(self) -> int:
-        """The version of its commit."""
-        ...
-
-    @property
     def length(self) -> int:
         """Bytes to read."""
         ...
 
-    def actions(self, store: Store) -> Iterator[tuple[int, Action]]:
-        """The actions, each with a number; of two about one file in one version the higher number wins."""
+    def actions(self, store: Store) -> Sequence[Action]:
+        """The actions, oldest first: of two about one file the later one wins."""
         ...
 
 
@@ -56,6 +51,7 @@ class Passed:
     """The newest version it covers."""
     heads: tuple[Action, ...]
     pieces: tuple[CommitPiece, ...]
+    """In the order in which they count: what a later piece says of a file wins."""
     adds: int
     removes: int
 
@@ -96,6 +92,7 @@ class LongTail(Tail):
     __slots__ = ("files", "pieces", "read", "removes", "total")
     files: tuple[LogFile, ...]
     pieces: tuple[CommitPiece, ...]
+    """Pieces of all files, oldest first."""
     total: int
     """Lines about added files."""
     removes: int

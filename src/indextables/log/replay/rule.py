@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, MutableMapping
 from collections.abc import Set as AbstractSet
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from indextables.errors import OptionError
 from indextables.log.checkpoint.head import CheckpointReader
@@ -177,6 +177,26 @@ class ReplayEngine(Protocol):
 
     def replay(self, request: ReplayRequest) -> LiveFiles:
         """Return the live files of the request; raises CorruptLogError when the checkpoint is damaged."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """Sums over all live files."""
+
+    num_files: int
+    sums: Mapping[str, int]
+    """Of the number columns that were asked for."""
+    known: Mapping[str, int]
+    """In how many files a column has a value."""
+
+
+@runtime_checkable
+class SummingEngine(Protocol):
+    """An engine that sums where the files are, so that the list of them stays there."""
+
+    def sums(self, request: ReplayRequest) -> Sums:
+        """Sums of the request's columns over the live files."""
         ...
 
 

@@ -21,7 +21,7 @@ from indextables.errors import CorruptLogError, OptionError, TableError
 from indextables.log.delta.snapshot import DeltaSnapshot, open_snapshot
 from indextables.ops.delta.scan import require_schema
 from indextables.spark.delta import tables
-from indextables.spark.delta.scan import physical_fields
+from indextables.spark.delta.scan import num_vectors, physical_fields
 from indextables.spark.hadoop import hadoop_settings
 from indextables.spark.options import CallSettings
 from indextables.spark.read import scans
@@ -53,8 +53,7 @@ def is_plain(spark: Any, snapshot: DeltaSnapshot) -> bool:
         return False
     if tables.widens_oddly(snapshot) or '"void"' in snapshot.metadata.schema_string:
         return False
-    vectors = snapshot.plan(columns=("dv",)).files.column("dv")
-    return bool(vectors.null_count == len(vectors))
+    return not num_vectors(snapshot)
 
 
 def _native(spark: Any, snapshot: DeltaSnapshot, settings: CallSettings) -> Any:
@@ -124,8 +123,7 @@ class DeltaPlanner:
 
     def size_bytes(self) -> int:
         """Bytes of the whole version."""
-        sizes = self.snapshot().plan(columns=("size",), engine=self.engine).files.column("size")
-        return max(1, int(pc.sum(sizes, min_count=0).as_py()))
+        return max(1, self.snapshot().sums(("size",), self.engine).sums["size"])
 
     def _require_plain(self, files: pa.Table) -> None:
         """Refuse what Spark's reader would get wrong: deleted rows, and unreadable partition values."""

@@ -57,10 +57,10 @@ def scan(spark: Any, snapshot: DeltaSnapshot, where: Node | None) -> DataFrame:
     # PySpark strips the provider off collations in place, so it gets a document of its own.
     table = T.StructType.fromJson({"type": "struct", "fields": _without_void(json.loads(text)["fields"])})
     columns = _physical_columns(snapshot, physical)
-    vectors, files = _vectors(snapshot, where)
+    vectors, has_others = _vectors(snapshot, where)
     common = _Planner(snapshot, columns, frozenset())
     frames = []
-    if len(vectors) < files:
+    if has_others:
         clean = replace(common, hidden=frozenset((file.path, file.id) for file in vectors))
         frames.append(_relation(spark, snapshot, physical, columns, clean))
     if vectors or not frames:
@@ -119,8 +119,7 @@ class _Planner:
 
     def size_bytes(self) -> int:
         """Bytes of the whole version."""
-        sizes = self._replay(None, {"size"}).files.column("size")
-        return max(1, int(pc.sum(sizes, min_count=0).as_py()))
+        return max(1, self.snapshot.sums(("size",)).sums["size"])
 
     def _replay(self, node: Node | None, names: set[str]) -> LiveFiles:
         return self.snapshot.replay_by(self.columns, node, frozenset(names))
@@ -130,15 +129,22 @@ def _keys(files: pa.Table) -> list[tuple[str, str | None]]:
     return list(zip(files.column("path").to_pylist(), files.column("dv").to_pylist(), strict=True))
 
 
-def _vectors(snapshot: DeltaSnapshot, where: Node | None) -> tuple[list[VectorOfFile], int]:
-    """The files a predicate leaves that have a deletion vector, and how many it leaves altogether.
+def num_vectors(snapshot: DeltaSnapshot) -> int:
+    """How many files have a deletion vector.
 
     The log decides, not the features of the protocol: a vector that is there hides rows.
     """
+    return snapshot.once("vectors", lambda: snapshot.sums(("dv",)).known["dv"])
+
+
+def _vectors(snapshot: DeltaSnapshot, where: Node | None) -> tuple[list[VectorOfFile], bool]:
+    """The files a predicate leaves that have a deletion vector, and whether it leaves others."""
+    if not num_vectors(snapshot):
+        return [], True
     files = snapshot.plan(where, columns=("dv", "deletion_vector")).files
     marked = files.filter(files.column("dv").is_valid()).to_pylist()
     found = [VectorOfFile(row["path"], row["dv"], DeletionVector(**row["deletion_vector"])) for row in marked]
-    return found, files.num_rows
+    return found, len(found) < files.num_rows
 
 
 def _without_deleted(

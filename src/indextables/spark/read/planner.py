@@ -78,12 +78,8 @@ class TablePlanner:
 
     def size_bytes(self) -> int:
         """Bytes of rows: the index inside a split is not read by a scan."""
-        import pyarrow.compute as pc
-
-        files = self.snapshot().plan(columns={"size", "index_length"}, engine=self.engine).files
-        total: int = pc.sum(files.column("size"), min_count=0).as_py()
-        index: int = pc.sum(files.column("index_length"), min_count=0).as_py()
-        return max(total - index, 1)
+        sums = self.snapshot().sums(("size", "index_length"), self.engine).sums
+        return max(sums["size"] - sums["index_length"], 1)
 
 
 def conjunction(filters: Sequence[Mapping[str, Any]], snapshot: Snapshot) -> Node | None:

@@ -1,4 +1,10 @@
-"""Decodes a tail too large for the driver on executors, and reduces it to the newest action per file."""
+"""Decodes a tail too large for the driver on executors, and reduces it to the newest action per file.
+
+The pieces of a tail are numbered, oldest first. A task decodes its pieces in that order,
+keeps the newest action per file of some thousand actions at a time, and makes columns of
+the adds among them: only what the query needs leaves the task. Files that several tasks
+speak of are settled by a shuffle, in which the highest number wins.
+"""
 
 from __future__ import annotations
 
@@ -7,84 +13,118 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from indextables.log.replay.long_tail import CommitPiece, LongTail
-from indextables.model.actions import Action, AddAction, RemoveAction
+from indextables.model.actions import AddAction, RemoveAction
+from indextables.spark.replay.form import spark_schema
 from indextables.spark.workers import frame_of_tasks, shared_out
 from indextables.storage.store import Store, StoreSpec, open_store
 
-KEY, VECTOR, ADD = "touched_path", "touched_dv", "add"
-_BATCH_ROWS = 4096
+KEY, VECTOR = "touched_path", "touched_dv"
+_HASH, _PLACE, _ADD, _NEWEST = "__hash", "__place", "__add", "__newest"
+_KEYS = (T.StructField(KEY, T.StringType()), T.StructField(VECTOR, T.StringType()))
+# So many files of a task are reduced together and then handed on, in batches of so many rows.
+_REDUCED_FILES = 16_384
+_BATCH_ROWS = 8_192
+
+Key = tuple[str, str | None]
+Piece = tuple[int, CommitPiece]
+"""A piece of a tail and its number."""
+Newest = dict[Key, AddAction | RemoveAction]
 
 
 class AddForm(Protocol):
     """How the adds of a dialect become columns; sent to the executors."""
 
-    def key(self, action: AddAction | RemoveAction) -> tuple[str, str | None]:
+    def key(self, action: AddAction | RemoveAction) -> Key:
         """Path and deletion vector, in comparable form."""
         ...
 
     def columns(self, adds: Sequence[AddAction]) -> pa.StructArray:
-        """The fields of adds, in order."""
+        """The wanted fields of adds, in order."""
         ...
 
 
-def newest_actions(
-    spark: Any, store: Store, tail: LongTail, width: int, *, form: AddForm, kind: T.StructType
-) -> DataFrame:
-    """One row per file in the commits: its key, and its newest add, null where it was removed.
+def newest_adds(spark: Any, store: Store, tail: LongTail, width: int, form: AddForm) -> DataFrame:
+    """The adds of all files whose newest action in the commits is an add, as columns of the form."""
+    kind = spark_schema(pa.schema(list(form.columns(()).type)))
+    row = T.StructType([*_KEYS, T.StructField(_PLACE, T.LongType()), T.StructField(_ADD, kind)])
+    actions = frame_of_tasks(spark, _Adds(store.spec(), form), _tasks(tail, width), row)
+    # Rows are sorted by the hash, a number, and compared by their long paths only where it is the same.
+    hashed = actions.withColumn(_HASH, F.xxhash64(KEY, VECTOR)).repartition(width, _HASH)
+    newest = F.max(_PLACE).over(Window.partitionBy(_HASH, KEY, VECTOR))
+    found: DataFrame = hashed.withColumn(_NEWEST, newest)
+    return found.where(F.col(_PLACE) == F.col(_NEWEST)).where(F.col(_ADD).isNotNull()).select(f"{_ADD}.*")
 
-    `kind` is the Spark type of the columns that `form` makes of an add.
-    """
-    row = T.StructType(
-        [
-            T.StructField(KEY, T.StringType()),
-            T.StructField(VECTOR, T.StringType()),
-            T.StructField("version", T.LongType()),
-            T.StructField("number", T.LongType()),
-            T.StructField(ADD, kind),
-        ]
-    )
-    tasks = shared_out(tail.pieces, width, lambda piece: piece.length)
-    actions = frame_of_tasks(spark, _Decoder(store.spec(), form), tasks, row)
-    place = F.struct("version", "number")
-    found: DataFrame = (
-        actions.repartition(width, KEY).groupBy(KEY, VECTOR).agg(F.max_by(ADD, place).alias(ADD))
-    )
+
+def touched_keys(spark: Any, store: Store, tail: LongTail, width: int, form: AddForm) -> DataFrame:
+    """The keys of all files that the commits add or remove; one key may come more than once."""
+    run = _Keys(store.spec(), form)
+    found: DataFrame = frame_of_tasks(spark, run, _tasks(tail, width), T.StructType(list(_KEYS)))
     return found
 
 
+def _tasks(tail: LongTail, width: int) -> list[tuple[Piece, ...]]:
+    return shared_out(list(enumerate(tail.pieces)), width, lambda piece: piece[1].length)
+
+
 @dataclass(frozen=True, slots=True)
-class _Decoder:
-    """What a task runs."""
+class _Adds:
+    """What a task runs to decode and reduce its pieces."""
 
     spec: StoreSpec
     form: AddForm
 
-    def __call__(self, pieces: Sequence[CommitPiece]) -> Iterator[pa.RecordBatch]:
-        store = open_store(self.spec)
-        for piece in pieces:
-            rows = [row for row in piece.actions(store) if isinstance(row[1], AddAction | RemoveAction)]
-            for start in range(0, len(rows), _BATCH_ROWS):
-                yield self._batch(piece.version, rows[start : start + _BATCH_ROWS])
+    def __call__(self, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
+        for place, newest in _reduced(self.spec, self.form, pieces):
+            actions = list(newest.items())
+            for start in range(0, len(actions), _BATCH_ROWS):
+                yield self._batch(place, actions[start : start + _BATCH_ROWS])
 
-    def _batch(self, version: int, rows: Sequence[tuple[int, Action]]) -> pa.RecordBatch:
-        numbers = [number for number, _ in rows]
-        files = [action for _, action in rows if isinstance(action, AddAction | RemoveAction)]
-        keys = [self.form.key(action) for action in files]
-        adds = [action for action in files if isinstance(action, AddAction)]
-        places = iter(range(len(adds)))
-        taken = [next(places) if isinstance(action, AddAction) else None for action in files]
-        return pa.record_batch(
-            [
-                pa.array([path for path, _ in keys], pa.string()),
-                pa.array([vector or "" for _, vector in keys], pa.string()),
-                pa.array([version] * len(files), pa.int64()),
-                pa.array(numbers, pa.int64()),
-                self.form.columns(adds).take(pa.array(taken, pa.int64())),
-            ],
-            names=[KEY, VECTOR, "version", "number", ADD],
-        )
+    def _batch(self, place: int, actions: Sequence[tuple[Key, AddAction | RemoveAction]]) -> pa.RecordBatch:
+        adds = [action for _, action in actions if isinstance(action, AddAction)]
+        columns = self.form.columns(adds)
+        if len(adds) < len(actions):
+            rows = iter(range(len(adds)))
+            taken = [next(rows) if isinstance(action, AddAction) else None for _, action in actions]
+            columns = columns.take(pa.array(taken, pa.int64()))
+        places = pa.repeat(pa.scalar(place, pa.int64()), len(actions))
+        arrays = [*_key_columns([key for key, _ in actions]), places, columns]
+        return pa.record_batch(arrays, names=[KEY, VECTOR, _PLACE, _ADD])
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """What a task runs where only the keys are wanted."""
+
+    spec: StoreSpec
+    form: AddForm
+
+    def __call__(self, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
+        for _, newest in _reduced(self.spec, self.form, pieces):
+            yield pa.record_batch(_key_columns(list(newest)), names=[KEY, VECTOR])
+
+
+def _reduced(spec: StoreSpec, form: AddForm, pieces: Sequence[Piece]) -> Iterator[tuple[int, Newest]]:
+    """The newest action per file of some thousand actions at a time, with the number of their last piece."""
+    store = open_store(spec)
+    newest: Newest = {}
+    for place, piece in pieces:
+        for action in piece.actions(store):
+            if isinstance(action, AddAction | RemoveAction):
+                newest[form.key(action)] = action
+        if len(newest) >= _REDUCED_FILES:
+            yield place, newest
+            newest = {}
+    if newest:
+        yield pieces[-1][0], newest
+
+
+def _key_columns(keys: Sequence[Key]) -> list[pa.Array]:
+    return [
+        pa.array([path for path, _ in keys], pa.string()),
+        pa.array([vector or "" for _, vector in keys], pa.string()),
+    ]

@@ -1,29 +1,56 @@
-"""The adds of Delta commits as executors make columns of them: the fields of `add`, not yet typed."""
+"""The adds of Delta commits as executors make columns of them: what a query needs, typed where it looks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql import types as T  # noqa: N812 - its usual name
 
+from indextables.log.delta.columns import DeltaColumns
 from indextables.log.delta.commits import key_of
-from indextables.log.delta.files.file_table import COUNTS_NAN, RAW, raw_table
+from indextables.log.delta.files.file_table import COLUMNS, STATISTICS, Wanted, form_columns, raw_table
 from indextables.model.actions import AddAction, RemoveAction
-from indextables.spark.replay.delta_adds import ADD_FIELDS
+from indextables.spark.replay.delta_adds import Names, leaves_of, raw_column
+from indextables.spark.replay.form import in_micros
 
-_BY_NAME = {field.name: field for field in (*ADD_FIELDS, T.StructField(COUNTS_NAN, T.BooleanType()))}
-DELTA_ADD = T.StructType([_BY_NAME[name] for name in RAW.names])
+_TYPED = STATISTICS | {"partition_values"}
 
 
+@dataclass(frozen=True, slots=True)
 class DeltaAdds:
-    """Adds with the fields that the log gives them."""
+    """How executors lay adds of commits out: columns of the files() form, and raw fields of `add`."""
+
+    names: DeltaColumns
+    form: Wanted
+    """Columns of the files() form."""
+    raw: frozenset[str]
+    """Fields of `add` as the log has them."""
+
+    @classmethod
+    def whole(cls, names: DeltaColumns) -> DeltaAdds:
+        """With every column of the form."""
+        columns = frozenset(COLUMNS) - {"uri"}
+        return cls(names, Wanted(columns, tuple(leaves_of(names, None))), frozenset())
+
+    @classmethod
+    def needed(cls, names: DeltaColumns, columns: frozenset[str], statistics: Names) -> DeltaAdds:
+        """With what a query shows or looks at.
+
+        A query types what it shows by itself, but statistics and partition values are looked at here.
+        """
+        leaves = tuple(leaves_of(names, statistics))
+        shown = Wanted(columns - STATISTICS).sources(None)
+        return cls(names, Wanted((columns & _TYPED) | {"path"}, leaves), frozenset(shown))
 
     def key(self, action: AddAction | RemoveAction) -> tuple[str, str | None]:
         """Path and deletion vector."""
         return key_of(action)
 
     def columns(self, adds: Sequence[AddAction]) -> pa.StructArray:
-        """The fields of `add`."""
-        raw = raw_table(adds)
-        return pa.StructArray.from_arrays([whole.combine_chunks() for whole in raw.columns], fields=list(RAW))
+        """The wanted columns; one that has no fields at all is left out."""
+        table = raw_table(adds, {*self.raw, *self.form.sources(None)})
+        found = form_columns(table, self.names, self.form)
+        found |= {raw_column(name): table.column(name).combine_chunks() for name in sorted(self.raw)}
+        kept = {name: column for name, column in found.items() if column.type != pa.struct([])}
+        return in_micros(pa.RecordBatch.from_pydict(kept)).to_struct_array()

@@ -13,7 +13,7 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -35,15 +35,16 @@ from indextables.log.delta.files.file_table import COLUMNS, STATISTICS, Wanted, 
 from indextables.log.delta.replay import DeltaRequest, checkpoint_pieces, tail_files, wanted_columns
 from indextables.log.replay.long_tail import LongTail
 from indextables.log.replay.reference import prune
-from indextables.log.replay.rule import LiveFiles, ReplayMetrics, ReplayRequest, Tail
+from indextables.log.replay.rule import LiveFiles, ReplayMetrics, ReplayRequest, Sums, Tail
 from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.predicate.prune.rule import columns_needed
 from indextables.predicate.tree import Column as TreeColumn
 from indextables.predicate.tree import Node
 from indextables.spark.errors import known_error
 from indextables.spark.replay import delta_adds, native_adds
-from indextables.spark.replay.commit_tasks import ADD, KEY, VECTOR, newest_actions
-from indextables.spark.replay.delta_commits import DELTA_ADD, DeltaAdds
+from indextables.spark.replay.commit_tasks import KEY, VECTOR, AddForm, newest_adds, touched_keys
+from indextables.spark.replay.delta_commits import DeltaAdds
+from indextables.spark.replay.form import in_micros, spark_schema
 from indextables.spark.replay.pushdown import pushable
 from indextables.spark.replay.skipping import FileColumns, Skipping, skipping
 from indextables.spark.workers import default_width
@@ -112,6 +113,31 @@ class SparkEngine:
         )
         return LiveFiles(tail, metrics, replayed)
 
+    def sums(self, request: ReplayRequest) -> Sums:
+        """Sums of the request's columns over the live files: only they reach this process."""
+        names = sorted(request.columns or ())
+        recent, _ = _tail(request)
+        numbers = [name for name in names if pa.types.is_integer(recent.schema.field(name).type)]
+        files = recent.num_rows
+        sums = {name: pc.sum(recent.column(name), min_count=0).as_py() for name in numbers}
+        known = {name: files - recent.column(name).null_count for name in names}
+        # Not shared: a frame that is used twice is kept on the cluster, with every column.
+        live = self._for(request)
+        if live is not None:
+            columns = {name: _summed(name, request) for name in names}
+            with _ours(request):
+                row = live.frame.agg(
+                    F.count(F.lit(1)),
+                    *(F.count(column) for column in columns.values()),
+                    *(F.sum(columns[name]) for name in numbers),
+                ).first()
+            assert row is not None
+            files += row[0]
+            known = {name: known[name] + row[1 + at] for at, name in enumerate(names)}
+            there = row[1 + len(names) :]
+            sums = {name: sums[name] + (there[at] or 0) for at, name in enumerate(numbers)}
+        return Sums(files, sums, known)
+
     def live(self, request: ReplayRequest) -> Live | None:
         """The rows of the checkpoint that are still live; scans of one version share them."""
         checkpoint = request.segment.checkpoint
@@ -122,13 +148,15 @@ class SparkEngine:
             shared = request.memo.get(_MEMO)
             if isinstance(shared, _Shared) and shared.covers(key, request):
                 return shared.again()
-            columns = _frame_columns(request)
-            # Kept by physical names, which are the same whatever names a question uses.
-            names = request.delta.by_physical_names() if isinstance(request, DeltaRequest) else None
-            made = self._live(request, columns, names)
+            made = self._for(request)
             if made is not None:
-                request.memo[_MEMO] = _Shared(key, columns, made)
+                request.memo[_MEMO] = _Shared(key, _needs(request), made)
             return made
+
+    def _for(self, request: ReplayRequest) -> Live | None:
+        """A frame with what a request needs, by physical names: these are the same whatever names it uses."""
+        names = request.delta.by_physical_names() if isinstance(request, DeltaRequest) else None
+        return self._live(request, _needs(request), names)
 
     def whole(self, request: ReplayRequest) -> Live | None:
         """The same with every column and statistic, for a frame whose queries are not known yet."""
@@ -136,30 +164,27 @@ class SparkEngine:
             return None
         if isinstance(request, DeltaRequest):
             return self._live(request, None, request.delta)
-        return self._live(request, _frame_columns(request), None)
+        return self._live(request, _needs(request), None)
 
-    def _live(
-        self, request: ReplayRequest, columns: frozenset[str] | None, names: DeltaColumns | None
-    ) -> Live | None:
+    def _live(self, request: ReplayRequest, needs: _Needs | None, names: DeltaColumns | None) -> Live | None:
         if isinstance(request, DeltaRequest):
             assert names is not None
-            frame = self._delta_live(request, columns, names)
+            frame = self._delta_live(request, needs, names)
             return None if frame is None else Live(frame)
-        checkpoint, tail = request.segment.checkpoint, request.tail
-        wanted, width = sorted(columns or ()), self._width(request)
+        assert needs is not None
+        checkpoint, wanted = request.segment.checkpoint, sorted(needs.columns)
         base = None
         if checkpoint is not None:
+            width = self._width(request)
             base = native_adds.checkpoint_frame(self._spark, request, checkpoint, wanted, width)
-        if not isinstance(tail, LongTail):
-            return None if base is None else Live(self._untouched(base, request))
-        newest = native_adds.commits_frame(self._spark, request, tail, wanted, width)
-        adds = newest.where(F.col(ADD).isNotNull()).select(f"{ADD}.*")
-        return Live(adds if base is None else _joined(_without(base, newest.select(KEY, VECTOR)), adds))
+        frame = self._with_tail(base, request, native_adds.native_adds(request, wanted))
+        return None if frame is None else Live(frame)
 
     def _delta_live(
-        self, request: DeltaRequest, columns: frozenset[str] | None, names: DeltaColumns
+        self, request: DeltaRequest, needs: _Needs | None, names: DeltaColumns
     ) -> DataFrame | None:
         pieces, inline = checkpoint_pieces(request)
+        columns = None if needs is None else needs.statistics
         frames = []
         if pieces:
             frames.append(delta_adds.checkpoint_frame(self._spark, request.store, pieces, names, columns))
@@ -168,13 +193,18 @@ class SparkEngine:
         base = reduce(_joined, frames) if frames else None
         if base is not None and request.options.replay.num_partitions is not None:
             base = base.repartition(request.options.replay.num_partitions, "path")
+        form = DeltaAdds.whole(names)
+        if needs is not None:
+            form = DeltaAdds.needed(names, needs.columns, needs.statistics)
+        return self._with_tail(base, request, form)
+
+    def _with_tail(self, base: DataFrame | None, request: ReplayRequest, form: AddForm) -> DataFrame | None:
+        """The rows of the checkpoint that the tail leaves, and the adds of the tail that are on executors."""
         if not isinstance(request.tail, LongTail):
             return None if base is None else self._untouched(base, request)
-        newest = newest_actions(
-            self._spark, request.store, request.tail, self._width(request), form=DeltaAdds(), kind=DELTA_ADD
-        )
-        adds = self._in_form(newest.where(F.col(delta_adds.ADD).isNotNull()), names, columns)
-        return adds if base is None else _joined(_without(base, newest.select(KEY, VECTOR)), adds)
+        tail = (self._spark, request.store, request.tail, self._width(request), form)
+        adds = newest_adds(*tail)
+        return adds if base is None else _joined(_without(base, touched_keys(*tail)), adds)
 
     def _width(self, request: ReplayRequest) -> int:
         return request.options.replay.num_partitions or min(_MOST_PARTITIONS, default_width(self._spark))
@@ -199,14 +229,9 @@ class SparkEngine:
         struct = pa.StructArray.from_arrays(
             [column.combine_chunks() for column in raw.columns], fields=list(raw.schema)
         )
-        return self._in_form(
-            self._spark.createDataFrame(pa.table({delta_adds.ADD: struct})), names, statistics
-        )
-
-    @staticmethod
-    def _in_form(adds: DataFrame, names: DeltaColumns, statistics: frozenset[str] | None) -> DataFrame:
-        """Adds of commits in the files() form; their paths are decoded already."""
-        form = delta_adds.files_frame(adds.select(delta_adds.ADD), names, statistics)
+        adds = self._spark.createDataFrame(pa.table({delta_adds.ADD: struct}))
+        # Their paths are decoded already.
+        form = delta_adds.files_frame(adds, names, statistics)
         return form.withColumn("path", F.col(delta_adds.raw_column("path")))
 
     def _collect(self, live: Live, request: ReplayRequest) -> tuple[pa.Table, PruneMetrics]:
@@ -246,18 +271,31 @@ def _without(frame: DataFrame, gone: DataFrame) -> DataFrame:
     return frame.join(gone, (path == gone[KEY]) & (vector == gone[VECTOR]), "left_anti")
 
 
+@dataclass(frozen=True, slots=True)
+class _Needs:
+    """What a frame of files must have: columns of the files() form, and statistics of some table columns."""
+
+    columns: frozenset[str]
+    statistics: frozenset[str] = frozenset()
+    """Physical names. Of a native log statistics are columns like others, with all their fields."""
+
+    def covers(self, other: _Needs) -> bool:
+        """Whether a frame made for this will do for another."""
+        return other.columns <= self.columns and other.statistics <= self.statistics
+
+
 class _Shared:
     """The frame of one version, kept with the snapshot; a second scan makes the cluster cache its rows."""
 
-    def __init__(self, key: object, columns: frozenset[str], live: Live) -> None:
+    def __init__(self, key: object, has: _Needs, live: Live) -> None:
         self._key = key
-        self._columns = columns
+        self._has = has
         self._live = live
         self._kept = False
 
     def covers(self, key: object, request: ReplayRequest) -> bool:
         """Whether it is of the same version and has every column."""
-        return self._key == key and _frame_columns(request) <= self._columns
+        return self._key == key and self._has.covers(_needs(request))
 
     def again(self) -> Live:
         """The same rows, computed once from now on."""
@@ -331,8 +369,8 @@ def replay_frame(spark: Any, request: ReplayRequest) -> DataFrame:
         return frame.drop(*(name for name in frame.columns if name.startswith(delta_adds.raw_column(""))))
     recent = [] if isinstance(whole.tail, LongTail) else list(whole.tail.adds.values())
     rows = tabulate(recent, whole.schema, whole.partition_columns, whole.store)
-    schema = native_adds.spark_schema(rows.schema)
-    tail = spark.createDataFrame(_in_micros(rows.select(schema.names)), schema)
+    schema = spark_schema(rows.schema)
+    tail = spark.createDataFrame(in_micros(rows.select(schema.names)), schema)
     return tail if live is None else live.frame.unionByName(tail, allowMissingColumns=True)
 
 
@@ -351,22 +389,20 @@ def _tail(request: ReplayRequest) -> tuple[pa.Table, PruneMetrics]:
     return prune(tabulate(adds, request.schema, request.partition_columns, request.store), request)
 
 
-def _frame_columns(request: ReplayRequest) -> frozenset[str]:
-    """What a frame must have for a request.
-
-    Of a Delta log the columns of the table whose statistics the predicate looks at, everything else is there;
-    of a native log the columns of the files() form that are shown or looked at.
-    """
+def _needs(request: ReplayRequest) -> _Needs:
+    """What a frame must have for a request."""
     if isinstance(request, DeltaRequest):
-        output, filtering = wanted_columns(request)
-        leaves = (*output.leaves, *(() if filtering is None else filtering.leaves))
-        return frozenset(".".join(leaf.physical) for leaf in leaves)
+        wanted = [found for found in wanted_columns(request) if found is not None]
+        leaves = frozenset(".".join(leaf.physical) for found in wanted for leaf in found.leaves)
+        # A Parquet checkpoint has every column, and Spark reads those that are used.
+        is_long = isinstance(request.tail, LongTail)
+        return _Needs(frozenset(name for found in wanted for name in found.columns if is_long), leaves)
     shown = files_schema(request.schema, request.partition_columns, request.columns).names
     needs = columns_needed(request.where, request.partition_columns)
     names = {*shown, *({"partition_values"} if needs.partitions else ())}
     if needs.statistics:
         names |= {"num_records", "min", "max", "null_count"}
-    return frozenset(names - {"uri"})
+    return _Needs(frozenset(names - {"uri"}))
 
 
 def _output(live: Live, request: ReplayRequest) -> list[Column]:
@@ -379,7 +415,21 @@ def _output(live: Live, request: ReplayRequest) -> list[Column]:
     plain = Wanted(output.columns - STATISTICS)
     names = sorted(plain.sources(None))
     fields = [F.col("path"), *(F.col(delta_adds.raw_column(name)).alias(name) for name in names)]
-    return [*fields, *(F.col(name).alias(f"__{name}") for name in sorted(output.columns & STATISTICS))]
+    return [*fields, *(F.col(name).alias(f"__{name}") for name in sorted(_collected_statistics(output)))]
+
+
+def _collected_statistics(output: Wanted) -> frozenset[str]:
+    """Statistics that are collected; where no column has any, there are no structs of them either."""
+    return output.columns & (STATISTICS if output.leaves else {"num_records"})
+
+
+def _summed(name: str, request: ReplayRequest) -> Column:
+    """Where a frame has a column to be summed up or counted; of a Delta log its raw field."""
+    if not isinstance(request, DeltaRequest) or name in STATISTICS:
+        return F.col(name)
+    (source,) = Wanted(frozenset({name})).sources(None)
+    field = F.col(delta_adds.raw_column(source))
+    return field["storageType"] if source == "deletionVector" else field
 
 
 def _finished(rows: pa.Table, request: ReplayRequest) -> pa.Table:
@@ -388,8 +438,10 @@ def _finished(rows: pa.Table, request: ReplayRequest) -> pa.Table:
         return _native_form(rows, target, request)
     output, _ = wanted_columns(request)
     files = files_form(rows, request.delta, Wanted(output.columns - STATISTICS), request.store)
-    for name in output.columns & STATISTICS:
+    for name in _collected_statistics(output):
         files = files.append_column(name, _typed(name, rows.column(f"__{name}").combine_chunks(), output))
+    for name in (output.columns & STATISTICS) - set(files.column_names):
+        files = files.append_column(name, pa.array([{}] * rows.num_rows, pa.struct([])))
     return files.select([name for name in COLUMNS if name in output.columns])
 
 
@@ -403,7 +455,7 @@ def _typed(name: str, found: pa.Array, output: Wanted) -> pa.Array:
         at = found.type.get_field_index(".".join(leaf.physical))
         arrays.append(pa.nulls(len(found), kind) if at < 0 else pc.struct_field(found, at).cast(kind))
         names.append(".".join(leaf.logical))
-    return pa.StructArray.from_arrays(arrays, names) if arrays else pa.array([{}] * len(found), pa.struct([]))
+    return pa.StructArray.from_arrays(arrays, names)
 
 
 def _native_form(rows: pa.Table, target: pa.Schema, request: ReplayRequest) -> pa.Table:
@@ -435,11 +487,3 @@ def _stored_bytes(request: ReplayRequest) -> int:
     checkpoint = request.segment.checkpoint
     base = 0 if checkpoint is None else sum(file.size for file in checkpoint.files)
     return base + (sum(file.size for file in request.tail.files) if isinstance(request.tail, LongTail) else 0)
-
-
-def _in_micros(table: pa.Table) -> pa.Table:
-    fields: Sequence[pa.Field] = [
-        pa.field(field.name, pa.timestamp("us", tz="UTC")) if pa.types.is_timestamp(field.type) else field
-        for field in table.schema
-    ]
-    return table.cast(pa.schema(fields))

@@ -7,25 +7,21 @@ the task and with it the query.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from indextables.log.adds.columns import Leaf, build, leaves_of
 from indextables.log.adds.decoder import decode_adds
 from indextables.log.adds.file_table import files_schema
 from indextables.log.checkpoint.reader import OpenCheckpoint, Part, open_checkpoint
 from indextables.log.format.dialect import Checkpoint
-from indextables.log.replay.long_tail import LongTail
 from indextables.log.replay.rule import ReplayRequest
 from indextables.model.actions import AddAction, RemoveAction
-from indextables.model.fields import schema_to_json
-from indextables.spark.replay.commit_tasks import newest_actions
+from indextables.spark.replay.form import in_micros, spark_schema
 from indextables.spark.workers import frame_of_tasks
 from indextables.storage.store import StoreSpec, open_store
 
@@ -44,17 +40,13 @@ class NativeAdds:
 
     def columns(self, adds: Sequence[AddAction]) -> pa.StructArray:
         """The leaves, as columns of the form."""
-        return _micros(build(self.leaves, decode_adds(adds, self.leaves))).to_struct_array()
+        return in_micros(build(self.leaves, decode_adds(adds, self.leaves))).to_struct_array()
 
 
-def commits_frame(
-    spark: Any, request: ReplayRequest, tail: LongTail, columns: Sequence[str], width: int
-) -> DataFrame:
-    """The newest action of every file that commits speak of (see `newest_actions`)."""
+def native_adds(request: ReplayRequest, columns: Iterable[str]) -> NativeAdds:
+    """The form of commits' adds with some columns."""
     wanted = [name for name in columns if name not in _DERIVED]
-    form = files_schema(request.schema, request.partition_columns, wanted)
-    leaves = leaves_of(request.schema, request.partition_columns, wanted)
-    return newest_actions(spark, request.store, tail, width, form=NativeAdds(leaves), kind=spark_schema(form))
+    return NativeAdds(leaves_of(request.schema, request.partition_columns, wanted))
 
 
 def checkpoint_frame(
@@ -78,21 +70,6 @@ def checkpoint_frame(
     return frame_of_tasks(spark, run, work, spark_schema(form))
 
 
-def spark_schema(form: pa.Schema) -> T.StructType:
-    """The Spark schema of a files() form: times are microseconds, and structs without fields are left out.
-
-    No column of Spark's can be made of them, as of the partition values of a table without partitions.
-    """
-    fields = []
-    for field in form:
-        kind = pa.timestamp("us", tz="UTC") if pa.types.is_timestamp(field.type) else field.type
-        if pa.types.is_struct(kind) and kind.num_fields == 0:
-            continue
-        document = json.loads(schema_to_json(pa.schema([pa.field(field.name, kind)])))
-        fields.append(T.StructType.fromJson(document)[field.name])
-    return T.StructType(fields)
-
-
 @dataclass(frozen=True, slots=True)
 class _Decoder:
     """What a task runs: picklable, and opening everything itself."""
@@ -105,7 +82,7 @@ class _Decoder:
     def __call__(self, parts: tuple[Part, ...] | None) -> Iterator[pa.RecordBatch]:
         for group in [None] if parts is None else [(part,) for part in parts]:
             for arrays in self._open(group).leaves(self.leaves):
-                yield _micros(build(self.leaves, arrays))
+                yield in_micros(build(self.leaves, arrays))
 
     def _open(self, parts: tuple[Part, ...] | None) -> OpenCheckpoint:
         store = open_store(self.spec)
@@ -113,12 +90,3 @@ class _Decoder:
             return open_checkpoint(store, self.checkpoint)
         file, form = self.checkpoint.files[0].name, self.checkpoint.format
         return OpenCheckpoint(store, file, form, {}, b"", self.size_bytes, parts)
-
-
-def _micros(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Spark's times are microseconds."""
-    fields = [
-        pa.field(field.name, pa.timestamp("us", tz="UTC")) if pa.types.is_timestamp(field.type) else field
-        for field in batch.schema
-    ]
-    return batch.cast(pa.schema(fields))

@@ -33,7 +33,7 @@ def commits_of(log):
 
 @pytest.mark.parametrize("seed", [4, 6, 7, 13, 25, 34])
 def test_the_pieces_of_commits_reduce_to_what_the_commits_reduce_to(seed):
-    """Cut at any line: the highest number of the highest version counts, as the newest action does."""
+    """Cut at any line: what a later piece says of a file counts, and in a piece what comes last."""
     log = random_log(open_store(f"memory://{uuid.uuid4()}"), random.Random(seed), 12)
     files = commits_of(log)
     assert len(files) > 1
@@ -49,17 +49,12 @@ def test_the_pieces_of_commits_reduce_to_what_the_commits_reduce_to(seed):
     newest = {}
     for _, found in passed:
         for piece in found.pieces:
-            for number, action in piece.actions(log.store):
-                if isinstance(action, AddAction | RemoveAction):
-                    newest[key_of(action)] = max(
-                        newest.get(key_of(action), ((-1, 0), None)),
-                        ((piece.version, number), action),
-                        key=lambda item: item[0],
-                    )
-    live = {key: action for key, (_, action) in newest.items() if isinstance(action, AddAction)}
+            files = [item for item in piece.actions(log.store) if isinstance(item, AddAction | RemoveAction)]
+            newest |= {key_of(action): action for action in files}
+    live = {key: action for key, action in newest.items() if isinstance(action, AddAction)}
     assert live.keys() == near.adds.keys()
     assert all(live[key].size == near.adds[key].size for key in live)
-    assert {key for key, (_, action) in newest.items() if isinstance(action, RemoveAction)} == near.removed
+    assert newest.keys() - live.keys() == near.removed
     heads = reduce_tail([(file.version, found.heads) for file, found in passed], DELTA)
     assert (heads.protocol, heads.metadata, heads.txns) == (near.protocol, near.metadata, near.txns)
     assert sum(found.adds for _, found in passed) == sum(
@@ -83,9 +78,27 @@ def test_heads_are_found_however_the_line_is_written():
     assert tail.metadata.configuration == {"k": "v"}
     assert tail.txns["add"].version == 3
     (piece,) = passed.pieces
-    assert [
-        counts_nan(action) for _, action in piece.actions(log.store) if isinstance(action, AddAction)
-    ] == [True]
+    adds = [action for action in piece.actions(log.store) if isinstance(action, AddAction)]
+    assert [counts_nan(action) for action in adds] == [True]
+
+
+def test_in_a_compaction_file_the_first_line_about_a_file_counts_however_it_is_cut():
+    log = DeltaLog(open_store(f"memory://{uuid.uuid4()}"), schema_string(n="long"))
+    lines = [
+        add("f", size=2),
+        remove("g"),
+        *(add(f"h{number}") for number in range(5)),
+        add("f", size=1),
+        add("g"),
+    ]
+    name = f"{0:020d}.{1:020d}.compacted.json"
+    log.store.put(f"{LOG}/{name}", "".join(json.dumps(line) + "\n" for line in lines).encode())
+    size = log.store.head(f"{LOG}/{name}").size
+    passed = pass_over(log.store, LogFile(name, 0, "compacted", size, last_version=1), 100, 100)
+    assert len(passed.pieces) > 2
+    newest = {action.path: action for piece in passed.pieces for action in piece.actions(log.store)}
+    assert newest["f"].size == 2
+    assert isinstance(newest["g"], RemoveAction)
 
 
 def test_an_empty_commit_is_still_an_error():

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 from indextables.errors import CorruptLogError
 from indextables.log.adds.file_table import file_uris
 from indextables.log.delta.columns import DeltaColumns, Leaf
-from indextables.log.delta.commits import counts_nan
+from indextables.log.delta.commits import DeltaAdd, counts_nan
 from indextables.log.delta.files.bounds import lower_bound, upper_bound
 from indextables.log.delta.files.text import (
     json_values,
@@ -120,29 +121,26 @@ class Wanted:
 
 def files_form(raw: pa.Table, columns: DeltaColumns, wanted: Wanted, store: Store) -> pa.Table:
     """The `files()` table for some `add` rows, in the order given; partition values and statistics typed."""
-    known = statistics_of(raw, wanted)
-    paths = whole(raw.column("path"))
-    arrays: dict[str, Any] = {}
-    for name in COLUMNS:
-        if name not in wanted.columns:
-            continue
-        if name == "path":
-            arrays[name] = paths
-        elif name == "uri":
-            arrays[name] = file_uris(store, paths)
-        elif name == "partition_values":
-            arrays[name] = partitions_of(raw, columns)
-        elif name in known:
-            arrays[name] = known[name]
-        else:
-            arrays[name] = _plain(raw, name)
-    return pa.table(arrays)
+    arrays = form_columns(raw, columns, wanted)
+    if "uri" in wanted.columns:
+        arrays["uri"] = file_uris(store, arrays["path"])
+    return pa.table({name: arrays[name] for name in COLUMNS if name in arrays})
+
+
+def form_columns(raw: pa.Table, columns: DeltaColumns, wanted: Wanted) -> dict[str, Any]:
+    """The columns of the `files()` table by name, but for `uri`, which only the table's own address makes."""
+    arrays: dict[str, Any] = {"path": whole(raw.column("path")), **statistics_of(raw, wanted)}
+    for name in wanted.columns - arrays.keys() - {"uri"}:
+        arrays[name] = partitions_of(raw, columns) if name == "partition_values" else _plain(raw, name)
+    return {name: arrays[name] for name in COLUMNS if name in arrays and name in wanted.columns}
 
 
 def raw_table(adds: Sequence[AddAction], names: AbstractSet[str] | None = None) -> pa.Table:
     """Arrange adds of commits as `read_adds` arranges those of a checkpoint: all fields, or only `names`."""
     fields = [field for field in RAW if names is None or field.name == "path" or field.name in names]
-    arrays = [pa.array([_FIELDS[field.name](add) for add in adds], field.type) for field in fields]
+    # An action copies all fields of its line when it is asked for one, so decoded lines are asked themselves.
+    value_of = _FIELDS_OF_LINES if all(isinstance(add, DeltaAdd) for add in adds) else _FIELDS
+    arrays = [pa.array(list(map(value_of[field.name], adds)), field.type) for field in fields]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
@@ -173,6 +171,19 @@ _FIELDS: Mapping[str, Callable[[AddAction], Any]] = {
     "tags": lambda add: None if add.tags is None else list(add.tags.items()),
     "deletionVector": lambda add: add.extra.get("deletionVector"),
     COUNTS_NAN: counts_nan,
+}
+
+
+_FIELDS_OF_LINES: Mapping[str, Callable[[Any], Any]] = {
+    "path": attrgetter("path"),
+    "partitionValues": lambda add: list(add.source.partitionValues.items()),
+    "size": attrgetter("source.size"),
+    "modificationTime": attrgetter("source.modificationTime"),
+    "dataChange": attrgetter("source.dataChange"),
+    "stats": attrgetter("source.stats"),
+    "tags": lambda add: None if add.source.tags is None else list(add.source.tags.items()),
+    "deletionVector": lambda add: vector.wire() if (vector := add.source.deletionVector) else None,
+    COUNTS_NAN: attrgetter("counts_nan"),
 }
 
 
