@@ -225,7 +225,7 @@ def test_odd_statistics_and_partition_values_are_unknown_on_the_cluster_too(spar
         snapshot = open_snapshot(log.store.uri, options=Options.of(options), runtime=runtime_of(spark))
         assert isinstance(snapshot.state.tail, LongTail) == (kind is None)
         frame = it.delta.replay(spark, log.store.uri, options=options).cache()
-        for where in predicates[:3] if kind == "v2-inline" else predicates:
+        for where in {None: predicates[::2], "classic": predicates, "v2-inline": predicates[:3]}[kind]:
             on_spark, local = kept_by_both(snapshot, where)
             skipped = it.delta.apply_skipping(frame, snapshot.schema, where).select("path").collect()
             assert on_spark == local, where
