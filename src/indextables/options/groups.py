@@ -39,17 +39,17 @@ class CheckpointOptions:
     interval: int = option("checkpoint.interval", 10, POSITIVE, "Versions between two checkpoints.")
     parallelism: int = option("checkpoint.parallelism", 4, POSITIVE, "Log files read at the same time.")
     read_timeout_s: int = option(
-        "checkpoint.read.timeoutSeconds", 30, POSITIVE, "Seconds after which reading log files gives up."
+        "checkpoint.read.timeoutSeconds", 30, POSITIVE, "Seconds after which reading log files fails."
     )
     actions_per_part: int = option(
         "checkpoint.actionsPerPart",
         100_000,
         POSITIVE,
-        "Adds above which a checkpoint is written in parts, and as Parquet if its format is `auto`.",
+        "Files above which a checkpoint is written in parts, and as Parquet if its format is `auto`.",
     )
     format: str = option(
         "checkpoint.format", "auto", one_of("auto", "json", "parquet"),
-        "Form of checkpoints; `auto` is JSON up to `checkpoint.actionsPerPart` adds and Parquet above. The "
+        "Format of checkpoints; `auto` is JSON up to `checkpoint.actionsPerPart` files, else Parquet. The "
         "first Parquet checkpoint raises the table to protocol 3/3.",
     )  # fmt: skip
 
@@ -90,13 +90,13 @@ class TransactionOptions:
         "transaction.cache.enabled", True, BOOLEAN, "Cache what was read from the log."
     )
     cache_expiration_s: int = option(
-        "transaction.cache.expirationSeconds", 300, COUNT, "Seconds a cached value lives, from its write."
+        "transaction.cache.expirationSeconds", 300, COUNT, "Seconds for which a cached value is used."
     )
     max_staleness_s: int = option(
         "transaction.maxStalenessSeconds",
         5,
         COUNT,
-        "Seconds for which the newest version seen is taken to be the newest; 0 always checks.",
+        "Seconds for which a reader may miss a newer version of another process; 0 always checks.",
     )
     max_attempts: int = option(
         "transaction.retry.maxAttempts", 10, POSITIVE, "Commit attempts without progress before giving up."
@@ -104,7 +104,10 @@ class TransactionOptions:
     base_delay_ms: int = option("transaction.retry.baseDelayMs", 100, COUNT, "First pause after a conflict.")
     max_delay_ms: int = option("transaction.retry.maxDelayMs", 5000, COUNT, "Longest pause after a conflict.")
     txn_retention_hours: float = option(
-        "transaction.txnRetentionHours", 720, HOURS, "Hours an application's last batch number is remembered."
+        "transaction.txnRetentionHours",
+        720,
+        HOURS,
+        "Hours a batch number is remembered.",
     )
     check_protocol: bool = option(
         "protocol.checkEnabled", True, BOOLEAN,
@@ -124,7 +127,7 @@ class CompressionOptions:
         "transaction.compression.gzip.level",
         None,
         at_least(1, 9),
-        "gzip level 1-9; unset: the fast level 1.",
+        "gzip level; if unset, 1, the fastest.",
     )
 
 
@@ -150,7 +153,7 @@ class StatsOptions:
         "dataSkippingStatsColumns", None, NAMES, "Columns that get statistics, instead of the first ones."
     )
     skip_cooldown_hours: float = option(
-        "skippedFiles.cooldownHours", 24, HOURS, "Hours a skipped file is left alone."
+        "skippedFiles.cooldownHours", 24, HOURS, "Hours before a file that could not be read is tried again."
     )
 
 
@@ -178,21 +181,25 @@ class ReplayOptions:
     """Where the log is replayed."""
 
     enabled: bool = option(
-        "distributedLogReplay.enabled", True, BOOLEAN, "Allow replay on Spark.", **_replay("enabled")
+        "distributedLogReplay.enabled",
+        True,
+        BOOLEAN,
+        "Let Spark read large logs.",
+        **_replay("enabled"),
     )
     num_partitions: int | None = option(
         "distributedLogReplay.numPartitions", None, auto_or(POSITIVE),
-        "Partitions of a replay on Spark; auto is at most 50.", **_replay("numPartitions"),
+        "Spark partitions used to read the log; auto is at most 50.", **_replay("numPartitions"),
     )  # fmt: skip
     file_threshold: int | None = option(
         "distributedLogReplay.fileThreshold", None, auto_or(COUNT),
-        "Files above which Spark replays; auto goes by memory.", **_replay("fileThreshold"),
+        "Files above which Spark reads the log; auto decides by memory.", **_replay("fileThreshold"),
     )  # fmt: skip
     local_memory: int = option(
         "distributedLogReplay.localMemory",
         1 << 30,
         SIZE,
-        "Memory the local engine may need before Spark replays.",
+        "Memory that reading the log in this process may need before Spark does it.",
     )
 
 
@@ -223,10 +230,10 @@ class WriteOptions:
     )  # fmt: skip
     timestamps: str = option(
         "write.timestamps", "error", one_of("error", "truncate"),
-        "What to do with nanoseconds that microseconds cannot hold.", aliases=("timestamps",),
+        "What to do with nanoseconds, since columns store microseconds.", aliases=("timestamps",),
     )  # fmt: skip
     merge_on_write: bool = option("mergeOnWrite.enabled", False, BOOLEAN, "Merge small splits after a write.")
-    purge_on_write: bool = option("purgeOnWrite.enabled", False, BOOLEAN, "Purge orphans after a write.")
+    purge_on_write: bool = option("purgeOnWrite.enabled", False, BOOLEAN, "Run PURGE after a write.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +255,10 @@ class PurgeOptions:
     """What PURGE may delete."""
 
     default_retention_hours: float = option(
-        "purge.defaultRetentionHours", 168, HOURS, "Age of orphans that PURGE deletes."
+        "purge.defaultRetentionHours",
+        168,
+        HOURS,
+        "Age at which PURGE deletes unused files.",
     )
     min_retention_hours: float = option(
         "purge.minRetentionHours", 24, HOURS, "The smallest age PURGE accepts."
@@ -269,19 +279,19 @@ class SearchOptions:
         "search.defaultOperator",
         "or",
         one_of(*OPERATORS),
-        "What joins two words of a query that stand side by side: or, and.",
+        "How two words without an operator between them are joined: or, and.",
     )
     cache_dir: str | None = option(
         "indexCache.dir",
         None,
         TEXT,
-        "Directory that keeps what was read of indexes on remote storage; unset: none.",
+        "Directory that caches parts of indexes on remote storage; if unset, none is used.",
     )
     cache_max_bytes: int = option("indexCache.maxBytes", 4 << 30, SIZE, "Size limit of that directory.")
     filters_enabled: bool = option(
-        "indexFilters.enabled", False, BOOLEAN, "Keep filters that tell which splits may hold a word."
+        "indexFilters.enabled", False, BOOLEAN, "Keep small files that say which splits can contain a word."
     )
-    time_zone: str = option("timeZone", "UTC", TEXT, "Zone of timestamps written without one.")
+    time_zone: str = option("timeZone", "UTC", TEXT, "Time zone of timestamps without one in conditions.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +302,7 @@ class IndexingOptions:
         "indexing.fastfields",
         None,
         NAMES,
-        "Columns of values (numbers, booleans, dates, times, whole texts) that a query finds and compares.",
+        "Columns (numbers, booleans, dates, times, texts) that queries can compare, as in `status:>=500`.",
     )
     typemap: Mapping[str, str] = field(default_factory=dict)
     tokenizer: Mapping[str, str] = field(default_factory=dict)
@@ -311,7 +321,7 @@ COLUMN_KEYS: Mapping[str, tuple[str, str]] = MappingProxyType(
         ),
         "indexing.indexrecordoption.": (
             "record_option",
-            "What the index keeps per term: basic, freq, position.",
+            "What the index stores for each word: basic, freq, position.",
         ),
     }
 )
