@@ -79,7 +79,7 @@ def word_ours(directory: Path) -> Operation:
 def word_duckdb(directory: Path) -> Operation:
     files = f"read_parquet('{directory / 'ours'}/*.split')"
     asked = f"SELECT count(*) FROM {files} WHERE message LIKE '%timeout%'"
-    return _python(f"import duckdb; assert duckdb.sql({asked!r}).fetchone() == (300,)")
+    return _python(f"import duckdb; assert duckdb.sql({asked!r}).fetchall() == [(300,)]")
 
 
 def open_delta(directory: Path) -> Operation:
