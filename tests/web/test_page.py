@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import indextables as it
+from indextables.report import facts_of, render_report
 from support.served import OPTIONS, SCHEMA, TOKEN, chromium, events, make_events, serving
 
 NASTY = (
@@ -266,6 +267,21 @@ def test_every_view_fits_a_phone_in_the_dark(browser, address):
         page.click(f"#tabs [data-tab={tab}]")
         page.wait_for_selector(f"#view-{tab} table, #view-{tab} .tile")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    context.close()
+
+
+def test_the_report_of_a_table_shows_everything_on_a_phone(browser, tmp_path):
+    table = make_events(tmp_path / "events", days=1)
+    (tmp_path / "report.html").write_text(render_report(facts_of(table)))
+    context = browser.new_context(viewport={"width": 390, "height": 844}, color_scheme="dark")
+    page = context.new_page()
+    page.goto((tmp_path / "report.html").as_uri())
+    right = "(node) => node.getBoundingClientRect().right"
+    shown = page.locator(".card, .bar .track, .times td, pre")
+    assert shown.count() > 8
+    assert max(node.evaluate(right) for node in shown.all()) <= 390
+    tops = [card.bounding_box()["y"] for card in page.locator(".card").all()]
+    assert tops[0] == tops[1] < tops[2] == tops[3]
     context.close()
 
 
