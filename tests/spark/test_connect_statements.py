@@ -40,3 +40,15 @@ def test_a_client_with_the_package_has_names_paths_and_searches(said):
 @pytest.mark.slow
 def test_an_error_of_the_servers_has_our_type_at_the_client(said):
     assert said["error"] == "PredicateError"
+
+
+@pytest.mark.slow
+def test_a_client_with_the_package_searches_a_named_table_in_every_way(said):
+    assert said["by name"] == {
+        "sql": [1, 3], "filter": [1, 3], "expr": [3], "scored": [1], "after a delete": [2, 3],
+    }  # fmt: skip
+
+
+@pytest.mark.slow
+def test_streams_read_and_write_named_tables(said):
+    assert said["streamed"] == [2, 3]

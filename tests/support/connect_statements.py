@@ -67,6 +67,40 @@ def sender(spark: Any) -> Any:
     return lambda sql: [tuple(row) for row in spark.sql(sql).collect()]
 
 
+def searched_by_name(spark: Any) -> dict[str, list[int]]:
+    """The rows that a search of a named table finds, by every way to write it."""
+    from pyspark.sql import functions as f
+
+    spark.sql(
+        "CREATE TABLE lake.notes (id INT, note STRING) USING indextables TBLPROPERTIES ('indexing.typemap.note' = 'text')"
+    )
+    spark.sql("INSERT INTO lake.notes VALUES (1, 'disk error'), (2, 'all quiet'), (3, 'network error')")
+    notes, error = spark.table("lake.notes"), "note indexquery 'error'"
+    frames = {
+        "sql": spark.sql(f"SELECT id FROM lake.notes WHERE {error} ORDER BY id"),
+        "filter": notes.filter(error).orderBy("id"),
+        "expr": notes.filter(f.expr(f"{error} AND id > 1")),
+        "scored": spark.sql(f"SELECT id FROM lake.notes WHERE {error} ORDER BY _score DESC, id LIMIT 1"),
+    }
+    found = {name: [row.id for row in frame.collect()] for name, frame in frames.items()}
+    spark.sql("DELETE FROM lake.notes WHERE note indexquery 'disk'")
+    return {**found, "after a delete": [row.id for row in notes.filter("true").orderBy("id").collect()]}
+
+
+def streamed_by_name(spark: Any, root: Path) -> list[int]:
+    """What a stream carries from one named table to another, which it makes."""
+    stream = spark.readStream.table("lake.notes").writeStream.format("indextables")
+    query = (
+        stream.option("checkpointLocation", str(root / "stream"))
+        .trigger(availableNow=True)
+        .toTable("lake.copied")
+    )
+    query.awaitTermination(120)
+    if query.exception() is not None:
+        raise query.exception()
+    return sorted(row.id for row in spark.table("lake.copied").collect())
+
+
 def main(directory: str) -> None:
     """Send the statements from both clients."""
     root = Path(directory)
@@ -82,6 +116,8 @@ def main(directory: str) -> None:
         said["by path"] = spark.sql(f"SELECT n FROM indextables.`{path}` WHERE id = 9").first()[0]
         found = spark.sql(f"SELECT id FROM indextables.`{path}` WHERE message indexquery 'inserted'")
         said["searched"] = [row.id for row in found.collect()]
+        said["by name"] = searched_by_name(spark)
+        said["streamed"] = streamed_by_name(spark, root)
         try:
             spark.sql("INSERT INTO lake.t REPLACE WHERE day = 'e' SELECT 60L, 'f', 'outside', 3L, 1")
         except Exception as error:

@@ -122,12 +122,18 @@ def stream_write_request(writer: Any, path: Any) -> WriteRequest:
 
 def stream_partitioning(writer: Any) -> tuple[str, ...]:
     """The columns a stream writer partitions by."""
+    if not hasattr(writer, "_jwrite"):
+        return tuple(writer._write_proto.partitioning_column_names)
     return _scala_names(writer._spark, _state(writer._jwrite, "partitioningColumns")) or ()
 
 
 def stream_written_frame(writer: Any) -> Any:
     """The streaming DataFrame a writer is about to write."""
-    return writer._df
+    if hasattr(writer, "_jwrite"):
+        return writer._df
+    from pyspark.sql.connect.dataframe import DataFrame
+
+    return DataFrame(writer._write_stream._child, writer._session)
 
 
 def without_partitioning(writer: Any) -> None:

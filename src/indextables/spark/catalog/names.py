@@ -21,7 +21,7 @@ def place_of(spark: Any, name: str) -> str | None:
     from pyspark.errors import AnalysisException
 
     if is_connect(spark):
-        return None
+        return _described_place(spark, name)
     try:
         plan = spark.table(name)._jdf.queryExecution().analyzed()
     except AnalysisException:
@@ -36,10 +36,22 @@ def place_of(spark: Any, name: str) -> str | None:
     )
 
 
+def _described_place(spark: Any, name: str) -> str | None:
+    """The same on Spark Connect, where only what DESCRIBE says is known of a table."""
+    from pyspark.errors import PySparkException
+
+    try:
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+    except PySparkException:
+        return None
+    said = {str(row[0]).strip(): str(row[1]) for row in rows}
+    return said.get("Location") if said.get("Provider", "").lower() == "indextables" else None
+
+
 def place_for_stream(spark: Any, name: str, writer: Any, *, create: bool) -> str | None:
     """The path of the table a stream writes to; created with the stream's columns if it does not exist."""
     found = place_of(spark, name)
-    if found is not None or not create or is_connect(spark):
+    if found is not None or not create:
         return found
     rows = spark.createDataFrame([], stream_written_frame(writer).schema)
     definition = rows.writeTo(name).using("indextables")

@@ -77,10 +77,8 @@ def refresh_named(spark: Any, text: str) -> None:
     Connect, and of a Delta table with deletion vectors or mapped columns, it holds the files of one
     moment, and is renewed with every version.
     """
-    with _lock:
-        views = dict(_named.get(spark, {}))
-    for name, kept in views.items():
-        if not kept.follows or not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE):
+    for name, kept in _mentioned(spark, text).items():
+        if not kept.follows:
             continue
         try:
             newest = snapshot_asked_for(spark, kept.request)
@@ -95,6 +93,21 @@ def refresh_named(spark: Any, text: str) -> None:
         stale = kept.version != newest.version if kept.fixed else kept.schema != newest.metadata.schema_string
         if stale and _is_still(spark, name, kept):
             register_view(load_table(spark, kept.request), TableView(name, True, kept.shared), kept.request)
+
+
+def names_a_view(spark: Any, text: str) -> bool:
+    """Whether a statement may name a view that CREATE TEMPORARY VIEW made in this session."""
+    return bool(_mentioned(spark, text))
+
+
+def _mentioned(spark: Any, text: str) -> dict[str, _Named]:
+    with _lock:
+        views = dict(_named.get(spark, {}))
+    return {
+        name: kept
+        for name, kept in views.items()
+        if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE)
+    }
 
 
 def _forget(spark: Any, name: str, kept: _Named) -> None:

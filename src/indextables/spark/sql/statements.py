@@ -24,6 +24,7 @@ from indextables.spark.read.scans import searches_in
 from indextables.spark.read.version import asked_for, parse_as_of
 from indextables.spark.read.views import (
     TableView,
+    names_a_view,
     refresh_named,
     register_view,
     table_of_frame,
@@ -162,7 +163,7 @@ def _query(spark: Any, original: Sql, text: str, args: Any, frames: Mapping[str,
     start = prefix.end() if prefix else 0
     lookup = _Lookup(spark, frames)
     found = rewrite_paths(text[start:]) if mentions_us(text) else None
-    if found is not None and lookup.in_python(found):
+    if found is not None and lookup.in_python(found, text[start:]):
         found = rewrite(text[start:], lookup.columns, args)
     elif found is None or all(map(lookup.has_a_name, found.references)):
         refresh_named(spark, text)
@@ -237,13 +238,17 @@ class _Lookup:
             raise CommandError(f"{'.'.join(reference.name)} is not a view of an IndexTables table")
         return found.request()
 
-    def in_python(self, found: Rewritten) -> bool:
-        """Whether the searches of a statement have to be answered before Spark sees it."""
+    def in_python(self, found: Rewritten, text: str) -> bool:
+        """Whether the searches of a statement have to be answered before Spark sees it.
+
+        A Connect server whose catalog is ours knows searches, but not the views of this client.
+        """
         if not found.has_searches:
             return False
-        return is_connect(self._spark) or any(
-            self._way(reference) == "arrow" for reference in found.references
-        )
+        if is_connect(self._spark):
+            by_server = names_tables(self._spark) and all(map(self.has_a_name, found.references))
+            return not by_server or names_a_view(self._spark, text)
+        return any(self._way(reference) == "arrow" for reference in found.references)
 
     def _way(self, reference: Reference) -> str:
         try:
