@@ -5,7 +5,7 @@ import dataclasses
 import pyarrow as pa
 import pytest
 
-from indextables.errors import ConflictError, PredicateError
+from indextables.errors import ConflictError, OptionError, PredicateError
 from indextables.model.actions import RemoveAction
 from indextables.ops.rewrite.merge import MergeRequest, run_merge
 from support.upkeep import HandClock, RowTable, fingerprint
@@ -250,3 +250,17 @@ def test_the_result_has_the_columns_of_the_command(table):
         "table_path", "status", "merged_files", "merge_groups", "original_size_bytes", "merged_size_bytes",
         "skipped_files", "message",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        ({"target_bytes": 0}, "target_size is 0; expected 1 or more"),
+        ({"max_dest_splits": 0}, "max_dest_splits is 0; expected 1 or more"),
+        ({"max_source_splits": 1}, "max_source_splits is 1; expected 2 or more"),
+    ],
+)
+def test_a_merge_of_nothing_is_refused(table, request_, said):
+    """As the statement refuses it, which shows where."""
+    with pytest.raises(OptionError, match=said):
+        merge(table, **request_)

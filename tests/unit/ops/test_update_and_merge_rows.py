@@ -262,3 +262,29 @@ def test_an_update_reads_times_in_the_zone_of_the_table(tmp_path):
     assert made.count(where) == 1
     assert made.update(where, {"n": 1}).rows_updated == 1
     assert made.scan(columns=["n"]).read_all().to_pylist() == [{"n": 1}]
+
+
+def test_the_two_zeros_are_one_key_and_so_are_all_nans(tmp_path):
+    schema = pa.schema([("x", pa.float64()), ("y", pa.float32()), ("n", pa.int64())])
+    zero, nan = 0.0, float("nan")
+    made = it.Table.create(tmp_path / "t", schema)
+    made.append(pa.table({"x": [-zero, zero, nan, None], "y": [zero, -zero, nan, 1.0], "n": [0] * 4}, schema))
+    for on, source in (("x", {"x": [-zero, nan]}), (["x", "y"], {"x": [zero, nan], "y": [-zero, nan]})):
+        rows = pa.table({**source, "n": [7, 8]}, pa.schema([schema.field(name) for name in [*source, "n"]]))
+        done = made.merge(rows, on, not_matched=None)
+        assert done.rows_updated == 3, on
+
+
+def test_an_empty_list_is_a_value(tmp_path):
+    schema = pa.schema([("id", pa.int64()), ("tags", pa.list_(pa.string()))])
+    made = it.Table.create(tmp_path / "t", schema)
+    made.append(pa.table({"id": [1, 2], "tags": [["a"], ["b"]]}, schema))
+    made.update("id = 1", {"tags": []})
+    made.update("id = 2", {"tags": ["c", None]})
+    assert made.scan().read_all()["tags"].to_pylist() == [[], ["c", None]]
+    with pytest.raises(
+        SchemaError, match="column 'tags' holds list<element: string>, and 5 is no such value"
+    ):
+        made.update("id = 2", {"tags": 5})
+    with pytest.raises(SchemaError, match="tags"):
+        made.update("id = 2", {"tags": "x"})

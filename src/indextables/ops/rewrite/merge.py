@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from indextables.errors import OptionError
 from indextables.index.settings import IndexSpec
 from indextables.log.skips import in_cooldown
 from indextables.log.snapshot import Snapshot
@@ -52,6 +53,16 @@ class MergeRequest:
     max_dest_splits: int | None = None
     max_source_splits: int | None = None
     dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        asked = {
+            "target_size": (self.target_bytes, 1),
+            "max_dest_splits": (self.max_dest_splits, 1),
+            "max_source_splits": (self.max_source_splits, 2),
+        }
+        for name, (value, least) in asked.items():
+            if value is not None and value < least:
+                raise OptionError(f"{name} is {value}; expected {least} or more", key=name)
 
 
 def plan_by_log(snapshot: Snapshot, request: MergeRequest, now_ms: int) -> MergePlan:

@@ -116,8 +116,15 @@ def _values(value: NewValue, matching: pa.Table, field: pa.Field) -> pa.Array:
                 f"each row it is given ({counted(matching.num_rows, 'row')} here)"
             )
     else:
-        kind = field.type if value is None else None
-        found = pa.array([value] if kind is None else [None], kind).take(pa.array([0] * matching.num_rows))
+        # A number or a text is of its own type; of an empty list, or a null, only the column knows it.
+        nested = pa.types.is_nested(field.type) and not isinstance(value, str | bytes)
+        kind = field.type if value is None or nested else None
+        try:
+            found = pa.array([value], kind).take(pa.array([0] * matching.num_rows))
+        except (pa.ArrowException, TypeError, ValueError) as bad:
+            raise SchemaError(
+                f"column {field.name!r} holds {field.type}, and {value!r} is no such value"
+            ) from bad
     return found
 
 

@@ -312,7 +312,11 @@ def key_values(rows: pa.Table, on: Sequence[str]) -> pa.Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    columns = [rows.column(name) for name in on]
+    columns = [
+        # The two zeros are equal, as they are in SQL, but not their bytes.
+        pc.add(column, pa.scalar(0, column.type)) if pa.types.is_floating(column.type) else column
+        for column in map(rows.column, on)
+    ]
     if len(columns) == 1:
         found = columns[0]
     else:
