@@ -22,6 +22,10 @@ from pyspark.sql import DataFrame, SparkSession
 import indextables as it
 
 Row = dict[str, Any]
+_TOLD = (str, list, dict)
+_TELLING = re.compile(
+    r"\d+ bytes|'num\w*Bytes', '\d+'|[0-9a-f]{8}-[0-9a-f-]{27}|\"(?:timestamp|createdTime|modificationTime|deletionTimestamp)\":\d+"
+)
 _BY_CHANCE = frozenset(
     {
         "id", "created_time", "modification_time", "deletion_timestamp", "timestamp", "footer_crc", "extra",
@@ -53,6 +57,18 @@ class Run:
     statement: str
 
 
+@dataclass(frozen=True)
+class Change:
+    """UPDATE, MERGE or DELETE of rows: as a method of Table, and as a statement of Spark's about `{t}`.
+
+    A MERGE has a `source`, which the method is given and the statement finds as the view `source`.
+    """
+
+    method: Callable[..., Any]
+    statement: str
+    source: pa.Table | None = None
+
+
 class InPython:
     """Everything through `it.Table`, opened with the given options or inside a session."""
 
@@ -80,7 +96,12 @@ class InPython:
         table.overwrite(step.data, step.where, partitions=partitions, **more)
 
     def run(self, step: Run) -> list[Row]:
-        return told(step.method(self.open()).to_arrow().to_pylist(), self.path)
+        found = step.method(self.open())
+        rows = found if isinstance(found, pa.Table) else found.to_arrow()
+        return told(rows.to_pylist(), self.path)
+
+    def change(self, step: Change) -> None:
+        step.method(self.open(), *(() if step.source is None else (step.source,)))
 
     def rows(self) -> list[Row]:
         return self.open().scan().read_all().to_pylist()
@@ -109,6 +130,11 @@ class OnSpark:
     def run(self, step: Run) -> list[Row]:
         return told(self.spark.sql(step.statement.format(path=self.path)).toArrow().to_pylist(), self.path)
 
+    def change(self, step: Change) -> None:
+        if step.source is not None:
+            frame_of(self.spark, step.source).createOrReplaceTempView("source")
+        self.spark.sql(step.statement.format(t=f"indextables.`{self.path}`"))
+
     def rows(self) -> list[Row]:
         return self.spark.read.format("indextables").load(self.path).toArrow().to_pylist()
 
@@ -124,14 +150,12 @@ def frame_of(spark: SparkSession, data: pa.Table) -> DataFrame:
 
 
 def told(rows: Sequence[Row], path: str) -> list[Row]:
-    """The rows of a command without the table's own path and without durations."""
+    """The rows of a command without the table's own path and without what chance decides."""
     return [
         {
-            key: re.sub(r"\d+ bytes", "some bytes", value.replace(path, "TABLE"))
-            if isinstance(value, str)
-            else value
+            key: _TELLING.sub("...", str(value).replace(path, "TABLE")) if isinstance(value, _TOLD) else value
             for key, value in row.items()
-            if key not in {"duration_ms", "table_id", "created", "timestamp"}
+            if key not in {"duration_ms", "created", "skipped_at", "retry_after", "content", *_BY_CHANCE}
             and not any(word in key for word in _SIZES)
         }
         for row in rows
@@ -151,7 +175,40 @@ def written(path: str) -> dict[str, Any]:
         "commits": commits,
         "rows": sorted_rows(it.Table.open(path).scan().read_all().to_pylist()),
         "files": sorted_rows(parquet(Path(path) / add.path) for add in log.list_files()),
-        "checkpoints": sorted(item.name for item in Path(path, "_transaction_log").glob("*checkpoint*")),
+        "checkpoints": sorted(
+            re.sub(r"\.[0-9a-f]{32}\.", ".", item.name)
+            for item in Path(path, "_transaction_log").glob("*checkpoint*")
+        ),
+    }
+
+
+def changed(path: str) -> list[dict[str, Any]]:
+    """For each version what was changed, without how many files the changed rows became."""
+    found = []
+    log = it.TransactionLog.open(path)
+    for number in log.versions():
+        actions = log.read_version(number)
+        adds = [described(action) for action in actions if isinstance(action, it.AddAction)]
+        info = next((action for action in actions if isinstance(action, it.CommitInfo)), it.CommitInfo())
+        rest = [action for action in actions if not isinstance(action, it.AddAction | it.CommitInfo)]
+        metrics = info.operation_metrics or {}
+        found.append(
+            {
+                "operation": info.operation,
+                "rows": {name: metrics.get(name) for name in ("numReadRows", "numOutputRows")},
+                "others": sorted_rows(map(described, rest)),
+                "adds": sorted({json.dumps(form, default=str, sort_keys=True) for form in map(_form, adds)}),
+            }
+        )
+    return found
+
+
+def _form(add: Row) -> Row:
+    """An add without its values: which statistics, tags and fields it carries."""
+    return {
+        key: sorted(value) if isinstance(value, dict) and key not in {"partition_values", "tags"} else value
+        for key, value in add.items()
+        if key not in {"stats", "num_records"}
     }
 
 

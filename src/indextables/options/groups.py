@@ -291,7 +291,12 @@ class SearchOptions:
     filters_enabled: bool = option(
         "indexFilters.enabled", False, BOOLEAN, "Keep small files that say which splits can contain a word."
     )
-    time_zone: str = option("timeZone", "UTC", TEXT, "Time zone of timestamps without one in conditions.")
+    time_zone: str = option(
+        "timeZone",
+        "UTC",
+        TEXT,
+        "Time zone of timestamps without one in conditions; Spark's own filters use that of the session.",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from indextables.predicate.names import quoted_name
 from indextables.spark.hadoop import hadoop_settings, package_of
 from indextables.spark.options import READ_KEYS, CallSettings, is_connect, split
 from indextables.spark.read.planner import TablePlanner, chosen_of, hadoop_paths
-from indextables.spark.read.relation import RelationSpec, native_frame
+from indextables.spark.read.relation import RelationSpec, native_frame, read_options
 from indextables.spark.requests import ReadRequest
 
 if TYPE_CHECKING:
@@ -183,12 +183,9 @@ def _planned(spark: Any, snapshot: Snapshot, only: frozenset[str] | None = None)
         return spark.createDataFrame([], schema)
     if len(paths) == 1:
         paths.append(snapshot.store.spark_uri(NATIVE.log_dir))
-    reader = spark.read.schema(schema).options(
-        ignoreMissingFiles="false", ignoreCorruptFiles="false", recursiveFileLookup="true",
-        mergeSchema="false", pathGlobFilter="*.split", datetimeRebaseMode="CORRECTED",
-        int96RebaseMode="CORRECTED",
-    )  # fmt: skip
-    return reader.option("__globPaths__", "false").parquet(*paths)
+    reader = spark.read.schema(schema).options(**read_options(snapshot.metadata.schema_string))
+    reader = reader.options(recursiveFileLookup="true", pathGlobFilter="*.split", __globPaths__="false")
+    return reader.parquet(*paths)
 
 
 def remember(identity: str, table: LoadedTable) -> None:

@@ -173,7 +173,10 @@ class ChangedSplit:
         """Those of the original, but for the columns that changed: their values are looked at again."""
         known = of_add(self.original.add)
         kept = {item.name for item in indexed_columns(self.schema, self.options, self.partition_columns)}
-        low, high, nulls = dict(known.min_values), dict(known.max_values), dict(known.null_count)
+        # The table may have changed its mind about which columns have statistics.
+        low = {leaf: one for leaf, one in known.min_values.items() if leaf in kept}
+        high = {leaf: one for leaf, one in known.max_values.items() if leaf in kept}
+        nulls = {leaf: one for leaf, one in known.null_count.items() if leaf in kept}
         for name, change in self.changed.items():
             for group in self.original.reader.groups:
                 if group not in change.groups:

@@ -32,6 +32,8 @@ public class Planning extends Rule {
       boolean all = condition instanceof Literal && Boolean.TRUE.equals(((Literal) condition).value());
       return overwritten(plan, all ? "overwrite" : "where", all ? null : Bridge.map(new Object[] {"tree", LogFileIndex.tree(condition), "text", condition.sql()}));
     }
+    // DELETE without a condition empties the table, and Spark looks for the table itself then.
+    if (plan instanceof DeleteFromTable && own(plan, "table") != null) return plan;
     if (plan instanceof AnalyzeTable && Products.field(plan, "child") instanceof ResolvedTable
         && Products.field(Products.field(plan, "child"), "table") instanceof VersionTable) {
       // The log has the statistics of every file already.
