@@ -123,6 +123,24 @@ def test_a_cache_follows_changes_by_whatever_name_or_path_they_are_made(spark, p
     spark.sql("DROP VIEW cached_view")
 
 
+def test_a_path_without_a_slash_is_a_path_in_every_statement(spark, place, monkeypatch):
+    monkeypatch.chdir(place)
+    spark.range(4).write.format("indextables").save("here")
+    for statement in (
+        "DELETE FROM indextables.`here` WHERE id = 1",
+        "UPDATE indextables.`here` SET id = 20 WHERE id = 2",
+        "MERGE INTO indextables.`here` t USING (SELECT 3L AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE",
+        "INSERT INTO indextables.`here` VALUES (30)",
+    ):
+        spark.sql(statement)
+    assert rows(spark.sql("SELECT id FROM indextables.`here`")) == [(0,), (20,), (30,)]
+    spark.sql("CREATE DATABASE indextables")  # and it is still read as one
+    try:
+        assert rows(spark.sql("SELECT id FROM indextables.`here` WHERE id > 2")) == [(20,), (30,)]
+    finally:
+        spark.sql("DROP DATABASE indextables")
+
+
 def plan(frame) -> str:
     return str(frame._jdf.queryExecution().executedPlan().toString())
 

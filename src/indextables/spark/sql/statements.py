@@ -269,8 +269,12 @@ class _Lookup:
             return False
         # A Connect server whose catalog is ours reads by itself; what it can read, the client cannot tell.
         way = self._way(reference)
-        if reference.by_path and "/" not in reference.name[0]:
-            # Spark's catalog takes such a name for a table in a database called indextables.
+        if (
+            reference.by_path
+            and "/" not in reference.name[0]
+            and self._spark.catalog.databaseExists("indextables")
+        ):
+            # Spark's catalog takes such a name for a table in that database.
             return way == "elsewhere"
         return way in {"native", "planned", "elsewhere"}
 
