@@ -62,7 +62,8 @@ def inflict(
             changed[path] = data[:at]
             what = f"cut to {at} of {len(data)} bytes"
         case "zero":
-            at = chance.choice([0, chance.randrange(len(data))])
+            # Not from a zero on: that may be all that is left of the file, and nothing would change.
+            at = chance.choice([0, chance.choice([place for place, byte in enumerate(data) if byte])])
             length = chance.choice([len(data) - at, min(512, len(data) - at)])
             changed[path] = data[:at] + bytes(length) + data[at + length :]
             what = f"zeros for {length} bytes from {at} of {len(data)}"

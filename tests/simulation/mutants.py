@@ -566,4 +566,6 @@ def purge_ignores_age(bench: Bench) -> None:
 @mutant(200)
 def discard_when_unknown(bench: Bench) -> None:
     """After a commit whose outcome is unknown, its new splits are deleted."""
-    bench.change("ops.rewrite.rows", "ConflictError", lambda _original: CommitError, only_here=True)
+    bench.change(
+        "ops.rewrite.replace", "NEVER_COMMITTED", lambda certain: (*certain, CommitError), only_here=True
+    )

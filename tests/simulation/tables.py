@@ -102,7 +102,11 @@ class TableActor(Actor):
         intent.operation = "DELETE"
         half = int(pick * 2)
         intent.matches = lambda row: int(row[-1]) % 2 == half
-        self._told(intent, self.table.delete(f"k = {half}"))
+        done = self.table.delete(f"k = {half}")
+        if done.status == "SUCCESS":
+            self._wrote(intent, done)  # not the newest commit, which may be that of the merge after it
+        else:
+            intent.outcome = NOTHING
 
     def do_merge(self, intent: Intent, pick: float) -> None:
         intent.operation = "MERGE SPLITS"

@@ -2,9 +2,9 @@
 
 Only splits that may hold such a row are looked into, reading the columns of the
 condition alone, and only those that do hold one are written anew, where what does
-not change is copied. A new value is
-a constant, another column (`col("name")`), or a function that is given the
-matching rows as a pyarrow Table and returns one value for each.
+not change is copied. A new value is a constant, another column (`col("name")`), or
+a function that is given the matching rows as a pyarrow Table and returns one value
+for each.
 """
 
 from __future__ import annotations

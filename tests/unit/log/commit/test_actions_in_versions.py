@@ -149,7 +149,7 @@ def test_a_path_without_a_log_is_not_a_table_and_stays_empty(builder):
     """A7."""
     log = builder.log()
     for read in (log.snapshot, log.list_files, log.latest_version, log.metadata, log.protocol, log.history):
-        with pytest.raises(NotATableError, match="not a table"):
+        with pytest.raises(NotATableError, match="is not an IndexTables table"):
             read()
     assert not log.exists()
     assert log.versions() == []
