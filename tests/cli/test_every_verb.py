@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import indextables as it
-from indextables.cli.main import cli, main
+from indextables.cli.main import cli
 from indextables.storage.store import open_store
 from support.deltarows import put_file
 from support.deltatables import DeltaLog, schema_string
@@ -66,23 +66,10 @@ def place(tmp_path_factory):
     return root
 
 
-@pytest.fixture
-def run(place, monkeypatch, capsys):
-    """Run the program as the shell would, in that directory; gives its exit code, output and errors."""
+@pytest.fixture(autouse=True)
+def there(place, monkeypatch):
+    """Every verb runs in that directory."""
     monkeypatch.chdir(place)
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["indextables", *map(str, arguments)])
-        try:
-            main()
-            code = 0
-        except SystemExit as end:
-            code = end.code or 0
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
 
 
 def said(result, code):

@@ -2,31 +2,18 @@
 
 import json
 import os
-import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import indextables as it
-from indextables.cli.main import main
 from indextables.ingest.files import open_source
 from indextables.ingest.log_lines import instants
 from indextables.ingest.tail import Tailer
 from indextables.ops.read.follow import Follower
 
 ISO = "2024-05-03 10:00:{:02},123 ERROR disk {} is full\n"
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["indextables", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        return end.value.code or 0, *capsys.readouterr()
-
-    return call
 
 
 def loaded(run, tmp_path, name, text, *more):

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import indextables as it
-from indextables.cli.main import cli, main
+from indextables.cli.main import cli
 from support.upkeep import fingerprint
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("message", pa.string())])
@@ -29,25 +29,6 @@ def table(tmp_path):
         }
         made.append(pa.table(rows, SCHEMA))
     return str(tmp_path / "events")
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run the program as the shell would; gives its exit code, output and errors."""
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def call(*arguments, stdin=""):
-        monkeypatch.setattr(sys, "argv", ["indextables", *map(str, arguments)])
-        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
-        try:
-            main()
-            code = 0
-        except SystemExit as end:
-            code = end.code or 0
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
 
 
 def rows_of(result):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -14,6 +13,7 @@ import pytest
 
 import indextables as it
 from indextables.spark import jar
+from support.ports import free_port
 from support.spark_sql import CONFS, HOME
 
 pytestmark = pytest.mark.slow
@@ -34,9 +34,7 @@ SELECT count(*) AS before FROM logs VERSION AS OF 1;
 @pytest.fixture
 def address(tmp_path: Path) -> Iterator[str]:
     """The JDBC address of a server on Derby."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     # Sessions of this server do not see the class loader of `spark.jars`.
     given = {
         **CONFS,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from typing import Any
 import indextables as it
 from indextables.spark import jar
 from support.core_statements import CORE
+from support.ports import free_port
 from support.spark_sql import CONFS, HOME
 from support.statement_places import Place, wrong
 
@@ -28,9 +28,7 @@ from support.statement_places import Place, wrong
 @contextmanager
 def server(directory: Path) -> Iterator[str]:
     """The address of a server with a catalog of its own in memory and a catalog `lake` of directories."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     given = {
         **CONFS,
         "spark.jars": str(jar.made()),

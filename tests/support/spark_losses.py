@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from typing import Any
 import pyspark
 
 import indextables as it
+from support.ports import free_port
 
 PART, PARTS = 50_000, 4
 PATIENCE_S = 90
@@ -68,9 +68,7 @@ def _straggles(marks: Path) -> Callable[[Iterator[Any]], Iterator[Any]]:
 
 def _cluster(directory: Path) -> tuple[str, list[subprocess.Popen[bytes]]]:
     """A master and two workers, each on an address of its own."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     launcher = str(Path(pyspark.__path__[0], "bin", "spark-class"))
     url = f"spark://127.0.0.1:{port}"
     master = ["master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]
