@@ -24,6 +24,10 @@ from statistics import median
 from typing import Any
 
 Operation = Callable[[], Mapping[str, Any] | None]
+BUSY = 0.25
+"""A machine is busy where others take more than this share of its cores."""
+LOOK_S = 0.3
+"""How long the machine is looked at before and after the runs of a case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,7 @@ class Row:
     runs: int
     facts: Mapping[str, Any] = field(default_factory=dict)
     load: float = 0.0
-    """Load average of the machine when its runs began; above half the cores wall times mean little."""
+    """Cores that other processes kept busy before or after its runs; above BUSY of all cores wall times mean little."""
 
 
 def load(name: str) -> Target:
@@ -83,8 +87,9 @@ def load(name: str) -> Target:
 
 def measure(target: str, case: Case, size: str, directory: Path, repeat: int, timeout_s: float) -> Row:
     """Run a case in fresh processes and take the median."""
-    load = round(os.getloadavg()[0], 2)
+    before = busy_cores()
     runs = [_run(target, case, directory, timeout_s) for _ in range(case.repeat or repeat)]
+    load = max(before, busy_cores())
     seconds = [run["seconds"] for run in runs]
     return Row(
         case.name, case.system, size, round(median(seconds), 6), round(min(seconds), 6),
@@ -181,8 +186,27 @@ def machine(packages: Sequence[str]) -> dict[str, Any]:
         "memory_gib": round(memory, 1),
         "python": platform.python_version(),
         "packages": {name: installed(name) or "not installed" for name in packages},
-        "load_before": round(os.getloadavg()[0], 2),
+        "load_before": busy_cores(),
     }
+
+
+def busy_cores() -> float:
+    """How many cores other processes keep busy while this one sleeps.
+
+    The load average would also count the run before, and nobody's work a minute ago.
+    """
+    stat = Path("/proc/stat")
+    if not stat.exists():
+        return round(os.getloadavg()[0], 2)
+
+    def ticks() -> int:
+        user, nice, system, _idle, _waiting, *rest = map(int, stat.read_text().split(maxsplit=9)[1:9])
+        return user + nice + system + sum(rest)
+
+    before, began = ticks(), time.perf_counter()
+    time.sleep(LOOK_S)
+    passed = time.perf_counter() - began
+    return round((ticks() - before) / os.sysconf("SC_CLK_TCK") / passed, 2)
 
 
 def installed(package: str) -> str | None:
@@ -215,12 +239,12 @@ def save(
 def circumstances(facts: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str:
     """On what the last run was made, and whether its wall times mean anything."""
     load, cores = facts["load_before"], facts["cores"]
-    said = f"{facts['system']}, {cores} cores, {facts['memory_gib']} GiB; load {load} before the run."
-    loads = [row["load"] for row in rows if row.get("load", 0.0) > cores / 2]
+    said = f"{facts['system']}, {cores} cores, {facts['memory_gib']} GiB; {load} cores busy before the run."
+    loads = [row["load"] for row in rows if row.get("load", 0.0) > cores * BUSY]
     if not loads:
         return said
     return (
-        f"{said} THE MACHINE WAS BUSY during {len(loads)} of {len(rows)} measurements (load up to {max(loads)}): "
+        f"{said} THE MACHINE WAS BUSY during {len(loads)} of {len(rows)} measurements (up to {max(loads)} cores by others): "
         "their wall times mean little, and their ratios are of CPU seconds."
     )
 
@@ -228,7 +252,7 @@ def circumstances(facts: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -
 def ratio(ours: Mapping[str, Any], rival: Mapping[str, Any]) -> tuple[float, str]:
     """How many times faster than a rival, and by what: CPU seconds where the machine was busy for either."""
     cores = len(os.sched_getaffinity(0))
-    busy = max(ours.get("load", 0.0), rival.get("load", 0.0)) > cores / 2
+    busy = max(ours.get("load", 0.0), rival.get("load", 0.0)) > cores * BUSY
     if not busy:
         return rival["seconds"] / ours["seconds"] if ours["seconds"] else 0.0, "wall"
     return (cpu_of(rival) / cpu_of(ours) if cpu_of(ours) else 0.0), "cpu"
