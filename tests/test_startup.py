@@ -89,6 +89,18 @@ def test_counting_a_delta_table_loads_no_engine(tmp_path):
     assert not engines & loaded_after("import indextables as it", asked)
 
 
+@pytest.mark.parametrize("question", ["files()", "files('id > 1 AND day = 2')"])
+def test_finding_the_files_of_a_delta_table_does_not_load_pandas(question, tmp_path):
+    """pyarrow looks for pandas to make an array of Python values, which takes longer than most questions."""
+    from deltalake import write_deltalake
+
+    pytest.importorskip("pandas")
+    rows = pa.table({"id": [1, 2], "day": pa.array([1, 2], pa.int32())})
+    write_deltalake(str(tmp_path / "d"), rows, partition_by=["day"])
+    asked = f"it.DeltaTable.open({str(tmp_path / 'd')!r}).{question}"
+    assert "pandas" not in loaded_after("import indextables as it", asked)
+
+
 def test_opening_and_counting_a_table_loads_what_reads_its_log_and_no_arrow(table):
     asked = f"assert it.Table.open({table!r}).count() == 4"
     assert loaded_after("import indextables as it", asked) == {"indextables"} | LOG

@@ -21,6 +21,13 @@ _KINDS = {
     pa.uint64(): np.uint64,
     pa.float32(): np.float32,
 }
+_STORED = {
+    pa.int64().id: np.int64,
+    pa.timestamp("us").id: np.int64,
+    pa.int32().id: np.int32,
+    pa.date32().id: np.int32,
+    pa.float64().id: np.float64,
+}
 
 
 def numbers(values: Sequence[float] | np.ndarray, kind: pa.DataType) -> pa.Array:
@@ -51,6 +58,8 @@ def from_values(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     kinds = set(map(type, values))
     with_nulls = type(None) in kinds
     kinds.discard(type(None))
+    if not kinds:
+        return pa.nulls(len(values), kind)
     if kind == pa.int64() and kinds <= {int}:
         held = np.fromiter([value or 0 for value in values] if with_nulls else values, np.int64, len(values))
         return pa.Array.from_buffers(kind, len(held), [_validity(values, with_nulls), pa.py_buffer(held)])
@@ -66,6 +75,35 @@ def from_values(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
             buffers = [_validity(values, with_nulls), pa.py_buffer(ends), pa.py_buffer(data)]
             return pa.Array.from_buffers(kind, len(texts), buffers)
     return pa.array(values, kind)
+
+
+def scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
+    """One value as `pa.scalar` gives it; times are numbers since 1970, in the unit of their type.
+
+    >>> import pyarrow as pa
+    >>> scalar(7, pa.int64()), scalar(None, pa.string()), scalar(True, pa.bool_())
+    (<pyarrow.Int64Scalar: 7>, <pyarrow.StringScalar: None>, <pyarrow.BooleanScalar: True>)
+    """
+    if type(value) is bool and pa.types.is_boolean(kind):
+        return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(bytes([value]))])[0]
+    stored = _STORED.get(kind.id)
+    if stored is not None and type(value) is (float if stored is np.float64 else int):
+        return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(np.array([value], stored))])[0]
+    return from_values([value], kind)[0]
+
+
+def whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A column as one array; a single chunk is not copied.
+
+    >>> import pyarrow as pa
+    >>> whole(pa.chunked_array([["a"], ["b"]])).to_pylist(), len(whole(pa.chunked_array([], pa.string())))
+    (['a', 'b'], 0)
+    """
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    if not column.num_chunks:
+        return pa.nulls(0, column.type)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def taken(table: pa.Table, at: pa.Int64Array) -> pa.Table:

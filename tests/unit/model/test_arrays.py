@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indextables.model.arrays import booleans, cast, from_values, kept_of, taken
+from indextables.model.arrays import booleans, cast, from_values, kept_of, scalar, taken
 
 _INTEGERS = st.none() | st.integers(-(2**63), 2**63 - 1)
 _TEXTS = st.none() | st.text(max_size=20)
@@ -52,6 +54,37 @@ def test_nulls_and_mixed_types_are_those_of_pyarrow(values, kind):
 def test_what_does_not_fit_is_an_error_as_it_is_with_pyarrow(values, kind):
     with pytest.raises((OverflowError, UnicodeEncodeError, pa.ArrowException)):
         from_values(values, kind)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (True, pa.bool_()),
+        (None, pa.bool_()),
+        (-(2**63), pa.int64()),
+        (7, pa.int32()),
+        (7, pa.int8()),
+        (0.5, pa.float64()),
+        (0.5, pa.float32()),
+        ("größe", pa.string()),
+        (19_000, pa.date32()),
+        (1_700_000_000_123_456, pa.timestamp("us", "UTC")),
+        (1_700_000_000_123_456, pa.timestamp("us")),
+        (Decimal("1.50"), pa.decimal128(10, 2)),
+        (b"a", pa.binary()),
+        (None, pa.decimal128(10, 2)),
+    ],
+)
+def test_a_single_value_is_that_of_pyarrow(value, kind):
+    made = scalar(value, kind)
+    assert made.type == kind
+    assert made.equals(pa.scalar(value, kind))
+
+
+@pytest.mark.parametrize(("value", "kind"), [(2**40, pa.int32()), ("a", pa.int64())])
+def test_a_single_value_of_another_type_is_an_error_as_it_is_with_pyarrow(value, kind):
+    with pytest.raises((OverflowError, pa.ArrowException)):
+        scalar(value, kind)
 
 
 @given(st.lists(_TEXTS, min_size=1, max_size=40), st.data())

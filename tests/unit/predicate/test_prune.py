@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import pyarrow as pa
@@ -334,6 +335,26 @@ def test_many_chunks_are_one_table():
     assert (
         prune_table(node, parts, SCHEMA, ()).mask.to_pylist()
         == prune_table(node, whole, SCHEMA, ()).mask.to_pylist()
+    )
+
+
+@pytest.mark.parametrize("times", [1, 6_000], ids=["one chunk", "chunks"])
+def test_files_outside_a_choice_are_neither_kept_nor_counted(times):
+    stats = [
+        FileStats(1, {"v": low}, {"v": high}, {"v": 0}) for low, high in (("1", "2"), ("1", "2"), ("5", "9"))
+    ]
+    files = files_table(stats, [{"month": "1"}, {"month": "2"}, {"month": "2"}], PARTITIONED, ["month"])
+    files = pa.concat_tables([files] * times).combine_chunks()
+    files = pa.concat_tables([files, files.slice(1)]) if times > 1 else files
+    among = pa.array([number % 2 == 0 for number in range(len(files))])
+    node = parse("month = 2 AND v > 4", PARTITIONED)
+    first = prune_table(node, files.filter(among), PARTITIONED, ["month"], explain=True)
+    found = prune_table(node, files, PARTITIONED, ["month"], among=among, explain=True)
+    assert found.mask.filter(among) == first.mask
+    assert found.mask.true_count == first.metrics.kept > 0
+    assert found.metrics.reasons.to_pylist() == first.metrics.reasons.to_pylist()
+    assert dataclasses.replace(found.metrics, reasons=None) == dataclasses.replace(
+        first.metrics, reasons=None
     )
 
 

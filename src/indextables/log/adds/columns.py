@@ -143,13 +143,6 @@ def is_plausible(leaf: Leaf, array: pa.Array) -> bool:
     return bool(found["min"].as_py() >= low and found["max"].as_py() <= high)
 
 
-def one_array(column: Any) -> pa.Array:
-    """A column as one array, its chunks joined."""
-    if isinstance(column, pa.ChunkedArray):
-        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    return column
-
-
 def check_increasing(paths: pa.Array, previous: str | None) -> bool:
     """Whether paths are in strictly ascending order, and begin after `previous`."""
     if not len(paths):

@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError
-from indextables.log.adds.columns import Leaf, is_plausible, one_array
+from indextables.log.adds.columns import Leaf, is_plausible
 from indextables.log.adds.decoder import decode_lines
 from indextables.log.adds.lines import LINE_END
+from indextables.model.arrays import whole
 
 _HEAD_KEY = b"indextables.checkpoint"
 _SUM_KEY = b"indextables.checkpoint.crc32"
@@ -98,7 +99,7 @@ def _group_leaves(
             arrays.append(pa.nulls(rows, leaf.type))
         else:
             column = table.column(item) if item in first else _group(file, group, [item], name).column(0)
-            arrays.append(one_array(column).cast(leaf.type))
+            arrays.append(whole(column).cast(leaf.type))
             if not is_plausible(leaf, arrays[-1]):
                 return None
     return arrays
@@ -118,7 +119,7 @@ def read_lines(data: bytes, name: str) -> Iterator[pa.BinaryArray]:
 
 
 def _group_lines(file: Any, group: int, name: str) -> pa.BinaryArray:
-    text = one_array(_group(file, group, [_TEXT], name).column(_TEXT))
+    text = whole(_group(file, group, [_TEXT], name).column(_TEXT))
     return pc.binary_join_element_wise(text.cast(pa.binary()), b"", LINE_END)
 
 

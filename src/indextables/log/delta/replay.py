@@ -34,14 +34,15 @@ from indextables.log.delta.files.file_table import (
 from indextables.log.delta.files.text import DOUBLE_DIGITS, key_paths, text_column
 from indextables.log.replay.rule import LiveFiles, ReplayMetrics, ReplayRequest
 from indextables.model.actions import AddAction
+from indextables.model.arrays import booleans, from_values
 from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.predicate.prune.rule import columns_needed, prune_table
 from indextables.records import dataclass
 from indextables.runtime import default_parallelism, in_threads
 
 _MEMO = "delta"
-# Rows per task when a file was read as a whole.
-_SLICE_ROWS = 125_000
+# Rows per task when a file was read as a whole: at most, and at least where there are enough.
+_PART_ROWS, _LEAST_ROWS = 125_000, 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +195,7 @@ class _Work:
 
     @cached_property
     def _touched_paths(self) -> pa.Array:
-        return pa.array({path for path, _ in self._touched}, pa.string())
+        return from_values(list({path for path, _ in self._touched}), pa.string())
 
     def pieces(self) -> tuple[list[AddRows], pa.Table]:
         """Row groups of the checkpoint, and the adds its top-level file holds itself."""
@@ -226,16 +227,13 @@ class _Work:
                 found += [self._task(piece) for piece in groups]
             else:
                 rows = self._read_large(file, groups)
-                found += [
-                    self._slice(rows.slice(start, _SLICE_ROWS), file)
-                    for start in range(0, rows.num_rows, _SLICE_ROWS)
-                ]
+                found += [self._part(part, file) for part in _parts(rows)]
         return found
 
     def _task(self, piece: AddRows) -> Callable[[], _Found]:
         return lambda: self._found(self._read(piece), base=True)
 
-    def _slice(self, rows: pa.Table, file: str) -> Callable[[], _Found]:
+    def _part(self, rows: pa.Table, file: str) -> Callable[[], _Found]:
         return lambda: self._found(rows, base=True, file=file)
 
     def _large_file(self, groups: Sequence[AddRows]) -> str | None:
@@ -267,11 +265,12 @@ class _Work:
 
     def _found(self, raw: pa.Table, *, base: bool, file: str | None = None) -> _Found:
         rows, size = (raw.num_rows, raw.nbytes) if base else (0, 0)
+        live = None
         if base:
             with self.stages.stage("reconcile"):
-                raw = self._untouched(raw)
+                live = self._live(raw)
         with self.stages.stage("prune"):
-            raw, metrics = self._pruned(raw)
+            raw, metrics = self._pruned(raw, live)
         if file is not None and "stats" in self._output.columns:
             with self.stages.stage("read"):
                 raw = raw.append_column("stats", statistics_of(file, raw.column(ROW).combine_chunks()))
@@ -302,35 +301,56 @@ class _Work:
             names |= self._filtering.sources(piece.add)
         return names | {"deletionVector"} if self._touched else names
 
-    def _untouched(self, raw: pa.Table) -> pa.Table:
-        """The rows whose key does not occur in the tail."""
+    def _live(self, raw: pa.Table) -> pa.BooleanArray | None:
+        """Which rows have a key that does not occur in the tail; None for all of them."""
         if not self._touched or not raw.num_rows:
-            return raw
+            return None
         paths = key_paths(raw.column("path"))
         hit = pc.is_in(paths, value_set=self._touched_paths)
         candidates = pc.indices_nonzero(hit)
         if not len(candidates):
-            return raw
+            return None
         rows = raw.take(candidates)
         has_vectors = "deletionVector" in rows.column_names
         ids = vector_ids(rows.column("deletionVector")).to_pylist() if has_vectors else [None] * rows.num_rows
         keys = list(zip(paths.take(candidates).to_pylist(), ids, strict=True))
         if all(key in self._touched for key in keys):
-            return raw.filter(pc.invert(hit))
+            return pc.invert(hit)
         # A path that occurs with several deletion vectors, of which only some were removed.
         spared = iter(key not in self._touched for key in keys)
-        return raw.filter(pa.array([not here or next(spared) for here in hit.to_pylist()]))
+        return booleans(not here or next(spared) for here in hit.to_pylist())
 
-    def _pruned(self, raw: pa.Table) -> tuple[pa.Table, PruneMetrics]:
-        request, rows = self._request, raw.num_rows
+    def _pruned(self, raw: pa.Table, live: pa.BooleanArray | None) -> tuple[pa.Table, PruneMetrics]:
+        """The live rows that the predicate cannot exclude; None means that all rows are live."""
+        request = self._request
         if request.where is None or self._filtering is None:
+            raw = raw if live is None else raw.filter(live)
+            rows = raw.num_rows
             reasons = pa.nulls(rows, pa.string()) if request.explain else None
             return raw, PruneMetrics(considered=rows, kept=rows, reasons=reasons)
         form = files_form(raw, request.delta, self._filtering, request.store)
         found = prune_table(
-            request.where, form, request.schema, request.partition_columns, explain=request.explain
+            request.where,
+            form,
+            request.schema,
+            request.partition_columns,
+            among=live,
+            explain=request.explain,
         )
-        return (raw if found.metrics.kept == rows else raw.filter(found.mask)), found.metrics
+        is_whole = found.metrics.kept == raw.num_rows
+        return (raw if is_whole else raw.filter(found.mask)), found.metrics
+
+
+def _parts(rows: pa.Table) -> Iterator[pa.Table]:
+    """A table in parts for tasks, cut where its chunks end if those are large enough: joining them copies."""
+    gathered: list[pa.RecordBatch] = []
+    for batch in rows.to_batches(_PART_ROWS):
+        gathered.append(batch)
+        if sum(part.num_rows for part in gathered) >= _LEAST_ROWS:
+            yield pa.Table.from_batches(gathered)
+            gathered = []
+    if gathered:
+        yield pa.Table.from_batches(gathered)
 
 
 def _lacks_counts(table: pa.Table) -> bool:

@@ -22,6 +22,7 @@ from indextables.log.replay.checkpoint_adds import CheckpointAdds, Columns, Rows
 from indextables.log.replay.rule import LiveFiles, ReplayMetrics, ReplayRequest
 from indextables.log.replay.tail_adds import TailAdds
 from indextables.model.actions import AddAction
+from indextables.model.arrays import booleans
 from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.predicate.prune.rule import Pruned, columns_needed, prune_table
 from indextables.predicate.tree import Compare, IsNull, IsTrue, IsUndecided, Node, Unknown, walk
@@ -65,14 +66,6 @@ class _Question:
 
 
 @dataclass(frozen=True, slots=True)
-class _Alive:
-    """Which rows of the checkpoint are live and which the tail has replaced or removed."""
-
-    mask: Mask
-    gone: Rows
-
-
-@dataclass(frozen=True, slots=True)
 class _Tail:
     """Rows of the tail that belong to the result, sorted by path, and their places in the checkpoint."""
 
@@ -94,11 +87,11 @@ class ColumnarEngine:
         columns = checkpointed.load(request.store, checkpoint, question.first)
         loaded = time.perf_counter()
         adds = sorted(request.tail.adds.values(), key=attrgetter("path"))
-        live, gone = _live(checkpointed, request)
+        live = _live(checkpointed, request)
         new: Mask = np.ones(len(adds), dtype=np.bool_)
         metrics = PruneMetrics(int(live.sum()) + len(adds), 0, 0, int(live.sum()) + len(adds))
         if request.where is not None:
-            live, new, metrics = _prune(question, kept, columns, _Alive(live, gone), adds)
+            live, new, metrics = _prune(question, kept, columns, live, adds)
         stay = [add for add, keep in zip(adds, new, strict=True) if keep]
         places, _ = checkpointed.places([add.path for add in stay])
         tail = _Tail(kept.tail.rows(stay, question.wanted), places)
@@ -155,51 +148,36 @@ def asks_for_nulls(node: Node) -> bool:
     )
 
 
-def _live(checkpointed: CheckpointAdds, request: ReplayRequest) -> tuple[Mask, Rows]:
-    """Which rows of the checkpoint are still live."""
+def _live(checkpointed: CheckpointAdds, request: ReplayRequest) -> Mask:
+    """Which rows of the checkpoint are still live: those that the tail has neither replaced nor removed."""
     touched = [str(key) for key in request.tail.removed] + [str(key) for key in request.tail.adds]
     rows, present = checkpointed.places(touched)
-    gone = np.sort(rows[present])
     live: Mask = np.ones(len(checkpointed), dtype=np.bool_)
-    live[gone] = False
-    return live, gone
+    live[rows[present]] = False
+    return live
 
 
 def _prune(
-    question: _Question, kept: _Kept, columns: Columns, alive: _Alive, adds: Sequence[AddAction]
+    question: _Question, kept: _Kept, columns: Columns, live: Mask, adds: Sequence[AddAction]
 ) -> tuple[Mask, Mask, PruneMetrics]:
     """The live rows of checkpoint and tail that the predicate cannot exclude, and the prune counts."""
     request, leaves = question.request, question.pruning
 
-    def prune(table: pa.Table) -> Pruned:
+    def prune(table: pa.Table, among: pa.BooleanArray | None = None) -> Pruned:
         return prune_table(
-            request.where, table, request.schema, request.partition_columns, explain=request.explain
-        )
+            request.where, table, request.schema, request.partition_columns,
+            among=among, explain=request.explain,
+        )  # fmt: skip
 
     found = prune(pa.Table.from_batches([build(leaves, kept.tail.rows(adds, leaves))]))
     new, metrics = found.mask.to_numpy(zero_copy_only=False), found.metrics
     if not len(kept.checkpoint):
-        return alive.mask, new, metrics
+        return live, new, metrics
     table = pa.Table.from_batches(
         [build(leaves, [kept.checkpoint.whole(leaf, columns[leaf]) for leaf in leaves])]
     )
-    if request.explain:
-        found = prune(table.filter(pa.array(alive.mask)))
-        mask = np.zeros(len(kept.checkpoint), dtype=np.bool_)
-        mask[np.flatnonzero(alive.mask)[found.mask.to_numpy(zero_copy_only=False)]] = True
-        return mask, new, found.metrics.plus(metrics)
-    # Rows that are not live are pruned along with the others: removing them first would copy the columns.
-    whole = prune(table)
-    mask = alive.mask & whole.mask.to_numpy(zero_copy_only=False)
-    if not columns_needed(request.where, request.partition_columns).partitions:
-        considered, stay = int(alive.mask.sum()), int(mask.sum())
-        return mask, new, metrics.plus(PruneMetrics(considered, 0, considered - stay, stay))
-    dead = prune(table.take(pa.array(alive.gone))).metrics
-    counts = (
-        getattr(whole.metrics, name) - getattr(dead, name) + getattr(metrics, name)
-        for name in ("considered", "pruned_by_partition", "skipped_by_statistics", "kept")
-    )
-    return mask, new, PruneMetrics(*counts)
+    whole = prune(table, booleans(live))
+    return whole.mask.to_numpy(zero_copy_only=False), new, whole.metrics.plus(metrics)
 
 
 def _chosen(

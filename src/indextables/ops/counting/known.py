@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.model.arrays import whole
 from indextables.model.truncation import MARKER
 from indextables.ops.counting.partial import Layout, State, key_values
 from indextables.ops.counting.question import Key, Question
@@ -34,7 +35,7 @@ class LogCounts:
     def __init__(self, files: pa.Table, partition_columns: Collection[str]) -> None:
         self._files = files
         self._partition_columns = partition_columns
-        self._rows = _flat(files.column("num_records"))
+        self._rows = whole(files.column("num_records"))
 
     def constant_keys(self, question: Question) -> tuple[list[Any], Any]:
         """The keys by file, and the files in which all rows have the same keys."""
@@ -62,7 +63,7 @@ class LogCounts:
     def _child(self, struct: str, column: Column) -> Any:
         parent = self._files.column(struct)
         place = parent.type.get_field_index(column.name)
-        return None if place < 0 else _flat(pc.struct_field(parent, [place]))
+        return None if place < 0 else whole(pc.struct_field(parent, [place]))
 
     def _is_partition(self, column: Column) -> bool:
         return column.is_one_of(self._partition_columns)
@@ -83,16 +84,16 @@ class LogCounts:
         low, high = self._bounds(key.column)
         nulls = self._nulls(key.column)
         empty = pc.fill_null(pc.equal(nulls, self._rows), False)
-        whole = pc.fill_null(pc.equal(nulls, 0), False)
+        filled = pc.fill_null(pc.equal(nulls, 0), False)
         if key.bucket is None:
             same, values = pc.equal(low, high), low
         else:
             same, values = key.bucket.is_constant(low, high), key.bucket.of(low)
         values = pc.if_else(empty, pa.nulls(1, values.type)[0], values)
-        return _Known(values, pc.or_(empty, pc.and_(whole, pc.fill_null(same, False))))
+        return _Known(values, pc.or_(empty, pc.and_(filled, pc.fill_null(same, False))))
 
     def _has_partitions(self) -> Any:
-        return _flat(pc.is_valid(self._files.column("partition_values")))
+        return whole(pc.is_valid(self._files.column("partition_values")))
 
     def _state(self, state: State) -> _Known:
         always = pa.repeat(pa.scalar(True), len(self._files))
@@ -125,9 +126,3 @@ def _exact(bound: Any, column: Column, rows: int) -> Any:
     if not pa.types.is_string(bound.type):
         return bound
     return pc.if_else(pc.ends_with(bound, MARKER), pa.nulls(1, pa.string())[0], bound)
-
-
-def _flat(values: Any) -> Any:
-    if not isinstance(values, pa.ChunkedArray):
-        return values
-    return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()

@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.model.arrays import scalar
+
 _KERNELS = {"=": pc.equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}
 
 
@@ -16,14 +18,14 @@ def compare_array(op: str, values: Any, value: Any) -> Any:
     """Compare each element with an internal value of the array's type; op is one of = < <= > >=."""
     kind = values.type
     if not pa.types.is_floating(kind):
-        return _KERNELS[op](values, pa.scalar(value, kind))
+        return _KERNELS[op](values, scalar(value, kind))
     # Spark: NaN equals NaN and is above every number; Arrow follows IEEE, where NaN compares with nothing.
     nan = pc.is_nan(values)
     if math.isnan(value):
         if op in {"=", ">="}:
             return nan
         return pc.invert(nan) if op == "<" else pc.if_else(nan, op == "<=", op == "<=")
-    compared = _KERNELS[op](values, pa.scalar(value, kind))
+    compared = _KERNELS[op](values, scalar(value, kind))
     return pc.or_(compared, nan) if op in {">", ">="} else compared
 
 

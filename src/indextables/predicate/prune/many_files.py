@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.model.arrays import from_values, scalar, whole
 from indextables.model.truncation import MARKER, REPLACEMENTS, successor
 from indextables.predicate.evaluate.ordering import as_double, compare_array
 from indextables.predicate.prune.facts import spans_of
@@ -20,8 +21,8 @@ from indextables.predicate.prune.one_file import keeps_order
 from indextables.predicate.tree import Cast, Column, Operand
 from indextables.records import dataclass
 
-# Taken out of an array: making a scalar from a Python value loads pandas.
-_UNKNOWN = pa.nulls(1, pa.bool_())[0]
+_UNKNOWN, _YES, _NO = (scalar(truth, pa.bool_()) for truth in (None, True, False))
+_NONE = scalar(0, pa.int64())
 _SEARCHED = 4  # lists longer than this are searched, shorter ones tested value by value
 
 
@@ -51,7 +52,7 @@ class ManyFiles:
 
     def constant(self, truth: bool | None) -> Any:
         """Return one answer for all files."""
-        return pa.scalar(truth, pa.bool_())
+        return scalar(truth, pa.bool_())
 
     def both(self, left: Any, right: Any) -> Any:
         """Kleene's AND."""
@@ -68,7 +69,7 @@ class ManyFiles:
         position = parent.type.get_field_index(column.name) if pa.types.is_struct(parent.type) else -1
         if position < 0 or parent.type.field(position).type != kind:
             return None
-        return _flat(pc.struct_field(parent, [position]))
+        return whole(pc.struct_field(parent, [position]))
 
     def _partition(self, column: Column) -> _Column:
         values = self._child("partition_values", column, column.type)
@@ -77,7 +78,7 @@ class ManyFiles:
         null, present = pc.is_null(values), pc.is_valid(values)
         parent = self._files.column("partition_values")
         if parent.null_count:
-            known = _flat(pc.is_valid(parent))
+            known = whole(pc.is_valid(parent))
             null = pc.if_else(known, null, _UNKNOWN)
             present = pc.if_else(known, present, _UNKNOWN)
         return _Column(values, values, None, null, present, is_partition=True)
@@ -88,11 +89,11 @@ class ManyFiles:
         nulls = self._child("null_count", column, pa.int64())
         present: Any = _UNKNOWN
         if nulls is not None and "num_records" in self._files.column_names:
-            present = pc.not_equal(nulls, _flat(self._files.column("num_records")))
+            present = pc.not_equal(nulls, whole(self._files.column("num_records")))
         for bound in (least, greatest):
             if bound is not None:
-                present = pc.if_else(pc.is_valid(bound), True, present)
-        null = _UNKNOWN if nulls is None else pc.not_equal(nulls, 0)
+                present = pc.if_else(pc.is_valid(bound), _YES, present)
+        null = _UNKNOWN if nulls is None else pc.not_equal(nulls, _NONE)
         lower, _ = _uncut(_numbers(least), keep_prefix=True)
         upper, cut = _uncut(_numbers(greatest), keep_prefix=False)
         return _Column(lower, upper, cut, null, present)
@@ -121,16 +122,16 @@ class _Column:
     def may_be_above(self, value: Any, *, or_equal: bool) -> Any:
         if self.upper is None:
             return _UNKNOWN
-        whole = compare_array(">=" if or_equal else ">", self.upper, value)
+        above = compare_array(">=" if or_equal else ">", self.upper, value)
         if self.cut is None:
-            return whole
+            return above
         # A text lies above everything with a prefix if it is greater and does not begin with it itself.
         longest = pc.max(pc.utf8_length(self.cut)).as_py() or 0
-        prefixes = pa.array([value[:end] for end in range(min(len(value), longest) + 1)], pa.string())
+        prefixes = from_values([value[:end] for end in range(min(len(value), longest) + 1)], pa.string())
         beyond = pc.and_(
             compare_array("<", self.cut, value), pc.invert(pc.is_in(self.cut, value_set=prefixes))
         )
-        return pc.coalesce(whole, pc.invert(beyond))
+        return pc.coalesce(above, pc.invert(beyond))
 
     def may_be_one_of(self, values: tuple[Any, ...]) -> Any:
         if (
@@ -140,7 +141,7 @@ class _Column:
             and self._is_searchable()
         ):
             return self._search(values)
-        found: Any = pa.scalar(False)
+        found: Any = _NO
         for low, high in spans_of(values):
             within = pc.and_kleene(
                 self.may_be_below(high, or_equal=True), self.may_be_above(low, or_equal=True)
@@ -158,7 +159,7 @@ class _Column:
         """Count the values below the lower bound and up to the upper: where they differ one lies between."""
         kind = self.lower.type
         numbers = [value for value in values if not (isinstance(value, float) and math.isnan(value))]
-        ordered = pa.array(sorted(numbers), kind)
+        ordered = from_values(sorted(numbers), kind)
         below = pc.fill_null(pc.search_sorted(ordered, self.lower, side="left"), 0)
         upto = pc.search_sorted(ordered, self.upper, side="right")
         if self.cut is not None:
@@ -181,7 +182,7 @@ class _Column:
         if pa.types.is_floating(held.type):
             single = pc.or_(single, pc.and_(pc.is_nan(self.lower), pc.is_nan(self.upper)))
             held, chosen = pc.add(held, 0.0), [value + 0.0 for value in chosen]  # -0.0 hashes unlike 0.0
-        listed = pc.is_in(held, value_set=pa.array(chosen, held.type))
+        listed = pc.is_in(held, value_set=from_values(chosen, held.type))
         return pc.invert(pc.and_kleene(single, listed))
 
     def may_start(self, prefix: str) -> Any:
@@ -198,26 +199,19 @@ class _Column:
         return pc.invert(same)
 
 
-def _flat(values: Any) -> Any:
-    if not isinstance(values, pa.ChunkedArray):
-        return values
-    # Joining copies, even where there is one chunk only.
-    return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
-
-
 def _numbers(bound: Any) -> Any:
     """The values with NaN made null: a recorded NaN says nothing about the other numbers."""
     if bound is None or not pa.types.is_floating(bound.type):
         return bound
     nan = pc.is_nan(bound)
-    return pc.if_else(nan, pa.scalar(None, bound.type), bound) if pc.any(nan).as_py() else bound
+    return pc.if_else(nan, scalar(None, bound.type), bound) if pc.any(nan).as_py() else bound
 
 
 def _uncut(bound: Any, *, keep_prefix: bool) -> tuple[Any, Any]:
     """Return complete values (for minima also prefixes, which serve as well), and prefixes of cut ones."""
     if bound is None or not pa.types.is_string(bound.type):
         return bound, None
-    cut = pc.fill_null(pc.ends_with(bound, MARKER), False)
+    cut = pc.fill_null(pc.ends_with(bound, MARKER), _NO)
     if not cut.true_count:
         return bound, None
     # The marker is ASCII, so its characters are bytes, and bytes are cut many times faster.
@@ -234,7 +228,7 @@ def _uncut(bound: Any, *, keep_prefix: bool) -> tuple[Any, Any]:
 def _only(texts: Any, chosen: Any) -> Any:
     """Return the chosen texts and null elsewhere, without copying the texts."""
     if texts.offset or chosen.offset:
-        return pc.if_else(chosen, texts, pa.scalar(None, pa.string()))
+        return pc.if_else(chosen, texts, scalar(None, pa.string()))
     _, offsets, data = texts.buffers()
     return pa.StringArray.from_buffers(len(texts), offsets, data, chosen.buffers()[1])
 

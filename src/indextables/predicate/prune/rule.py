@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from enum import Enum
 from functools import reduce
+from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.model.arrays import scalar, whole
 from indextables.model.stats import FileStats
 from indextables.predicate.coerce import like_pieces
 from indextables.predicate.prune.facts import Facts, T
@@ -53,6 +55,7 @@ __all__ = [
 ]
 
 
+_YES = scalar(True, pa.bool_())
 _CHUNK_ROWS = 1 << 14
 """Chunks smaller than this are joined: asking costs about a millisecond, however few the files."""
 
@@ -109,29 +112,45 @@ def prune_table(
     schema: pa.Schema,  # noqa: ARG001 - the tree carries the types; kept for symmetry
     partition_columns: Collection[str],
     *,
+    among: pa.BooleanArray | None = None,
     explain: bool = False,
 ) -> Pruned:
-    """For every file of a table (in the layout of `files()`), whether one of its rows can match."""
+    """For every file of a table (in the layout of `files()`), whether one of its rows can match.
+
+    With `among`, the other files are left out and not counted, at less cost than removing their rows first.
+    """
     # A table in several chunks is not joined: that would copy it, and a chunk's answers fit into less memory.
+    columns = frozenset(partition_columns)
     chunks = [pa.Table.from_batches([batch]) for batch in files.to_batches()]
     if len(chunks) <= 1 or files.num_rows < len(chunks) * _CHUNK_ROWS:
-        return _prune(node, files, frozenset(partition_columns), explain=explain)
-    found = [_prune(node, chunk, frozenset(partition_columns), explain=explain) for chunk in chunks]
+        return _prune(node, files, columns, among, explain=explain)
+    starts = accumulate((chunk.num_rows for chunk in chunks), initial=0)
+    found = [
+        _prune(node, chunk, columns, None if among is None else among[start:][: len(chunk)], explain=explain)
+        for start, chunk in zip(starts, chunks, strict=False)
+    ]
     metrics = reduce(PruneMetrics.plus, (item.metrics for item in found))
     return Pruned(pa.concat_arrays([item.mask for item in found]), metrics)
 
 
-def _prune(node: Node | None, files: pa.Table, columns: frozenset[str], *, explain: bool) -> Pruned:
+def _prune(
+    node: Node | None,
+    files: pa.Table,
+    columns: frozenset[str],
+    among: pa.BooleanArray | None,
+    *,
+    explain: bool,
+) -> Pruned:
     rows = files.num_rows
     parts = node.children if isinstance(node, And) else () if node is None else (node,)
     facts = ManyFiles(files, columns)
     alone = ManyFiles(files, columns, partitions_only=True)
-    always: Any = pa.scalar(True)
-    everything = by_partition = always
+    everything: Any = _YES if among is None else among
+    by_partition = everything
     reasons = pa.nulls(rows, pa.string()) if explain else None
     for part in parts:
         needs = columns_needed(part, columns)
-        first = _mask(possible(part, True, alone), rows) if needs.partitions else always
+        first = _mask(possible(part, True, alone), rows) if needs.partitions else _YES
         found = (
             _mask(possible(part, True, facts), rows) if needs.statistics or not needs.partitions else first
         )
@@ -140,23 +159,26 @@ def _prune(node: Node | None, files: pa.Table, columns: frozenset[str], *, expla
         by_partition = pc.and_(by_partition, first)
         everything = pc.and_(everything, found)
     mask = _spread(everything, rows)
-    return Pruned(mask, _metrics(mask, _spread(by_partition, rows), reasons))
+    if among is not None and reasons is not None:
+        reasons = reasons.filter(among)
+    considered = rows if among is None else among.true_count
+    return Pruned(mask, _metrics(considered, mask, _spread(by_partition, rows), reasons))
 
 
 def _mask(truth: Any, rows: int) -> Any:
-    return pc.fill_null(_spread(truth, rows), True)
+    return pc.fill_null(_spread(truth, rows), _YES)
 
 
 def _spread(truth: Any, rows: int) -> Any:
     if isinstance(truth, pa.Scalar):
         return pa.repeat(truth, rows)
-    return truth.combine_chunks() if isinstance(truth, pa.ChunkedArray) else truth
+    return whole(truth)
 
 
-def _metrics(mask: Any, by_partition: Any, reasons: pa.Array | None) -> PruneMetrics:
+def _metrics(considered: int, mask: Any, by_partition: Any, reasons: pa.Array | None) -> PruneMetrics:
     after_partitions, kept = by_partition.true_count, mask.true_count
-    rows = len(mask)
-    return PruneMetrics(rows, rows - after_partitions, after_partitions - kept, kept, reasons)
+    pruned = considered - after_partitions
+    return PruneMetrics(considered, pruned, after_partitions - kept, kept, reasons)
 
 
 def _explained(reasons: pa.Array, part: Node, first: Any, found: Any, rows: int) -> pa.Array:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from indextables.errors import CorruptLogError
 from indextables.log.delta.checkpoint.reader import AddRows
 from indextables.log.delta.files.text import Path, decode_paths, if_document, text_column
+from indextables.runtime import default_parallelism, in_threads
 from indextables.storage import duck
 from indextables.storage.store import Store, resolve
 
@@ -55,7 +56,10 @@ def read_adds_with_texts(
         # A single document that is not JSON makes the query fail; then each is checked before it is opened.
         table = _run(query(if_document("add.stats", values)), file)
     at = table.schema.get_field_index("path")
-    return table.set_column(at, "path", decode_paths(table.column("path").cast(pa.string())))
+    written = table.column("path").cast(pa.string()).chunks
+    # Chunk by chunk: joining a million paths takes as long as reading them.
+    decoded = list(in_threads(decode_paths, written, default_parallelism()))
+    return table.set_column(at, "path", pa.chunked_array(decoded, pa.string()))
 
 
 def statistics_of(file: str, rows: pa.Array) -> pa.Array:

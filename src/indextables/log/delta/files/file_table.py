@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import accumulate
 from operator import attrgetter
 from typing import Any
 
@@ -29,9 +30,9 @@ from indextables.log.delta.files.text import (
     text_column,
     typed,
     typed_partition,
-    whole,
 )
 from indextables.model.actions import AddAction
+from indextables.model.arrays import from_values, integers, scalar, whole
 from indextables.storage.store import Store
 
 COLUMNS = (
@@ -140,8 +141,17 @@ def raw_table(adds: Sequence[AddAction], names: AbstractSet[str] | None = None) 
     fields = [field for field in RAW if names is None or field.name == "path" or field.name in names]
     # An action copies all fields of its line when it is asked for one, so decoded lines are asked themselves.
     value_of = _FIELDS_OF_LINES if all(isinstance(add, DeltaAdd) for add in adds) else _FIELDS
-    arrays = [pa.array(list(map(value_of[field.name], adds)), field.type) for field in fields]
+    arrays = [_column_of(list(map(value_of[field.name], adds)), field.type) for field in fields]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _column_of(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """Values of one field as an array; maps come as lists of pairs."""
+    if not pa.types.is_map(kind) or None in values:
+        return from_values(values, kind)
+    ends = integers([0, *accumulate(map(len, values))]).cast(pa.int32())
+    sides = ([pair[side] for pairs in values for pair in pairs] for side in (0, 1))
+    return pa.MapArray.from_arrays(ends, *(from_values(side, pa.string()) for side in sides))
 
 
 def vector_ids(vectors: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -212,7 +222,7 @@ def partitions_of(raw: pa.Table, columns: DeltaColumns) -> pa.Array:
         return pa.array([{}] * min(raw.num_rows, 1), pa.struct([])).take(pa.repeat(0, raw.num_rows))
     values = _column(raw, "partitionValues", _STRINGS)
     children, fields = [], []
-    unread = pa.repeat(False, raw.num_rows)
+    unread = pa.repeat(scalar(False, pa.bool_()), raw.num_rows)
     for name, physical in columns.physical_partitions().items():
         field = pa.field(name, columns.schema.field(name).type)
         text = map_values(values, physical)
@@ -376,8 +386,9 @@ def _count(nulls: pa.Array, count: pa.Array, tight: pa.Array) -> pa.Array:
     """Null counts; with wide bounds a count is used only if it is zero or the number of records."""
     if tight.null_count == len(tight):
         return nulls
-    end = pc.or_(pc.equal(nulls, 0), pc.equal(nulls, count))
-    return pc.if_else(pc.or_(pc.fill_null(tight, fill_value=True), end), nulls, pa.scalar(None, pa.int64()))
+    end = pc.or_(pc.equal(nulls, scalar(0, pa.int64())), pc.equal(nulls, count))
+    is_tight = pc.fill_null(tight, scalar(True, pa.bool_()))
+    return pc.if_else(pc.or_(is_tight, end), nulls, scalar(None, pa.int64()))
 
 
 def _typed_leaf(parsed: pa.StructArray, path: Sequence[str], kind: pa.DataType) -> pa.Array:

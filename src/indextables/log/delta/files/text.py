@@ -14,10 +14,12 @@ from decimal import Decimal
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.log.delta.paths import LOCAL_SCHEME, decode_path
+from indextables.model.arrays import from_values, integers, scalar, whole
 
 Path = tuple[str, ...]
 
@@ -51,7 +53,8 @@ def typed_partition(text: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.A
     """Cast partition values; an empty string is null for every type, as the Delta protocol says."""
     encoded = whole(text).dictionary_encode()
     values = encoded.dictionary
-    present = pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values)
+    empty = scalar("", pa.string())
+    present = pc.if_else(pc.equal(values, empty), scalar(None, pa.string()), values)
     if pa.types.is_binary(kind):
         return present.cast(pa.binary()).take(encoded.indices)
     return typed(present, kind).take(encoded.indices)
@@ -60,9 +63,9 @@ def typed_partition(text: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.A
 def decode_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Undo the percent-encoding of an array of paths, exactly once."""
     array = whole(paths)
-    escaped = pc.match_substring(array, "%")
-    if not pc.any(escaped, min_count=0).as_py():
+    if not _mentions(array, "%"):
         return array
+    escaped = pc.match_substring(array, "%")
     # Escapes occur in partition directories, of which there are few, so each directory is decoded once.
     cut = pc.split_pattern(pc.filter(array, escaped), "/", max_splits=1, reverse=True)
     encoded = pc.list_element(cut, 0).dictionary_encode()
@@ -75,6 +78,15 @@ def decode_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array:
         plain = pa.array([decode_path(name) for name in plain.to_pylist()], pa.string())
     decoded = pc.if_else(has_name, pc.binary_join_element_wise(folders, plain, "/"), folders)
     return pc.replace_with_mask(array, escaped, decoded)
+
+
+def _mentions(texts: pa.StringArray, letter: str) -> bool:
+    """Whether an ASCII letter occurs in any text; all bytes are looked through at once."""
+    _, offsets, data = texts.buffers()
+    if data is None or not len(texts):
+        return False
+    first, last = (np.frombuffer(offsets, np.int32)[texts.offset + at] for at in (0, len(texts)))
+    return bool((np.frombuffer(data, np.uint8)[first:last] == ord(letter)).any())
 
 
 def key_paths(paths: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -136,29 +148,18 @@ def record_counts(documents: pa.Array | pa.ChunkedArray) -> pa.Array:
     return typed(found, pa.int64())
 
 
-def whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """A chunked array as one array; a single chunk is not copied."""
-    if not isinstance(array, pa.ChunkedArray):
-        return array
-    return array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
-
-
 def map_values(maps: pa.Array | pa.ChunkedArray, key: str) -> pa.Array:
     """The value of one key in each map, null where a map lacks it."""
     array = whole(maps)
     # Arrow's own lookup walks every map; in a log most maps have the same few keys.
     keys = pa.ListArray.from_arrays(array.offsets, array.keys)
     items = pa.ListArray.from_arrays(array.offsets, array.items).flatten()
-    held = pc.equal(keys.flatten(), key)
+    held = pc.equal(keys.flatten(), scalar(key, pa.string()))
     found = pc.filter(items, held)
     rows = pc.filter(pc.list_parent_indices(keys), held)
-    if (
-        len(found) == len(array)
-        and array.null_count == 0
-        and pc.equal(pc.count_distinct(rows), len(rows)).as_py()
-    ):
+    if len(found) == len(array) and array.null_count == 0 and pc.count_distinct(rows).as_py() == len(rows):
         return found
-    return found.take(pc.index_in(pa.array(range(len(array)), rows.type), value_set=rows))
+    return found.take(pc.index_in(integers(np.arange(len(array))).cast(rows.type), value_set=rows))
 
 
 def _padded(cut: pa.ListArray) -> pa.ListArray:
@@ -206,7 +207,7 @@ def _holds_document(text: pa.Array) -> bool:
 
 
 def _without_documents(text: pa.Array) -> pa.Array:
-    return pc.if_else(pc.starts_with(text, "{"), pa.scalar(None, pa.string()), text)
+    return pc.if_else(pc.starts_with(text, "{"), scalar(None, pa.string()), text)
 
 
 def _texts_by_msgspec(array: pa.Array, paths: Sequence[Path]) -> list[pa.Array]:
@@ -223,11 +224,11 @@ def _values_by_msgspec(array: pa.Array, wanted: Sequence[tuple[Path, pa.DataType
     arrays = []
     for values, (_, kind) in zip(found, wanted, strict=True):
         if pa.types.is_temporal(kind):
-            arrays.append(typed(pa.array(values, pa.string()), kind))
+            arrays.append(typed(from_values(values, pa.string()), kind))
         elif pa.types.is_nested(kind) or pa.types.is_binary(kind):
             arrays.append(pa.nulls(len(values), kind))
         else:
-            arrays.append(pa.array(values, kind))
+            arrays.append(from_values(values, kind))
     return arrays
 
 
