@@ -11,8 +11,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import field
-from functools import cached_property
+from dataclasses import field, replace
+from functools import cached_property, partial
+from itertools import accumulate
 from typing import cast
 
 import pyarrow as pa
@@ -34,7 +35,7 @@ from indextables.log.delta.files.file_table import (
 from indextables.log.delta.files.text import DOUBLE_DIGITS, key_paths, text_column
 from indextables.log.replay.rule import LiveFiles, ReplayMetrics, ReplayRequest
 from indextables.model.actions import AddAction
-from indextables.model.arrays import booleans, from_values
+from indextables.model.arrays import booleans, from_values, whole
 from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.predicate.prune.rule import columns_needed, prune_table
 from indextables.records import dataclass
@@ -155,6 +156,23 @@ class _Found:
     bytes_read: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Some adds that are live and may match, not typed yet; and what they are left of."""
+
+    raw: pa.Table
+    metrics: PruneMetrics
+    base_rows: int = 0
+    bytes_read: int = 0
+
+    def with_documents(self, documents: pa.Array, output: Wanted) -> _Kept:
+        """The same adds with their statistics documents, which have more than the texts cut out of them."""
+        raw = self.raw
+        if output.leaves:
+            raw = raw.drop_columns([name for name in raw.column_names if name.startswith(text_column(("",)))])
+        return replace(self, raw=raw.append_column("stats", documents))
+
+
 class _Memo:
     """Columns read from a checkpoint, kept within a memory budget for the next scan of the same snapshot."""
 
@@ -226,15 +244,25 @@ class _Work:
             if file is None:
                 found += [self._task(piece) for piece in groups]
             else:
-                rows = self._read_large(file, groups)
-                found += [self._part(part, file) for part in _parts(rows)]
+                found += self._large_tasks(file, groups)
         return found
+
+    def _large_tasks(self, file: str, groups: Sequence[AddRows]) -> list[Callable[[], _Found]]:
+        """The result for a large file, which is read and pruned here; the tasks type what is left of it."""
+        kept = list(in_threads(self._kept, _parts(self._read_large(file, groups)), default_parallelism()))
+        if "stats" in self._output.columns or self._output.leaves:
+            with self.stages.stage("read"):
+                numbers = pa.concat_arrays([whole(part.raw.column(ROW)) for part in kept])
+                documents = statistics_of(file, numbers)
+            starts = accumulate((part.raw.num_rows for part in kept), initial=0)
+            kept = [
+                part.with_documents(documents[start:][: part.raw.num_rows], self._output)
+                for start, part in zip(starts, kept, strict=False)
+            ]
+        return [partial(self._typed, part) for part in kept]
 
     def _task(self, piece: AddRows) -> Callable[[], _Found]:
         return lambda: self._found(self._read(piece), base=True)
-
-    def _part(self, rows: pa.Table, file: str) -> Callable[[], _Found]:
-        return lambda: self._found(rows, base=True, file=file)
 
     def _large_file(self, groups: Sequence[AddRows]) -> str | None:
         """The file DuckDB should read: large, local, and with JSON statistics that the predicate needs."""
@@ -247,23 +275,27 @@ class _Work:
 
     def _read_large(self, file: str, groups: Sequence[AddRows]) -> pa.Table:
         assert self._filtering is not None
-        whole = AddRows(groups[0].path, (), groups[0].add)
+        together = AddRows(groups[0].path, (), groups[0].add)
         texts = statistics_paths(self._filtering.leaves)
-        names = self._names(whole) | {text_column(path) for path in texts}
+        names = self._names(together) | {text_column(path) for path in texts}
         memo: _Memo = self._request.memo.setdefault(_MEMO, _Memo())
-        kept = memo.get(whole, names)
+        kept = memo.get(together, names)
         if kept is None:
             with self.stages.stage("read"):
-                fields = self._names(whole)
-                kept = read_adds_with_texts(file, whole.add, fields, texts)
-            memo.keep(whole, names, kept, self._request.options.replay.local_memory)
+                fields = self._names(together)
+                kept = read_adds_with_texts(file, together.add, fields, texts)
+            memo.keep(together, names, kept, self._request.options.replay.local_memory)
         return kept
 
     def given(self, raw: pa.Table, *, base: bool) -> Callable[[], _Found]:
         """The result for adds that are in memory already."""
         return lambda: self._found(raw, base=base)
 
-    def _found(self, raw: pa.Table, *, base: bool, file: str | None = None) -> _Found:
+    def _found(self, raw: pa.Table, *, base: bool) -> _Found:
+        return self._typed(self._kept(raw, base=base))
+
+    def _kept(self, raw: pa.Table, *, base: bool = True) -> _Kept:
+        """What reconciliation and pruning leave of some adds."""
         rows, size = (raw.num_rows, raw.nbytes) if base else (0, 0)
         live = None
         if base:
@@ -271,12 +303,12 @@ class _Work:
                 live = self._live(raw)
         with self.stages.stage("prune"):
             raw, metrics = self._pruned(raw, live)
-        if file is not None and "stats" in self._output.columns:
-            with self.stages.stage("read"):
-                raw = raw.append_column("stats", statistics_of(file, raw.column(ROW).combine_chunks()))
+        return _Kept(raw, metrics, rows, size)
+
+    def _typed(self, kept: _Kept) -> _Found:
         with self.stages.stage("type"):
-            files = files_form(raw, self._request.delta, self._output, self._request.store)
-        return _Found(files, metrics, rows, size)
+            files = files_form(kept.raw, self._request.delta, self._output, self._request.store)
+        return _Found(files, kept.metrics, kept.base_rows, kept.bytes_read)
 
     def _read(self, piece: AddRows) -> pa.Table:
         request, checkpoint = self._request, self._request.segment.checkpoint

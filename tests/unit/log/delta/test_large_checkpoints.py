@@ -57,6 +57,21 @@ def test_a_large_checkpoint_is_pruned_as_the_rule_says(log, where):
 
 
 @pytest.mark.slow
+def test_statistics_of_every_column_are_there_for_the_files_that_are_kept(log):
+    """A filter on one column, and the typed statistics of all of them."""
+    snapshot = open_snapshot(log.store.uri, options=OPTIONS)
+    columns = ["num_records", "min", "max", "null_count", "stats"]
+    ours, plain = (
+        snapshot.plan("id < 200", columns, engine).files.sort_by("path").to_pylist()
+        for engine in ("columnar", "reference")
+    )
+    assert ours == plain
+    assert {"path": "p=x y/5", "num_records": 10}.items() <= next(
+        row.items() for row in ours if row["min"]["a/b~c"] == "n00005"
+    )
+
+
+@pytest.mark.slow
 def test_a_second_question_is_answered_from_what_was_read(log):
     """F4: the same predicate again reads nothing of the checkpoint."""
     snapshot = open_snapshot(log.store.uri, version=log.version, options=OPTIONS)
