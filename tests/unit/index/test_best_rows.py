@@ -11,6 +11,7 @@ import pytest
 from indextables.index.codec.lengths import saturation
 from indextables.index.query.evaluate import Search
 from indextables.index.query.tree import Boolean, Words
+from indextables.index.read.best import best_rows
 from indextables.index.read.cache import BlockCache
 from indextables.index.read.first import best_from_rarest
 from indextables.index.read.ranking import Weighted, best_of, impacts_at
@@ -19,7 +20,7 @@ from indextables.index.settings import IndexField, IndexSpec
 from support.indexes import build, opened
 
 SPEC = IndexSpec((IndexField("c", "text", "default", "position"),))
-WORDS = ("alpha", "beta", "gamma", "delta", "rare")
+WORDS = ("alpha", "beta", "gamma", "delta", "rare", "odd", "strange")
 
 
 def texts(count, seed):
@@ -28,7 +29,8 @@ def texts(count, seed):
     for _ in range(count):
         some = dice.sample(WORDS[:4], dice.randrange(5)) + ["filler"] * dice.randrange(5)
         again = some[:1] if dice.random() < 0.03 else []
-        yield " ".join(some + again + ["rare"] * (dice.random() < 0.02))
+        seldom = [word for word in ("odd", "strange") for _ in range(dice.random() < 0.01)]
+        yield " ".join(some + again + seldom + ["rare"] * (dice.random() < 0.02))
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +72,24 @@ def test_first_rankings_give_the_rows_that_scoring_all_gives(index, best, limit,
             assert scores.tolist() == wanted_scores.tolist()
 
 
+@pytest.mark.parametrize("limit", [1, 10, 64, 65, 5000])
+@pytest.mark.parametrize("mean", [0.5, 6.0, 1e9])
+def test_rankings_of_words_that_are_kept_give_the_rows_that_scoring_all_gives(index, limit, mean):
+    dice, table = random.Random(limit), saturation(mean)
+    for size in (1, 2, 2, 3, 5):
+        for _ in range(6):
+            words = [
+                Weighted(index.word(0, word.encode(), entry), np.float32(dice.choice([0.3, 1.0, 2.5])))
+                for word in dice.sample(WORDS, size)
+                if (entry := index.entries([(0, word.encode())])[0]) is not None
+            ]
+            wanted_scores, wanted_rows = by_scoring_all(index, words, table, limit)
+            for _ in range(3):
+                scores, rows = best_rows(index, 0, words, limit, mean)
+                assert rows.tolist() == wanted_rows.tolist()
+                assert scores.tolist() == wanted_scores.tolist()
+
+
 def test_a_word_says_how_often_it_is_in_some_rows_of_some_pages(spread):
     rows, built = spread
     asked = np.array([0, 3, 5, 65_540, 70_001, 139_999], np.uint32)
@@ -84,8 +104,14 @@ def test_a_word_says_how_often_it_is_in_some_rows_of_some_pages(spread):
 
 @pytest.fixture(scope="module")
 def spread():
-    """Three pages of rows: `common` is everywhere, `pair` follows it in a few rows of the outer pages."""
+    """Three pages of rows: `common` is everywhere, `pair` follows it in a few rows of the outer pages.
+
+    `middling` is in so many rows that a filter of its places is kept, `seldom` in fifty.
+    """
     rows = ["common filler common"] * 140_000
+    rows[7::97] = ["middling common filler"] * len(rows[7::97])
+    rows[7::2910] = ["middling seldom common seldom"] * len(rows[7::2910])
+    rows[8::29_100] = ["seldom middling seldom middling"] * len(rows[8::29_100])
     for at in (3, 70_001, 139_999):
         rows[at] = "filler common pair common pair"
     rows[5] = "pair common"
@@ -97,10 +123,20 @@ def spread():
 def test_phrases_over_pages_are_counted_where_they_stand(spread, kept):
     rows, built = spread
     index = opened(built, cache=BlockCache(kept))
-    for phrase in ("common pair", "pair common", "common pair common", "filler common", "common filler pair"):
+    for phrase in (
+        "common pair", "pair common", "common pair common", "filler common", "common filler pair",
+        "middling common", "middling seldom", "seldom middling", "seldom common", "middling seldom common",
+        "seldom middling seldom", "common seldom", "filler seldom", "seldom seldom", "common middling",
+    ):  # fmt: skip
         wanted = [number for number, row in enumerate(rows) if f" {phrase} " in f" {row} "]
         for _ in range(3):
-            assert Search(index, Words("c", tuple(phrase.split()))).rows().tolist() == wanted
+            search = Search(index, Words("c", tuple(phrase.split())))
+            assert search.rows().tolist() == wanted
+            often = [
+                f" {rows[at]} ".replace(" ", "  ").count(f" {phrase.replace(' ', '  ')} ") for at in wanted
+            ]
+            found = search.prepared(None)[1].found(search.prepared(None)[0], counted=True)
+            assert found.counts.tolist() == often
 
 
 def test_nothing_kept_ranks_as_kept_lists_do(spread):

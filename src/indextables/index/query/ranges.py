@@ -14,7 +14,8 @@ from indextables.index.codec.numbers import Array, gather, starts_of, unframe, u
 from indextables.index.query.patterns import Pattern
 from indextables.index.query.plan import Key, Plan, Scored, Session, Span, bm25, conjunction_lists
 from indextables.index.read.lookup import Term
-from indextables.index.read.phrases import Found, OneWord, Part, find_phrase, is_kept, placed
+from indextables.index.read.phrases import Found, OneWord, Part, find_phrase, placed
+from indextables.index.read.places import is_kept
 from indextables.index.read.rowset import NO_ROWS, Rows, RowSet, found_in, union
 from indextables.index.read.words import Word, read_lists
 from indextables.index.tokens import GAPS, ID_MARK, with_spaces

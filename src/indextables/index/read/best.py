@@ -38,6 +38,7 @@ _MANY = 8192
 _ACCUMULATED = 20_000
 _RARER = 16
 """A word in fewer than one in this many rows counts as rare."""
+_PAIR = 2
 _SOME = 256
 _SLACK = np.float32(1 - 2e-6)
 """Tolerance: the first filter divides, and must not lose a tie to rounding."""
@@ -51,18 +52,23 @@ class _Impacts:
     impact: Array
     champions: Array
     """The best rows, by their index in the list."""
+    best_rows: Array
+    """The best rows, and their impacts."""
+    best: Array
     by_class: Array
     """The largest impact in rows of each length class."""
     most: np.float32
 
     @classmethod
     def of(cls, word: Word, norms: Array, mean: float) -> _Impacts:
-        classes = norms.take(word.array())
+        rows = word.array()
+        classes = norms.take(rows)
         impact = impacts_at(word.counts(), classes, saturation(mean))
         by_class = np.zeros(256, np.float32)
         np.maximum.at(by_class, classes, impact)
         champions = best_of(impact, CHAMPIONS)
-        return cls(mean, impact, champions, by_class, impact[champions[0]])
+        best = impact.take(champions)
+        return cls(mean, impact, champions, rows.take(champions), best, by_class, best[0])
 
 
 class _Kept:
@@ -76,34 +82,54 @@ class _Kept:
 
     @property
     def size(self) -> int:
-        return 2000 + (0 if self.made is None else int(self.made.impact.nbytes))
-
-    def impacts(self, word: Word, norms: Array, mean: float) -> _Impacts:
-        """The impacts for a mean length; another thread may use another mean length at the same time."""
-        made = self.made
-        if made is None or made.mean != mean:
-            made = self.made = _Impacts.of(word, norms, mean)
-            word.grown = True
-        return made
+        return 3000 + (0 if self.made is None else int(self.made.impact.nbytes))
 
 
 def best_rows(
     index: Index, field_number: int, words: Sequence[Weighted], limit: int, mean: float
 ) -> tuple[Array, Array]:
-    """The best rows with any of some words of a field: scores and rows, best first."""
+    """The best rows with any of some words of a field: scores and rows, best first.
+
+    Contributions are summed from the rarest word on, cached or not, so that a score never changes.
+    """
+    if len(words) > 1:
+        words = sorted(words, key=_rows_of)
+    runners = _runners(index, field_number, words, mean)
+    if runners is None:
+        return _first_time(index, field_number, words, limit, mean)
+    if len(runners) == 1:
+        only = runners[0]
+        if limit <= CHAMPIONS or only.word.count <= CHAMPIONS:
+            return only.weight * only.kept.best[:limit], only.kept.best_rows[:limit]
+    elif limit <= CHAMPIONS:
+        if len(runners) == _PAIR and runners[0].word.count <= _MANY:
+            return _best_of_two(runners[0], runners[1], index.rows, limit)
+        if sum(one.word.count for one in words) <= _FEW:
+            return _few_kept(runners, limit)
+    return _Race(runners, index.norms(field_number), limit).run()
+
+
+def _runners(index: Index, field_number: int, words: Sequence[Weighted], mean: float) -> list[_Runner] | None:
+    """The words with their cached impacts; None unless all were used before and may be cached."""
+    found, total, every = [], 0, True
     for one in words:
-        if one.word.ranked is None:
-            one.word.ranked = _Kept()
-        one.word.ranked.uses += 1
-    kept = all(one.word.ranked.uses >= KEPT_AFTER for one in words)
-    if kept and sum(one.word.count for one in words) * 12 <= index.cache.max_bytes:
-        norms = index.norms(field_number)
-        runners = []
-        for one in words:
-            made = one.word.ranked.impacts(one.word, norms, mean)
-            runners.append(_Runner(one.word, one.weight, made))
-        return _Race(runners, norms, limit).run()
-    return _first_time(index, field_number, words, limit, mean)
+        word = one.word
+        kept = word.ranked
+        if kept is None:
+            kept = word.ranked = _Kept()
+        kept.uses += 1
+        every = every and kept.uses >= KEPT_AFTER
+        total += word.count
+    if not every or total * 12 > index.cache.max_bytes:
+        return None
+    for one in words:
+        # Another thread may use another mean length at the same time.
+        made = one.word.ranked.made
+        if made is None or made.mean != mean:
+            made = one.word.ranked.made = _Impacts.of(one.word, index.norms(field_number), mean)
+            one.word.grown = True
+        found.append(_Runner(one.word, one.weight, made))
+    return found
 
 
 def _first_time(
@@ -145,11 +171,68 @@ class _Runner(NamedTuple):
     kept: _Impacts
 
 
+def _rows_of(one: Weighted) -> int:
+    return one.word.count
+
+
+def _few_kept(words: Sequence[_Runner], limit: int) -> tuple[Array, Array]:
+    """The best of a few rows, by a loop, which is faster than the fixed cost of array operations.
+
+    A row with only one of the words is among the best only if it is one of that word's champions.
+    """
+    worth: dict[int, float] = {}
+    several = []
+    for one in words:
+        for row, more in zip(one.word.array().tolist(), (one.weight * one.kept.impact).tolist(), strict=True):
+            if row in worth:
+                # Rounded like all scores: each sum to 32 bits.
+                worth[row] = float(np.float32(worth[row] + more))
+                several.append(row)
+            else:
+                worth[row] = more
+    for one in words:
+        several += one.kept.best_rows[:limit].tolist()
+    return _sorted({row: worth[row] for row in several}, limit)
+
+
+def _best_of_two(rarer: _Runner, other: _Runner, universe: int, limit: int) -> tuple[Array, Array]:
+    """The best rows for two words: those with both, and the champions of each."""
+    held, rows = other.word, rarer.word.array()
+    if len(rows) > _SOME and held.count * TESTED > universe:
+        both = has(held.bits(), rows).nonzero()[0]
+        at = held.array().searchsorted(rows.take(both))
+    else:
+        at, inside = found_in(held.array(), rows)
+        both = inside.nonzero()[0]
+        at = at.take(both)
+    scores = rarer.weight * rarer.kept.impact.take(both) + other.weight * other.kept.impact.take(at)
+    rows = rows.take(both)
+    if len(rows) > max(limit, CHAMPIONS):
+        # A champion that is left out here has the score of one word below, which is too low as well.
+        some = best_of(scores, limit)
+        rows, scores = rows.take(some), scores.take(some)
+    worth: dict[int, float] = dict(zip(rows.tolist(), scores.tolist(), strict=True))
+    for one in (rarer, other):
+        best = (one.weight * one.kept.best[:limit]).tolist()
+        for row, alone in zip(one.kept.best_rows[:limit].tolist(), best, strict=True):
+            if row not in worth:
+                worth[row] = alone
+    return _sorted(worth, limit)
+
+
+def _sorted(worth: dict[int, float], limit: int) -> tuple[Array, Array]:
+    """The best of a few rows with their scores, ties in row order."""
+    order = sorted((-score, row) for row, score in worth.items())[:limit]
+    return np.array([-score for score, _ in order], np.float32), np.array(
+        [row for _, row in order], np.uint32
+    )
+
+
 class _Race:
-    """Finds the best rows of words whose impacts are cached."""
+    """Finds the best rows of words whose impacts are cached, the rarest word first."""
 
     def __init__(self, words: Sequence[_Runner], norms: Array, limit: int) -> None:
-        self.words = sorted(words, key=lambda one: one.word.count)
+        self.words = words
         self.norms = norms
         self.limit = limit
         self.scores, self.rows = np.zeros(0, np.float32), NO_ROWS
@@ -163,12 +246,6 @@ class _Race:
 
     def run(self) -> tuple[Array, Array]:
         words = self.words
-        if len(words) == 1 and (self.limit <= CHAMPIONS or words[0].word.count <= CHAMPIONS):
-            word = words[0].word
-            at = words[0].kept.champions[: self.limit]
-            return words[0].weight * words[0].kept.impact[at], word.array()[at]
-        if sum(one.word.count for one in words) <= _FEW:
-            return self.one_by_one()
         first = [
             one.word.array() if one.word.count <= _SMALL else one.word.array().take(one.kept.champions)
             for one in words
@@ -179,7 +256,7 @@ class _Race:
         rows = rows.compress(new)
         scores = np.zeros(len(rows), np.float32)
         for one in words:
-            _add(scores, one, rows)
+            _add(scores, one, rows, len(self.norms))
         self.take(rows, scores)
         tops = [float(one.weight * one.kept.most) for one in words]
         for number, one in enumerate(words):
@@ -189,16 +266,6 @@ class _Race:
             if one.word.count > _SMALL:
                 self.follow(number, others)
         return self.scores, self.rows
-
-    def one_by_one(self) -> tuple[Array, Array]:
-        """The best of a few rows, by a loop, which is faster than the fixed cost of array operations."""
-        found: dict[int, np.float32] = {}
-        for one in self.words:
-            for row, worth in zip(one.word.array().tolist(), one.weight * one.kept.impact, strict=True):
-                found[row] = found[row] + worth if row in found else worth
-        rows, scores = np.array([*found], np.uint32), np.array([*found.values()], np.float32)
-        order = np.lexsort((rows, -scores))[: self.limit]
-        return scores.take(order), rows.take(order)
 
     def follow(self, at: int, others: float) -> None:
         """Score the rows of one word that can still be among the best; a sample raises the threshold."""
@@ -236,7 +303,7 @@ class _Race:
             if not len(rows):
                 return
             if following < len(words):
-                _add(scores, words[following], rows)
+                _add(scores, words[following], rows, len(self.norms))
         for other in words[:at]:
             new = ~other.word.test(rows)
             rows, scores = rows.compress(new), scores.compress(new)
@@ -258,10 +325,10 @@ class _Race:
             self.low, self.last = self.scores[-1], int(self.rows[-1])
 
 
-def _add(scores: Array, one: _Runner, rows: Array) -> None:
+def _add(scores: Array, one: _Runner, rows: Array, universe: int) -> None:
     """Add the impact of a word to the scores of some rows."""
     word, impact = one.word, one.kept.impact
-    if len(rows) > _SOME and word.count * TESTED > len(word.bits()) * 8:
+    if len(rows) > _SOME and word.count * TESTED > universe:
         some = has(word.bits(), rows).nonzero()[0]
         scores[some] += one.weight * impact.take(word.array().searchsorted(rows.take(some)))
     else:

@@ -199,7 +199,8 @@ class Word:
         """Whether the list is a single page, stored as a bitmap."""
         if self.entry.inline is not None or self.cut:
             return False
-        read_lists(self._index, [(self, None)])
+        if not self.whole:
+            read_lists(self._index, [(self, None)])
         return is_bitmap(self._pages[0].open())
 
     def _at(self, rows: Array) -> Array:
