@@ -248,17 +248,18 @@ class Table(Handle["Snapshot"]):
 
     def append(
         self, data: Any, *, merge_schema: bool = False, txn: TxnAction | None = None,
-        options: Mapping[str, Any] | None = None,
+        user_metadata: str | None = None, options: Mapping[str, Any] | None = None,
     ) -> WriteResult:  # fmt: skip
         """Add rows: a pyarrow Table, batches, or anything with the Arrow C stream interface.
 
         `merge_schema` lets the schema grow by new columns and wider types. A batch that may be sent
         again carries a `txn`, the name of the sender and its number of the batch: what the table has
-        already is not written twice.
+        already is not written twice. `user_metadata` is a text for the history.
         """
         from indextables.ops.write.commit import Order
 
-        return self._write(data, Order(merge_schema=merge_schema, txn=txn), options)
+        order = Order(merge_schema=merge_schema, txn=txn, user_metadata=user_metadata)
+        return self._write(data, order, options)
 
     def overwrite(
         self,
@@ -268,14 +269,18 @@ class Table(Handle["Snapshot"]):
         partitions: str = "static",
         expected_version: int | None = None,
         merge_schema: bool = False,
+        overwrite_schema: bool = False,
+        partition_by: Sequence[str] | None = None,
         txn: TxnAction | None = None,
+        user_metadata: str | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> WriteResult:  # fmt: skip
         """Replace all rows, or those for which the filter is true.
 
         With `partitions="dynamic"` only the partitions that the new rows belong to are replaced.
-        With `expected_version` any change of data by others since then is an error. A `txn` makes it
-        safe to send again, as for `append`.
+        With `overwrite_schema` the new rows also bring their columns, `partition_by` and index settings.
+        With `expected_version` any change of data by others since then is an error. `txn` and
+        `user_metadata` are as for `append`.
         """
         from indextables.ops.write.commit import Order
 
@@ -285,9 +290,12 @@ class Table(Handle["Snapshot"]):
             overwrite=True,
             where=where,
             dynamic=partitions == "dynamic",
+            overwrite_schema=overwrite_schema,
+            partition_by=None if partition_by is None else tuple(partition_by),
             merge_schema=merge_schema,
             expected_version=expected_version,
             txn=txn,
+            user_metadata=user_metadata,
         )
         return self._write(data, order, options)
 

@@ -6,13 +6,14 @@ import datetime as dt
 import re
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 import indextables as it
-from indextables.errors import ConflictError, Error
+from indextables.errors import ConflictError, Error, PredicateError
 from indextables.options import KEYS
 from support.alike import InPython, OnSpark, Run, Save, sorted_rows, written
 
@@ -172,26 +173,48 @@ def test_an_option_of_reading_has_the_same_effect(spark: SparkSession, told: str
     plain = it.Table.open(told, options=options)
     within = it.Table.open(told, options=options, spark=spark)
 
-    def ask(ask: Any) -> tuple[str, Any]:
+    reader = spark.read.format("indextables").options(**options)
+
+    def found(search: Any, query: str) -> tuple[str, Any]:
         try:
-            return "", ask()
+            rows = search(query)
         except Error as refusal:
             return type(refusal).__name__, str(refusal)
+        return "", sorted_rows(rows.to_pylist())
 
-    reader = spark.read.format("indextables").options(**options)
+    ways = [
+        lambda query: within.search(query).read_all(),
+        lambda query: within.search_df(query).toArrow(),
+        lambda query: reader.option("query", query).load(told).toArrow(),
+    ]
     for query in ("message:long", "message:long 004", "id:[2 TO 5]"):
-        expected = ask(lambda: sorted_rows(plain.search(query).read_all().to_pylist()))  # noqa: B023
-        answers = [
-            lambda: sorted_rows(within.search(query).read_all().to_pylist()),  # noqa: B023
-            lambda: sorted_rows(within.search_df(query).toArrow().to_pylist()),  # noqa: B023
-            lambda: sorted_rows(reader.option("query", query).load(told).toArrow().to_pylist()),  # noqa: B023
-        ]
-        assert [ask(answer) for answer in answers] == [expected] * 3, query
+        expected = found(lambda text: plain.search(text).read_all(), query)
+        assert [found(way, query) for way in ways] == [expected] * 3, query
     where = "at >= '2024-03-10 15:00:00'"
     assert plain.count(where) == within.count(where)
-    if key != "timeZone":  # to_df hands a text to Spark, which reads it in the zone of the session
-        assert plain.count(where) == within.to_df(where).count()
+    assert plain.count(where) == within.to_df(where).count()
     assert plain.files(where).equals(within.files(where))
+
+
+def test_times_in_a_filter_are_those_of_the_option_whatever_the_zone_of_the_session(
+    spark: SparkSession, told: str
+) -> None:
+    committed = it.Table.open(told).history()["timestamp"][0].as_py()
+    for zone in ("Asia/Kolkata", "America/New_York"):
+        plain = it.Table.open(told, options={"timeZone": zone})
+        within = it.Table.open(told, options={"timeZone": zone}, spark=spark)
+        local = str(dt.datetime(2024, 3, 10, 12, tzinfo=dt.UTC).astimezone(ZoneInfo(zone)))[:19]
+        for where in (f"at = '{local}'", it.col("at") >= local, f"at < TIMESTAMP '{local}' OR id = 2"):
+            expected = sorted_rows(plain.scan(where).read_all().to_pylist())
+            assert expected, where
+            assert sorted_rows(within.to_df(where).toArrow().to_pylist()) == expected, where
+        with pytest.raises(PredicateError, match=f"the option timeZone is {zone}.*session.timeZone"):
+            within.to_df("hour(at) = 12")
+        # A moment after the newest version for this zone, and years before it for none.
+        at = str((committed + dt.timedelta(seconds=1)).astimezone(ZoneInfo(zone)))[:19]
+        asked = spark.read.format("indextables").options(timestampAsOf=at, timeZone=zone)
+        assert it.Table.open(told, as_of=at, options={"timeZone": zone}).version == 2
+        assert asked.load(told).count() == 6
 
 
 @pytest.mark.parametrize(
@@ -224,9 +247,9 @@ def test_an_option_of_repair_has_the_same_effect(
 def test_a_value_that_an_option_cannot_have_is_refused_with_the_same_words(
     spark: SparkSession, told: str
 ) -> None:
-    def heard(ask: Any) -> str:
+    def heard(ask: Any, *args: Any, **options: Any) -> str:
         try:
-            ask()
+            ask(*args, **options)
         except Error as refusal:
             return f"{type(refusal).__name__}: {refusal}"
         return "accepted"
@@ -242,18 +265,18 @@ def test_a_value_that_an_option_cannot_have_is_refused_with_the_same_words(
         if key.startswith("indexing.t"):
             continue
         answers = [
-            heard(lambda: it.Table.open(told, options=bad)),  # noqa: B023
-            heard(lambda: reader.load(told)),  # noqa: B023
-            heard(lambda: it.sql(f"DESCRIBE INDEXTABLES STATE '{told}'", options=bad)),  # noqa: B023
+            heard(it.Table.open, told, options=bad),
+            heard(reader.load, told),
+            heard(it.sql, f"DESCRIBE INDEXTABLES STATE '{told}'", options=bad),
         ]
         assert answers == answers[:1] * 3, key
         found[key] = answers
         if answers[0] == "accepted" or key == "write.maxRowPerSplit":
             continue
-        assert heard(lambda: writer.save(told)) == answers[0], key  # noqa: B023
-        assert heard(lambda: table.append(rows(9), options=bad)) == answers[0], key  # noqa: B023
-        refused = heard(lambda: table.update_properties(bad))  # noqa: B023
-        assert refused == heard(lambda: spark.sql(properties)), key  # noqa: B023
+        assert heard(writer.save, told) == answers[0], key
+        assert heard(table.append, rows(9), options=bad) == answers[0], key
+        refused = heard(table.update_properties, bad)
+        assert refused == heard(spark.sql, properties), key
         assert "none such" in refused, key
     accepted = {key for key, answers in found.items() if answers[0] == "accepted"}
     assert accepted == {

@@ -130,6 +130,20 @@ SCENARIOS: dict[str, list[Save | Run | dict[str, str]]] = {
         Save(ODD_ROWS, partition_by=("a.b",), options=(("indexing.typemap.case", "string"),)),
         Save(ODD_ROWS), MERGE, STATE,
     ],
+    "odd partitions, overwritten one by one": [
+        Save(ODD_ROWS, partition_by=("a.b", "c`d", "Größe in €")),
+        Save(ODD_ROWS.slice(0, 2), mode="overwrite", dynamic=True),
+        Save(ODD_ROWS.slice(2), mode="overwrite", dynamic=True, user_metadata="-0.0 is a 0.0"),
+    ],
+    "another schema, with a word about it": [
+        Save(numbered(1), partition_by=("p",), options=(("indexing.typemap.message", "text"),), user_metadata="first"),
+        Save(ODD_ROWS, mode="overwrite", overwrite_schema=True, partition_by=("Case",), user_metadata='{"why": "ä"}'),
+        Save(ODD_ROWS.slice(0, 1), mode="overwrite", user_metadata=""),
+        Save(numbered(2, 3), mode="overwrite", overwrite_schema=True, partition_by=("p",),
+             options=(("indexing.typemap.message", "string"),)),
+        Save(numbered(4, p="y"), mode="overwrite", overwrite_schema=True),
+        Run(lambda t: t.history(), "DESCRIBE INDEXTABLES HISTORY '{path}'"), STATE,
+    ],
 }  # fmt: skip
 
 
@@ -341,6 +355,38 @@ def test_a_collated_column_is_compared_by_its_collation_or_refused(
     assert it.Table.open(path).files("t = 'a'").num_rows == 1
 
 
+def test_a_collated_table_is_written_and_changed_alike(spark: SparkSession, tmp_path: Path) -> None:
+    def rows(*texts: str | None) -> pa.Table:
+        return pa.table({"id": pa.array(range(len(texts)), pa.int64()), "t": pa.array(texts, pa.string())})
+
+    python, on_spark = InPython(tmp_path / "python"), OnSpark(spark, tmp_path / "spark")
+    for side in (python, on_spark):
+        first = frame_of(spark, rows("A", "b")).selectExpr("id", "t COLLATE UTF8_LCASE AS t", "t AS plain")
+        first.coalesce(1).write.format("indextables").option("indexing.typemap.t", "text").save(side.path)
+        side.save(Save(rows("a", "B", None)))
+        side.save(Save(rows("a"), mode="overwrite", where="id = 0 AND plain IS NULL"))
+    assert written(python.path) == written(on_spark.path)
+    changes = [
+        "t = 'A'",
+        "t IN ('B', 'x')",
+        "t LIKE 'A%'",
+        "t >= 'b'",
+        "id = 1 AND t IS NOT NULL",
+        "plain = 'A'",
+    ]
+    for where in changes:
+        before = written(python.path)
+        try:
+            it.Table.open(python.path).delete(where)
+        except it.Error as refused:
+            assert "t " in str(refused), where
+            assert written(python.path) == before
+        else:
+            spark.sql(f"DELETE FROM indextables.`{on_spark.path}` WHERE {where}")
+        assert sorted_rows(python.rows()) == sorted_rows(on_spark.rows()), where
+    assert it.Table.open(python.path).count(query="t:b") == 1
+
+
 def said(error: BaseException, path: str) -> tuple[str, str]:
     return type(error).__name__, str(error).replace(f"file://{path}", "TABLE").replace(path, "TABLE")
 
@@ -359,6 +405,12 @@ REFUSED: dict[str, Save | Run] = {
     "rows outside the condition": wrong(mode="overwrite", where="id = 2"),
     "a condition that is no condition": wrong(mode="overwrite", where="id"),
     "a condition on an unknown column": wrong(mode="overwrite", where="nope = 1"),
+    "a new schema inside a condition": wrong(mode="overwrite", where="id = 1", overwrite_schema=True),
+    "a new schema inside some partitions": wrong(mode="overwrite", dynamic=True, overwrite_schema=True),
+    "a new schema without a partition column": wrong(
+        numbered(1).drop_columns(["p"]), mode="overwrite", overwrite_schema=True
+    ),
+    "other partitions": wrong(mode="overwrite", partition_by=("id",)),
     "a condition that does not parse": wrong(mode="overwrite", where="id = = 1"),
     "dropping by a column that is no partition": Run(
         lambda table: table.drop_partitions("id = 1"),

@@ -36,7 +36,7 @@ KINDS = pa.schema(
         ("id", pa.int64()), ("message", pa.string()), ("p", pa.string()), ("x", pa.float64()),
         ("at", pa.timestamp("us", tz="UTC")), ("day", pa.date32()), ("small", pa.int16()),
         ("price", pa.decimal128(9, 2)), ("s", pa.struct([("In.ner", pa.int32()), ("t", pa.string())])),
-        ("a.b", pa.string()), ("c`d", pa.list_(pa.int32())), ("Größe €", pa.map_(pa.string(), pa.int64())),
+        ("a.b", pa.string()), ("c`d", pa.list_(pa.int32())), ("raw", pa.binary()), ("Größe €", pa.map_(pa.string(), pa.int64())),
     ]
 )  # fmt: skip
 NUMBERS = [1.5, NAN, -0.0, 0.0, None, float("inf"), -1e300, NAN]
@@ -55,6 +55,7 @@ def kinds(*ids: int, p: str | None = "x") -> pa.Table:
             "s": None if at % 3 == 2 else {"In.ner": at, "t": str(at)},
             "a.b": f"k={at}",
             "c`d": [at, None],
+            "raw": b"\xff" * at,
             "Größe €": [("k", at)],
         }
         for at in ids
@@ -116,6 +117,14 @@ def merged(*columns: str, **clauses: Any) -> Callable[..., Any]:
     return lambda table, source: table.merge(source, list(columns), **clauses)
 
 
+def raw(**columns: list[Any]) -> pa.Table:
+    """Rows to merge by bytes that are no text, and a number."""
+    return pa.table(
+        {"message": ["merged"] * len(columns["id"]), "p": ["x"] * len(columns["id"]), **columns},
+        pa.schema([KINDS.field(name) for name in ("message", "p", "id", "raw")]),
+    )
+
+
 def keyed(key: str, *values: Any) -> pa.Table:
     """Rows to merge: a key, and a message for each; the other columns are not named."""
     fields = pa.schema([KINDS.field(key), KINDS.field("message"), KINDS.field("p")])
@@ -136,6 +145,12 @@ MERGES = [
         merged("id", "p", matched="delete", not_matched=None),
         INTO + "t.id = s.id AND t.p = s.p WHEN MATCHED THEN DELETE",
         keyed("id", 4, 11),
+    ),
+    Change(
+        merged("id", "raw"),
+        INTO + "t.id = s.id AND t.raw = s.raw WHEN MATCHED THEN UPDATE SET message = s.message, p = s.p"
+        " WHEN NOT MATCHED THEN INSERT (id, raw, message, p) VALUES (s.id, s.raw, s.message, s.p)",
+        raw(id=[1, 2, 3, 5], raw=[b"\xff", b"\xfe\xff", None, b"\xff" * 5]),
     ),
     Change(
         merged("at", matched=None),

@@ -46,6 +46,8 @@ class Save:
     where: str | None = None
     dynamic: bool = False
     merge_schema: bool = False
+    overwrite_schema: bool = False
+    user_metadata: str | None = None
     options: tuple[tuple[str, str], ...] = ()
 
 
@@ -88,11 +90,15 @@ class InPython:
         else:
             chosen = {**self.options, **options}
             table = it.Table.create(self.path, step.data.schema, step.partition_by, chosen, self.spark)
-        more: dict[str, Any] = {"merge_schema": step.merge_schema, "options": options}
+        more: dict[str, Any] = {
+            "merge_schema": step.merge_schema, "user_metadata": step.user_metadata, "options": options,
+        }  # fmt: skip
         if step.mode == "append":
             table.append(step.data, **more)
             return
         partitions = "dynamic" if step.dynamic else "static"
+        columns = step.partition_by or None
+        more |= {"overwrite_schema": step.overwrite_schema, "partition_by": columns}
         table.overwrite(step.data, step.where, partitions=partitions, **more)
 
     def run(self, step: Run) -> list[Row]:
@@ -125,6 +131,10 @@ class OnSpark:
             writer = writer.option("partitionOverwriteMode", "dynamic")
         if step.merge_schema:
             writer = writer.option("mergeSchema", "true")
+        if step.overwrite_schema:
+            writer = writer.option("overwriteSchema", "true")
+        if step.user_metadata is not None:
+            writer = writer.option("userMetadata", step.user_metadata)
         writer.save(self.path)
 
     def run(self, step: Run) -> list[Row]:

@@ -142,16 +142,7 @@ def version_as_of(timeline: Timeline, moment: Moment, time_zone: str, uri: str) 
 def moment_of(moment: Moment, time_zone: str) -> int:
     """A time in ms since the epoch; text and dates without an offset are taken in the given zone."""
     if isinstance(moment, str):
-        text = moment.strip()
-        try:
-            parsed = datetime.fromisoformat(text)
-        except ValueError as bad:
-            raise OptionError(
-                f"as_of={moment!r} is not a time; write it as 2024-05-01, 2024-05-01T12:30:00 or "
-                "2024-05-01T12:30:00+02:00",
-                value=moment,
-            ) from bad
-        return _ms(parsed if parsed.tzinfo else parsed.replace(tzinfo=_zone(time_zone)))
+        return _ms(time_of_text(moment, time_zone))
     if isinstance(moment, datetime):
         if moment.tzinfo is None or moment.utcoffset() is None:
             raise OptionError(
@@ -163,6 +154,19 @@ def moment_of(moment: Moment, time_zone: str) -> int:
     if isinstance(moment, date):
         return _ms(datetime.combine(moment, time(), _zone(time_zone)))
     raise OptionError(f"as_of={moment!r} is neither a datetime, a date nor ISO text", value=repr(moment))
+
+
+def time_of_text(text: str, time_zone: str) -> datetime:
+    """ISO text as a time with an offset; text without one is taken in the given zone."""
+    try:
+        parsed = datetime.fromisoformat(text.strip())
+    except ValueError as bad:
+        raise OptionError(
+            f"as_of={text!r} is not a time; write it as 2024-05-01, 2024-05-01T12:30:00 or "
+            "2024-05-01T12:30:00+02:00",
+            value=text,
+        ) from bad
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=_zone(time_zone))
 
 
 def instant(moment_ms: int) -> str:

@@ -139,6 +139,18 @@ def test_a_merge_by_several_columns_keeps_like_texts_apart(table):
     assert (done.rows_updated, done.rows_inserted) == (1, 1)
 
 
+def test_a_merge_by_several_columns_compares_bytes_that_are_no_text(tmp_path):
+    schema = pa.schema([("raw", pa.binary()), ("n", pa.int32()), ("message", pa.string())])
+    table = it.Table.create(tmp_path / "t", schema)
+    raw = [b"\xff\x00", b"\xfe", b"1:", None]
+    table.append(pa.table({"raw": raw, "n": [1] * 4, "message": ["old"] * 4}, schema))
+    source = {"raw": [b"\xff\x00", b"\xfd", b"", None], "n": [1, 1, 1, 1], "message": ["new"] * 4}
+    done = table.merge(pa.table(source, schema), ["raw", "n"])
+    assert (done.rows_updated, done.rows_inserted) == (1, 3)
+    found = table.scan("message = 'old'").read_all()["raw"].to_pylist()
+    assert sorted(found, key=str) == [None, b"1:", b"\xfe"]
+
+
 def test_a_repeated_key_is_an_error_where_a_row_would_become_two_things(table):
     twice = pa.table({"id": [11, 11], "day": ["1", "1"], "n": pa.array([1, 2], pa.int32())})
     with pytest.raises(TableError, match="several rows of the source have the key {'id': 11}"):
@@ -174,6 +186,10 @@ def test_wrong_merges_are_refused(table):
         table.merge(SOURCE.append_column("other", pa.array([1, 2, 3])), "id")
     with pytest.raises(SchemaError, match="at least one key"):
         table.merge(SOURCE, [])
+    nested = pa.table({"s": pa.array([{"x": 1}])})
+    other = it.Table.create(f"{table.uri}-nested", nested.schema)
+    with pytest.raises(SchemaError, match="cannot be merged on 's'.*single values"):
+        other.merge(nested, "s")
 
 
 def racing(table, monkeypatch, module, foreign):

@@ -437,6 +437,23 @@ def test_dynamic_overwrite_replaces_the_partitions_of_the_new_rows_and_no_other(
         table.overwrite(rows(0, 1), where="id = 0", partitions="dynamic")
 
 
+def test_an_overwrite_may_bring_another_schema_and_a_word_for_the_history(tmp_path):
+    table = Table.open(Table.create(tmp_path / "t", SCHEMA, ["day"], TEXT).uri)
+    table.append(rows(0, 3), user_metadata="from the archive")
+    new = pa.table({"name": pa.array(["a", "b"], pa.large_string()), "n": pa.array([1, 2], pa.uint8())})
+    table.overwrite(new, overwrite_schema=True, partition_by=["n"], user_metadata="renamed")
+    assert (table.schema.names, table.partition_columns) == (["name", "n"], ("n",))
+    assert table.scan("n = 2").read_all()["name"].to_pylist() == ["b"]
+    with pytest.raises(QueryError, match="no column indexed"):
+        table.search("anything")
+    assert table.history(2)["user_metadata"].to_pylist() == ["renamed", "from the archive"]
+    assert Table.open(table.uri, version=1).count(query="message:1") == 1
+    with pytest.raises(OptionError, match="a condition cannot limit"):
+        table.overwrite(new, where="n = 1", overwrite_schema=True)
+    with pytest.raises(SchemaError, match="is partitioned by n, not by name"):
+        table.overwrite(new, partition_by=["name"])
+
+
 def test_random_filters_agree_with_a_plain_loop(tmp_path):
     """H11 over several files: scan, count and search say the same as Python."""
     dice = random.Random(9)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from indextables.errors import OptionError
 from indextables.log.commit.attempt import CommitPlan, Committed, Rule
@@ -27,6 +27,9 @@ from indextables.options import Options
 from indextables.predicate.tree import FALSE, Column, Compare, IsNull, Literal, Node, all_of, any_of
 from indextables.split.write.build import BuiltSplit
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 Values = tuple[str | None, ...]
 Taken = tuple[Sequence[AddAction], Sequence[AddAction]]
 """The files to remove from the table, and the rewritten ones that replace them."""
@@ -43,6 +46,8 @@ class Order:
     """Replace only the partitions of the new rows; a table without partitions is one partition."""
     overwrite_schema: bool = False
     """Replace schema, partitioning and index settings too."""
+    partition_by: tuple[str, ...] | None = None
+    """The partition columns that the writer names: the table's, or those of the new schema."""
     merge_schema: bool = False
     expected_version: int | None = None
     """Any change of data by others since this version is a conflict."""
@@ -54,6 +59,9 @@ class Order:
             raise OptionError(
                 "a condition and the partitions of the new rows exclude each other: both say what is replaced"
             )
+        if self.overwrite_schema and (self.dynamic or self.where is not None):
+            named = "the partitions of the new rows" if self.dynamic else "a condition"
+            raise OptionError(f"a new schema replaces all rows, so {named} cannot limit what is replaced")
 
 
 APPEND = Order()
@@ -65,13 +73,25 @@ def write(log: TransactionLog, data: Any, order: Order = APPEND) -> WriteResult:
     snapshot = log.snapshot(max_staleness_s=0)
     chosen = snapshot.settings
     schema = given if given.names else snapshot.schema
-    plan = plan_write(snapshot, schema, chosen, merge_schema=order.merge_schema)
+    plan = planned(snapshot, schema, chosen, order)
     if order.where is not None:
         node = condition(order.where, snapshot.schema, chosen)
         batches = checked(batches, plan.schema, node, order.where, chosen)
     done = commit_splits(log, snapshot, plan, build(log, plan, batches, chosen), order, chosen)
     after_write(log)
     return done
+
+
+def planned(snapshot: Snapshot, schema: pa.Schema, options: Options, order: Order) -> WritePlan:
+    """What a write does to the table's description, as its order says."""
+    return plan_write(
+        snapshot,
+        schema,
+        options,
+        merge_schema=order.merge_schema,
+        overwrite_schema=order.overwrite_schema,
+        partition_by=order.partition_by,
+    )
 
 
 def commit_splits(  # noqa: PLR0917 - one value, passed on in one place

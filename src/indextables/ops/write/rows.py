@@ -9,7 +9,7 @@ splits stay, and PURGE decides about them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from indextables.index.settings import IndexField, IndexSpec, from_options
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import MetadataAction
-from indextables.model.fields import cast_table, schema_to_json
+from indextables.model.fields import cast_table, check_partition_columns, normalise_schema, schema_to_json
 from indextables.ops.rewrite.rows import discard, require_writable
 from indextables.ops.table_settings import indexing_of, settings_of
 from indextables.ops.write.evolution import check_data, evolved
@@ -75,10 +75,35 @@ class WritePlan:
 
 
 def plan_write(
-    snapshot: Snapshot, data_schema: pa.Schema, options: Options, *, merge_schema: bool = False
+    snapshot: Snapshot,
+    data_schema: pa.Schema,
+    options: Options,
+    *,
+    merge_schema: bool = False,
+    overwrite_schema: bool = False,
+    partition_by: Sequence[str] | None = None,
 ) -> WritePlan:
-    """Check data and settings against the table; nothing is read or written."""
+    """Check data and settings against the table; nothing is read or written.
+
+    `partition_by` is how the writer says the table is partitioned; None where it does not say.
+    """
     require_writable(snapshot)
+    if overwrite_schema:
+        columns = normalise_schema(data_schema)
+        partitions = check_partition_columns(
+            columns, snapshot.partition_columns if partition_by is None else partition_by
+        )
+        spec = from_options(Options.of(options.explicit), columns)
+        return WritePlan(
+            columns, tuple(partitions), spec, snapshot.split_table_id, columns, overwrite_schema=True
+        )
+    if partition_by is not None and tuple(partition_by) != snapshot.partition_columns:
+        raise SchemaError(
+            f"{snapshot.store.uri} is partitioned by {', '.join(snapshot.partition_columns) or 'nothing'}, "
+            f"not by {', '.join(partition_by) or 'nothing'}. Do not name partition columns, or overwrite "
+            "the schema too.",
+            uri=snapshot.store.uri,
+        )
     schema = snapshot.schema
     if merge_schema:
         schema = evolved(schema, data_schema, snapshot.partition_columns)

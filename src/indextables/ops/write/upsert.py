@@ -22,6 +22,7 @@ from indextables.model.actions import AddAction
 from indextables.model.arrays import integers, replaced
 from indextables.model.fields import cast_table, find_field
 from indextables.model.plain import counted
+from indextables.model.types import type_to_sql
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, UpsertResult
 from indextables.ops.rewrite.replace import commit_or_discard, replace_plan
 from indextables.ops.rewrite.rows import (
@@ -268,6 +269,8 @@ def _committed(  # noqa: PLR0917 - one value, passed on in one place
 
 
 def _key_columns(on: Sequence[str], snapshot: Snapshot, data: pa.Schema) -> tuple[str, ...]:
+    import pyarrow as pa
+
     if not on:
         raise SchemaError("a merge needs at least one key column, such as on='id'")
     found = []
@@ -276,6 +279,11 @@ def _key_columns(on: Sequence[str], snapshot: Snapshot, data: pa.Schema) -> tupl
         if known is None or find_field(data, name) is None:
             where = "the table" if known is None else "the source"
             raise SchemaError(f"{where} has no column {name!r} to merge on")
+        if pa.types.is_nested(known.type):
+            raise SchemaError(
+                f"rows cannot be merged on {known.name!r}, a column of type {type_to_sql(known.type)}: "
+                "name columns that hold single values"
+            )
         found.append(known.name)
     return tuple(found)
 
@@ -308,7 +316,7 @@ def _spilled(
 
 
 def key_values(rows: pa.Table, on: Sequence[str]) -> pa.Array:
-    """The key of each row as one value: the column itself, or all of them in one text."""
+    """The key of each row as one value: the column itself, or the bytes of all of them in one."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -320,10 +328,15 @@ def key_values(rows: pa.Table, on: Sequence[str]) -> pa.Array:
     if len(columns) == 1:
         found = columns[0]
     else:
-        texts = [column.cast(pa.string()) for column in columns]
+        # Bytes that are no text cannot be cast to text; everything else can.
+        known = [
+            column if pa.types.is_binary(column.type) else column.cast(pa.string()).cast(pa.binary())
+            for column in columns
+        ]
         # Lengths keep ("a", "bc") and ("ab", "c") apart.
-        parts = [part for text in texts for part in (pc.utf8_length(text).cast(pa.string()), text)]
-        found = pc.binary_join_element_wise(*parts, ":")
+        lengths = [pc.binary_length(one).cast(pa.string()).cast(pa.binary()) for one in known]
+        parts = [part for pair in zip(lengths, known, strict=True) for part in pair]
+        found = pc.binary_join_element_wise(*parts, b":")
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
 

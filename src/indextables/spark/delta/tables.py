@@ -35,7 +35,7 @@ def apply_skipping(frame: Any, schema: Any, where: Any) -> Any:
 def read(spark: Any, snapshot: DeltaSnapshot, where: Any) -> Any:
     """The live rows, filtered exactly."""
     require_schema(snapshot)
-    zone = session_zone(spark)
+    zone = snapshot.time_zone
     # A Spark Column is applied to files per query, by the plan it becomes part of.
     node = None if is_column(where) else as_node(where, snapshot.schema, zone)
     rows = scan if reading_way(spark, snapshot) == "native" and not widens_oddly(snapshot) else rows_frame

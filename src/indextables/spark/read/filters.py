@@ -17,16 +17,44 @@ from indextables.model.types import type_to_sql
 from indextables.predicate import tree
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.names import quoted_name
+from indextables.spark.options import session_zone
 
 
 def filtered(frame: Any, where: Any, schema: Any, zone: str) -> Any:
-    """The rows for which a filter is true: SQL text as Spark parses it, or a `col(...)` tree."""
+    """The rows for which a filter is true: SQL text, a `col(...)` tree or a Column of Spark.
+
+    Times without an offset in text or tree are those of `zone`. Spark parses text itself, with all its
+    functions, but in the zone of its session: for another zone the text is parsed here.
+    """
     if where is None:
         return frame
-    if isinstance(where, str) or is_column(where):
+    here = session_zone(frame.sparkSession)
+    if is_column(where) or (isinstance(where, str) and zone == here):
         return frame.filter(where)
     node = as_node(where, schema, zone)
-    return frame if node is None else frame.filter(condition(node))
+    if node is None:
+        return frame
+    if zone != here:
+        _require_no_local_times(node, zone, here)
+    return frame.filter(condition(node))
+
+
+def _require_no_local_times(node: tree.Node, zone: str, here: str) -> None:
+    """Refuse what Spark would evaluate in the zone of its session, where another one was asked for."""
+    for part in tree.walk(node):
+        operand = getattr(part, "column", None)
+        if isinstance(part, tree.Unknown) or (
+            isinstance(operand, tree.Cast) and _has_zone(operand.type) != _has_zone(operand.column.type)
+        ):
+            raise PredicateError(
+                f"Spark evaluates {part} in the time zone of its session, {here}, but the option timeZone is "
+                f"{zone}. Set spark.sql.session.timeZone to {zone}, or compare columns with values only.",
+                part=str(part),
+            )
+
+
+def _has_zone(kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind) and kind.tz is not None
 
 
 def is_column(where: Any) -> bool:

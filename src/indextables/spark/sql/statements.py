@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from indextables.errors import CommandError, NotATableError
 from indextables.log.delta.snapshot import DeltaSnapshot
+from indextables.log.history import time_of_text
 from indextables.spark.catalog import CATALOG
 from indextables.spark.catalog.names import place_of, quoted
 from indextables.spark.load import load_table
 from indextables.spark.options import CallSettings, is_connect, session_zone
 from indextables.spark.read.frame import LoadedTable, reading_way
 from indextables.spark.read.scans import searches_in
-from indextables.spark.read.version import asked_for, parse_as_of
+from indextables.spark.read.version import asked_for
 from indextables.spark.read.views import (
     TableView,
     names_a_view,
@@ -293,7 +294,7 @@ def _evaluated(spark: Any, expression: str) -> str:
     """The time a SQL expression evaluates to, as text with its offset."""
     literal = re.fullmatch(r"'([^'\\]*)'|\"([^\"\\]*)\"", expression)
     if literal:
-        return parse_as_of(literal.group(1) or literal.group(2) or "", session_zone(spark)).isoformat()
+        return time_of_text(literal.group(1) or literal.group(2) or "", session_zone(spark)).isoformat()
     micros = spark.range(1).selectExpr(f"unix_micros(CAST({expression} AS TIMESTAMP)) AS at").first()["at"]
     if micros is None:
         raise CommandError(f"TIMESTAMP AS OF {expression} is NULL")

@@ -15,19 +15,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from indextables.errors import NotATableError, OptionError, SchemaError, TableError
-from indextables.index.settings import from_options
 from indextables.log.snapshot import Snapshot
 from indextables.log.table_kind import refuse_foreign
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import TxnAction
-from indextables.model.fields import check_partition_columns
 from indextables.model.names import find_name, require_name
 from indextables.ops.results import WriteResult
 from indextables.ops.rewrite.rows import discard
-from indextables.ops.write.commit import Order, commit_splits
+from indextables.ops.write.commit import Order, commit_splits, planned
 from indextables.ops.write.definition import Definition
 from indextables.ops.write.replace_where import condition
-from indextables.ops.write.rows import WritePlan, effective, plan_write
+from indextables.ops.write.rows import WritePlan, effective
 from indextables.options import Options
 from indextables.spark.open_logs import open_log
 from indextables.spark.options import WRITE_KEYS, CallSettings, settings_for
@@ -58,7 +56,7 @@ def save_frame(spark: Any, frame: Any, request: WriteRequest) -> WriteResult | N
         return None
     frame = _without_void(frame, snapshot)
     options = effective(snapshot, settings.options())
-    plan = _plan_existing(frame, snapshot, options, order, request.partition_by)
+    plan = planned(snapshot, schema_of(frame), options, order)
     where = None if order.where is None else condition(order.where, snapshot.schema, options)
     if order.overwrite and order.expected_version is None:
         order = replace(order, expected_version=_reads_version(frame, snapshot))
@@ -116,10 +114,6 @@ def _order(spark: Any, request: WriteRequest, settings: CallSettings) -> Order:
     if request.mode != "overwrite" and (where is not None or overwrite_schema):
         name = "replaceWhere" if where is not None else "overwriteSchema"
         raise OptionError(f"option {name!r} needs mode 'overwrite', not {request.mode!r}", key=name)
-    if where is not None and overwrite_schema:
-        raise OptionError(
-            "options 'replaceWhere' and 'overwriteSchema' cannot be used together", key="replaceWhere"
-        )
     asked = call.get("partitionOverwriteMode")
     dynamic = asked or spark.conf.get("spark.sql.sources.partitionOverwriteMode")
     if dynamic.lower() not in ("static", "dynamic"):
@@ -129,12 +123,13 @@ def _order(spark: Any, request: WriteRequest, settings: CallSettings) -> Order:
         )
     overwrite = request.mode == "overwrite"
     # A session may be dynamic throughout; only a call that says so itself contradicts its own condition.
-    applies = overwrite and not overwrite_schema and (where is None or asked is not None)
+    applies = overwrite and (asked is not None or (where is None and not overwrite_schema))
     return Order(
         overwrite,
         where,
         dynamic=applies and dynamic.lower() == "dynamic",
         overwrite_schema=overwrite_schema,
+        partition_by=request.partition_by,
         merge_schema=settings.flag("mergeSchema"),
         expected_version=settings.number("expectedVersion"),
         txn=_txn(settings),
@@ -197,26 +192,6 @@ def first_write(
         )
     first = Order(txn=order.txn, user_metadata=order.user_metadata)
     return _finish(log, created, plan, built, first, options)
-
-
-def _plan_existing(
-    frame: Any, snapshot: Snapshot, options: Options, order: Order, given: tuple[str, ...] | None
-) -> WritePlan:
-    schema = schema_of(frame)
-    if order.overwrite_schema:
-        partitions = check_partition_columns(schema, snapshot.partition_columns if given is None else given)
-        spec = from_options(Options.of(options.explicit), schema)
-        return WritePlan(
-            schema, tuple(partitions), spec, snapshot.split_table_id, schema, overwrite_schema=True
-        )
-    if given is not None and given != snapshot.partition_columns:
-        raise SchemaError(
-            f"{snapshot.store.uri} is partitioned by {', '.join(snapshot.partition_columns) or 'nothing'}, "
-            f"not by {', '.join(given) or 'nothing'}. Leave partitionBy out, or overwrite with "
-            "overwriteSchema=true.",
-            uri=snapshot.store.uri,
-        )
-    return plan_write(snapshot, schema, options, merge_schema=order.merge_schema)
 
 
 def _finish(  # noqa: PLR0917 - one value, passed on in one place
