@@ -87,14 +87,13 @@ def _options(directory: Path) -> Any:
 
 def _build(directory: Path, name: str) -> list[Any]:
     from indextables.index.settings import from_options
-    from indextables.split.write.build import write_splits
+    from indextables.split.write.build import build_splits
     from indextables.storage.store import open_store
 
     options = _options(directory)
     spec = from_options(options, SCHEMA)
     store = open_store(directory / name)
-    adds = list(write_splits(_lines(directory), SCHEMA, (), spec, options, store))
-    return adds
+    return [built.add for built in build_splits(_lines(directory), SCHEMA, (), spec, options, store)]
 
 
 def _split(directory: Path) -> Path:

@@ -117,17 +117,17 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
         # A value of 70,000 characters has no directory; its file lies at the root, and the log knows better.
         from indextables.index.settings import IndexSpec
         from indextables.options import Options
-        from indextables.split.write.build import write_splits
+        from indextables.split.write.build import build_splits
 
         log = it.TransactionLog.open(str(root))
         log.initialize(schema, ["p"])
         for at, value in enumerate(ODD):
-            (add,) = write_splits(
+            (built,) = build_splits(
                 rows.slice(at, 1).to_batches(), schema, [], IndexSpec(), Options(), log.store
             )
             from dataclasses import replace
 
-            log.add_files([replace(add, partition_values={"p": value})])
+            log.add_files([replace(built.add, partition_values={"p": value})])
     return root
 
 

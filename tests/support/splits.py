@@ -17,7 +17,7 @@ from indextables.split.layout import SplitManifest, SplitRef, read_footer
 from indextables.split.metrics import SearchMetrics
 from indextables.split.search import count_split, hits_split, search_split
 from indextables.split.source import Source
-from indextables.split.write.build import write_splits
+from indextables.split.write.build import build_splits
 from indextables.storage.store import Store, open_store
 
 
@@ -122,10 +122,10 @@ def build_all(
     resolved = Options.of(options or {})
     spec = from_options(resolved, rows.schema)
     store = open_store(directory / "table")
-    adds = list(
-        write_splits(rows.to_batches(), rows.schema, partition_columns, spec, resolved, store, table_id="t")
+    built = build_splits(
+        rows.to_batches(), rows.schema, partition_columns, spec, resolved, store, table_id="t"
     )
-    return [Built(store, add, rows.schema, spec, resolved) for add in adds]
+    return [Built(store, split.add, rows.schema, spec, resolved) for split in built]
 
 
 def flip(path: Path, offset: int, bit: int = 0) -> None:

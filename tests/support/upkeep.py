@@ -21,7 +21,7 @@ from indextables.runtime import LOCAL
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import forget_splits
 from indextables.split.search import search_split
-from indextables.split.write.build import write_splits
+from indextables.split.write.build import build_splits
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("text", pa.string())])
 HOUR_MS = 3_600_000
@@ -136,12 +136,11 @@ class RowTable:
     def write(self, rows: pa.Table) -> list[AddAction]:
         """Splits of these rows, not committed."""
         snapshot = self.handle().snapshot()
-        return list(
-            write_splits(
-                rows.to_batches(), snapshot.schema, snapshot.partition_columns, settings_of(snapshot),
-                Options.of(self.options), self.log.store, table_id=snapshot.table_id,
-            )
+        built = build_splits(
+            rows.to_batches(), snapshot.schema, snapshot.partition_columns, settings_of(snapshot),
+            Options.of(self.options), self.log.store, table_id=snapshot.table_id,
         )  # fmt: skip
+        return [split.add for split in built]
 
     def append(self, rows: pa.Table) -> int:
         return self.log.add_files(self.write(rows))

@@ -295,7 +295,7 @@ class SearchOptions:
         "timeZone",
         "UTC",
         TEXT,
-        "Time zone of times without an offset in conditions and `as_of`; in a Spark session by default the session's.",
+        "Time zone of times without an offset in conditions and `as_of`; on Spark by default the session's.",
     )
 
 

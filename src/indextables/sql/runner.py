@@ -126,7 +126,7 @@ def _describe(command: Describe, log: TransactionLog) -> pa.Table:
         case Subject.STATE:
             return describe.describe_state(log).to_arrow()
         case Subject.HISTORY:
-            return describe.history_rows(log, command.limit)
+            return log.history(command.limit)
         case Subject.SKIPPED_FILES:
             return describe.skipped_rows(log)
         case Subject.COMPONENT_SIZES:

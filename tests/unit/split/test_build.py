@@ -15,7 +15,7 @@ from indextables.errors import OptionError, StorageError
 from indextables.index.settings import IndexField, IndexSpec, from_options
 from indextables.options import Options
 from indextables.split.write import build, writer
-from indextables.split.write.build import partitions, write_splits
+from indextables.split.write.build import build_splits, partitions
 from indextables.storage.store import open_store
 from support.faults import FaultyStore
 from support.splits import build_all, build_split
@@ -146,7 +146,7 @@ def test_nothing_local_stays_when_publishing_fails(tmp_path, monkeypatch):
     store = FaultyStore(open_store(tmp_path / "table"), fail_at=1, mode="error")
     spec = from_options(Options.of({"indexing.typemap.message": "text"}), rows(1).schema)
     with pytest.raises(StorageError):
-        list(write_splits([rows(10)], rows(1).schema, (), spec, Options(), store))
+        list(build_splits([rows(10)], rows(1).schema, (), spec, Options(), store))
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
@@ -160,14 +160,14 @@ def test_nothing_local_stays_when_the_rows_fail_or_the_caller_stops(tmp_path, mo
         raise RuntimeError("the source went away")
 
     def writing():
-        return write_splits(
+        return build_splits(
             broken(), rows(1).schema, ["day"], spec, Options(), open_store(tmp_path / "table")
         )
 
     with pytest.raises(RuntimeError, match="went away"):
         list(writing())
     small = Options.of({"write.maxRowsPerSplit": "10"})
-    stopped = write_splits([rows(100)], rows(1).schema, (), spec, small, open_store(tmp_path / "table"))
+    stopped = build_splits([rows(100)], rows(1).schema, (), spec, small, open_store(tmp_path / "table"))
     next(stopped)
     stopped.close()
     assert list((tmp_path / "tmp").iterdir()) == []
@@ -268,7 +268,7 @@ def test_a_uuid_column_costs_little_with_compact_ids(tmp_path):
 _PEAK = """
 import sys, pyarrow as pa, tempfile, random
 from indextables.options import Options
-from indextables.split.write.build import write_splits
+from indextables.split.write.build import build_splits
 from indextables.index.settings import from_options
 from indextables.storage.store import open_store
 
@@ -291,7 +291,7 @@ options = Options.of({"indexing.typemap.text": "text"})
 spec = from_options(options, schema)
 before = peak()
 with tempfile.TemporaryDirectory() as directory:
-    adds = list(write_splits(batches(), schema, ["p"], spec, options, open_store(directory)))
+    adds = list(build_splits(batches(), schema, ["p"], spec, options, open_store(directory)))
 print(len(adds), text, peak() - before)
 """
 

@@ -18,7 +18,7 @@ from indextables.split.filtered import Filtered
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import forget_splits, open_split
 from indextables.split.search import count_split, search_split
-from indextables.split.write.build import write_splits
+from indextables.split.write.build import build_splits
 from indextables.storage.stores.memory import MemoryStore
 from support.faults import CountingStore
 
@@ -57,8 +57,8 @@ def rows():
 @pytest.fixture(scope="module")
 def split(rows):
     store = MemoryStore("memory://filters")
-    (add,) = write_splits(rows.to_batches(), SCHEMA, (), SPEC, OPTIONS, store)
-    return CountingStore(store), SplitRef.of(add)
+    (built,) = build_splits(rows.to_batches(), SCHEMA, (), SPEC, OPTIONS, store)
+    return CountingStore(store), SplitRef.of(built.add)
 
 
 @pytest.fixture

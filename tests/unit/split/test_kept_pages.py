@@ -13,7 +13,7 @@ from indextables.options import Options
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import forget_splits, open_split
 from indextables.split.read import kept_pages
-from indextables.split.write.build import write_splits
+from indextables.split.write.build import build_splits
 from indextables.storage.stores.memory import MemoryStore
 from support.faults import CountingStore
 
@@ -37,8 +37,10 @@ def rows():
 def split(rows):
     options = Options.of({"write.targetSplitBytes": "1g", "write.maxRowsPerSplit": "10000000"})
     store = MemoryStore("memory://kept")
-    (add,) = write_splits(rows.to_batches(50_000), SCHEMA, (), from_options(options, SCHEMA), options, store)
-    return CountingStore(store), SplitRef.of(add)
+    (built,) = build_splits(
+        rows.to_batches(50_000), SCHEMA, (), from_options(options, SCHEMA), options, store
+    )
+    return CountingStore(store), SplitRef.of(built.add)
 
 
 @pytest.fixture

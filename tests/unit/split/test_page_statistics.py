@@ -18,7 +18,7 @@ from indextables.split.layout import SplitRef, read_footer
 from indextables.split.open_splits import forget_splits, open_split
 from indextables.split.read.row_map import RowMap
 from indextables.split.source import Source
-from indextables.split.write.build import write_splits
+from indextables.split.write.build import build_splits
 from indextables.storage.checksum import crc32
 from indextables.storage.stores.memory import MemoryStore
 from support.faults import CountingStore
@@ -59,8 +59,8 @@ def rows():
 def split(rows):
     store = MemoryStore("memory://pages")
     options = Options.of({})
-    (add,) = write_splits(rows.to_batches(), SCHEMA, (), from_options(options, SCHEMA), options, store)
-    return CountingStore(store), SplitRef.of(add)
+    (built,) = build_splits(rows.to_batches(), SCHEMA, (), from_options(options, SCHEMA), options, store)
+    return CountingStore(store), SplitRef.of(built.add)
 
 
 def kept(split, where):

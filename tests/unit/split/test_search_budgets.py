@@ -13,7 +13,7 @@ from indextables.options import Options
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import forget_splits
 from indextables.split.search import count_split, hits_split, search_split
-from indextables.split.write.build import write_splits
+from indextables.split.write.build import build_splits
 from indextables.storage.stores.memory import MemoryStore
 from support.faults import CountingStore
 
@@ -47,8 +47,8 @@ def lines():
     options = Options.of(OPTIONS)
     spec = from_options(options, SCHEMA)
     store = MemoryStore("memory://budgets")
-    (add,) = write_splits(with_a_needle(log_lines(LINES)), SCHEMA, (), spec, options, store)
-    return CountingStore(store), SplitRef.of(add), spec
+    (built,) = build_splits(with_a_needle(log_lines(LINES)), SCHEMA, (), spec, options, store)
+    return CountingStore(store), SplitRef.of(built.add), spec
 
 
 @pytest.fixture

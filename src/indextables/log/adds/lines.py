@@ -21,6 +21,7 @@ from indextables.errors import CorruptLogError
 from indextables.model.actions import AddAction, action_from_wire, action_to_wire
 
 CHUNK_LINES = 4096
+_CHUNK_BYTES = 4 << 20
 LINE_END = b",\n"
 _COMMA, _NEWLINE = 44, 10
 _BLOCK = 1 << 18
@@ -179,11 +180,11 @@ def _padded(paths: pa.StringArray) -> npt.NDArray[np.bytes_]:
     return grid.view(f"S{width}").ravel()
 
 
-def cut_text(text: bytes, chunk_bytes: int = 4 << 20) -> Iterator[bytes]:
+def cut_text(text: bytes) -> Iterator[bytes]:
     """Cut a long text of lines into chunks at line ends."""
     begin = 0
     while begin < len(text):
-        end = text.find(b"\n", min(begin + chunk_bytes, len(text) - 1)) + 1 or len(text)
+        end = text.find(b"\n", min(begin + _CHUNK_BYTES, len(text) - 1)) + 1 or len(text)
         yield text[begin:end]
         begin = end
 

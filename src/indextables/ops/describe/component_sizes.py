@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
 from indextables.ops.existence import portable, workers_for
-from indextables.ops.progress import Progress, silent, watched
+from indextables.ops.outcomes import rows_to_arrow
 from indextables.ops.repair.footers import parquet_metadata
 from indextables.split.layout import TAIL, SplitRef, read_footer
 from indextables.split.source import Source
@@ -29,38 +29,22 @@ COLUMN, INDEX, FOOTER = "column", "index", "footer"
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """One part of one split."""
+    """One part of one split; its fields are the columns of the command."""
 
     path: str
-    rows: int
+    num_rows: int
     component: str
     name: str | None
     size_bytes: int
     uncompressed_bytes: int | None
 
 
-def component_rows(log: TransactionLog, progress: Progress = silent) -> pa.Table:
+def component_rows(log: TransactionLog) -> pa.Table:
     """The components of every live split, in path order."""
-    import pyarrow as pa
-
     adds = log.snapshot(max_staleness_s=0).adds()
     workers = workers_for(log.runtime, len(adds))
     work = partial(components_of, portable(log.store, workers))
-    parts = [
-        part
-        for found in watched(workers.map(work, adds), progress, "Reading footers", len(adds))
-        for part in found
-    ]
-    return pa.table(
-        {
-            "path": pa.array([part.path for part in parts], pa.string()),
-            "num_rows": pa.array([part.rows for part in parts], pa.int64()),
-            "component": pa.array([part.component for part in parts], pa.string()),
-            "name": pa.array([part.name for part in parts], pa.string()),
-            "size_bytes": pa.array([part.size_bytes for part in parts], pa.int64()),
-            "uncompressed_bytes": pa.array([part.uncompressed_bytes for part in parts], pa.int64()),
-        }
-    )
+    return rows_to_arrow(Component, [part for found in workers.map(work, adds) for part in found])
 
 
 def components_of(store: Store | StoreSpec, add: AddAction) -> list[Component]:

@@ -7,7 +7,7 @@ tables whose splits this version cannot read.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -210,11 +210,6 @@ def _index_of(name: str, properties: dict[str, str | None]) -> str | None:
     return None
 
 
-def history_rows(log: TransactionLog, limit: int | None = None) -> pa.Table:
-    """One row per version, newest first."""
-    return log.history(limit)
-
-
 _METRICS = {
     "num_files": "+{} files",
     "num_added_files": "+{} files",
@@ -267,9 +262,7 @@ def log_rows(log: TransactionLog, *, include_all: bool = False) -> pa.Table:
             ("content", pa.string()),
         ]
     )
-    rows = [_log_row(version, name, action) for version, name, action in _actions(log, include_all)]
-    arrays = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(schema)]
-    return pa.Table.from_arrays(arrays, schema=schema)
+    return _table(schema, [_log_row(*found) for found in _actions(log, include_all)])
 
 
 def _actions(log: TransactionLog, include_all: bool) -> Iterator[tuple[int, str, Action]]:
@@ -297,19 +290,8 @@ def _log_row(version: int, name: str, action: Action) -> tuple[Any, ...]:
         path, size, values = action.path, action.size, list((action.partition_values or {}).items())
     data_change = action.data_change if isinstance(action, (AddAction, RemoveAction)) else None
     records = action.num_records if isinstance(action, AddAction) else None
-    moment = _moment(action)
-    return (
-        version,
-        name,
-        kind,
-        path,
-        values,
-        size,
-        data_change,
-        records,
-        moment,
-        encode_action(action).decode(),
-    )
+    content = encode_action(action).decode()
+    return version, name, kind, path, values, size, data_change, records, _moment(action), content
 
 
 def _moment(action: Action) -> int | None:
@@ -330,24 +312,28 @@ def skipped_rows(log: TransactionLog) -> pa.Table:
     import pyarrow as pa
 
     now_ms = log.runtime.clock.now_ms()
-    skips = sorted(log.snapshot(max_staleness_s=0).skips.values(), key=lambda skip: skip.path)
     moment = pa.timestamp("ms", tz="UTC")
-    return pa.table(
-        {
-            "path": pa.array([skip.path for skip in skips], pa.string()),
-            "reason": pa.array([skip.reason for skip in skips], pa.string()),
-            "operation": pa.array([skip.operation for skip in skips], pa.string()),
-            "skipped_at": pa.array([skip.skip_timestamp for skip in skips], moment),
-            "retry_after": pa.array([skip.retry_after for skip in skips], moment),
-            "skip_count": pa.array([skip.skip_count for skip in skips], pa.int32()),
-            "in_cooldown": pa.array([(skip.retry_after or 0) > now_ms for skip in skips], pa.bool_()),
-            "size": pa.array([skip.size for skip in skips], pa.int64()),
-            "partition_values": pa.array(
-                [list((skip.partition_values or {}).items()) for skip in skips],
-                pa.map_(pa.string(), pa.string()),
-            ),
-        }
+    schema = pa.schema(
+        [
+            ("path", pa.string()),
+            ("reason", pa.string()),
+            ("operation", pa.string()),
+            ("skipped_at", moment),
+            ("retry_after", moment),
+            ("skip_count", pa.int32()),
+            ("in_cooldown", pa.bool_()),
+            ("size", pa.int64()),
+            ("partition_values", pa.map_(pa.string(), pa.string())),
+        ]
     )
+    rows = [
+        (
+            skip.path, skip.reason, skip.operation, skip.skip_timestamp, skip.retry_after, skip.skip_count,
+            (skip.retry_after or 0) > now_ms, skip.size, list((skip.partition_values or {}).items()),
+        )
+        for skip in sorted(log.snapshot(max_staleness_s=0).skips.values(), key=lambda skip: skip.path)
+    ]  # fmt: skip
+    return _table(schema, rows)
 
 
 def skipping_rows(uri: str | None = None) -> pa.Table:
@@ -355,27 +341,31 @@ def skipping_rows(uri: str | None = None) -> pa.Table:
     import pyarrow as pa
 
     wanted = None if uri is None else open_store(uri).uri
-    entries = [entry for entry in SKIPPING_TOTALS.entries() if wanted is None or entry[0] == wanted]
-    sums = [metrics for _, _, metrics in entries]
-    spared = [metrics.considered - metrics.kept for metrics in sums]
-    return pa.table(
-        {
-            "table_path": pa.array([path for path, _, _ in entries], pa.string()),
-            "queries": pa.array([queries for _, queries, _ in entries], pa.int64()),
-            "files_considered": pa.array([metrics.considered for metrics in sums], pa.int64()),
-            "files_pruned_by_partition": pa.array(
-                [metrics.pruned_by_partition for metrics in sums], pa.int64()
-            ),
-            "files_skipped_by_statistics": pa.array(
-                [metrics.skipped_by_statistics for metrics in sums], pa.int64()
-            ),
-            "files_kept": pa.array([metrics.kept for metrics in sums], pa.int64()),
-            "skip_rate": pa.array(
-                [
-                    part / whole.considered if whole.considered else 0.0
-                    for part, whole in zip(spared, sums, strict=True)
-                ],
-                pa.float64(),
-            ),
-        }
+    schema = pa.schema(
+        [
+            ("table_path", pa.string()),
+            ("queries", pa.int64()),
+            ("files_considered", pa.int64()),
+            ("files_pruned_by_partition", pa.int64()),
+            ("files_skipped_by_statistics", pa.int64()),
+            ("files_kept", pa.int64()),
+            ("skip_rate", pa.float64()),
+        ]
     )
+    rows = [
+        (
+            path, queries, one.considered, one.pruned_by_partition, one.skipped_by_statistics, one.kept,
+            (one.considered - one.kept) / one.considered if one.considered else 0.0,
+        )
+        for path, queries, one in SKIPPING_TOTALS.entries()
+        if wanted is None or path == wanted
+    ]  # fmt: skip
+    return _table(schema, rows)
+
+
+def _table(schema: pa.Schema, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+    """Rows of values, in the order of the columns, as Arrow."""
+    import pyarrow as pa
+
+    arrays = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(schema)]
+    return pa.Table.from_arrays(arrays, schema=schema)

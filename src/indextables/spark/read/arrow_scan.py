@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from indextables.model.fields import schema_from_json
@@ -11,56 +10,42 @@ from indextables.options import Options
 from indextables.spark.workers import default_width, frame_of_tasks, shared_out, spark_schema
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_split
-from indextables.split.read.rows import to_table_schema
+from indextables.split.read.rows import GROUPS_AT_ONCE, to_table_schema
 from indextables.storage.store import open_store
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from indextables.log.snapshot import Snapshot
-    from indextables.model.actions import AddAction
 
 FILE, ROW = "__indextables_file", "__indextables_row"
 _TASKS_PER_CORE = 4
 
 
-@dataclass(frozen=True, slots=True)
-class FileToRead:
-    """One split for a task."""
-
-    ref: SplitRef
-
-    @classmethod
-    def of_add(cls, add: AddAction) -> FileToRead:
-        """The split an add names."""
-        return cls(SplitRef.of(add))
-
-
 def arrow_frame(
     spark: Any, snapshot: Snapshot, options: Mapping[str, str], columns: Sequence[str] | None = None,
-    *, numbered: bool = False, only: frozenset[str] | None = None,
+    *, numbered: bool = False,
 ) -> Any:  # fmt: skip
     """A DataFrame over one version; `numbered` adds the file and the number of each row."""
     from pyspark.sql.types import LongType, StringType
 
-    adds = [add for add in snapshot.adds() if only is None or add.path in only]
-    files = [FileToRead.of_add(add) for add in adds]
+    files = [SplitRef.of(add) for add in snapshot.adds()]
     whole = spark_schema(snapshot.metadata.schema_string)
     wanted = list(columns) if columns is not None else whole.names
     schema = type(whole)([whole[name] for name in wanted])
     if numbered:
         schema = schema.add(FILE, StringType(), False).add(ROW, LongType(), False)
     root, table = snapshot.store.spec(), snapshot.metadata.schema_string
-    tasks = shared_out(files, default_width(spark) * _TASKS_PER_CORE, lambda file: file.ref.size or 0)
+    tasks = shared_out(files, default_width(spark) * _TASKS_PER_CORE, lambda file: file.size or 0)
 
-    def run(task: tuple[FileToRead, ...]) -> Iterator[pa.RecordBatch]:
+    def run(task: tuple[SplitRef, ...]) -> Iterator[pa.RecordBatch]:
         return read_files(task, table, options, root, wanted, numbered=numbered)
 
     return frame_of_tasks(spark, run, tasks, schema)
 
 
 def read_files(
-    files: Iterable[FileToRead], schema_json: str, options: Mapping[str, str], root: Any,
+    files: Iterable[SplitRef], schema_json: str, options: Mapping[str, str], root: Any,
     columns: Sequence[str] | None = None, *, numbered: bool = False,
 ) -> Iterator[pa.RecordBatch]:  # fmt: skip
     """The rows of some splits, in the table's types; on an executor."""
@@ -68,24 +53,18 @@ def read_files(
     wanted = list(columns) if columns is not None else schema.names
     store = open_store(root, Options.of(options).storage)
     for file in files:
-        reader = open_split(store, file.ref)
+        reader = open_split(store, file)
         present = [name for name in wanted if name in reader.columns]
         for start, rows in reader.scan(present):
             count = rows.num_rows if present else _rows_at(reader, start)
-            table = to_table_schema(_at_least_one(rows, count), schema, wanted, file.ref.partition_values)
-            yield from (numbered_rows(table, file.ref.path, start) if numbered else table).to_batches()
+            table = to_table_schema(_at_least_one(rows, count), schema, wanted, file.partition_values)
+            yield from (numbered_rows(table, file.path, start) if numbered else table).to_batches()
 
 
 def _rows_at(reader: Any, start: int) -> int:
     """The number of rows in a batch from which no column was read."""
-    later = [first for first in reader.group_starts[:: _groups_at_once()] if first > start]
+    later = [first for first in reader.group_starts[::GROUPS_AT_ONCE] if first > start]
     return int((later[0] if later else reader.rows) - start)
-
-
-def _groups_at_once() -> int:
-    from indextables.split.read.rows import GROUPS_AT_ONCE
-
-    return GROUPS_AT_ONCE
 
 
 def _at_least_one(rows: pa.Table, count: int) -> pa.Table:

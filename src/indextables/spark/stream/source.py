@@ -25,8 +25,9 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction, MetadataAction, RemoveAction
 from indextables.options import is_storage_key
 from indextables.spark.options import STREAM_READ_KEYS, settings_for
-from indextables.spark.read.arrow_scan import FileToRead, read_files
+from indextables.spark.read.arrow_scan import read_files
 from indextables.spark.requests import ReadRequest
+from indextables.split.layout import SplitRef
 from indextables.storage.store import open_store
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class TableStream(DataSource):  # type: ignore[misc]
 class FilesOfTask(InputPartition):  # type: ignore[misc]
     """Files one task reads."""
 
-    files: tuple[FileToRead, ...]
+    files: tuple[SplitRef, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +208,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
             place = place.following()
         return place
 
-    def _between(self, start: StreamOffset, end: StreamOffset) -> Iterator[FileToRead]:
+    def _between(self, start: StreamOffset, end: StreamOffset) -> Iterator[SplitRef]:
         log = self._same_log(start)
         place = start
         while (place.version, place.whole) != (end.version, end.whole) and place.version <= end.version:
@@ -222,15 +223,15 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         _require_same(log.snapshot(max_staleness_s=0), place)
         return log
 
-    def _files(self, log: TransactionLog, place: StreamOffset) -> list[FileToRead]:
+    def _files(self, log: TransactionLog, place: StreamOffset) -> list[SplitRef]:
         if not place.whole:
             # What is read is checked against the log's id, which is that of the stream.
             return self._added(log, place.version)
         snapshot = log.snapshot(version=place.version)
         _require_same(snapshot, place)
-        return [FileToRead.of_add(add) for add in snapshot.adds()]
+        return [SplitRef.of(add) for add in snapshot.adds()]
 
-    def _added(self, log: TransactionLog, version: int) -> list[FileToRead]:
+    def _added(self, log: TransactionLog, version: int) -> list[SplitRef]:
         actions = log.read_version(version)
         removed = [a.path for a in actions if isinstance(a, RemoveAction) and a.data_change]
         if removed:
@@ -244,7 +245,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
             )
         self._check_schema(log, actions, version)
         adds = [a for a in actions if isinstance(a, AddAction) and a.data_change]
-        return [FileToRead.of_add(add) for add in sorted(adds, key=lambda add: add.path)]
+        return [SplitRef.of(add) for add in sorted(adds, key=lambda add: add.path)]
 
     def _check_schema(self, log: TransactionLog, actions: Sequence[Any], version: int) -> None:
         for action in actions:

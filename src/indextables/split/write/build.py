@@ -44,35 +44,7 @@ class BuiltSplit:
     truncated: Truncated
 
 
-def write_splits(  # noqa: PLR0917 - what, for which table, and where to
-    batches: Iterable[pa.RecordBatch],
-    schema: pa.Schema,
-    partition_columns: Sequence[str],
-    spec: IndexSpec,
-    options: Options,
-    store: Store,
-    *,
-    table_id: str = "",
-    data_change: bool = True,
-    now_ms: int | None = None,
-) -> Iterator[AddAction]:
-    """Write rows as splits and yield the add of each; no reader sees them before they are committed."""
-    built = build_splits(
-        batches,
-        schema,
-        partition_columns,
-        spec,
-        options,
-        store,
-        table_id=table_id,
-        data_change=data_change,
-        now_ms=now_ms,
-    )
-    for split in built:
-        yield split.add
-
-
-def build_splits(  # noqa: PLR0917 - as write_splits
+def build_splits(  # noqa: PLR0917 - what, for which table, and where to
     batches: Iterable[pa.RecordBatch],
     schema: pa.Schema,
     partition_columns: Sequence[str],
@@ -86,7 +58,7 @@ def build_splits(  # noqa: PLR0917 - as write_splits
     replaces: Sequence[str] = (),
     merged: Sequence[Index] = (),
 ) -> Iterator[BuiltSplit]:
-    """As `write_splits`, with the effect of truncation on the statistics of each.
+    """Write rows as splits, which no reader sees before they are committed.
 
     `replaces` names the splits whose rows these are, if they are not new rows. `merged` are the indexes of
     those splits; it is given only if the batches are all their rows, in order, and become one split.
@@ -264,4 +236,4 @@ def _internal(scalar: pa.Scalar) -> Any:
     return scalar.value if pa.types.is_temporal(kind) else scalar.as_py()
 
 
-__all__ = ["BuiltSplit", "build_splits", "partitions", "publish", "write_splits"]
+__all__ = ["BuiltSplit", "build_splits", "partitions", "publish"]
