@@ -252,7 +252,7 @@ def test_a_refused_append_writes_nothing(tmp_path: Path) -> None:
     rows = pa.table({"n": pa.array([1], pa.int32()), "c": pa.array([1], pa.timestamp("ns"))})
     with pytest.raises(SchemaError, match="'c'"):
         table.append(rows)
-    with pytest.raises(SchemaError, match="column c has the Arrow type time32"):
+    with pytest.raises(SchemaError, match="column 'c' has the Arrow type time32"):
         table.append(pa.table({"n": pa.array([1], pa.int32()), "c": pa.array([1], pa.time32("s"))}))
     assert not list(tmp_path.rglob("*.split"))
     assert (table.refresh().version, table.count()) == (0, 0)

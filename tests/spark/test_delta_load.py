@@ -138,7 +138,7 @@ def test_a_load_says_what_it_cannot_do(spark, log):
 @pytest.mark.parametrize("mode", ["append", "overwrite", "error", "ignore"])
 def test_writing_to_a_delta_table_is_refused_before_anything_is_written(spark, log, mode):
     before = sorted(meta.path for meta in log.store.list())
-    with pytest.raises(TableError, match="is a Delta table, which is never written here"):
+    with pytest.raises(TableError, match="is a Delta table, which IndexTables does not write to"):
         spark.range(3).write.format("indextables").mode(mode).save(path_of(log))
     assert sorted(meta.path for meta in log.store.list()) == before
 

@@ -69,7 +69,7 @@ class NativeSource(LongTailSource):
             heads = NATIVE.decode_commit(data, name=file.name, version=file.version)
         if heads and isinstance(heads[-1], CommitInfo) and heads[-1].retired:
             raise NotFoundError(
-                f"{self.store.uri}: version {file.version} is history no longer; only its number is kept.",
+                f"{self.store.uri}: version {file.version} has been removed from the history; only its number is kept.",
                 uri=self.store.uri, path=self.path(file.name),
             )  # fmt: skip
         piece = NativePiece(file.name, file.version, len(data))

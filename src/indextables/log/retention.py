@@ -155,7 +155,7 @@ def find_cleanup(source: LogSource, current: int, now_ms: int, retention: Retent
         try:
             parts[item.files[0].name] = source.reader.head(source.store, item).parts
         except (CorruptLogError, NotFoundError) as bad:
-            logger.warning("%s: %s; what it covers is kept", source.store.uri, bad)
+            logger.warning("%s: %s; the versions it would replace are kept", source.store.uri, bad)
         else:
             sound.append(item)
     while True:
@@ -238,7 +238,7 @@ def readable(source: LogSource, checkpoint: Checkpoint) -> bool:
         for _ in source.reader.adds(source.store, checkpoint, frozenset()):
             pass
     except (CorruptLogError, NotFoundError) as bad:
-        logger.warning("%s: %s; what it covers is kept", source.store.uri, bad)
+        logger.warning("%s: %s; the versions it would replace are kept", source.store.uri, bad)
         return False
     return True
 

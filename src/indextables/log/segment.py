@@ -75,7 +75,7 @@ def read_hint(store: Store, dialect: Dialect) -> Hint | None:
         return None
     except StorageError as bad:
         # The hint only saves work; if the store is broken, the listing that follows raises.
-        logger.warning("%s/%s cannot be read and is left aside: %s", store.uri, path, bad)
+        logger.warning("%s/%s cannot be read and is ignored: %s", store.uri, path, bad)
         return None
     return dialect.decode_hint(data)
 

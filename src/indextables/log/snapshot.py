@@ -357,8 +357,7 @@ class Snapshot:
 
     def _stream(self, state: State, wanted: frozenset[str] | None) -> Iterator[AddAction]:
         tail, checkpoint = state.tail, state.segment.checkpoint
-        recent = [add for add in tail.adds.values() if wanted is None or add.path in wanted]
-        yield from recent
+        yield from [add for add in tail.adds.values() if wanted is None or add.path in wanted]
         rest = wanted
         if wanted is not None and self.dialect.name == "native":
             # The path is the key of a native log: paths that the tail touched need no look at the checkpoint.

@@ -88,7 +88,7 @@ class LogSource:
         if actions and isinstance(actions[-1], CommitInfo) and actions[-1].retired:
             # The listing was taken before this version was retired: the version is gone, not empty.
             raise NotFoundError(
-                f"{self.store.uri}: version {file.version} has left the history; only its number is kept.",
+                f"{self.store.uri}: version {file.version} has been removed from the history; only its number is kept.",
                 uri=self.store.uri, path=self.path(file.name),
             )  # fmt: skip
         if self.versions is not None and len(actions) <= _CACHED_ACTIONS:
@@ -210,9 +210,9 @@ def _strange(
     if source.dialect.name != "native":
         return None
     try:
-        base = None if head is None else head.metadata
-        check_one_table(tail.table_ids, base, source.store.uri)
-        check_whole(tail.bare, tail.metadata or base, source.store.uri)
+        known = None if head is None else head.metadata
+        check_one_table(tail.table_ids, known, source.store.uri)
+        check_whole(tail.bare, tail.metadata or known, source.store.uri)
         _confirm(source, segment, head, tail)
     except CorruptLogError as bad:
         return bad
@@ -244,9 +244,10 @@ def _compare(hint: Hint | None, segment: Segment, uri: str) -> None:
     said = -1 if hint is None else hint.version
     if said != segment.newest_checkpoint:
         logger.warning(
-            "%s: %s %s, the newest checkpoint is %s; the listing decides",
-            uri, HINT_NAME, "says nothing" if hint is None else f"names version {said}",
-            "none" if segment.newest_checkpoint < 0 else f"that of version {segment.newest_checkpoint}",
+            "%s: %s %s, but %s; using the listing",
+            uri, HINT_NAME, "is missing or unreadable" if hint is None else f"names version {said}",
+            "there is no checkpoint" if segment.newest_checkpoint < 0
+            else f"the newest checkpoint is of version {segment.newest_checkpoint}",
         )  # fmt: skip
 
 
@@ -267,8 +268,8 @@ def refresh_state(source: LogSource, state: State) -> State:
     missing = gaps(commits, old.version + 1, latest)
     filled = fill_gaps(store, dialect, listing, missing)
     touched = sum(state.tail.size())
-    base = -1 if old.checkpoint is None else old.checkpoint.version
-    if filled is None or (touched > _TAIL_KEYS and newest > base):
+    checkpoint = -1 if old.checkpoint is None else old.checkpoint.version
+    if filled is None or (touched > _TAIL_KEYS and newest > checkpoint):
         return load_state(source)
     fresh = [filled.commits[number] for number in range(old.version + 1, latest + 1)]
     try:

@@ -98,7 +98,7 @@ def refuse_foreign(store: Store) -> None:
     kind = recognise(store)
     if kind in _FOREIGN:
         raise TableError(
-            f"{store.uri} is {kind.value}, which is never written here. Choose another path.",
+            f"{store.uri} is {kind.value}, which IndexTables does not write to. Choose another path.",
             uri=store.uri, kind=kind,
         )  # fmt: skip
 

@@ -194,7 +194,7 @@ def type_to_json(kind: pa.DataType, where: str) -> Any:
         }
     if pa.types.is_struct(kind):
         return {"type": "struct", "fields": [field_to_json(item, where + ".") for item in kind]}
-    raise SchemaError(f"column {where} has the Arrow type {kind}, which a table cannot store", column=where)
+    raise SchemaError(f"column {where!r} has the Arrow type {kind}, which a table cannot store", column=where)
 
 
 def field_to_json(field: pa.Field, prefix: str = "") -> dict[str, Any]:
@@ -243,7 +243,7 @@ def spark_type(kind: pa.DataType, where: str) -> pa.DataType:
         item = spark_type(kind.value_type, where + ".element")
         return pa.list_(pa.field("element", item, nullable=kind.value_field.nullable))
     raise SchemaError(
-        f"column {where} has the Arrow type {kind}, which Spark cannot store; cast it to a type it can",
+        f"column {where!r} has the Arrow type {kind}, which Spark cannot store; cast it to a type it can",
         column=where,
     )
 

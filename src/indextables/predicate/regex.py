@@ -130,7 +130,7 @@ class _Reader:
         if char == "^":
             return _Piece(r"\A", before_end=True)
         if char in "*+?{":
-            raise NotUnderstoodError(f"{char} stands behind nothing")
+            raise NotUnderstoodError(f"{char} has nothing before it to repeat")
         return _literal(char)
 
     def _group(self, depth: int) -> _Piece:

@@ -199,7 +199,7 @@ class _Analysis:
                     if search not in searches:
                         searches.append(search)
         if found != len(self._mentions):
-            raise CommandError("indexquery stands where no row of a table is in reach; use it inside a query")
+            raise CommandError("indexquery can only be used in a query that reads a table")
         self._refuse_scores(searches, scopes)
         highlights = self._marked(scopes, homes)
         self._hide_columns(searches, highlights, homes)

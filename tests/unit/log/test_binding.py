@@ -158,7 +158,7 @@ def test_a_hint_with_other_counts_than_the_checkpoint_is_not_believed(caplog):
     with caplog.at_level(logging.WARNING):
         snapshot = builder.log().snapshot()
     assert snapshot.num_files_hint == 3
-    assert "the checkpoint decides" in caplog.text
+    assert "using the checkpoint" in caplog.text
 
 
 def test_commits_without_a_table_id_or_version_are_accepted():

@@ -88,5 +88,5 @@ def test_damage_is_not_passed_over():
         with pytest.raises(CorruptLogError, match=f"{3:020d}"):
             source.reduced(files, Tail(-1))
     builder.store.put(commit_path(3), b'{"commitInfo":{"retired":true}}\n')
-    with pytest.raises(NotFoundError, match="history no longer"):
+    with pytest.raises(NotFoundError, match="removed from the history"):
         source.reduced(files, Tail(-1))

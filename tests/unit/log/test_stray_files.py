@@ -93,7 +93,7 @@ def test_a_hint_that_cannot_be_read_is_left_aside(caplog):
     LogBuilder(inner).create().append("a").checkpoint().append("b")
     with caplog.at_level(logging.WARNING):
         assert paths_of(LogBuilder(_SealedHint(inner)).log()) == ["a", "b"]
-    assert "cannot be read and is left aside" in caplog.text
+    assert "cannot be read and is ignored" in caplog.text
 
 
 def test_columns_with_one_name_are_refused_before_anything_is_written(tmp_path):

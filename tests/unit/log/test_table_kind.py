@@ -76,13 +76,13 @@ def test_opening_a_table_as_a_delta_table_names_the_call_that_reads_it(tmp_path)
 @pytest.mark.parametrize("make", [iceberg, hudi])
 def test_no_table_is_created_inside_one_of_another_system(tmp_path, make):
     make(tmp_path / "t")
-    with pytest.raises(TableError, match="never written here"):
+    with pytest.raises(TableError, match="does not write to"):
         it.Table.create(tmp_path / "t", SCHEMA)
     assert not (tmp_path / "t" / "_transaction_log").exists()
 
 
 def test_no_table_is_created_inside_a_delta_table(delta):
-    with pytest.raises(TableError, match="is a Delta table, which is never written here"):
+    with pytest.raises(TableError, match="is a Delta table, which IndexTables does not write to"):
         it.Table.create(delta, SCHEMA)
     assert not (delta / "_transaction_log").exists()
 

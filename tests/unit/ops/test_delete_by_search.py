@@ -72,9 +72,9 @@ def test_a_row_without_text_is_not_deleted_by_what_it_does_not_say(table):
 
 
 def test_a_search_that_need_not_hold_is_refused_before_anything_is_read(table):
-    with pytest.raises(CommandError, match="only be joined with other conditions by AND"):
+    with pytest.raises(CommandError, match="combined with other conditions by AND only"):
         it.sql(f"DELETE FROM INDEXTABLES '{table.uri}' WHERE message indexquery 'down' OR day = 'd0'")
-    with pytest.raises(CommandError, match="only be joined with other conditions by AND"):
+    with pytest.raises(CommandError, match="combined with other conditions by AND only"):
         it.sql(f"DELETE FROM INDEXTABLES '{table.uri}' WHERE NOT message indexquery 'down'")
     with pytest.raises(QueryError, match="a single '&'"):
         table.delete(query="a & b")

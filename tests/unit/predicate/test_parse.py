@@ -207,7 +207,7 @@ def test_a_local_datetime_is_read_in_the_time_zone():
 
 
 def test_conditions_cannot_be_used_as_python_truths():
-    with pytest.raises(TypeError, match="&"):
+    with pytest.raises(TypeError, match="combine conditions with &"):
         bool(COL("i") > 5)
     with pytest.raises(PredicateError, match="col"):
         as_node(42, SCHEMA)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from indextables.errors import CommandError
@@ -127,9 +129,8 @@ def test_queries_may_be_parameters() -> None:
     ],
 )  # fmt: skip
 def test_what_cannot_be_searched_is_said(statement: str, said: str) -> None:
-    with pytest.raises(CommandError, match=".*") as refused:
+    with pytest.raises(CommandError, match=re.escape(said)):
         rewrite(statement, columns_of)
-    assert said in str(refused.value)
 
 
 def test_the_kept_side_of_an_outer_join_and_its_condition_can_be_searched() -> None:

@@ -254,7 +254,7 @@ def _agreed_count(own: int | None, checkpoint: Checkpoint) -> int | None:
     """How many adds a checkpoint holds; its own count takes precedence over the hint's."""
     if own is not None and checkpoint.num_files not in (None, own):
         logger.warning(
-            "%s holds %d adds and %s says %d; the checkpoint decides",
+            "%s has %d adds, but %s says %d; using the checkpoint",
             checkpoint.files[0].name, own, HINT_NAME, checkpoint.num_files,
         )  # fmt: skip
     return checkpoint.num_files if own is None else own

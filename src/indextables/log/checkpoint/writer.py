@@ -45,13 +45,13 @@ def write_checkpoint(snapshot: Snapshot, options: Options, clock: Clock) -> Chec
 
     A sound checkpoint of that version is kept; a damaged one is replaced.
     """
-    form = checkpoint_format(snapshot, options)
+    file_format = checkpoint_format(snapshot, options)
     store = snapshot.store
-    found = _present(store, snapshot.version, form)
+    found = _present(store, snapshot.version, file_format)
     while found is None:
         state = snapshot.state
         try:
-            found = _create(snapshot, options, clock, form)
+            found = _create(snapshot, options, clock, file_format)
         except (CorruptLogError, NotFoundError) as bad:
             # The checkpoint the snapshot was built on is damaged, or another writer's cleanup deleted it.
             snapshot.fall_back(state, bad)
@@ -121,40 +121,40 @@ def _wire(action: Action) -> dict[str, Any]:
     return action_to_wire(action)[1]
 
 
-def _create(snapshot: Snapshot, options: Options, clock: Clock, form: str) -> Written:
+def _create(snapshot: Snapshot, options: Options, clock: Clock, file_format: str) -> Written:
     head = _head(snapshot, options, clock.now_ms())
     with scratch_directory("checkpoint") as directory:
         leaves: tuple[Leaf, ...] = ()
         limit = options.checkpoint.actions_per_part
         parts: Parts
-        if form == "parquet":
+        if file_format == "parquet":
             leaves = leaves_of(snapshot.schema, snapshot.partition_columns)
             parts = ParquetParts(directory, limit, head, leaves)
         else:
             parts = JsonParts(directory, limit, options.compression)
         parts.write_all(live_adds(snapshot, options, leaves))
-        return _publish(snapshot, form, head, parts)
+        return _publish(snapshot, file_format, head, parts)
 
 
-def _publish(snapshot: Snapshot, form: str, head: Mapping[str, Any], parts: Parts) -> Written:
+def _publish(snapshot: Snapshot, file_format: str, head: Mapping[str, Any], parts: Parts) -> Written:
     store, version = snapshot.store, snapshot.version
     entries: list[Part] = []
     if len(parts.files) > 1:
         name = uuid.uuid4().hex
         total = len(parts.files)
         for at, file in enumerate(parts.files, start=1):
-            path = NATIVE.part_name(version, name, at, total, form)
+            path = NATIVE.part_name(version, name, at, total, file_format)
             entries.append(Part(path, file.sha256, file.actions, file.size_bytes))
             store.put_file(NATIVE.path(path), str(file.path))
         listed = {"manifest": 1, **head, "parts": msgspec.to_builtins(entries)}
         data = parts.manifest(listed)
     else:
         data = parts.single({**head, COUNT: parts.actions})
-    name = NATIVE.checkpoint_name(version, form)
+    name = NATIVE.checkpoint_name(version, file_format)
     if not store.put_if_absent(NATIVE.path(name), data):
         # Another writer was first: that checkpoint is as good as ours, unless it is damaged. Or our own put
         # was repeated and found its own file, which then names our parts.
-        present = _present(store, version, form)
+        present = _present(store, version, file_format)
         if present is not None:
             for entry in () if _is_of(data, present) else entries:
                 store.delete(NATIVE.path(entry.path))
@@ -162,7 +162,7 @@ def _publish(snapshot: Snapshot, form: str, head: Mapping[str, Any], parts: Part
         store.put(NATIVE.path(name), data)
     others = 2 + len(head["mergeskip"]) + len(head["txn"])
     size_bytes = len(data) + sum(entry.size_in_bytes for entry in entries)
-    checkpoint = _reference(name, version, form, data, parts.actions)
+    checkpoint = _reference(name, version, file_format, data, parts.actions)
     return Written(checkpoint, parts.actions + others, size_bytes, len(entries) or None)
 
 
@@ -171,19 +171,19 @@ def _is_of(data: bytes, written: Written) -> bool:
     return written.checkpoint.checksum == hashlib.sha256(data).hexdigest()
 
 
-def _reference(name: str, version: int, form: str, data: bytes, num_files: int | None) -> Checkpoint:
-    file = LogFile(name, version, "checkpoint", len(data), format=form)
-    return Checkpoint(version, form, (file,), hashlib.sha256(data).hexdigest(), num_files)
+def _reference(name: str, version: int, file_format: str, data: bytes, num_files: int | None) -> Checkpoint:
+    file = LogFile(name, version, "checkpoint", len(data), format=file_format)
+    return Checkpoint(version, file_format, (file,), hashlib.sha256(data).hexdigest(), num_files)
 
 
-def _present(store: Store, version: int, form: str) -> Written | None:
+def _present(store: Store, version: int, file_format: str) -> Written | None:
     """The checkpoint of a version if it exists and is sound, else None."""
-    name = NATIVE.checkpoint_name(version, form)
+    name = NATIVE.checkpoint_name(version, file_format)
     try:
         data = store.get(NATIVE.path(name))
     except NotFoundError:
         return None
-    reference = _reference(name, version, form, data, None)
+    reference = _reference(name, version, file_format, data, None)
     try:
         head = NativeCheckpointReader().head(store, reference)
         opened = open_checkpoint(store, reference)
@@ -193,7 +193,7 @@ def _present(store: Store, version: int, form: str) -> Written | None:
     size = count + 1 + (head.protocol is not None) + len(head.skips) + len(head.txns)
     size_bytes = len(data) + sum(part.size_in_bytes for part in opened.parts or ())
     parts = None if opened.parts is None else len(opened.parts)
-    return Written(_reference(name, version, form, data, count), size, size_bytes, parts)
+    return Written(_reference(name, version, file_format, data, count), size, size_bytes, parts)
 
 
 def write_hint(store: Store, written: Written, clock: Clock) -> None:

@@ -205,13 +205,13 @@ class NativeDialect(LogNames):
     log_dir = "_transaction_log"
     advice = ADVICE_ON_DAMAGE
 
-    def checkpoint_name(self, version: int, form: str = "json") -> str:
+    def checkpoint_name(self, version: int, file_format: str = "json") -> str:
         """`<20 digits>.checkpoint.json` or `.parquet`."""
-        return f"{digits(version)}.checkpoint.{form}"
+        return f"{digits(version)}.checkpoint.{file_format}"
 
-    def part_name(self, version: int, uuid: str, part: int, parts: int, form: str = "json") -> str:
+    def part_name(self, version: int, uuid: str, part: int, parts: int, file_format: str = "json") -> str:
         """`<20 digits>.checkpoint.<uuid>.<i>of<n>.json`, counted from 1."""
-        return f"{digits(version)}.checkpoint.{uuid}.{part:05d}of{parts:05d}.{form}"
+        return f"{digits(version)}.checkpoint.{uuid}.{part:05d}of{parts:05d}.{file_format}"
 
     def floor_name(self, version: int) -> str:
         """`<20 digits>.floor`: versions before this one are no longer part of the history."""

@@ -25,14 +25,14 @@ class ReferenceEngine:
         if checkpoint is not None:
             for add in request.reader.adds(request.store, checkpoint):
                 live[request.dialect.key(add)] = add
-        base = len(live)
+        checkpoint_files = len(live)
         for key in request.tail.removed:
             live.pop(key, None)
         live.update(request.tail.adds)
         adds = sorted(live.values(), key=lambda add: add.path)
         table = tabulate(adds, request.schema, request.partition_columns, request.store)
         table, metrics = prune(table, request)
-        counts = ReplayMetrics(self.name, base, len(request.tail.adds), len(request.tail.removed))
+        counts = ReplayMetrics(self.name, checkpoint_files, len(request.tail.adds), len(request.tail.removed))
         return LiveFiles(table, metrics, counts)
 
 

@@ -53,7 +53,7 @@ class Follower:
         snapshot = self._log.snapshot(max_staleness_s=0)
         if snapshot.table_id != self._table_id:
             raise TableError(
-                f"{self._log.uri} was made anew or repaired since it is followed; begin again",
+                f"{self._log.uri} was created again or repaired in the meantime; start following it again",
                 uri=self._log.uri,
             )
         if snapshot.version <= self.version:

@@ -227,8 +227,8 @@ def _change(  # noqa: PLR0917 - one value, passed on in one place
     if clauses.matched == "update" and source.repeated[met].any():
         key = source.rows.select(list(source.on)).slice(int(met[source.repeated[met]][0]), 1).to_pylist()[0]
         raise TableError(
-            f"{log.uri}: several rows of the source have the key {key}, and a row of the table matches it: "
-            "which of them it should become cannot be told. Nothing was committed; make the keys unique."
+            f"{log.uri}: several rows of the source have the key {key}, and a row of the table matches it, "
+            "so it is not clear which of them to take. Nothing was committed; make the keys unique."
         )
     changes = clauses.matched is not None and len(met) > 0
     loses = clauses.not_matched_by_source == "delete" and len(met) < len(numbers)
