@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
-from indextables.errors import NotFoundError
 from indextables.log.checkpoint.head import CheckpointHead, CheckpointReader
 from indextables.log.format.binding import check_version
 from indextables.log.format.checksum import unsealed
@@ -14,7 +13,7 @@ from indextables.log.replay.long_tail import LineCount, LongTailSource, Passed
 from indextables.log.replay.rule import LiveFiles, ReplayEngine, ReplayRequest
 from indextables.log.snapshot import Snapshot
 from indextables.log.state import VersionCache
-from indextables.model.actions import Action, AddAction, CommitInfo
+from indextables.model.actions import Action, AddAction
 from indextables.options import Options
 from indextables.records import dataclass
 from indextables.runtime import Runtime
@@ -67,11 +66,7 @@ class NativeSource(LongTailSource):
             check_version(heads, file.name, file.version)
         else:
             heads = NATIVE.decode_commit(data, name=file.name, version=file.version)
-        if heads and isinstance(heads[-1], CommitInfo) and heads[-1].retired:
-            raise NotFoundError(
-                f"{self.store.uri}: version {file.version} has been removed from the history; only its number is kept.",
-                uri=self.store.uri, path=self.path(file.name),
-            )  # fmt: skip
+        self.require_kept(file, heads)
         piece = NativePiece(file.name, file.version, len(data))
         return Passed(file.version, tuple(heads), (piece,), lines.adds, lines.removes)
 

@@ -73,6 +73,15 @@ class LogSource:
         """The commit file of a version, from a request to the store; NotFoundError if there is none."""
         return self.dialect.commit_file(self.store, version)
 
+    def require_kept(self, file: LogFile, actions: Sequence[Action]) -> None:
+        """Refuse a version that was retired after the log was listed: it is gone, not empty."""
+        if actions and isinstance(actions[-1], CommitInfo) and actions[-1].retired:
+            raise NotFoundError(
+                f"{self.store.uri}: version {file.version} has been removed from the history; "
+                "only its number is kept.",
+                uri=self.store.uri, path=self.path(file.name),
+            )  # fmt: skip
+
     def read_commit(self, file: LogFile) -> tuple[Action, ...]:
         """The actions of one commit file."""
         if self.versions is not None:
@@ -85,12 +94,7 @@ class LogSource:
         except CorruptLogError as bad:
             bad.fields.setdefault("version", file.version)
             raise
-        if actions and isinstance(actions[-1], CommitInfo) and actions[-1].retired:
-            # The listing was taken before this version was retired: the version is gone, not empty.
-            raise NotFoundError(
-                f"{self.store.uri}: version {file.version} has been removed from the history; only its number is kept.",
-                uri=self.store.uri, path=self.path(file.name),
-            )  # fmt: skip
+        self.require_kept(file, actions)
         if self.versions is not None and len(actions) <= _CACHED_ACTIONS:
             # A commit of a million lines is in the tail already; caching it as well would only cost memory.
             self.versions.put(file.identity, actions)

@@ -44,8 +44,8 @@ def searched_condition(where: str) -> SearchedCondition:
             found[number] = _search(part)
     if len(found) != len(marked.searches):
         raise CommandError(
-            "here indexquery can be combined with other conditions by AND only; for OR, run one statement for "
-            "each alternative"
+            "here indexquery can be combined with other conditions by AND only; "
+            "for OR, run one statement for each alternative"
         )
     rest = edited(marked.text, [(item.start, item.end, "true") for item in marked.searches])
     return SearchedCondition(rest, tuple(found[number] for number in sorted(found)))
