@@ -136,6 +136,23 @@ def test_deleted_rows_are_gone_however_their_vector_is_stored(spark, table):
     assert sorted(tuple(row) for row in frame.collect()) == EXPECTED
 
 
+@pytest.mark.parametrize("tail", [False, True], ids=["checkpoint", "commits after it"])
+def test_counting_and_describing_on_the_cluster_collect_no_file(spark, table, tail):
+    """Rows are summed up where the log is read, those that deletion vectors hide taken off."""
+    if tail:
+        table.commit(add("late", stats={"numRecords": 5}, partitionValues={"p": "y"}))
+    options = {"distributedLogReplay.fileThreshold": "0"}
+    opened = it.DeltaTable.open(table.store.local_path(""), spark=spark, options=options)
+    rows = len(EXPECTED) + 5 * tail
+    assert opened.count() == rows
+    assert opened.last_scan.replay.engine == "spark"
+    assert opened.last_scan.replay.rows_collected == 0
+    assert opened.last_scan.replay.rows_on_executors == 4
+    assert opened.last_scan.files.considered == opened.last_scan.files.kept == 4 + tail
+    assert opened.describe().num_rows == rows
+    assert it.DeltaTable.open(table.store.local_path("")).describe().num_rows == rows
+
+
 def test_rows_are_filtered_exactly_and_files_that_cannot_match_are_not_read(spark, table):
     """H11: text and expressions; a deleted row does not come back through a filter."""
     path = table.store.local_path("")

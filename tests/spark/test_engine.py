@@ -18,10 +18,11 @@ from indextables.log.delta.snapshot import open_snapshot
 from indextables.log.replay.long_tail import LongTail
 from indextables.options import Options
 from indextables.spark.replay.engine import SparkEngine, replay_frame
+from indextables.spark.replay.shared import needs_of
 from indextables.spark.session import runtime_of
 from indextables.storage.store import open_store
 from support.deltahistories import PARSED, PREDICATES, keys_of, live_of, random_log
-from support.deltatables import LOG, DeltaLog, add, remove, schema_string
+from support.deltatables import LOG, DeltaLog, add, remove, schema_string, vector
 
 pytestmark = pytest.mark.spark
 
@@ -221,13 +222,58 @@ def test_scans_of_one_version_share_one_replay_until_the_version_changes(spark, 
     snapshot = open_snapshot(many.store.uri, options=OPTIONS, runtime=runtime_of(spark))
     engine = SparkEngine(spark)
     first = engine.live(snapshot.request())
+    assert not first.frame.is_cached
     again = engine.live(snapshot.request())
-    assert again is first
-    assert first.frame.is_cached
+    assert again.frame.is_cached
+    assert engine.live(snapshot.request()).frame is again.frame
     many.commit(remove("f7"))
     newer = open_snapshot(many.store.uri, options=OPTIONS, runtime=runtime_of(spark))
     assert keys_of(newer.plan(engine="spark").files) == live_of(many)
-    first.frame.unpersist()
+    again.frame.unpersist()
+
+
+def test_scans_in_turn_keep_only_what_they_use(spark, many):
+    """K6: the texts of statistics, most of a log, stay out of the cluster's memory until a scan shows them."""
+    many.checkpoint("classic")
+    many.commit(remove("f1000"))
+    snapshot = open_snapshot(many.store.uri, options=OPTIONS, runtime=runtime_of(spark))
+    questions = [
+        ("id >= 10000 AND id < 10200", ["size"]),
+        ("id < 300 AND p = 1", ["partition_values"]),
+        (None, ["modification_time", "num_records"]),
+        ("id = 7", ["size"]),
+        ("id = 7", None),
+    ]
+    for where, columns in questions:
+        found, local = (snapshot.plan(where, columns, engine) for engine in ("spark", "columnar"))
+        assert found.files.sort_by("path").to_pylist() == local.files.sort_by("path").to_pylist()
+        assert found.metrics == local.metrics
+        kept = snapshot.state.memo["spark"].again(needs_of(snapshot.request(None, frozenset())))
+        assert ("raw_stats" in kept.columns) == (columns is None)
+        assert kept.is_cached
+
+
+@pytest.mark.parametrize("engine", ["spark", "columnar", "reference"])
+def test_of_files_with_deletion_vectors_the_others_are_not_collected(spark, many, engine):
+    """What a read of a table with few deletion vectors needs of the log before it starts."""
+    for number in (3, 1000, 1999):
+        many.live[f"f{number}", f"u{number:020d}@1"] = {
+            **many.live.pop((f"f{number}", None)), "deletionVector": vector(number),
+        }  # fmt: skip
+    many.checkpoint("classic")
+    many.commit(remove("f1000", dv=vector(1000)), add("late", dv=vector(7)), add("plain"))
+    session = {"distributedLogReplay.fileThreshold": "0"} if engine == "spark" else {}
+    if engine == "reference":
+        session = {"transaction.useOptimized": "false"}
+    snapshot = open_snapshot(many.store.uri, options=Options.of(session), runtime=runtime_of(spark))
+    found = snapshot.files_with_vectors(None, frozenset({"deletion_vector"}))
+    assert found.replay.engine == engine
+    assert sorted(found.files.column("path").to_pylist()) == ["f1999", "f3", "late"]
+    assert found.metrics.considered == found.files.num_rows == 3
+    some = snapshot.files_with_vectors(snapshot.filter_of("id < 100"), frozenset())
+    assert sorted(some.files.column("path").to_pylist()) == ["f3", "late"]
+    if engine == "spark":
+        assert found.replay.rows_collected == 2
 
 
 @pytest.fixture

@@ -286,17 +286,16 @@ class Snapshot:
 
     def sums(self, columns: Collection[str], engine: str = "auto") -> Sums:
         """Sums of columns of the files() form; where a cluster replays the log, only they leave it."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
+        from indextables.log.replay.sums import sums_of
 
         chosen, wanted = self._engine(engine), frozenset(columns)
         if isinstance(chosen, SummingEngine):
-            return self._sound(lambda state: chosen.sums(self._request(state, None, wanted, explain=False)))
-        files = self.plan(columns=wanted, engine=engine).files
-        numbers = [name for name in columns if pa.types.is_integer(files.schema.field(name).type)]
-        sums = {name: pc.sum(files.column(name), min_count=0).as_py() for name in numbers}
-        known = {name: len(files) - files.column(name).null_count for name in columns}
-        return Sums(len(files), sums, known)
+            found = self._sound(lambda state: chosen.sums(self._request(state, None, wanted, explain=False)))
+            assert found.replay is not None
+            why = explain_choice(self.options, self.num_files_hint, engine)
+            return replace(found, replay=replace(found.replay, why=why))
+        plan = self.plan(columns=wanted, engine=engine)
+        return sums_of(plan.files, columns, plan.replay)
 
     def _engine(self, engine: str) -> ReplayEngine:
         engines = {**self.source.engines, **self.runtime.engines}

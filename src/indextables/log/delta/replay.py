@@ -51,6 +51,8 @@ class DeltaRequest(ReplayRequest):
     """A replay request for a Delta table, with the logical and physical names of its columns."""
 
     delta: DeltaColumns
+    only_with_vectors: bool = False
+    """Leave out, and do not count, the files without a deletion vector."""
 
 
 @dataclass(slots=True)
@@ -297,6 +299,8 @@ class _Work:
     def _kept(self, raw: pa.Table, *, base: bool = True) -> _Kept:
         """What reconciliation and pruning leave of some adds."""
         rows, size = (raw.num_rows, raw.nbytes) if base else (0, 0)
+        if self._request.only_with_vectors:
+            raw = _with_vectors(raw)
         live = None
         if base:
             with self.stages.stage("reconcile"):
@@ -331,7 +335,8 @@ class _Work:
         names = {"path"} | self._output.sources(piece.add)
         if self._filtering is not None:
             names |= self._filtering.sources(piece.add)
-        return names | {"deletionVector"} if self._touched else names
+        is_wanted = self._touched or self._request.only_with_vectors
+        return names | {"deletionVector"} if is_wanted else names
 
     def _live(self, raw: pa.Table) -> pa.BooleanArray | None:
         """Which rows have a key that does not occur in the tail; None for all of them."""
@@ -371,6 +376,12 @@ class _Work:
         )
         is_whole = found.metrics.kept == raw.num_rows
         return (raw if is_whole else raw.filter(found.mask)), found.metrics
+
+
+def _with_vectors(raw: pa.Table) -> pa.Table:
+    if "deletionVector" not in raw.column_names:
+        return raw.slice(0, 0)
+    return raw.filter(pc.is_valid(vector_ids(raw.column("deletionVector"))))
 
 
 def _parts(rows: pa.Table) -> Iterator[pa.Table]:

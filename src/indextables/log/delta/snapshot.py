@@ -127,6 +127,16 @@ class DeltaSnapshot(Snapshot):
         why = explain_choice(self.options, self.num_files_hint, "auto")
         return replace(found, replay=replace(found.replay, why=why))
 
+    def files_with_vectors(self, where: Node | None, columns: frozenset[str]) -> LiveFiles:
+        """The files that have a deletion vector and can hold a matching row; others are never collected."""
+        engine = self._engine("auto")
+
+        def ask(state: State) -> LiveFiles:
+            request = self._request(state, where, columns | {"dv"}, explain=False)
+            return engine.replay(replace(request, only_with_vectors=True))
+
+        return self._sound(ask)
+
     def _request(
         self, state: State, where: Node | None, columns: frozenset[str] | None, *, explain: bool
     ) -> DeltaRequest:

@@ -189,6 +189,8 @@ class Sums:
     """Of the number columns that were asked for."""
     known: Mapping[str, int]
     """In how many files a column has a value."""
+    replay: ReplayMetrics | None = field(default=None, compare=False)
+    """How the files were found."""
 
 
 @runtime_checkable

@@ -7,16 +7,14 @@ from dataclasses import replace
 from indextables.errors import NotATableError
 from indextables.log.delta.history import delta_timeline
 from indextables.log.delta.snapshot import DeltaSnapshot
-from indextables.ops.delta.scan import num_rows
+from indextables.ops.delta.scan import COUNTED, live_rows
 from indextables.ops.describe.table import Description, described
 
 
 def describe_delta(snapshot: DeltaSnapshot) -> Description:
     """The same facts as of a table of ours; rows are live ones, and there is no index."""
-    files = snapshot.plan(columns=("num_records", "deletion_vector")).files
-    return replace(
-        described(snapshot, "delta"), num_rows=num_rows(files), timestamp_ms=version_time_ms(snapshot)
-    )
+    rows = live_rows(snapshot.sums(COUNTED))
+    return replace(described(snapshot, "delta"), num_rows=rows, timestamp_ms=version_time_ms(snapshot))
 
 
 def version_time_ms(snapshot: DeltaSnapshot) -> int:

@@ -16,15 +16,20 @@ import pyarrow.compute as pc
 
 from indextables.errors import TableError
 from indextables.log.delta.snapshot import DeltaSnapshot
+from indextables.log.replay.rule import Sums
+from indextables.log.replay.sums import sums_of
 from indextables.ops.delta.data_file import NAMES, DataFile, RowReader, data_files
 from indextables.ops.read.in_order import in_order
 from indextables.ops.read.matching import may_survive
 from indextables.ops.read.record import Record
 from indextables.ops.read.scan import known_columns, reader_of, row_filter
+from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.predicate.tree import Node, all_of
 from indextables.runtime import default_parallelism
 from indextables.storage.store import require_allowed
 
+COUNTED = ("num_records", "deletion_vector")
+"""The columns of files() that tell how many rows are live."""
 Piece = Callable[[], Iterator[pa.Table]]
 
 
@@ -56,8 +61,10 @@ def count(snapshot: DeltaSnapshot, where: Any = None) -> tuple[int, Record]:
     node = row_filter(snapshot, where)
     if node is None:
         # Most logs have all row counts; a file's other fields are read only where one is missing.
-        told, record = files(snapshot, columns=("num_records", "deletion_vector"))
-        rows = num_rows(told)
+        record, told = Record(snapshot), snapshot.sums(COUNTED)
+        assert told.replay is not None
+        record.planned(PruneMetrics(considered=told.num_files, kept=told.num_files), told.replay)
+        rows = live_rows(told)
         if rows is None:
             rows = _rows_of(snapshot, snapshot.plan(columns=NAMES).files, record)
         return rows, record
@@ -78,13 +85,11 @@ def require_schema(snapshot: DeltaSnapshot) -> None:
         )
 
 
-def num_rows(files: pa.Table) -> int | None:
-    """The number of live rows according to the log; None if a file's is unknown."""
-    records = files.column("num_records")
-    if records.null_count:
+def live_rows(found: Sums) -> int | None:
+    """The number of live rows according to the log, from sums of COUNTED; None if a file's is unknown."""
+    if found.known["num_records"] < found.num_files:
         return None
-    vectors = pc.struct_field(files.column("deletion_vector"), "cardinality")
-    return int(pc.sum(records, min_count=0).as_py() - pc.sum(vectors, min_count=0).as_py())
+    return found.sums["num_records"] - found.sums["deletion_vector"]
 
 
 def row_reader(
@@ -115,7 +120,7 @@ def pieces_of(
 def _rows_of(snapshot: DeltaSnapshot, chosen: pa.Table, record: Record) -> int:
     """The number of rows of whole files: from the log, or else from their footers."""
     silent = chosen.filter(pc.is_null(chosen.column("num_records")))
-    told = num_rows(chosen.filter(pc.is_valid(chosen.column("num_records"))))
+    told = live_rows(sums_of(chosen.filter(pc.is_valid(chosen.column("num_records"))), COUNTED))
     assert told is not None
     reader = RowReader(snapshot.columns, ())
 

@@ -31,7 +31,7 @@ from indextables.log.delta.columns import (
 from indextables.log.delta.files.file_table import require_partition_values
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.log.delta.vectors import DeletionVector, deleted_rows
-from indextables.log.replay.rule import LiveFiles
+from indextables.log.replay.rule import LiveFiles, Sums
 from indextables.predicate.build.from_spark import from_typed
 from indextables.predicate.tree import Node, all_of
 from indextables.spark import errors
@@ -134,17 +134,21 @@ def num_vectors(snapshot: DeltaSnapshot) -> int:
 
     The log decides, not the features of the protocol: a vector that is there hides rows.
     """
-    return snapshot.once("vectors", lambda: snapshot.sums(("dv",)).known["dv"])
+    return _counted(snapshot).known["dv"]
+
+
+def _counted(snapshot: DeltaSnapshot) -> Sums:
+    return snapshot.once("vectors", lambda: snapshot.sums(("dv",)))
 
 
 def _vectors(snapshot: DeltaSnapshot, where: Node | None) -> tuple[list[VectorOfFile], bool]:
-    """The files a predicate leaves that have a deletion vector, and whether it leaves others."""
-    if not num_vectors(snapshot):
+    """The files a predicate leaves that have a deletion vector, and whether the table has others."""
+    vectors = num_vectors(snapshot)
+    if not vectors:
         return [], True
-    files = snapshot.plan(where, columns=("dv", "deletion_vector")).files
-    marked = files.filter(files.column("dv").is_valid()).to_pylist()
+    marked = snapshot.files_with_vectors(where, frozenset({"deletion_vector"})).files.to_pylist()
     found = [VectorOfFile(row["path"], row["dv"], DeletionVector(**row["deletion_vector"])) for row in marked]
-    return found, len(found) < files.num_rows
+    return found, vectors < _counted(snapshot).num_files
 
 
 def _without_deleted(

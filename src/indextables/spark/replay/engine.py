@@ -12,8 +12,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -22,7 +21,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from py4j.protocol import Py4JError
-from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
@@ -36,8 +34,8 @@ from indextables.log.delta.replay import DeltaRequest, checkpoint_pieces, tail_f
 from indextables.log.replay.long_tail import LongTail
 from indextables.log.replay.reference import prune
 from indextables.log.replay.rule import LiveFiles, ReplayMetrics, ReplayRequest, Sums, Tail
+from indextables.log.replay.sums import sums_of
 from indextables.predicate.prune.metrics import PruneMetrics
-from indextables.predicate.prune.rule import columns_needed
 from indextables.predicate.tree import Column as TreeColumn
 from indextables.predicate.tree import Node
 from indextables.spark.errors import known_error
@@ -46,6 +44,7 @@ from indextables.spark.replay.commit_tasks import KEY, VECTOR, AddForm, newest_a
 from indextables.spark.replay.delta_commits import DeltaAdds
 from indextables.spark.replay.form import in_micros, spark_schema
 from indextables.spark.replay.pushdown import pushable
+from indextables.spark.replay.shared import Needs, SharedFrame, needs_of
 from indextables.spark.replay.skipping import FileColumns, Skipping, skipping
 from indextables.spark.workers import default_width
 
@@ -102,41 +101,31 @@ class SparkEngine:
         if not isinstance(request, DeltaRequest):
             tail = tail.sort_by("path")
         seconds = {"plan": planned - started, "run": time.perf_counter() - planned}
-        replayed = ReplayMetrics(
-            self.name,
-            tail_adds=request.tail.size()[0],
-            tail_removes=request.tail.size()[1],
-            bytes_read=_stored_bytes(request),
-            seconds=seconds,
-            rows_collected=collected,
-            rows_on_executors=on_cluster,
-        )
-        return LiveFiles(tail, metrics, replayed)
+        return LiveFiles(tail, metrics, _metrics(request, seconds, collected, on_cluster))
 
     def sums(self, request: ReplayRequest) -> Sums:
         """Sums of the request's columns over the live files: only they reach this process."""
+        started = time.perf_counter()
         names = sorted(request.columns or ())
-        recent, _ = _tail(request)
-        numbers = [name for name in names if pa.types.is_integer(recent.schema.field(name).type)]
-        files = recent.num_rows
-        sums = {name: pc.sum(recent.column(name), min_count=0).as_py() for name in numbers}
-        known = {name: files - recent.column(name).null_count for name in names}
-        # Not shared: a frame that is used twice is kept on the cluster, with every column.
-        live = self._for(request)
+        recent = sums_of(_tail(request)[0], names)
+        files, sums, known, on_cluster = recent.num_files, recent.sums, recent.known, 0
+        # Not shared: a sum looks at other columns than a scan, and is kept itself.
+        live = self._for(request, needs_of(request))
         if live is not None:
             columns = {name: _summed(name, request) for name in names}
             with _ours(request):
                 row = live.frame.agg(
                     F.count(F.lit(1)),
-                    *(F.count(column) for column in columns.values()),
-                    *(F.sum(columns[name]) for name in numbers),
+                    *(F.count(found) for found, _ in columns.values()),
+                    *(F.sum(columns[name][1]) for name in sums),
                 ).first()
             assert row is not None
-            files += row[0]
+            on_cluster = row[0]
             known = {name: known[name] + row[1 + at] for at, name in enumerate(names)}
             there = row[1 + len(names) :]
-            sums = {name: sums[name] + (there[at] or 0) for at, name in enumerate(numbers)}
-        return Sums(files, sums, known)
+            sums = {name: sums[name] + (there[at] or 0) for at, name in enumerate(sums)}
+        seconds = {"run": time.perf_counter() - started}
+        return Sums(files + on_cluster, sums, known, _metrics(request, seconds, 0, on_cluster))
 
     def live(self, request: ReplayRequest) -> Live | None:
         """The rows of the checkpoint that are still live; scans of one version share them."""
@@ -144,19 +133,23 @@ class SparkEngine:
         if checkpoint is None and not isinstance(request.tail, LongTail):
             return None
         key = (request.segment.version, checkpoint and checkpoint.identity, id(self._spark))
+        needs = needs_of(request)
         with _lock:
             shared = request.memo.get(_MEMO)
-            if isinstance(shared, _Shared) and shared.covers(key, request):
-                return shared.again()
-            made = self._for(request)
+            if isinstance(shared, SharedFrame) and shared.key == key:
+                if shared.covers(needs):
+                    return Live(shared.again(needs))
+                # Scans that take turns are to find what both of them use.
+                needs = needs.with_columns(shared.needs)
+            made = self._for(request, needs)
             if made is not None:
-                request.memo[_MEMO] = _Shared(key, _needs(request), made)
+                request.memo[_MEMO] = SharedFrame(key, needs, made.frame, request)
             return made
 
-    def _for(self, request: ReplayRequest) -> Live | None:
-        """A frame with what a request needs, by physical names: these are the same whatever names it uses."""
+    def _for(self, request: ReplayRequest, needs: Needs) -> Live | None:
+        """A frame with what is needed, by physical names: these are the same for every request of a version."""
         names = request.delta.by_physical_names() if isinstance(request, DeltaRequest) else None
-        return self._live(request, _needs(request), names)
+        return self._live(request, needs, names)
 
     def whole(self, request: ReplayRequest) -> Live | None:
         """The same with every column and statistic, for a frame whose queries are not known yet."""
@@ -164,9 +157,9 @@ class SparkEngine:
             return None
         if isinstance(request, DeltaRequest):
             return self._live(request, None, request.delta)
-        return self._live(request, _needs(request), None)
+        return self._live(request, needs_of(request), None)
 
-    def _live(self, request: ReplayRequest, needs: _Needs | None, names: DeltaColumns | None) -> Live | None:
+    def _live(self, request: ReplayRequest, needs: Needs | None, names: DeltaColumns | None) -> Live | None:
         if isinstance(request, DeltaRequest):
             assert names is not None
             frame = self._delta_live(request, needs, names)
@@ -181,7 +174,7 @@ class SparkEngine:
         return None if frame is None else Live(frame)
 
     def _delta_live(
-        self, request: DeltaRequest, needs: _Needs | None, names: DeltaColumns
+        self, request: DeltaRequest, needs: Needs | None, names: DeltaColumns
     ) -> DataFrame | None:
         pieces, inline = checkpoint_pieces(request)
         columns = None if needs is None else needs.statistics
@@ -237,13 +230,14 @@ class SparkEngine:
     def _collect(self, live: Live, request: ReplayRequest) -> tuple[pa.Table, PruneMetrics]:
         files = live.columns(request)
         conditions = skipping(request.where, files, frozenset(request.partition_columns))
-        output = _output(live, request)
+        output, frame = _output(live, request), live.frame
+        if isinstance(request, DeltaRequest) and request.only_with_vectors:
+            frame = frame.where(F.col(delta_adds.raw_column("deletionVector"))["storageType"].isNotNull())
         if request.where is None:
-            rows = live.frame.select(*output).toArrow()
+            rows = frame.select(*output).toArrow()
             counts = PruneMetrics(considered=rows.num_rows, kept=rows.num_rows)
             return _finished(rows, request), counts
-        pushed = pushable(request.where, live.frame, request)
-        frame = live.frame
+        pushed = pushable(request.where, frame, request)
         if pushed is not None:
             considered, after = _counted(frame, conditions)
             rows = frame.where(pushed).where(conditions.everything).select(*output).toArrow()
@@ -271,41 +265,6 @@ def _without(frame: DataFrame, gone: DataFrame) -> DataFrame:
     return frame.join(gone, (path == gone[KEY]) & (vector == gone[VECTOR]), "left_anti")
 
 
-@dataclass(frozen=True, slots=True)
-class _Needs:
-    """What a frame of files must have: columns of the files() form, and statistics of some table columns."""
-
-    columns: frozenset[str]
-    statistics: frozenset[str] = frozenset()
-    """Physical names. Of a native log statistics are columns like others, with all their fields."""
-
-    def covers(self, other: _Needs) -> bool:
-        """Whether a frame made for this will do for another."""
-        return other.columns <= self.columns and other.statistics <= self.statistics
-
-
-class _Shared:
-    """The frame of one version, kept with the snapshot; a second scan makes the cluster cache its rows."""
-
-    def __init__(self, key: object, has: _Needs, live: Live) -> None:
-        self._key = key
-        self._has = has
-        self._live = live
-        self._kept = False
-
-    def covers(self, key: object, request: ReplayRequest) -> bool:
-        """Whether it is of the same version and has every column."""
-        return self._key == key and self._has.covers(_needs(request))
-
-    def again(self) -> Live:
-        """The same rows, computed once from now on."""
-        if not self._kept:
-            self._kept = True
-            self._live.frame.persist(StorageLevel.MEMORY_AND_DISK)
-            weakref.finalize(self, _forget, self._live.frame)
-        return self._live
-
-
 @contextmanager
 def _ours(request: ReplayRequest) -> Iterator[None]:
     """Turn what Spark says of a damaged or missing log file into our error, so that an older state serves."""
@@ -324,13 +283,6 @@ def _ours(request: ReplayRequest) -> Iterator[None]:
                 uri=request.store.uri,
             ) from error
         raise
-
-
-def _forget(frame: DataFrame) -> None:
-    try:
-        frame.unpersist()
-    except Exception:
-        logger.debug("a kept file list could not be released", exc_info=True)
 
 
 def present_columns(
@@ -389,22 +341,6 @@ def _tail(request: ReplayRequest) -> tuple[pa.Table, PruneMetrics]:
     return prune(tabulate(adds, request.schema, request.partition_columns, request.store), request)
 
 
-def _needs(request: ReplayRequest) -> _Needs:
-    """What a frame must have for a request."""
-    if isinstance(request, DeltaRequest):
-        wanted = [found for found in wanted_columns(request) if found is not None]
-        leaves = frozenset(".".join(leaf.physical) for found in wanted for leaf in found.leaves)
-        # A Parquet checkpoint has every column, and Spark reads those that are used.
-        is_long = isinstance(request.tail, LongTail)
-        return _Needs(frozenset(name for found in wanted for name in found.columns if is_long), leaves)
-    shown = files_schema(request.schema, request.partition_columns, request.columns).names
-    needs = columns_needed(request.where, request.partition_columns)
-    names = {*shown, *({"partition_values"} if needs.partitions else ())}
-    if needs.statistics:
-        names |= {"num_records", "min", "max", "null_count"}
-    return _Needs(frozenset(names - {"uri"}))
-
-
 def _output(live: Live, request: ReplayRequest) -> list[Column]:
     """What is collected: raw fields of `add` for Delta, typed on arrival; columns of the form otherwise."""
     if not isinstance(request, DeltaRequest):
@@ -423,13 +359,28 @@ def _collected_statistics(output: Wanted) -> frozenset[str]:
     return output.columns & (STATISTICS if output.leaves else {"num_records"})
 
 
-def _summed(name: str, request: ReplayRequest) -> Column:
-    """Where a frame has a column to be summed up or counted; of a Delta log its raw field."""
+def _summed(name: str, request: ReplayRequest) -> tuple[Column, Column]:
+    """Where a frame has a column to be counted, and to be summed up; of a Delta log its raw field."""
     if not isinstance(request, DeltaRequest) or name in STATISTICS:
-        return F.col(name)
+        return F.col(name), F.col(name)
     (source,) = Wanted(frozenset({name})).sources(None)
     field = F.col(delta_adds.raw_column(source))
-    return field["storageType"] if source == "deletionVector" else field
+    return (field["storageType"], field["cardinality"]) if source == "deletionVector" else (field, field)
+
+
+def _metrics(
+    request: ReplayRequest, seconds: Mapping[str, float], collected: int, on_cluster: int
+) -> ReplayMetrics:
+    added, removed = request.tail.size()
+    return ReplayMetrics(
+        SparkEngine.name,
+        tail_adds=added,
+        tail_removes=removed,
+        bytes_read=_stored_bytes(request),
+        seconds=seconds,
+        rows_collected=collected,
+        rows_on_executors=on_cluster,
+    )
 
 
 def _finished(rows: pa.Table, request: ReplayRequest) -> pa.Table:

@@ -1,0 +1,99 @@
+"""The frame of the live files of one version, which the scans of that version share.
+
+One scan reads the log and forgets it. The second makes the cluster keep the rows, in
+memory or on disk, with the columns that scans of this version have used so far and no
+others: the texts of statistics are most of a log, and few scans show them.
+"""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from dataclasses import dataclass
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+
+from indextables.log.adds.file_table import files_schema
+from indextables.log.delta.files.file_table import STATISTICS, Wanted
+from indextables.log.delta.replay import DeltaRequest, wanted_columns
+from indextables.log.replay.long_tail import LongTail
+from indextables.log.replay.rule import ReplayRequest
+from indextables.predicate.prune.rule import columns_needed
+from indextables.spark.replay.delta_adds import raw_column
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a frame of files must have: columns of the files() form, and statistics of some table columns."""
+
+    columns: frozenset[str]
+    statistics: frozenset[str] = frozenset()
+    """Physical names. Of a native log statistics are columns like others, with all their fields."""
+
+    def covers(self, other: Needs) -> bool:
+        """Whether a frame made for this will do for another."""
+        return other.columns <= self.columns and other.statistics <= self.statistics
+
+    def with_columns(self, other: Needs) -> Needs:
+        """The same statistics, and the columns of both."""
+        return Needs(self.columns | other.columns, self.statistics)
+
+
+def needs_of(request: ReplayRequest) -> Needs:
+    """What a frame must have for a request."""
+    if isinstance(request, DeltaRequest):
+        wanted = [found for found in wanted_columns(request) if found is not None]
+        leaves = frozenset(".".join(leaf.physical) for found in wanted for leaf in found.leaves)
+        return Needs(frozenset(name for found in wanted for name in found.columns) - {"uri"}, leaves)
+    shown = files_schema(request.schema, request.partition_columns, request.columns).names
+    needs = columns_needed(request.where, request.partition_columns)
+    names = {*shown, *({"partition_values"} if needs.partitions else ())}
+    if needs.statistics:
+        names |= {"num_records", "min", "max", "null_count"}
+    return Needs(frozenset(names - {"uri"}))
+
+
+class SharedFrame:
+    """The frame of one version, kept with its snapshot."""
+
+    def __init__(self, key: object, needs: Needs, frame: DataFrame, request: ReplayRequest) -> None:
+        self.key = key
+        self.needs = needs
+        self._frame = frame
+        self._is_delta = isinstance(request, DeltaRequest)
+        # Spark reads any column of a Parquet checkpoint; of commits only what was asked for is decoded.
+        self._has_all = self._is_delta and not isinstance(request.tail, LongTail)
+        self._is_kept = False
+
+    def covers(self, needs: Needs) -> bool:
+        """Whether it has what a request needs."""
+        has = self.needs.with_columns(needs) if self._has_all else self.needs
+        return has.covers(needs)
+
+    def again(self, needs: Needs) -> DataFrame:
+        """The same rows, computed once from now on."""
+        if not self._is_kept:
+            self.needs = self.needs.with_columns(needs)
+            if self._is_delta:
+                self._frame = self._frame.select(*self._used())
+            self._is_kept, self._has_all = True, False
+            self._frame.persist(StorageLevel.MEMORY_AND_DISK)
+            weakref.finalize(self, _forget, self._frame)
+        return self._frame
+
+    def _used(self) -> list[str]:
+        """The columns of a Delta frame that stand for columns of the files() form."""
+        names = self.needs.columns
+        raw = {raw_column(source) for source in Wanted(names - STATISTICS).sources(None)}
+        used = {"path", *(names & (STATISTICS | {"partition_values"})), *raw}
+        return [name for name in self._frame.columns if name in used]
+
+
+def _forget(frame: DataFrame) -> None:
+    try:
+        frame.unpersist()
+    except Exception:
+        logger.debug("a kept file list could not be released", exc_info=True)
