@@ -147,7 +147,7 @@ class SparkEngine:
             return made
 
     def _for(self, request: ReplayRequest, needs: Needs) -> Live | None:
-        """A frame with what is needed, by physical names: these are the same for every request of a version."""
+        """A frame with what is needed, by physical names: all requests of a version have them in common."""
         names = request.delta.by_physical_names() if isinstance(request, DeltaRequest) else None
         return self._live(request, needs, names)
 
