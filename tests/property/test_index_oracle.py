@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from indextables.errors import DamagedIndexError
 from indextables.index.build.merge import merge_indexes
-from indextables.index.query.evaluate import Search
+from indextables.index.query.evaluate import Search, lacks_words
 from indextables.index.query.tree import Between, Boolean, Exists, Words
 from indextables.index.read.cache import BlockCache
 from indextables.index.read.lookup import BytesRanges, Index
@@ -33,6 +33,25 @@ def test_the_index_finds_what_the_query_means(case, record):
     for query in asked:
         for _ in range(3):  # the second and third time words are kept, and other ways are taken
             assert indexed.hits(str(query)) == found(query, len(rows)), str(query)
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases(), st.sampled_from(["position", "freq", "basic"]))
+def test_an_index_that_lacks_the_words_of_a_query_has_no_row_for_it(case, record):
+    rows, lists, asked = case
+    indexed = Indexed(table_of(rows, lists), settings_of(record))
+    for query in asked:
+        if lacks_words(indexed.index, indexed.query(str(query)).node):
+            assert not found(query, len(rows)), str(query)
+
+
+def test_words_that_a_query_needs_are_looked_for_before_any_row_is():
+    indexed = Indexed(pa.table({"m": ["red fox", "red hen"]}), {"indexing.typemap.m": "text"})
+    lacking = ["owl", "+owl red", '"red owl"', "owl AND hen", "(owl OR cat)^2", '"owl he"*']
+    present = ["red", "owl OR hen", '"hen red"', "NOT owl", "owl*", "red -owl", "o?l", "m:*"]
+    assert [
+        text for text in lacking + present if lacks_words(indexed.index, indexed.query(text).node)
+    ] == lacking
 
 
 @settings(max_examples=40, deadline=None)
@@ -136,6 +155,7 @@ def test_addresses_documents_values_and_strings_are_found_as_a_scan_finds_them(c
         query = indexed.query(text)
         wanted = [at for at, inside in enumerate(match_rows(query, table).to_pylist()) if inside]
         assert indexed.hits(text) == wanted, text
+        assert not (wanted and lacks_words(indexed.index, query.node)), text
         assert match_batch(query, many(table)).equals(match_rows(query, many(table))), text
         without = Search(indexed.index, query)
         assert set(without.certain().tolist()) <= set(wanted) <= set(without.candidates().tolist()), text

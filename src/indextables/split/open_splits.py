@@ -42,6 +42,8 @@ class _Open:
     """What is known of one split so far."""
 
     reader: SplitReader | None = None
+    row_map: tuple[SplitRef, memoryview] | None = None
+    """The row map's bytes, read with the index; they are parsed when a row is wanted."""
     index: Index | None = None
     damage: DamagedIndexError | None = None
     bytes: int = 0
@@ -98,7 +100,9 @@ def open_split(store: Store, ref: SplitRef) -> SplitReader:
     source = Source.of(store, ref.path)
     found = _splits.entry(_key(source, ref))
     if found.reader is None:
-        found.reader = open_reader(source, ref)
+        placed, row_map = found.row_map or (ref, None)
+        found.reader = open_reader(source, placed, row_map)
+        found.row_map = None
     return found.reader
 
 
@@ -178,7 +182,7 @@ def _at_place(
     if crc32(root) != ref.root.crc32:
         raise damaged(source.name, "its root is not what was written")
     if end > length:
-        found.reader = open_reader(source, ref, first[length - start :])
+        found.row_map = ref, first[length - start :]
     ranges: Ranges = SplitRanges(source, ref.index_offset)
     if options.cache_dir is not None:
         ranges = DiskRanges(ranges, options.cache_dir, _identity(source, ref), options.cache_max_bytes)

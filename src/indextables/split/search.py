@@ -8,7 +8,7 @@ writes to the table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.errors import DamagedIndexError, TableError
-from indextables.index.query.evaluate import Search
+from indextables.index.query.evaluate import Search, lacks_words
 from indextables.index.query.tree import Query, within
 from indextables.index.read.lookup import BytesRanges, Index, Term
 from indextables.index.read.ranking import Statistics, statistics_of_terms
@@ -97,6 +97,28 @@ def count_known(
             searched += 1
     note(SearchMetrics(splits=searched, by_index=searched, hits=total))
     return total, left
+
+
+def unless_empty(
+    store: Store, refs: Iterable[SplitRef], query: Query, note: Note = _ignore
+) -> Iterator[SplitRef]:
+    """The splits without those whose index is already open and lacks a word that the query needs.
+
+    This makes a repeated search for rare words over many small splits fast.
+    """
+    for ref in refs:
+        index = known_index(store, ref)
+        if index is not None and _answers(index.spec, query) and _lacks(index, query):
+            note(SearchMetrics(splits=1, by_index=1))
+        else:
+            yield ref
+
+
+def _lacks(index: Index, query: Query) -> bool:
+    try:
+        return lacks_words(index, query.node)
+    except DamagedIndexError:
+        return False
 
 
 def hits_split(
@@ -328,12 +350,15 @@ class _Search:
             self._refuse_too_many(self.count())
         rows = self._noted(self.rows(limit if where is None else None))
         self._refuse_too_many(len(rows) if limit is None else 0)
+        if not len(rows):
+            return
         for _, table in self._filtered(where).tables(rows, columns, limit):
             yield table
 
     def kept(self, where: Predicate) -> np.ndarray:
         """The rows that match the query and the filter."""
-        return self._filtered(where).rows(self._noted(self.rows()))
+        rows = self._noted(self.rows())
+        return self._filtered(where).rows(rows) if len(rows) else rows
 
     def _filtered(self, where: Predicate | None) -> Filtered:
         zone = self.options.search.time_zone
@@ -370,8 +395,10 @@ class _Search:
         """Scores and row numbers of the best rows that the filter keeps, best first."""
         if where is None:
             return self._scored(limit)
-        kept = self._filtered(where)
         hits = self.rows()
+        if not len(hits):
+            return np.zeros(0, np.float32), hits
+        kept = self._filtered(where)
         asked = kept.in_question(hits)
         if limit is not None and self.reader.wanted(asked) * _RULED_OUT > len(hits):
             # If the filter keeps enough of the best hits, those are also the best of all hits it keeps.

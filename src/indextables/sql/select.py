@@ -160,7 +160,7 @@ def _searched(table: Table, columns: list[str], searches: Sequence[Search]) -> p
     if len(searches) == 1 and not hidden:
 
         def make(add: AddAction) -> Iterator[pa.Table]:
-            return rows_found(snapshot, add, queries[0], record, node=None, columns=columns)
+            return rows_found(snapshot, SplitRef.of(add), queries[0], record, node=None, columns=columns)
     else:
 
         def make(add: AddAction) -> Iterator[pa.Table]:

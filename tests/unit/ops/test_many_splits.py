@@ -81,6 +81,29 @@ def test_without_filters_every_split_is_asked_with_one_small_request(store):
     assert store.bytes_read <= SPLITS * 8 * KIB
 
 
+@pytest.mark.parametrize(
+    "how", [{}, {"score": True, "limit": 5}, {"sort": "n DESC", "limit": 5}, {"where": "n >= 0"}]
+)
+def test_a_search_reads_rows_only_of_the_split_that_has_the_word(store, how):
+    table = fresh(store, **{"indexFilters.enabled": "false"})
+    assert table.count(query="id7919") == 1
+    table.count(query="request")
+    store.clear()
+    assert table.search("id7919", **how).read_all()["n"].to_pylist() == [1]
+    assert len(set(of_splits(store))) == 1
+    said = table.last_scan
+    assert (said.search.splits, said.search.by_index, said.search.hits) == (SPLITS, SPLITS, 1)
+    assert (said.files_read, said.rows) == (SPLITS, 1)
+
+
+def test_a_search_over_many_splits_has_every_row_in_the_order_of_the_table(store):
+    table = fresh(store)
+    rows = table.search("request answered", columns=["n"]).read_all()["n"].to_pylist()
+    assert rows == table.scan(columns=["n"]).read_all()["n"].to_pylist()
+    assert sorted(rows) == list(range(SPLITS * ROWS))
+    assert len(table.search("request", limit=100).read_all()) == 100
+
+
 def test_filters_miss_no_word_and_are_seldom_wrong(store):
     files = fresh(store).files()
     first = dict(

@@ -12,6 +12,7 @@ against their text, and `scores` gives the scores of those that passed.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -184,6 +185,20 @@ def _plan_of(index: Index, node: Node, unknown: frozenset[str], *, has_values: b
     return found
 
 
+def lacks_words(index: Index, node: Node) -> bool:
+    """Whether no row can match because words that the query needs are not in the index."""
+    if isinstance(node, Words):
+        alone = (replace(node, words=(word,), slop=0, prefix=None, whole=None) for word in node.words)
+        return any(Search(index, one).count() == 0 for one in alone)
+    if isinstance(node, Boosted):
+        return lacks_words(index, node.node)
+    if isinstance(node, Boolean):
+        if node.must:
+            return any(lacks_words(index, part) for part in node.must)
+        return bool(node.should) and all(lacks_words(index, part) for part in node.should)
+    return False
+
+
 def scored_terms(node: Node | Query, spec: IndexSpec) -> tuple[Term, ...]:
     """The words whose frequencies a score of the query needs, spelled as in an index with these settings."""
     fields = {item.column: (at, item, FieldRoot(blocks=0, gaps=True)) for at, item in enumerate(spec.fields)}
@@ -330,4 +345,4 @@ def _within(node: Between, known: FieldRoot) -> bool | None:
     return True if covers_low and covers_high and whole else None
 
 
-__all__ = ["Search", "scored_terms", "statistics_of"]
+__all__ = ["Search", "lacks_words", "scored_terms", "statistics_of"]

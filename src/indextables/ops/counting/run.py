@@ -240,5 +240,6 @@ class _Counter:
 
     def _found(self, add: AddAction) -> Iterator[Parts]:
         assert self.query is not None
-        rows = rows_found(self.snapshot, add, self.query, self.record, node=self.node, columns=self.columns)
+        ref = SplitRef.of(add)
+        rows = rows_found(self.snapshot, ref, self.query, self.record, node=self.node, columns=self.columns)
         yield from self._aggregated(rows)

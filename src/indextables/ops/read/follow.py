@@ -23,6 +23,7 @@ from indextables.ops.read.record import Record
 from indextables.ops.read.scan import known_columns, row_filter, rows_found, rows_of
 from indextables.ops.table_settings import query_of
 from indextables.runtime import default_parallelism
+from indextables.split.layout import SplitRef
 
 
 class Follower:
@@ -91,4 +92,6 @@ class Follower:
             if query is None:
                 yield partial(rows_of, snapshot, add, node, columns, record)
             else:
-                yield partial(rows_found, snapshot, add, query, record, node=node, columns=columns)
+                yield partial(
+                    rows_found, snapshot, SplitRef.of(add), query, record, node=node, columns=columns
+                )

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from indextables.log.snapshot import Snapshot
 from indextables.runtime import check_cancelled, default_parallelism
+from indextables.split.layout import SplitRef
 
 T = TypeVar("T")
 
@@ -28,6 +29,13 @@ _POLL_S = 0.1
 _END = object()
 
 
+UNIT_BYTES = 1 << 20
+UNIT_SPLITS = 32
+"""At most so many consecutive splits, with so many bytes together, are one unit of work.
+
+Handing each small split to a thread would cost more than searching it."""
+
+
 class _StoppedError(Exception):
     """The caller wants no more results."""
 
@@ -35,6 +43,22 @@ class _StoppedError(Exception):
 def width_of(snapshot: Snapshot) -> int:
     """How many splits are searched at once; more on an object store, where a search mostly waits."""
     return default_parallelism() if snapshot.store.local_path("") is not None else REMOTE_AT_ONCE
+
+
+def small_together(refs: Iterable[SplitRef]) -> Iterator[list[SplitRef]]:
+    """The splits as units of work, in order: large ones alone, small ones that follow each other together."""
+    unit: list[SplitRef] = []
+    size = 0
+    for ref in refs:
+        # A split of unknown size may be large.
+        more = UNIT_BYTES if ref.size is None else ref.size
+        if unit and (size + more > UNIT_BYTES or len(unit) == UNIT_SPLITS):
+            yield unit
+            unit, size = [], 0
+        unit.append(ref)
+        size += more
+    if unit:
+        yield unit
 
 
 def in_order(pieces: Iterable[Callable[[], Iterator[T]]], width: int) -> Generator[T, None, None]:

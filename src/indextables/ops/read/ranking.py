@@ -25,13 +25,20 @@ from indextables.index.read.ranking import Statistics
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
 from indextables.model.arrays import integers, numbers, taken
-from indextables.ops.read.in_order import in_order, width_of
+from indextables.ops.read.in_order import in_order, small_together, width_of
 from indextables.ops.table_settings import query_of
 from indextables.predicate.tree import Node
 from indextables.records import dataclass
 from indextables.split.layout import SplitRef
 from indextables.split.metrics import Note
-from indextables.split.search import SCORE, explain_row, fetch_rows, rank_split, statistics_split
+from indextables.split.search import (
+    SCORE,
+    explain_row,
+    fetch_rows,
+    rank_split,
+    statistics_split,
+    unless_empty,
+)
 
 ROWS_AT_ONCE = 65_536
 """Rows fetched together; for all others only score, split and row number are in memory."""
@@ -86,7 +93,7 @@ def _ask_here(snapshot: Snapshot, query: Query, terms: Sequence[Term]) -> Iterat
 
 def best_rows_of_table(
     snapshot: Snapshot,
-    adds: Sequence[AddAction],
+    refs: Sequence[SplitRef],
     query: Query,
     columns: Sequence[str],
     *,
@@ -96,22 +103,24 @@ def best_rows_of_table(
 ) -> Iterator[pa.Table]:
     """The best rows with their scores, best first; ties in the order of paths and rows."""
     statistics = table_statistics(snapshot, query)
-    refs = [SplitRef.of(add) for add in adds]
+    # The statistics have been asked of every split, so their indexes are open.
+    refs = list(unless_empty(snapshot.store, refs, query, note))
 
-    def ranked(ref: SplitRef) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        yield rank_split(
-            snapshot.store,
-            ref,
-            query,
-            snapshot.schema,
-            statistics,
-            where=where,
-            limit=limit,
-            options=snapshot.options,
-            note=note,
-        )
+    def ranked(unit: Sequence[SplitRef]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for ref in unit:
+            yield rank_split(
+                snapshot.store,
+                ref,
+                query,
+                snapshot.schema,
+                statistics,
+                where=where,
+                limit=limit,
+                options=snapshot.options,
+                note=note,
+            )
 
-    found = list(in_order([partial(ranked, ref) for ref in refs], width_of(snapshot)))
+    found = list(in_order([partial(ranked, unit) for unit in small_together(refs)], width_of(snapshot)))
     if not found:
         return
     scores = np.concatenate([one for one, _ in found])

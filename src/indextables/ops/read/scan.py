@@ -20,7 +20,7 @@ from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
 from indextables.model.names import require_name
 from indextables.ops.read.hints import spelling_notes
-from indextables.ops.read.in_order import in_order, width_of
+from indextables.ops.read.in_order import in_order, small_together, width_of
 from indextables.ops.read.record import Record
 from indextables.ops.read.word_filters import splits_to_search
 from indextables.ops.table_settings import query_of, require_parquet, settings_of
@@ -30,7 +30,7 @@ from indextables.split.layout import SplitRef
 from indextables.split.metrics import SearchMetrics
 from indextables.split.open_splits import open_split
 from indextables.split.read.rows import to_table_schema
-from indextables.split.search import SCORE, count_known, count_split, search_split
+from indextables.split.search import SCORE, count_known, count_split, search_split, unless_empty
 
 if TYPE_CHECKING:
     from indextables.predicate.tree import Node
@@ -116,31 +116,24 @@ def search(
     if total:
         # Counted separately: a limit stops the search long before it has seen every hit.
         record.counted(total=count_found(snapshot, node, parsed, Record(snapshot)))
-    planned = _planned(snapshot, node, record)
-    adds = _to_search(snapshot, parsed, planned, record)
-    if limit == 0:
-        adds = []
+    planned = _refs(snapshot, node, record)
+    refs = _to_search(snapshot, parsed, planned, record) if limit != 0 else []
 
     def when_empty() -> None:
-        record.noted(spelling_notes(snapshot, parsed, map(SplitRef.of, planned)))
+        record.noted(spelling_notes(snapshot, parsed, planned))
 
     if sort is not None:
         found = sorted_rows(
-            snapshot, adds, parsed, record.searched, node=node, columns=wanted, keys=keys, limit=limit
+            snapshot, refs, parsed, record.searched, node=node, columns=wanted, keys=keys, limit=limit
         )
-        record.read(found.num_rows, files=len(adds))
+        record.read(found.num_rows, files=len(refs))
         if not found.num_rows:
             when_empty()
         return found.to_reader(), record
-    pieces: list[Callable[[], Iterator[pa.Table]]]
     if score:
-        pieces = [partial(_best, snapshot, adds, parsed, record, node=node, columns=wanted, limit=limit)]
-    else:
-        pieces = [
-            partial(rows_found, snapshot, add, parsed, record, node=node, columns=wanted, limit=limit)
-            for add in adds
-        ]
-
+        best = partial(_best, snapshot, refs, parsed, record, node=node, columns=wanted, limit=limit)
+        return reader_of(schema, [best], limit, when_empty), record
+    pieces = _found(snapshot, refs, parsed, record, node=node, columns=wanted, limit=limit)
     return reader_of(schema, pieces, limit, when_empty), record
 
 
@@ -271,9 +264,26 @@ def rows_of(
     record.read(rows)
 
 
+def _found(
+    snapshot: Snapshot, refs: Sequence[SplitRef], query: Query, record: Record, **wanted: Any
+) -> Iterator[Callable[[], Iterator[pa.Table]]]:
+    """Units of work that find the rows of some splits, in order."""
+
+    def without_hits(search: SearchMetrics) -> None:
+        record.searched(search)
+        record.read(0)
+
+    def found_in(unit: Sequence[SplitRef]) -> Iterator[pa.Table]:
+        for ref in unit:
+            yield from rows_found(snapshot, ref, query, record, **wanted)
+
+    left = unless_empty(snapshot.store, refs, query, without_hits)
+    return (partial(found_in, unit) for unit in small_together(left))
+
+
 def rows_found(
     snapshot: Snapshot,
-    add: AddAction,
+    ref: SplitRef,
     query: Query,
     record: Record,
     *,
@@ -284,7 +294,7 @@ def rows_found(
     """The rows of one split that match a query and a filter."""
     found = search_split(
         snapshot.store,
-        SplitRef.of(add),
+        ref,
         query,
         snapshot.schema,
         columns,
@@ -374,7 +384,7 @@ def reader_of(
 
 def _best(
     snapshot: Snapshot,
-    adds: Sequence[AddAction],
+    refs: Sequence[SplitRef],
     query: Query,
     record: Record,
     *,
@@ -386,8 +396,8 @@ def _best(
     from indextables.ops.read.ranking import best_rows_of_table
 
     rows = 0
-    found = best_rows_of_table(snapshot, adds, query, columns, where=node, limit=limit, note=record.searched)
+    found = best_rows_of_table(snapshot, refs, query, columns, where=node, limit=limit, note=record.searched)
     for table in found:
         rows += table.num_rows
         yield table
-    record.read(rows, files=len(adds))
+    record.read(rows, files=len(refs))

@@ -11,16 +11,16 @@ import pyarrow as pa
 from indextables.errors import SchemaError
 from indextables.index.query.tree import Query
 from indextables.log.snapshot import Snapshot
-from indextables.model.actions import AddAction
 from indextables.model.fields import find_field
 from indextables.model.types import type_to_sql
-from indextables.ops.read.in_order import in_order
+from indextables.ops.read.in_order import in_order, small_together
 from indextables.predicate.evaluate.ordering import spark_order
 from indextables.predicate.names import unquoted_name
 from indextables.predicate.tree import Node
 from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef
 from indextables.split.metrics import Note
+from indextables.split.search import unless_empty
 from indextables.split.sorting import sorted_split
 
 Keys = tuple[tuple[str, bool], ...]
@@ -55,7 +55,7 @@ def sort_keys(snapshot: Snapshot, sort: str | Sequence[str]) -> Keys:
 
 def sorted_rows(
     snapshot: Snapshot,
-    adds: Sequence[AddAction],
+    refs: Sequence[SplitRef],
     query: Query,
     note: Note,
     *,
@@ -68,22 +68,23 @@ def sorted_rows(
     needed = [*columns, *(name for name, _ in keys if name not in columns)]
     best = pa.schema([snapshot.schema.field(name) for name in needed]).empty_table()
 
-    def first(add: AddAction) -> Iterator[pa.Table]:
-        found = sorted_split(
-            snapshot.store,
-            SplitRef.of(add),
-            query,
-            snapshot.schema,
-            needed,
-            keys=keys,
-            where=node,
-            limit=limit,
-            options=snapshot.options,
-            note=note,
-        )
-        yield found
+    def first(unit: Sequence[SplitRef]) -> Iterator[pa.Table]:
+        for ref in unit:
+            yield sorted_split(
+                snapshot.store,
+                ref,
+                query,
+                snapshot.schema,
+                needed,
+                keys=keys,
+                where=node,
+                limit=limit,
+                options=snapshot.options,
+                note=note,
+            )
 
-    for found in in_order([partial(first, add) for add in adds], default_parallelism()):
+    units = small_together(unless_empty(snapshot.store, refs, query, note))
+    for found in in_order((partial(first, unit) for unit in units), default_parallelism()):
         # The splits come in the order of paths and the sort is stable, so equal rows keep theirs.
         both = pa.concat_tables([best, found])
         best = both if limit is None else both.take(spark_order(both, keys).slice(0, limit))
