@@ -19,15 +19,13 @@ from indextables.index.read.lookup import Index
 from indextables.model.arrays import as_numpy, integers
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import warn_once
-from indextables.split.read.rows import Parts, SplitReader, to_table_schema
+from indextables.split.read.rows import WORTH_STATISTICS, Parts, SplitReader, to_table_schema
 
 if TYPE_CHECKING:
     from indextables.predicate.tree import Node
 
 KEPT_AT_ONCE = 32_768
 """Number of rows whose other columns are fetched together."""
-WORTH_STATISTICS = 128 << 10
-"""From this weight of the filter's columns on, looking at statistics takes less time than decoding."""
 
 
 class Filtered:
@@ -75,8 +73,8 @@ class Filtered:
             parts = reader.by_group(np.intersect1d(rows, narrowed, assume_unique=True))
         elif narrowed is not None:
             parts = reader.by_group(narrowed)
-            if reader.plan(parts) != "pages":
-                # If most pages are read anyway, checking all their rows is faster than picking some.
+            if reader.plan(parts) != "pages" and not reader.is_sparse(parts, self._present):
+                # If all values are decoded anyway, checking them all is faster than picking some.
                 parts = dict.fromkeys(parts)
         without = self._ref.partition_values
         if len(parts) > 1 and reader.weight(parts, self._present) >= WORTH_STATISTICS:

@@ -57,10 +57,12 @@ def can_name(path: str) -> bool:
     return "\\" not in path or not any(sign in path for sign in _PATTERNS)
 
 
-def scan(path: str) -> str:
-    """The rows of one Parquet file, with their numbers, as a table of a query."""
-    literal = "".join(f"[{sign}]" if sign in _PATTERNS else sign for sign in path)
-    return f"read_parquet({text(literal)}, {ROW_NUMBER} = true, hive_partitioning = false)"
+def scan(*paths: str) -> str:
+    """The rows of Parquet files with the same columns, with their numbers, as a table of a query."""
+    files = ", ".join(
+        text("".join(f"[{sign}]" if sign in _PATTERNS else sign for sign in path)) for path in paths
+    )
+    return f"read_parquet([{files}], {ROW_NUMBER} = true, hive_partitioning = false)"
 
 
 def text(value: str) -> str:

@@ -15,6 +15,7 @@ from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.regex import NotUnderstoodError, required_texts, translated
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import forget_splits, open_index
+from indextables.split.read import rows as readers
 from indextables.split.substring import rows_left
 
 SCHEMA = pa.schema([("id", pa.int64()), ("path", pa.string()), ("note", pa.string())])
@@ -97,6 +98,25 @@ def test_filters_around_it_keep_their_meaning(table, values):
     assert ids("path RLIKE 'a[bB]c|1{2,}é?\\\\.'") == {
         at for at in known if re.search(r"a[bB]c|1{2,}é?\.", values[at])
     }
+
+
+def test_rows_that_trigrams_leave_all_over_a_file_are_decoded_alone(tmp_path, monkeypatch):
+    """A tenth of the rows, on every page; those that have all the trigrams and not the text are told apart."""
+    decoded = []
+    decode = readers.decode_rows
+    monkeypatch.setattr(
+        readers, "decode_rows", lambda *given: decoded.append(len(given[3])) or decode(*given)
+    )
+    monkeypatch.setattr(readers, "SPARSE_BYTES", 0)
+    odd = {1: "a needle", 2: "need eedl edle", 3: None}
+    texts = [odd.get(at % 20, "plain") for at in range(9000)]
+    made = it.Table.create(tmp_path / "t", SCHEMA, (), OPTIONS)
+    made.append(pa.table({"id": range(9000), "path": texts, "note": ["x"] * 9000}, SCHEMA))
+    assert made.count("path LIKE '%needle%'") == 450
+    assert decoded == [900]
+    assert made.count("path RLIKE 'ne+dle'") == 450
+    found = made.scan("path LIKE '%needle%' AND id >= 100", ["id"]).read_all()
+    assert found["id"].to_pylist() == list(range(101, 9000, 20))
 
 
 def test_an_index_leaves_only_rows_with_all_trigrams(tmp_path):

@@ -148,19 +148,26 @@ class Calendar:
 
         Clocks are changed at whole seconds, by whole seconds. None if buckets are shorter than that.
         """
-        kind, origin = values.type, 0
+        kind = values.type
         if pa.types.is_date(kind):
             days = values.cast(pa.int32()).cast(pa.int64()).to_numpy()
             return Ticks(days, lambda some: self.of(integers(some).cast(pa.int32()).cast(kind)))
-        place = 0 if kind.tz is None else zone_of(self.zone)
-        if isinstance(place, int):
-            unit, origin = self.span.microseconds or _US_PER_DAY, self.offset - place
-        else:
-            unit = _US["second"]
-            if self.span.microseconds % unit or self.offset % unit:
-                return None
+        fixed = self.fixed_steps(kind)
+        unit, origin = fixed or (_US["second"], 0)
+        if fixed is None and (self.span.microseconds % unit or self.offset % unit):
+            return None
         numbers = (values.cast(pa.int64()).to_numpy() - origin) // unit
         return Ticks(numbers, lambda some: self.of(integers(some * unit + origin).cast(kind)))
+
+    def fixed_steps(self, kind: pa.DataType) -> tuple[int, int] | None:
+        """Length and origin of equal steps of a timestamp, in microseconds, none of which is in two buckets.
+
+        None where clocks change.
+        """
+        place = 0 if kind.tz is None else zone_of(self.zone)
+        return (
+            (self.span.microseconds or _US_PER_DAY, self.offset - place) if isinstance(place, int) else None
+        )
 
     def is_constant(self, low: pa.Array, high: pa.Array) -> pa.Array:
         """Whether two values, and all between them, are in the same bucket.

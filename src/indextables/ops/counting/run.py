@@ -172,10 +172,21 @@ class _Counter:
     def _reading(self, files: pa.Table, every: Any) -> list[Callable[[], Iterator[Parts]]]:
         asked = self._dictionary_column()
         adds = self.snapshot.adds(files.column("path").to_pylist()) if files.num_rows else []
-        return [
-            partial(self._read, add, asked if whole else None)
-            for add, whole in zip(adds, every.to_pylist(), strict=True)
-        ]
+        by_index = [add for add, whole in zip(adds, every.to_pylist(), strict=True) if whole and asked]
+        others = [add for add, whole in zip(adds, every.to_pylist(), strict=True) if not (whole and asked)]
+        return [partial(self._read, add, asked) for add in by_index] + self._by_rows(others)
+
+    def _by_rows(self, adds: list[AddAction]) -> list[Callable[[], Iterator[Parts]]]:
+        """Aggregate rows of files: those that DuckDB can be asked about at once, the others one by one."""
+        if len(self.parts) == 1 and adds:
+            from indextables.ops.counting.by_duckdb import partial_by_duckdb
+
+            found, left = partial_by_duckdb(self.snapshot, adds, self.node, *self.parts[0])
+            if found is not None:
+                rows = pc.sum(found.column("s0"), min_count=0).as_py()
+                self.record.read(rows, files=len(adds) - len(left))
+                return [partial(iter, [[found]]), *(partial(self._read, add, None) for add in left)]
+        return [partial(self._read, add, None) for add in adds]
 
     def _dictionary_column(self) -> str | None:
         """The column whose index dictionary gives the result: a whole-value field that is the only key."""

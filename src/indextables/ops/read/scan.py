@@ -69,6 +69,7 @@ def count_rows(snapshot: Snapshot, node: Node | None, record: Record) -> int:
     import pyarrow.compute as pc
 
     from indextables.ops.read.matching import sort_files
+    from indextables.ops.read.together import Asked, ask
 
     found = sort_files(snapshot, node)
     record.planned(found.plan.metrics, found.plan.replay)
@@ -76,7 +77,12 @@ def count_rows(snapshot: Snapshot, node: Node | None, record: Record) -> int:
     unknown = snapshot.adds(found.whole.filter(pc.is_null(rows)).column("path").to_pylist())
     total: int = pc.sum(rows, min_count=0).as_py() + sum(_row_count(snapshot, add) for add in unknown)
     doubtful = snapshot.adds(found.doubtful.column("path").to_pylist())
-    left = _with_trigrams(snapshot, node, doubtful, record)
+    to_read = _with_trigrams(snapshot, node, doubtful, record)
+    asked, left = ask(snapshot, to_read, node, Asked("count(*)"))
+    if asked is not None:
+        kept: int = asked.column(0)[0].as_py()
+        record.read(kept, files=len(to_read) - len(left))
+        total += kept
     pieces = [partial(_count_of, snapshot, add, node, record) for add in left]
     for counted in in_order(pieces, default_parallelism()):
         total += counted

@@ -19,7 +19,7 @@ import pyarrow as pa
 from indextables.errors import DamagedSplitError, SchemaError, SplitError
 from indextables.model.arrays import cast, integers, taken
 from indextables.model.fields import decode_partition_array
-from indextables.split.layout import MAGIC, SplitManifest, SplitRef, read_footer
+from indextables.split.layout import MAGIC, Region, SplitManifest, SplitRef, read_footer
 from indextables.split.parquet.page_map import ROWS_PER_PAGE, Span
 from indextables.split.read.kept_pages import KeptPages
 from indextables.split.read.page_reader import (
@@ -34,6 +34,7 @@ from indextables.split.read.read_ahead import Ahead
 from indextables.split.read.row_map import RowMap, RowMapError
 from indextables.split.read.sparse import UndecodedError, can_decode, decode_rows
 from indextables.split.source import Range, Source
+from indextables.storage.checksum import crc32
 
 if TYPE_CHECKING:
     from indextables.predicate.tree import Node
@@ -55,6 +56,8 @@ FEW_ROWS = 64
 """So few rows are fetched by their pages if any page can be left out."""
 BYTES_AT_ONCE = 512 << 10
 """Row groups of narrow columns are read together up to this weight."""
+WORTH_STATISTICS = 128 << 10
+"""From this weight of a filter's columns on, looking at statistics takes less time than decoding."""
 
 Parts = Mapping[int, np.ndarray | None]
 """Wanted rows (ascending numbers in the split) by row group; None for all rows of the group."""
@@ -115,6 +118,34 @@ class SplitReader:
     def read_groups(self, groups: Sequence[int], columns: Sequence[str], *, coded: bool = False) -> pa.Table:
         """All rows of some row groups; with `coded`, repeated text stays dictionary-encoded."""
         return self._read(dict.fromkeys(groups), columns, coded=coded)
+
+    @property
+    def stored_schema(self) -> pa.Schema | None:
+        """The columns in the types that the file has; None if the page map is damaged."""
+        return None if self._map is None else self._schema
+
+    def check(self, columns: Sequence[str]) -> None:
+        """Read some columns of all rows and raise unless every byte is what was written."""
+        assert self._map is not None
+        check_pages(self.source, self._map.skeleton, self._map.pages, columns, self.groups)
+
+    def has_intact_footer(self) -> bool:
+        """Whether the footer of the file is what was written."""
+        if self._footer is None:
+            return False
+        start, body = self._footer
+        return crc32(self.source.read_one(start, body.length)) == body.crc32
+
+    @cached_property
+    def _footer(self) -> tuple[int, Region] | None:
+        """Where the footer and the eight bytes after it lie, with their checksum; None if damaged."""
+        try:
+            body = read_footer(self.source, self.ref).body
+        except SplitError:
+            return None
+        whole = body + len(body).to_bytes(4, "little") + MAGIC
+        size = self.ref.size if self.ref.size is not None else self.source.size()
+        return size - len(whole), Region(len(whole), crc32(whole))
 
     def has_whole_chunks(self, places: Sequence[Sequence[Range]]) -> bool:
         """Whether the page map has every column chunk as one range: at these offsets, with these lengths."""
@@ -193,7 +224,7 @@ class SplitReader:
         if self.plan(parts) == "pages":
             yield work(parts, self.read_rows(self.numbers(parts), columns))
             return
-        sparse = self._is_sparse(parts, columns)
+        sparse = self.is_sparse(parts, columns)
         pieces = self._pieces(parts, columns, sparse=sparse)
         pick = self._pick_sparse if sparse else self._pick
 
@@ -225,7 +256,7 @@ class SplitReader:
             weight += stored
         return [*pieces]
 
-    def _is_sparse(self, parts: Parts, columns: Sequence[str]) -> bool:
+    def is_sparse(self, parts: Parts, columns: Sequence[str]) -> bool:
         """Whether skipping unwanted values pays, and whether these columns allow it."""
         wanted, total = self.wanted(parts), sum(self.group_rows[group] for group in parts)
         if not columns or self._map is None or wanted > SPARSE_SHARE * total:
@@ -263,7 +294,7 @@ class SplitReader:
         picked = [self.numbers({group: rows}) + shifts[group] for group, rows in parts.items()]
         return decoded(taken(table, integers(np.concatenate(picked))))
 
-    def groups_left(self, where: Node, partition_values: Mapping[str, str | None]) -> list[bool]:
+    def groups_left(self, where: Node, partition_values: Collection[str]) -> list[bool]:
         """For every row group, whether its statistics in the footer allow a match."""
         if self._statistics is None:
             return [True] * len(self.group_rows)

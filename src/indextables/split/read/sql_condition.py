@@ -1,0 +1,148 @@
+"""A filter as a condition of DuckDB's SQL, where both say the same of every row.
+
+The filter's meaning is Spark's (`predicate.evaluate.rows`). What DuckDB might decide otherwise is
+not written: casts, floating point numbers (NaN and bounds in statistics), collations and `char(n)`,
+`_` in LIKE, regular expressions, fields of structs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as is_a
+
+from indextables.predicate.coerce import like_pieces
+from indextables.predicate.tree import (
+    And,
+    Column,
+    Compare,
+    Constant,
+    In,
+    IsNull,
+    IsTrue,
+    IsUndecided,
+    Like,
+    Literal,
+    Match,
+    Node,
+    Not,
+    Or,
+)
+from indextables.storage import duck
+
+MOST_VALUES = 1_000
+"""Longer lists of IN are left to Arrow, whose look-up needs no text of every value."""
+_OPERATORS = {"=": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "<=>": "IS NOT DISTINCT FROM"}
+_TESTS = {"contains": "contains", "startswith": "starts_with", "endswith": "suffix"}
+
+
+class UnlikeError(Exception):
+    """A part of a filter that DuckDB may decide in another way."""
+
+
+def condition(node: Node) -> str | None:
+    """The condition for a filter on columns that are stored in the types it names; None if there is none."""
+    try:
+        return _of(node)
+    except UnlikeError:
+        return None
+
+
+def _of(node: Node) -> str:
+    write = _WRITERS.get(type(node))
+    if write is None:
+        raise UnlikeError(str(node))
+    return f"({write(node)})"
+
+
+def _compare(node: Compare) -> str:
+    return f"{_column(node.column)} {_OPERATORS[node.op]} {_literal(node.literal, node.column)}"
+
+
+def _in(node: In) -> str:
+    if not 0 < len(node.values) <= MOST_VALUES:
+        raise UnlikeError(str(node))
+    values = [_literal(literal, node.column) for literal in node.values] + ["NULL"] * node.has_null
+    return f"{_column(node.column)} IN ({', '.join(values)})"
+
+
+def _match(node: Match) -> str:
+    return f"{_TESTS[node.kind]}({_column(node.column)}, {_text(node.text)})"
+
+
+def _like(node: Like) -> str:
+    pieces = like_pieces(node.pattern, node.escape)
+    if "_" in pieces:
+        raise UnlikeError(str(node))
+    spelled = "".join(piece if piece == "%" else _escaped(piece[1:]) for piece in pieces)
+    return f"{_column(node.column)} LIKE {_text(spelled)} ESCAPE '!'"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+
+
+def _constant(node: Constant) -> str:
+    return "CAST(NULL AS BOOLEAN)" if node.value is None else str(node.value)
+
+
+_WRITERS: Mapping[type, Callable[[Any], str]] = {
+    Compare: _compare,
+    In: _in,
+    Match: _match,
+    Like: _like,
+    Constant: _constant,
+    IsNull: lambda node: f"{_column(node.column)} IS NULL",
+    And: lambda node: " AND ".join(map(_of, node.children)),
+    Or: lambda node: " OR ".join(map(_of, node.children)),
+    Not: lambda node: f"NOT {_of(node.child)}",
+    IsTrue: lambda node: f"{_of(node.child)} IS TRUE",
+    IsUndecided: lambda node: f"{_of(node.child)} IS NULL",
+}
+
+
+def _column(operand: Any) -> str:
+    if not isinstance(operand, Column) or len(operand.path) > 1 or operand.order != "binary":
+        raise UnlikeError(str(operand))
+    return duck.quoted(operand.path[0])
+
+
+def _literal(literal: Literal, operand: Any) -> str:
+    kind, value = literal.type, literal.value
+    if kind != operand.type:
+        raise UnlikeError(str(literal))
+    if is_a.is_boolean(kind):
+        return str(bool(value))
+    if is_a.is_string(kind):
+        return _text(value)
+    if is_a.is_date32(kind):
+        return f"(DATE '1970-01-01' + CAST({int(value)} AS INTEGER))"
+    if is_a.is_signed_integer(kind):
+        return f"CAST({int(value)} AS BIGINT)"
+    if is_a.is_timestamp(kind) and kind.unit == "us":
+        made = f"make_timestamp(CAST({int(value)} AS BIGINT))"
+        return made if kind.tz is None else f"({made} AT TIME ZONE 'UTC')"
+    raise UnlikeError(str(literal))
+
+
+def _text(value: str) -> str:
+    if "\0" in value:
+        raise UnlikeError("a text of SQL ends at a zero byte")
+    try:
+        value.encode()
+    except UnicodeEncodeError as bad:
+        raise UnlikeError("half a character is no text of SQL") from bad
+    return duck.text(value)
+
+
+def is_comparable(kind: pa.DataType) -> bool:
+    """Whether DuckDB orders and groups values of a type as they are compared here."""
+    return bool(
+        is_a.is_boolean(kind)
+        or is_a.is_signed_integer(kind)
+        or is_a.is_string(kind)
+        or is_a.is_date32(kind)
+        or (is_a.is_timestamp(kind) and kind.unit == "us")
+    )
