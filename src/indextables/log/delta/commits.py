@@ -28,7 +28,8 @@ _REST = ("protocol", "metaData", "txn", "commitInfo")
 _COUNT_NAN = ("Apache-Spark/", "Databricks-Runtime/")
 
 
-class _Vector(msgspec.Struct):
+# What is decoded from a line holds no cycles, so the garbage collector need not look through it.
+class _Vector(msgspec.Struct, gc=False):
     storageType: str  # noqa: N815 - wire name
     pathOrInlineDv: str  # noqa: N815 - wire name
     sizeInBytes: int  # noqa: N815 - wire name
@@ -41,7 +42,7 @@ class _Vector(msgspec.Struct):
         return {name: value for name, value in body.items() if value is not None}
 
 
-class _Add(msgspec.Struct):
+class _Add(msgspec.Struct, gc=False):
     path: str
     partitionValues: dict[str, str | None] = {}  # noqa: N815 - wire name
     size: int = 0
@@ -52,13 +53,13 @@ class _Add(msgspec.Struct):
     deletionVector: _Vector | None = None  # noqa: N815 - wire name
 
 
-class _Remove(msgspec.Struct):
+class _Remove(msgspec.Struct, gc=False):
     path: str
     dataChange: bool = True  # noqa: N815 - wire name
     deletionVector: _Vector | None = None  # noqa: N815 - wire name
 
 
-class _Line(msgspec.Struct):
+class _Line(msgspec.Struct, gc=False):
     add: _Add | None = None
     remove: _Remove | None = None
     protocol: Any = None
