@@ -17,9 +17,11 @@ from itertools import chain, islice
 from typing import Any, TypeVar
 
 from indextables.log.snapshot import Snapshot
+from indextables.model.actions import AddAction
 from indextables.runtime import check_cancelled, default_parallelism
 from indextables.split.layout import SplitRef
 
+S = TypeVar("S", AddAction, SplitRef)
 T = TypeVar("T")
 
 QUEUED = 2
@@ -45,17 +47,17 @@ def width_of(snapshot: Snapshot) -> int:
     return default_parallelism() if snapshot.store.local_path("") is not None else REMOTE_AT_ONCE
 
 
-def small_together(refs: Iterable[SplitRef]) -> Iterator[list[SplitRef]]:
+def small_together(splits: Iterable[S]) -> Iterator[list[S]]:
     """The splits as units of work, in order: large ones alone, small ones that follow each other together."""
-    unit: list[SplitRef] = []
+    unit: list[S] = []
     size = 0
-    for ref in refs:
+    for split in splits:
         # A split of unknown size may be large.
-        more = UNIT_BYTES if ref.size is None else ref.size
+        more = UNIT_BYTES if split.size is None else split.size
         if unit and (size + more > UNIT_BYTES or len(unit) == UNIT_SPLITS):
             yield unit
             unit, size = [], 0
-        unit.append(ref)
+        unit.append(split)
         size += more
     if unit:
         yield unit

@@ -56,9 +56,13 @@ def scan(
     node = row_filter(snapshot, where)
     wanted = known_columns(snapshot, columns)
     record = Record(snapshot)
-    adds = _planned(snapshot, node, record)
-    pieces = [partial(rows_of, snapshot, add, node, wanted, record) for add in adds]
-    return reader_of(_schema(snapshot, wanted), pieces), record
+
+    def rows_in(unit: Sequence[AddAction]) -> Iterator[pa.Table]:
+        for add in unit:
+            yield from rows_of(snapshot, add, node, wanted, record)
+
+    units = small_together(_planned(snapshot, node, record))
+    return reader_of(_schema(snapshot, wanted), [partial(rows_in, unit) for unit in units]), record
 
 
 def count_rows(snapshot: Snapshot, node: Node | None, record: Record) -> int:

@@ -40,7 +40,7 @@ def _pool() -> ThreadPoolExecutor:
 class Ahead(Generic[A, T]):
     """Results of work on items, in order; starts on entering and stays at most `DEPTH` items ahead.
 
-    The work must not wait for other work in the same pool.
+    A single item is left to the caller's thread. The work must not wait for other work in the same pool.
     """
 
     def __init__(self, work: Callable[[A], T], items: Sequence[A]) -> None:
@@ -50,8 +50,9 @@ class Ahead(Generic[A, T]):
         self._pool = _pool()
 
     def __enter__(self) -> Self:
-        for _ in range(DEPTH):
-            self._start()
+        if len(self._items) > 1:
+            for _ in range(DEPTH):
+                self._start()
         return self
 
     def __exit__(
@@ -62,6 +63,9 @@ class Ahead(Generic[A, T]):
 
     def __iter__(self) -> Iterator[tuple[A, T]]:
         """Each item with its result."""
+        if len(self._items) == 1 and not self._running:
+            item = self._items.popleft()
+            yield item, self._work(item)
         while self._running:
             item, future = self._running.popleft()
             result = future.result()
