@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from indextables.errors import OptionError
 from indextables.model.plain import plain_value
 from indextables.model.types import type_to_sql
+from indextables.ops.read.rows import Rows
 from indextables.split.search import SCORE
 from indextables.split.source import bytes_counted
 from indextables.table import Table
@@ -56,19 +57,11 @@ def rows(served: Served, question: Question) -> dict[str, Any]:
 
 def first_rows(table: AnyTable, question: Question, count: int) -> pa.Table:
     """The first rows of an answer, in the order that is asked for."""
-    reader = stream(table, question, count)
-    held: list[pa.RecordBatch] = []
-    left = count
-    for batch in reader:
-        held.append(batch.slice(0, left))
-        left -= held[-1].num_rows
-        if left <= 0:
-            break
-    reader.close()
-    return pa.Table.from_batches(held, reader.schema)
+    with stream(table, question, count) as rows:
+        return rows.head(count)
 
 
-def stream(table: AnyTable, question: Question, limit: int | None = None) -> Any:
+def stream(table: AnyTable, question: Question, limit: int | None = None) -> Rows:
     """All rows of an answer, or the first of them, as a stream of batches."""
     where = filter_of(table, question)
     if not isinstance(table, Table):
@@ -86,7 +79,7 @@ def stream(table: AnyTable, question: Question, limit: int | None = None) -> Any
     found = ordered(
         table, question.query, where, columns, question.sort, descending=question.descending, limit=limit
     )
-    return found.select(columns).to_reader()
+    return Rows(found.select(columns).to_reader())
 
 
 def count(served: Served, question: Question) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from indextables.ops.rewrite.rows import discard
 from indextables.ops.write.commit import Order, commit_splits, planned
 from indextables.ops.write.definition import Definition
 from indextables.ops.write.replace_where import condition
-from indextables.ops.write.rows import WritePlan, effective
+from indextables.ops.write.rows import effective
 from indextables.options import Options
 from indextables.spark.open_logs import open_log
 from indextables.spark.options import WRITE_KEYS, CallSettings, settings_for
@@ -33,7 +33,6 @@ from indextables.spark.read.views import tables_in_frame
 from indextables.spark.requests import WriteRequest
 from indextables.spark.workers import spark_schema
 from indextables.spark.write.job import Job, run_job, schema_of, written
-from indextables.split.write.build import BuiltSplit
 
 if TYPE_CHECKING:
     from indextables.spark.read.frame import LoadedTable
@@ -61,7 +60,7 @@ def save_frame(spark: Any, frame: Any, request: WriteRequest) -> WriteResult | N
     if order.overwrite and order.expected_version is None:
         order = replace(order, expected_version=_reads_version(frame, snapshot))
     built = run_job(frame, Job(plan, log.store.spec(), options, str(order.where), where))
-    return _finish(log, snapshot, plan, built, order, options)
+    return written(log, commit_splits(log, snapshot, plan, built, order, options), options)
 
 
 def newest(log: TransactionLog) -> Snapshot | None:
@@ -191,19 +190,7 @@ def first_write(
             f"{log.uri} was created by another writer meanwhile; nothing was written", uri=log.uri
         )
     first = Order(txn=order.txn, user_metadata=order.user_metadata)
-    return _finish(log, created, plan, built, first, options)
-
-
-def _finish(  # noqa: PLR0917 - one value, passed on in one place
-    log: TransactionLog,
-    snapshot: Snapshot,
-    plan: WritePlan,
-    built: Sequence[BuiltSplit],
-    order: Order,
-    options: Options,
-) -> WriteResult:
-    result = commit_splits(log, snapshot, plan, built, order, options)
-    return written(log, result, options)
+    return written(log, commit_splits(log, created, plan, built, first, options), options)
 
 
 def _reads_version(frame: Any, snapshot: Snapshot) -> int | None:

@@ -162,12 +162,5 @@ def _rows(table: Table, body: Body) -> pa.Table:
         return ordered(table, asked.query, asked.where, columns, by, descending=descending, limit=count)
     if asked.query is not None:
         return table.search(asked.query, asked.where, columns, count, score=body.scored).read_all()
-    held, left = [], count
-    reader = table.scan(asked.where, columns)
-    for batch in reader:
-        held.append(batch.slice(0, left))
-        left -= held[-1].num_rows
-        if left <= 0:
-            break
-    reader.close()
-    return pa.Table.from_batches(held, reader.schema)
+    with table.scan(asked.where, columns) as rows:
+        return rows.head(count)
