@@ -84,12 +84,16 @@ class Writer:
         return json.dumps(made, ensure_ascii=self.dice.random() < 0.5).encode()
 
 
-def outcome(read):
+def outcome(read, *arguments):
     """The columns as text, because NaN is not equal to itself; for damage, that it is damage."""
     try:
-        return [str(array.to_pylist()) for array in read()]
+        return [str(array.to_pylist()) for array in read(*arguments)]
     except CorruptLogError:
         return CorruptLogError
+
+
+def columns_of_actions(lines, leaves):
+    return adds_columns(list(lines_adds(lines, "lines")), leaves)
 
 
 def question(dice: random.Random) -> tuple[Leaf, ...]:
@@ -107,10 +111,9 @@ def test_decoded_columns_are_those_of_whole_actions(seed):
         commit = b"".join(b'{"add":' + text + b"}\n" for text in texts)
         # Damage in a field that is not asked for is not looked for.
         for leaves in (LEAVES, question(writer.dice)):
-            expected = outcome(lambda: adds_columns(list(lines_adds(lines, "lines")), leaves))  # noqa: B023
+            expected = outcome(columns_of_actions, lines, leaves)
             adds = decode_many(commit, name="commit", version=1)
-            for read in (lambda: decode_lines(lines, leaves, "lines"), lambda: decode_adds(adds, leaves)):  # noqa: B023
-                found = outcome(read)
+            for found in (outcome(decode_lines, lines, leaves, "lines"), outcome(decode_adds, adds, leaves)):
                 assert found == expected or (expected is CorruptLogError and leaves is not LEAVES)
         whole += expected is not CorruptLogError
     assert whole > CHUNKS // 2

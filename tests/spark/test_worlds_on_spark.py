@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -114,7 +115,7 @@ def test_tables_of_ours_are_pruned_alike_by_every_engine(spark, tmp_path, form):
         it.TransactionLog.open(str(path), {"checkpoint.format": form}).checkpoint()
         snapshot = it.TransactionLog.open(str(path), runtime=runtime_of(spark)).snapshot()
         rng = random.Random(seed)
-        texts = [condition(list(kinds.items()), lambda kind: value_of(kind, rng), rng) for _ in range(12)]  # noqa: B023
+        texts = [condition(list(kinds.items()), partial(value_of, rng=rng), rng) for _ in range(12)]
         nodes = [as_node(text, snapshot.schema, "UTC") for text in texts]
         whole = snapshot._request(snapshot.state, all_of(nodes), None, explain=False)
         table = it.Table.open(str(path))

@@ -71,6 +71,11 @@ def portable(store: Store, workers: Workers) -> Store | StoreSpec:
     return store if workers.name == LOCAL.workers.name else store.spec()
 
 
+def carried(store: Store | StoreSpec) -> Store:
+    """What `portable` made, as a store again; on a worker."""
+    return open_store(store) if isinstance(store, StoreSpec) else store
+
+
 def _places(store: Store | StoreSpec, inside: Iterable[str], parallelism: int) -> Iterable[Directories]:
     directories: dict[str, int] = defaultdict(int)
     for path in inside:
@@ -85,7 +90,7 @@ def _places(store: Store | StoreSpec, inside: Iterable[str], parallelism: int) -
 
 
 def _list_place(place: Directories) -> list[tuple[str, int]]:
-    store = open_store(place.store) if isinstance(place.store, StoreSpec) else place.store
+    store = carried(place.store)
     if place.recursive:
         return [(meta.path, meta.size) for meta in store.list(place.directories[0])]
     return [(meta.path, meta.size) for name in place.directories for meta in store.list_level(name)]

@@ -14,14 +14,14 @@ from functools import partial
 from indextables.errors import DamagedIndexError, SplitError, StorageError
 from indextables.index.read.lookup import Index
 from indextables.model.actions import AddAction
-from indextables.ops.existence import portable, workers_for
+from indextables.ops.existence import carried, portable, workers_for
 from indextables.ops.progress import Progress, silent, watched
 from indextables.runtime import LOCAL, Runtime
 from indextables.split.layout import SplitManifest, SplitRef, read_footer
 from indextables.split.open_splits import SplitRanges
 from indextables.split.source import Source
 from indextables.storage.checksum import crc32
-from indextables.storage.store import Store, StoreSpec, open_store
+from indextables.storage.store import Store, StoreSpec
 
 _REMOTE_BUDGET = 1 << 30
 
@@ -96,7 +96,7 @@ def damaged_indexes(store: Store, adds: Sequence[AddAction], runtime: Runtime = 
 
 def inspect_split(store: Store | StoreSpec, sizes: Mapping[str, int], add: AddAction) -> SplitFinding:
     """Check one split against its add action and its own checksums."""
-    root = open_store(store) if isinstance(store, StoreSpec) else store
+    root = carried(store)
     size = sizes.get(add.path)
     source = Source.of(root, add.path)
     try:

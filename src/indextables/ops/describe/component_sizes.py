@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
-from indextables.ops.existence import portable, workers_for
+from indextables.ops.existence import carried, portable, workers_for
 from indextables.ops.outcomes import rows_to_arrow
 from indextables.ops.repair.footers import parquet_metadata
 from indextables.split.layout import TAIL, SplitRef, read_footer
 from indextables.split.source import Source
-from indextables.storage.store import Store, StoreSpec, open_store
+from indextables.storage.store import Store, StoreSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +49,7 @@ def component_rows(log: TransactionLog) -> pa.Table:
 
 def components_of(store: Store | StoreSpec, add: AddAction) -> list[Component]:
     """The components of one split, read from its footer."""
-    root = open_store(store) if isinstance(store, StoreSpec) else store
+    root = carried(store)
     footer = read_footer(Source.of(root, add.path), SplitRef.of(add))
     metadata = parquet_metadata(footer)
     stored: Counter[str] = Counter()

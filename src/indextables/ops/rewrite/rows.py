@@ -19,7 +19,7 @@ from indextables.log.format.protocol import check_writable
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
-from indextables.ops.existence import portable
+from indextables.ops.existence import carried, portable
 from indextables.ops.table_settings import require_parquet, settings_of
 from indextables.options import Options
 from indextables.predicate.evaluate.rows import mask
@@ -29,7 +29,7 @@ from indextables.split.open_splits import open_index, open_split
 from indextables.split.read.rows import to_table_schema
 from indextables.split.search import hits_split
 from indextables.split.write.build import build_splits
-from indextables.storage.store import Store, StoreSpec, open_store
+from indextables.storage.store import Store, StoreSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -160,7 +160,7 @@ def require_writable(snapshot: Snapshot) -> None:
 def rewrite(piece: RewriteGroup, *, least: int = 1) -> Rewritten:
     """Rewrite the rows of the sources, unless fewer than `least` of them can be read."""
     setting = piece.setting
-    store = store_of(setting)
+    store = carried(setting.store)
     left: list[tuple[AddAction, str]] = []
     sources = list(piece.sources)
     merged = indexes_to_merge(store, setting, sources)
@@ -206,11 +206,6 @@ def require_read(done: Rewritten, verb: str) -> Rewritten:
     return done
 
 
-def store_of(setting: RewriteSetting) -> Store:
-    """The store of the table, opened where the work is done."""
-    return open_store(setting.store) if isinstance(setting.store, StoreSpec) else setting.store
-
-
 def indexes_to_merge(store: Store, setting: RewriteSetting, sources: Collection[AddAction]) -> list[Index]:
     """The indexes of the sources if they can be merged as they are; otherwise none.
 
@@ -237,7 +232,7 @@ def rows_matching(piece: RewriteGroup) -> tuple[int, int]:
 
     setting = piece.setting
     assert setting.drop is not None
-    store = store_of(setting)
+    store = carried(setting.store)
     names = {column.path[0] for column in columns_of(setting.drop)} or set(setting.schema.names)
     matching = total = 0
     for add in piece.sources:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from indextables.errors import SplitError, StorageError
 from indextables.model.actions import AddAction
-from indextables.ops.rewrite.rows import RewriteGroup, RewriteSetting, Rewritten, store_of
+from indextables.ops.existence import carried
+from indextables.ops.rewrite.rows import RewriteGroup, RewriteSetting, Rewritten
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_index, open_split
 from indextables.split.read.rows import SplitReader, to_table_schema
@@ -36,7 +37,7 @@ def rewrite_values(piece: RewriteGroup) -> Rewritten | None:
     change = setting.change
     if change is None or change.sets is None or set(change.sets) & set(setting.partition_columns):
         return None
-    store = store_of(setting)
+    store = carried(setting.store)
     try:
         original = _original(store, setting, add)
         if original is None:

@@ -38,11 +38,11 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
 from indextables.model.plain import counted
-from indextables.ops.existence import portable, workers_for
+from indextables.ops.existence import carried, portable, workers_for
 from indextables.ops.outcomes import DRY_RUN, SUCCESS, PurgeResult
 from indextables.ops.progress import Progress, silent
 from indextables.options import PurgeOptions, RetentionOptions
-from indextables.storage.store import ObjectMeta, Store, StoreSpec, open_store, resolve
+from indextables.storage.store import ObjectMeta, Store, StoreSpec, resolve
 
 _OURS = re.compile(r".+\.split|\.[0-9a-f-]{32,36}\.tmp")
 _LOG_LEFTOVER = re.compile(rf"{NATIVE.log_dir}/\.[0-9a-f-]{{32,36}}\.tmp")
@@ -330,9 +330,8 @@ def _delete(
 
 
 def _delete_one(store: Store | StoreSpec, path: str) -> bool:
-    place = open_store(store) if isinstance(store, StoreSpec) else store
     try:
-        place.delete(path)
+        carried(store).delete(path)
     except StorageError as error:
         _log.warning("PURGE could not delete %s: %s", path, error)
         return False
