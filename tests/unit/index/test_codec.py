@@ -31,6 +31,7 @@ from indextables.index.codec.numbers import (
     few_varints,
     frame,
     gather,
+    part_of_planes,
     planes,
     read_columns,
     starts_of,
@@ -55,7 +56,8 @@ row_sets = st.integers(1, 400).flatmap(
 @given(st.lists(numbers32))
 def test_varints_give_back_their_numbers(values):
     body, at = varints(np.array(values, np.uint32))
-    assert unvarints(body.tobytes()).tolist() == values
+    # Few bytes are decoded by a loop, an array by array operations.
+    assert unvarints(body.tobytes()).tolist() == unvarints(body).tolist() == values
     assert at[-1] == len(body)
 
 
@@ -75,6 +77,19 @@ def test_varints_that_cannot_be_numbers_are_refused(few, tail, said):
 @given(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 70_000)))
 def test_planes_give_back_their_numbers(values):
     assert unplanes(planes(np.array(values, np.uint64))).tolist() == values
+
+
+@given(st.lists(numbers32 | st.just(0), min_size=1), st.data())
+def test_a_part_of_planes_has_a_part_of_the_numbers(values, data):
+    first = data.draw(st.integers(0, len(values) - 1))
+    count = data.draw(st.integers(1, len(values) - first))
+    raw = planes(np.array(values, np.uint64))
+    wanted = values[first : first + count]
+    assert unplanes(part_of_planes(raw, first, count)).tolist() == wanted
+    assert Planes([raw]).few(first, count) == wanted
+    assert Planes([raw, raw]).few(len(values) + first, count) == wanted
+    with pytest.raises(DamagedIndexError, match="fewer numbers"):
+        part_of_planes(raw, first, len(values) - first + 1)
 
 
 @given(

@@ -109,6 +109,23 @@ def test_a_phrase_reads_the_dictionary_then_lists_then_positions(built):
     assert ranges.trips == 3
 
 
+def test_a_phrase_with_a_prefix_reads_the_positions_of_thousands_of_words_in_few_round_trips(built):
+    ranges, index = cold(built)
+    ranges.reset()
+    numbers = [number for number in range(150_000) if str(number * 7919 % 1_000_003).startswith("1")]
+    assert Search(index, Words("c", ("request",), prefix="1")).rows().tolist() == numbers
+    assert len(numbers) > 10_000
+    assert ranges.trips <= 5
+
+
+def test_a_phrase_with_a_prefix_reads_positions_only_of_blocks_with_its_rows(built):
+    ranges, index = cold(built)
+    ranges.reset()
+    assert Search(index, Words("c", ("kaboom",), prefix="3")).count() == 0
+    begin, size = index.root.piece_at("positions"), built.sizes["positions"]
+    assert 0 < sum(begin <= offset < begin + size for offset, _ in ranges.read) <= 6
+
+
 def test_a_second_search_reads_nothing(built):
     ranges, index = cold(built)
     for node in (word("timed"), Words("c", ("timed", "out")), Boolean(should=(word("host5"), word("host6")))):

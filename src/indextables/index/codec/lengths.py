@@ -10,7 +10,8 @@ import numpy as np
 from indextables.index.codec.numbers import Array
 
 K1, B = 1.2, 0.75
-NORM_PAGE = 1 << 15
+NORM_BITS = 15
+NORM_PAGE = 1 << NORM_BITS
 """Rows per page of row lengths, so that the rows of a rare word need few pages."""
 _EXACT = 40
 _PER_STEP = 8

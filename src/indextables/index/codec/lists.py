@@ -63,7 +63,7 @@ def ranks(bits: Array, at: Array) -> Array:
     """For each number, how many smaller numbers are set in a bitmap."""
     words = bits.view(np.uint64)
     before = np.zeros(len(words), np.int64)
-    np.cumsum(np.bitwise_count(words[:-1]), out=before[1:])
+    np.bitwise_count(words[:-1]).cumsum(out=before[1:])
     word = at >> 6
     found: Array = before.take(word)
     found += np.bitwise_count(words.take(word) & _BELOW.take(at & 63))
@@ -191,7 +191,7 @@ def _parts(raw: bytes) -> tuple[int, memoryview, memoryview]:
 def page_rows(raw: bytes, count: int, span: int) -> Array:
     """The rows of a page."""
     kind, body, _ = _parts(raw)
-    rows = unpack(_padded(body, span)) if kind == _BITMAP else np.cumsum(unvarints(body), dtype=np.uint32)
+    rows = unpack(_padded(body, span)) if kind == _BITMAP else unvarints(body).cumsum(dtype=np.uint32)
     if len(rows) != count or (count and rows[-1] >= span):
         raise damaged("a list does not hold the rows that were written")
     return rows
@@ -258,6 +258,9 @@ def _padded(body: memoryview, span: int) -> Array:
 @believing("a list")
 def pages_repeats(pages: Sequence[tuple[bytes, int]]) -> tuple[Array, Array]:
     """The rows of several pages with repeated occurrences, by their index in all, and how many."""
+    if len(pages) == 1:
+        raw, count = pages[0]
+        return repeats_of(_parts(raw)[2], count)
     tails = [_parts(raw)[2] for raw, _ in pages]
     joined = b"".join(tails)
     if not joined:
@@ -284,7 +287,7 @@ def repeats_of(tail: Bytes, count: int) -> tuple[Array, Array]:
     if not len(tail):
         return _NO_PLACES, _NO_COUNTS
     pairs = unvarints(tail)
-    places = np.cumsum(pairs[0::2], dtype=np.int64)
+    places = pairs[0::2].cumsum(dtype=np.int64)
     if len(pairs) % 2 or places[-1] >= count:
         raise damaged("a list has other occurrences than were written")
     return places, pairs[1::2] + np.uint32(2)

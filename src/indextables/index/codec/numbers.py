@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 import threading
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any, ParamSpec, TypeAlias, TypeVar
@@ -35,6 +36,8 @@ _SAVED = 4
 _LEVEL = 1
 _SHIFTS = (7, 14, 21, 28)
 _LONGEST_VARINT = 5
+_LOOPED = 96
+"""Up to this many bytes, a loop decodes varints faster than array operations."""
 _MOSTLY_SHORT = 8
 """If fewer than one byte in this many has a flag, only the numbers of several bytes are put together."""
 
@@ -114,8 +117,9 @@ def unframe(data: Bytes, offset: int, what: str) -> bytes:
 
 def starts_of(lengths: Array) -> Array:
     """The start of each of some consecutive items, given their lengths, followed by the end of the last."""
-    found = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=found[1:])
+    found = np.empty(len(lengths) + 1, np.int64)
+    found[0] = 0
+    lengths.cumsum(out=found[1:])
     return found
 
 
@@ -127,8 +131,8 @@ def gather(starts: Array, lengths: Array) -> Array:
         return np.zeros(0, np.int64)
     found = np.ones(int(size.sum()), np.int64)
     found[0] = begin[0]
-    found[np.cumsum(size[:-1])] = begin[1:] - (begin[:-1] + size[:-1] - 1)
-    return np.cumsum(found, out=found)
+    found[size[:-1].cumsum()] = begin[1:] - (begin[:-1] + size[:-1] - 1)
+    return found.cumsum(out=found)
 
 
 def varints(values: Array) -> tuple[Array, Array]:
@@ -155,6 +159,11 @@ def varints(values: Array) -> tuple[Array, Array]:
 
 def unvarints(data: Bytes | Array) -> Array:
     """Decode consecutive varints."""
+    if len(data) <= _LOOPED and not isinstance(data, np.ndarray):
+        found = few_varints(data)
+        if max(found, default=0) >> 32:
+            raise damaged("a number is too long")
+        return np.array(found, np.uint32)
     raw = np.frombuffer(data, np.uint8)
     more = raw >= 128  # noqa: PLR2004 - the flag of a varint
     flagged = np.count_nonzero(more)
@@ -256,19 +265,42 @@ def unplanes(data: Bytes) -> Array:
     return found
 
 
+def part_of_planes(data: bytes, first: int, count: int) -> bytes:
+    """Some consecutive ones of the numbers that `planes` wrote, in the same form."""
+    width = data[0]
+    if width not in _KINDS:
+        raise damaged("numbers have an unknown width")
+    step = (len(data) - 1) // width
+    if first < 0 or count < 1 or first + count > step:
+        raise damaged("there are fewer numbers than were written")
+    starts = range(1 + first, 1 + first + width * step, step)
+    return data[:1] + b"".join([data[start : start + count] for start in starts])
+
+
 class Planes:
     """The numbers of several texts written by `planes`, concatenated; decodes only those asked for."""
 
-    __slots__ = ("_first", "_held", "_raw", "_width")
+    __slots__ = ("_bytes", "_first", "_held", "_raw", "_width")
 
     def __init__(self, texts: Sequence[bytes]) -> None:
-        self._raw = np.frombuffer(texts[0] if len(texts) == 1 else b"".join(texts), np.uint8)
+        self._width: list[int]
+        self._held: list[int]
+        if len(texts) == 1:
+            text = texts[0]
+            if text[0] not in _KINDS or (len(text) - 1) % text[0]:
+                raise damaged("numbers have an unknown width")
+            self._bytes = text
+            self._raw = np.frombuffer(text, np.uint8)
+            self._width, self._held, self._first = [text[0]], [0, (len(text) - 1) // text[0]], [1]
+            return
+        self._bytes = b"".join(texts)
+        self._raw = np.frombuffer(self._bytes, np.uint8)
         ends = list(accumulate(map(len, texts)))
-        self._width: list[int] = [text[0] for text in texts]
+        self._width = [text[0] for text in texts]
         counts, odd = zip(*(divmod(len(text) - 1, text[0]) for text in texts), strict=True)
         if any(odd) or not {1, 2, 4, 8}.issuperset(self._width):
             raise damaged("numbers have an unknown width")
-        self._held: list[int] = [0, *accumulate(counts)]
+        self._held = [0, *accumulate(counts)]
         # The offset the first number's low byte would have if all numbers before it took one byte each.
         self._first = [
             end - len(text) + 1 - held for end, text, held in zip(ends, texts, self._held, strict=False)
@@ -276,6 +308,19 @@ class Planes:
 
     def __len__(self) -> int:
         return self._held[-1]
+
+    def few(self, first: int, count: int) -> list[int]:
+        """Some consecutive numbers of one text."""
+        text = bisect_right(self._held, first) - 1
+        step = self._held[text + 1] - self._held[text]
+        begin = self._first[text] + first
+        found = [*self._bytes[begin : begin + count]]
+        for plane in range(1, self._width[text]):
+            begin += step
+            high = self._bytes[begin : begin + count]
+            if any(high):
+                found = [low | more << (8 * plane) for low, more in zip(found, high, strict=True)]
+        return found
 
     def take(self, at: Array) -> Array:
         """The numbers at some indexes."""
@@ -318,10 +363,10 @@ def write_columns(columns: Sequence[Array | bytes]) -> bytes:
 def column_places(raw: bytes) -> list[tuple[int, int, int]]:
     """For every column that `write_columns` wrote: width, offset and end."""
     numbers = struct.unpack_from("<" + "BI" * raw[0], raw, 1)
-    ends = list(accumulate(numbers[1::2], initial=1 + raw[0] * _COLUMN.size))
+    ends = [*accumulate(numbers[1::2], initial=1 + raw[0] * _COLUMN.size)]
     if ends[-1] > len(raw):
         raise damaged("a column is cut off")
-    return list(zip(numbers[0::2], ends, ends[1:], strict=False))
+    return [*zip(numbers[0::2], ends, ends[1:], strict=False)]
 
 
 def read_column(raw: bytes, width: int, begin: int, end: int) -> Any:

@@ -30,10 +30,15 @@ class Combined(Plan):
         deciding = (*self.must, *self.must_not, *(() if self.must else self.should))
         return all(part.exact for part in deciding)
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Plan, ...]:
         """All parts."""
         return (*self.must, *self.should, *self.must_not)
+
+    @cached_property
+    def counts_by_dictionary(self) -> bool:  # type: ignore[override]
+        """See Plan."""
+        return not self.parts or (len(self.parts) == 1 and self.parts[0].counts_by_dictionary)
 
     def keys(self) -> Sequence[Key]:
         """See Plan."""
@@ -154,6 +159,11 @@ class Boost(Plan):
     def exact(self) -> bool:  # type: ignore[override]
         """Exact if the part is."""
         return self.part.exact
+
+    @property
+    def counts_by_dictionary(self) -> bool:  # type: ignore[override]
+        """See Plan."""
+        return self.part.counts_by_dictionary
 
     @cached_property
     def only_words(self) -> Mapping[OneTerm, float]:

@@ -90,7 +90,7 @@ class Search:
         plan = self._plan
         if isinstance(plan, OneTerm):
             return plan.count(self._at)
-        if _reads_no_list(plan):
+        if plan.counts_by_dictionary:
             self._at.look_up(plan.keys(), plan.spans())
             return plan.count(self._at)
         self._prepare()
@@ -209,14 +209,6 @@ def scored_terms(node: Node | Query, spec: IndexSpec) -> tuple[Term, ...]:
 def statistics_of(index: Index, node: Node | Query) -> Statistics:
     """What one index contributes to the ranking statistics of a query."""
     return statistics_of_terms(index, scored_terms(node, index.spec))
-
-
-def _reads_no_list(plan: Plan) -> bool:
-    if isinstance(plan, Boost):
-        return _reads_no_list(plan.part)
-    if isinstance(plan, Combined):
-        return len(plan.parts) <= 1 and all(map(_reads_no_list, plan.parts))
-    return isinstance(plan, (OneTerm, AllRows, NotNull))
 
 
 class Compiler:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -48,6 +48,8 @@ class Session:
         self._entries: dict[Key, Entry | None] = {}
         self._words: dict[Key, Word] = {}
         self._slices: dict[Span, list[tuple[Block, int, int]]] = {}
+        self.found: dict[int, Any] = {}
+        """What parts of the plan found, by the identity of the part."""
 
     def look_up(self, keys: Sequence[Key], spans: Sequence[Span]) -> None:
         """Look up words and ranges of words, in one round trip."""
@@ -145,6 +147,8 @@ class Plan:
     """A part of a query. By default it matches every row and scores 1."""
 
     exact = True
+    counts_by_dictionary = False
+    """Whether the dictionary and the root say how many rows match, so that no list is read for a count."""
 
     def keys(self) -> Sequence[Key]:
         """Words to look up."""
@@ -191,6 +195,7 @@ class AllRows(Plan):
     """Every row."""
 
     exact: bool = True
+    counts_by_dictionary = True
 
     def count(self, at: Session) -> int:
         """See Plan."""
@@ -207,6 +212,7 @@ class NotNull(Plan):
     """Rows with a value."""
 
     field: int
+    counts_by_dictionary = True
 
     def keys(self) -> Sequence[Key]:
         """See Plan."""
@@ -260,6 +266,7 @@ class OneTerm(Plan):
     exact: bool = True
     constant: bool = False
     """Scores 1 wherever it matches."""
+    counts_by_dictionary = True
 
     @cached_property
     def key(self) -> Key:

@@ -10,13 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.index.codec.blocks import Block
-from indextables.index.codec.numbers import Array, gather, starts_of, unframe, unplanes
+from indextables.index.codec.lists import has, pack, ranks
+from indextables.index.codec.numbers import Array, unframe, unplanes
 from indextables.index.query.patterns import Pattern
 from indextables.index.query.plan import Key, Plan, Scored, Session, Span, bm25, conjunction_lists
 from indextables.index.read.lookup import Term
-from indextables.index.read.phrases import Found, OneWord, Part, find_phrase, placed
+from indextables.index.read.phrases import Found, OneWord, Part, find_phrase
 from indextables.index.read.places import is_kept
-from indextables.index.read.rowset import NO_ROWS, Rows, RowSet, found_in, union
+from indextables.index.read.rowset import NO_ROWS, TESTED, Rows, RowSet, found_in, union
 from indextables.index.read.words import Word, read_lists
 from indextables.index.tokens import GAPS, ID_MARK, with_spaces
 from indextables.records import dataclass
@@ -58,8 +59,11 @@ class WordRange(Plan):
 
     def upper(self, at: Session) -> Rows:
         """See Plan."""
+        return self.rows_of(at, self.long_words(at))
+
+    def rows_of(self, at: Session, words: Sequence[Word]) -> Rows:
+        """The rows of the range, of which these are the words with lists outside the dictionary."""
         universe = at.index.rows
-        words = self.long_words(at)
         read_lists(at.index, [(word, None) for word in words])
         parts: list[Rows] = list(words)
         short = [block.short_rows(begin, end)[0] for block, begin, end in at.slices(self.span)]
@@ -173,7 +177,7 @@ class AnyOfRange:
     def rows(self) -> Rows:
         """See phrases.Part."""
         if self._rows is None:
-            self._rows = self.plan.upper(self.at)
+            self._rows = self.plan.rows_of(self.at, self._long)
         return self._rows
 
     def words(self) -> Sequence[Word]:
@@ -181,39 +185,52 @@ class AnyOfRange:
         return self._long
 
     def occurrences(self, rows: Array, pages: Array) -> tuple[Array, Array]:
-        """See phrases.Part."""
+        """See phrases.Part. The words are put together before their rows are looked up, once for all."""
         read_lists(self.at.index, [(word, pages if word.cut else None) for word in self._long])
-        found = [placed(rows, *word.occurrences(pages)) for word in self._long]
-        for block, begin, end in self.at.slices(self.plan.span):
-            found += self._short(block, begin, end, rows)
-        if not found:
-            return NO_ROWS.astype(np.int64), NO_ROWS
-        number = np.concatenate([one[0] for one in found])
-        place = np.concatenate([one[1] for one in found])
-        order = np.lexsort((place, number))
-        return number[order], place[order]
+        held, places = [NO_ROWS], [NO_ROWS]
+        for word in self._long:
+            some, counts, positions = word.occurrences(pages)
+            held.append(some if counts is None else some.repeat(counts))
+            places.append(positions)
+        chosen = _Chosen(rows, self.at.index.rows)
+        for some, positions in self._short(chosen):
+            held.append(some)
+            places.append(positions)
+        inside, number = chosen.numbers(np.concatenate(held))
+        # One number for row and position, since these are sorted many times as quickly.
+        both = np.sort(number << 32 | np.concatenate(places).take(inside).astype(np.int64))
+        return both >> 32, both & 0xFFFFFFFF
 
-    def _short(self, block: Block, begin: int, end: int, rows: Array) -> list[tuple[Array, Array]]:
-        held, sizes = block.short_rows(begin, end)
-        if not len(held):
-            return []
-        offset, length = (int(one) for one in block.columns.short_positions)
-        data = self.at.index.read_piece("positions", [(offset, length)])[0]
-        at = block.position_at
-        positions = unplanes(unframe(data, offset, "positions"))[int(at[begin]) : int(at[end])]
-        counts = block.short_counts(begin, end, sizes)
-        wanted = _numbers_of(held, rows)
-        some = (wanted >= 0).nonzero()[0]
-        if counts is None:
-            return [(wanted[some], positions[some])]
-        per = counts[some].astype(np.int64)
-        return [(wanted[some].repeat(per), positions[gather(starts_of(counts)[some], per)])]
+    def _short(self, chosen: _Chosen) -> Iterator[tuple[Array, Array]]:
+        """Rows and positions of the words with lists in the dictionary, from blocks with a chosen row."""
+        slices = [(*one, *one[0].short_rows(*one[1:])) for one in self.at.slices(self.plan.span)]
+        some = [one for one in slices if len(chosen.numbers(one[3])[0])]
+        ranges = [
+            (int(offset), int(length)) for offset, length in (one[0].columns.short_positions for one in some)
+        ]
+        data = self.at.index.read_piece("positions", ranges) if ranges else ()
+        for (block, begin, end, held, sizes), (offset, _), raw in zip(some, ranges, data, strict=True):
+            at = block.position_at
+            positions = unplanes(unframe(raw, offset, "positions"))[int(at[begin]) : int(at[end])]
+            counts = block.short_counts(begin, end, sizes)
+            yield held if counts is None else held.repeat(counts), positions
 
 
-def _numbers_of(held: Array, rows: Array) -> Array:
-    """For each row its index in an ascending list, -1 if it is not in it."""
-    at, inside = found_in(rows, held)
-    return np.where(inside, at, -1)
+class _Chosen:
+    """Some ascending rows, for looking up others among them."""
+
+    def __init__(self, rows: Array, universe: int) -> None:
+        self._rows = rows
+        self._bits = pack(rows, universe) if len(rows) * TESTED > universe else None
+
+    def numbers(self, held: Array) -> tuple[Array, Array]:
+        """Which of some rows are chosen, and the index of each of these among the chosen ones."""
+        if self._bits is None:
+            at, found = found_in(self._rows, held)
+            inside = found.nonzero()[0]
+            return inside, at.take(inside)
+        inside = has(self._bits, held).nonzero()[0]
+        return inside, ranks(self._bits, held.take(inside))
 
 
 @dataclass(frozen=True)
@@ -254,7 +271,14 @@ class InOrder(Plan):
         return conjunction_lists(words)
 
     def found(self, at: Session, *, counted: bool = False) -> Found:
-        """The rows of the phrase, and its number of occurrences in each."""
+        """The rows of the phrase, and its number of occurrences in each; found once in a search."""
+        known: Found | None = at.found.get(id(self))
+        if known is not None and (not counted or len(known.counts) == len(known.rows)):
+            return known
+        found = at.found[id(self)] = self._find(at, counted=counted)
+        return found
+
+    def _find(self, at: Session, *, counted: bool) -> Found:
         words = [at.word((self.field, word)) for word in self.words]
         parts: list[Part] = [OneWord(word) for word in words if word is not None]
         if len(parts) < len(self.words):

@@ -9,6 +9,7 @@ words, with those of the others if they are small, else those of the others afte
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from indextables.index.read.words import Word, pages_of, read_positions
 _PAIR = 2
 _READ_ALONG = 128 << 10
 """Up to this many bytes, the positions of the other words are read before it is known whether they matter."""
+_FEW = 24
+"""Up to this many rows, positions are compared in a loop."""
 _SEARCHED = 16
 """If more than one in this many numbers is wanted, all are marked for the lookup."""
 _PLACES_PER_BIT = 512
@@ -38,9 +41,11 @@ def rows_in_order(index: Index, words: Sequence[Word]) -> tuple[Array, Array]:
     pages = pages_of(rows, index.rows)
     more = sum(length for at in others for _, _, length in words[at].missing_positions(pages))
     read_positions(index, [(words[at], pages) for at in (order if more <= _READ_ALONG else pair)])
-    found = _Starts(rows)
+    found: _Starts | _FewStarts = _FewStarts(rows) if len(rows) <= _FEW else _Starts(rows)
     for at in pair:
         found.follow(words[at], at, index.rows)
+    if others and isinstance(found, _Starts) and 0 < len(found.rows) <= _FEW:
+        found = found.as_few()
     for at in others:
         found.within(words[at])
     if len(found.rows):
@@ -60,6 +65,16 @@ class _Starts:
         """The position of each start; None before the first word."""
         self._row: Array | None = None
         """The row of each start, by its index in `rows`; None when every row has one start."""
+
+    def as_few(self) -> _FewStarts:
+        """The same starts, when a few rows are left."""
+        found = _FewStarts(self.rows)
+        found.starts = [set() for _ in range(len(self.rows))]
+        assert self._at is not None
+        owner = range(len(self.rows)) if self._row is None else self._row.tolist()
+        for row, start in zip(owner, self._at.tolist(), strict=True):
+            found.starts[row].add(start)
+        return found
 
     def counts(self) -> Array:
         """The number of starts in each row."""
@@ -82,7 +97,8 @@ class _Starts:
         """Keep only starts with a word so many positions behind them; all rows have the word."""
         if not len(self.rows):
             return
-        start, sizes, held = word.located(self.rows, pages_of(self.rows, universe))
+        pages = pages_of(self.rows, universe) if word.cut else NO_ROWS
+        start, sizes, held = word.located(self.rows, pages)
         if self._at is None:
             if sizes is not None:
                 self._row = np.arange(len(self.rows)).repeat(sizes)
@@ -116,6 +132,47 @@ class _Starts:
         new = _first_of_each(row)
         self.rows = self.rows.take(row.compress(new))
         self._row = np.cumsum(new) - 1
+
+
+class _FewStarts:
+    """Where a phrase can begin in a few rows; a loop is faster than the fixed cost of array operations."""
+
+    def __init__(self, rows: Array) -> None:
+        self.rows = rows
+        self.starts: list[set[int]] = []
+        """The positions in each row; empty before the first word."""
+
+    def counts(self) -> Array:
+        """The number of starts in each row."""
+        return np.array([*map(len, self.starts)], np.int64)
+
+    def within(self, word: Word) -> None:
+        """Keep only rows with a word."""
+        if len(self.rows):
+            self._keep(word.test(self.rows).tolist())
+
+    def follow(self, word: Word, place: int, universe: int) -> None:
+        """Keep only starts with a word so many positions behind them; all rows have the word."""
+        if not len(self.rows):
+            return
+        pages = pages_of(self.rows, universe) if word.cut else NO_ROWS
+        start, sizes, held = word.located(self.rows, pages)
+        size = [1] * len(start) if sizes is None else sizes.tolist()
+        # A word too near the beginning of its row has a negative start, which the first word never has.
+        here = [
+            {position - place for position in held.few(first, count)}
+            for first, count in zip(start.tolist(), size, strict=True)
+        ]
+        self.starts = (
+            [one & other for one, other in zip(self.starts, here, strict=True)] if self.starts else here
+        )
+        self._keep(self.starts)
+
+    def _keep(self, kept: Sequence[Any]) -> None:
+        """Keep only some rows."""
+        if not all(kept):
+            self.rows = self.rows.compress([*map(bool, kept)])
+            self.starts = [one for one, stays in zip(self.starts, kept, strict=True) if stays]
 
 
 def _among_several(row: Array, wanted: Array, start: Array, sizes: Array, held: Planes) -> Array:

@@ -8,16 +8,16 @@ scores, so that rounding never loses a tie; ties are in row order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from indextables.index.codec.lengths import saturation
+from indextables.index.codec.lengths import NORM_BITS, saturation
 from indextables.index.codec.lists import has
 from indextables.index.codec.numbers import Array
-from indextables.index.read.first import best_from_rarest
+from indextables.index.read.first import best_from_rarest, best_of_few
 from indextables.index.read.lookup import Index
 from indextables.index.read.ranking import Weighted, best_of, impacts_at
 from indextables.index.read.rowset import NO_ROWS, TESTED, found_in
@@ -138,31 +138,28 @@ def _first_time(
     """The same for words of which nothing is cached."""
     table = saturation(mean)
     total = sum(one.word.count for one in words)
+    lengths = _Lengths(index, field_number)
     if total < _ACCUMULATED:
-        return _few(words, lambda rows: index.classes(field_number, rows), table, limit)
+        return best_of_few(words, lengths.classes, table, limit)
     if min(one.word.count for one in words) * _RARER > total and are_sets(words):
         return best_by_sets(words, index.norms(field_number), table, limit)
-    return best_from_rarest(words, lambda rows: index.classes(field_number, rows), table, limit)
+    return best_from_rarest(words, lengths.classes, table, limit)
 
 
-def _few(
-    words: Sequence[Weighted], classes: Callable[[Array], Array], table: Array, limit: int
-) -> tuple[Array, Array]:
-    held = [one.word.array() for one in words]
-    if len(held) == 1:
-        rows = held[0]
-        scores = words[0].weight * impacts_at(words[0].word.counts(), classes(rows), table)
-    else:
-        rows, owner = np.unique(np.concatenate(held), return_inverse=True)
-        lengths = classes(rows)
-        scores = np.zeros(len(rows), np.float32)
-        start = 0
-        for one, some in zip(words, held, strict=True):
-            mine = owner[start : start + len(some)]
-            scores[mine] += one.weight * impacts_at(one.word.counts(), lengths.take(mine), table)
-            start += len(some)
-    at = best_of(scores, limit)
-    return scores[at], rows[at]
+class _Lengths:
+    """The length classes of the rows of a field; after most pages were needed, this search holds all."""
+
+    def __init__(self, index: Index, field_number: int) -> None:
+        self.index, self.field_number = index, field_number
+        self.norms: Array | None = None
+
+    def classes(self, rows: Array) -> Array:
+        """The length classes of some ascending rows."""
+        if self.norms is None and len(rows) > _SOME:
+            pages = np.count_nonzero(np.bincount(rows >> np.uint32(NORM_BITS)))
+            if pages * 2 > len(self.index.root.fields[self.field_number].norms):
+                self.norms = self.index.norms(self.field_number)
+        return self.index.classes(self.field_number, rows) if self.norms is None else self.norms.take(rows)
 
 
 class _Runner(NamedTuple):

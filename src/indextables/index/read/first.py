@@ -17,11 +17,43 @@ from typing import Any
 import numpy as np
 
 from indextables.index.codec.numbers import Array
-from indextables.index.read.ranking import Weighted, best_of, impacts_at
+from indextables.index.read.ranking import Weighted, best_of, impacts_at, most_by_count
 from indextables.index.read.rowset import NO_ROWS
+from indextables.index.read.words import Word
 
 _SAMPLE = 4
 """This many times the wanted rows are scored completely before others are ruled out."""
+
+
+def best_of_few(
+    words: Sequence[Weighted], classes: Callable[[Array], Array], table: Array, limit: int
+) -> tuple[Array, Array]:
+    """The same for words in few rows, all of which are scored."""
+    rows, counts = _counted([one.word for one in words])
+    lengths = classes(rows)
+    scores = np.zeros(len(rows), np.float32)
+    for one, often in zip(words, counts, strict=True):
+        scores += one.weight * impacts_at(often, lengths, table)
+    at = best_of(scores, limit)
+    return scores[at], rows[at]
+
+
+def _counted(words: Sequence[Word]) -> tuple[Array, list[Array | None]]:
+    """The rows with any of some words, and how often each word is in each; None if once in all."""
+    held = [word.array() for word in words]
+    if len(held) == 1:
+        return held[0], [words[0].counts()]
+    rows = np.sort(np.concatenate(held))
+    new = np.ones(len(rows), bool)
+    np.not_equal(rows[1:], rows[:-1], out=new[1:])
+    rows = rows.compress(new)
+    counts: list[Array | None] = []
+    for word, some in zip(words, held, strict=True):
+        often = np.zeros(len(rows), np.uint32)
+        mine = word.counts()
+        often[rows.searchsorted(some)] = 1 if mine is None else mine
+        counts.append(often)
+    return rows, counts
 
 
 def best_from_rarest(
@@ -56,9 +88,17 @@ class _FromRarest:
     def follow(self, at: int) -> None:
         """Score the rows of a word that have none of the words before it."""
         one = self.words[at]
-        rows = one.word.array()
+        rows, often = one.word.array(), one.word.counts()
+        if self.low > 0:
+            # What a row can score at most is known from its occurrences, before its length is read.
+            most = one.weight * most_by_count(self.table)
+            if often is not None:
+                live = (self.bound(most, at + 1) >= self.low).take(often, mode="clip").nonzero()[0]
+                rows, often = rows.take(live), often.take(live)
+            elif self.bound(most[1], at + 1) < self.low:
+                return
         classes = self.classes(rows)
-        scores = one.weight * impacts_at(one.word.counts(), classes, self.table)
+        scores = one.weight * impacts_at(often, classes, self.table)
         if self.low < 0 and len(rows) > 2 * _SAMPLE * self.limit:
             first = np.sort(best_of(scores, _SAMPLE * self.limit))
             self.judge(at, rows.take(first), classes.take(first), scores.take(first))

@@ -191,4 +191,4 @@ def _spread(places: Sequence[Array], slop: int, between: Array | None) -> Array:
     return start
 
 
-__all__ = ["Found", "OneWord", "Part", "find_phrase", "placed"]
+__all__ = ["Found", "OneWord", "Part", "find_phrase"]

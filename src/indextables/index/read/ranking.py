@@ -12,11 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from indextables.index.codec.lengths import K1
+from indextables.index.codec.lengths import K1, length_classes
 from indextables.index.codec.numbers import Array
 from indextables.index.read.lookup import Index, Term
 from indextables.index.read.words import Word
 from indextables.records import dataclass
+
+_SHORTEST = length_classes(np.arange(256))
+"""The length class of a row with so many occurrences of a word and nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,14 @@ def impacts_at(counts: Array | None, classes: Array, table: Array) -> Array:
         return found
     times = counts.astype(np.float32)
     return times / (times + table.take(classes))
+
+
+def most_by_count(table: Array) -> Array:
+    """The largest impact of so many occurrences: that in a row of nothing else; the last is for all above."""
+    times = np.arange(256, dtype=np.float32)
+    most: Array = times / (times + table.take(_SHORTEST))
+    most[-1] = 1
+    return most
 
 
 def best_of(scores: Array, limit: int) -> Array:

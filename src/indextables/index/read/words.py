@@ -37,7 +37,7 @@ from indextables.index.codec.numbers import (
     believing,
     damaged,
     few_varints,
-    planes,
+    part_of_planes,
     starts_of,
     unframe,
     unplanes,
@@ -334,8 +334,7 @@ class Word:
         raw, entry = self._positions[page].open(), self.entry
         if entry.inline is not None and len(raw) > 1 + entry.occurrences * raw[0]:
             # Positions are stored for all short words of a block together; only this word's are kept.
-            some = np.arange(entry.first_position, entry.first_position + entry.occurrences)
-            raw = planes(_planes([raw]).take(some))
+            raw = part_of_planes(raw, entry.first_position, entry.occurrences)
             self._positions[page] = Frame(b"", 0, "positions", raw)
         return raw
 
@@ -361,7 +360,8 @@ class Word:
     def located(self, rows: Array, pages: Array) -> tuple[Array, Array | None, Planes]:
         """For ascending rows of the list: the start and number of each one's positions, and all positions.
 
-        `pages` are the pages of these rows; their positions have been read. None means one position each.
+        `pages` are the pages of these rows if the list is cut; their positions have been read. None means one
+        position each.
         """
         if not self.cut:
             total, (places, often), positions = self.count, self.repeats(), _planes([self._planes(0)])
