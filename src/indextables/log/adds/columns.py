@@ -9,6 +9,7 @@ reads the same leaves from JSON text and falls back to this one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -56,6 +57,13 @@ def leaves_of(
     schema: pa.Schema, partition_columns: Sequence[str], columns: Iterable[str] | None = None
 ) -> tuple[Leaf, ...]:
     """Leaves of all columns of `files()`, or of the given ones; `path` always, the derived `uri` never."""
+    return _leaves_of(schema, tuple(partition_columns), None if columns is None else frozenset(columns))
+
+
+@lru_cache(maxsize=32)
+def _leaves_of(
+    schema: pa.Schema, partition_columns: tuple[str, ...], columns: frozenset[str] | None
+) -> tuple[Leaf, ...]:
     found = []
     for field in files_schema(schema, partition_columns, columns):
         if field.name in STRUCTS:

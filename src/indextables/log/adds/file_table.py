@@ -8,6 +8,7 @@ minimum or maximum may end with the truncation marker.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +31,12 @@ def files_schema(
     schema: pa.Schema, partition_columns: Sequence[str], columns: Iterable[str] | None = None
 ) -> pa.Schema:
     """The Arrow schema of files() for a table, or of some of its columns (`path` always)."""
+    wanted = frozenset(COLUMNS if columns is None else {"path", *columns})
+    return _files_schema(schema, tuple(partition_columns), wanted)
+
+
+@lru_cache(maxsize=32)
+def _files_schema(schema: pa.Schema, partition_columns: tuple[str, ...], wanted: frozenset[str]) -> pa.Schema:
     bounds = pa.struct([pa.field(item.name, item.type) for item in statistics_fields(schema)])
     counts = pa.struct([pa.field(item.name, pa.int64()) for item in leaf_fields(schema)])
     partitions = pa.struct([pa.field(name, schema.field(name).type) for name in partition_columns])
@@ -48,7 +55,6 @@ def files_schema(
         "index_length": pa.int64(),
         "tags": _TAGS,
     }
-    wanted = set(COLUMNS) if columns is None else {"path", *columns}
     return pa.schema([pa.field(name, types[name]) for name in COLUMNS if name in wanted])
 
 
