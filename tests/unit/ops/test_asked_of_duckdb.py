@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -14,12 +15,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import indextables as it
-from indextables.errors import DamagedSplitError
+from indextables.errors import CancelledError, DamagedSplitError
+from indextables.ops.read import together
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.evaluate.rows import mask
+from indextables.runtime import cancellable
 from indextables.split.layout import SplitRef, read_footer
 from indextables.split.open_splits import forget_splits, open_split
-from indextables.split.read import duck_scan
 from indextables.split.source import Source
 from indextables.storage import duck
 from support.splits import flip
@@ -99,14 +101,14 @@ def asked(monkeypatch):
 
     run = duck.run
     monkeypatch.setattr(duck, "run", spy)
-    monkeypatch.setattr(duck_scan, "WORTH_ASKING", 0)
+    monkeypatch.setattr(together, "WORTH_ASKING", 0)
     return queries
 
 
 def without_duckdb(ask):
     """The same answer from the rows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(duck_scan, "WORTH_ASKING", 1 << 60)
+        patch.setattr(together, "WORTH_ASKING", 1 << 60)
         return ask()
 
 
@@ -232,6 +234,21 @@ def test_many_files_take_one_query_and_are_noted_as_read(table, everything, aske
     table.facets("note", top=None, where="small > 0")
     assert len(asked) == 2
     assert table.last_scan.files_read == 3
+
+
+def test_very_many_rows_take_several_queries_between_which_a_caller_may_give_up(
+    table, everything, asked, monkeypatch
+):
+    monkeypatch.setattr(together, "VALUES_AT_ONCE", 1)
+    assert table.count("small > 0") == pc.sum(pc.greater(everything["small"], 0)).as_py()
+    facets = table.facets("note", top=None)
+    assert len(asked) == 6
+    assert facets.equals(without_duckdb(lambda: table.facets("note", top=None)))
+    stop = threading.Event()
+    stop.set()
+    with cancellable(stop), pytest.raises(CancelledError):
+        table.count("small > 0")
+    assert len(asked) == 6
 
 
 @pytest.mark.parametrize(

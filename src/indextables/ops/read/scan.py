@@ -84,7 +84,7 @@ def count_rows(snapshot: Snapshot, node: Node | None, record: Record) -> int:
     to_read = _with_trigrams(snapshot, node, doubtful, record)
     asked, left = ask(snapshot, to_read, node, Asked("count(*)"))
     if asked is not None:
-        kept: int = asked.column(0)[0].as_py()
+        kept: int = pc.sum(asked.column(0)).as_py()
         record.read(kept, files=len(to_read) - len(left))
         total += kept
     pieces = [partial(_count_of, snapshot, add, node, record) for add in left]

@@ -7,7 +7,7 @@ DuckDB skips row groups. Whoever asks falls back to reading rows where DuckDB ca
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from indextables.predicate.tree import Node
     from indextables.split.layout import SplitRef
 
-WORTH_ASKING = 1 << 19
-"""From so many values on, reading rows takes longer than DuckDB needs to plan a query."""
 WORTH_A_LOOK = 1 << 21
 """Columns of less weight than this are checked faster than the statistics of their row groups are."""
 
@@ -30,7 +28,7 @@ WORTH_A_LOOK = 1 << 21
 def can_ask(
     reader: SplitReader, ref: SplitRef, schema: pa.Schema, columns: Sequence[str], where: Node | None
 ) -> bool:
-    """Whether DuckDB gives all rows of a split as the table has them, and none of them need not be looked at.
+    """Whether DuckDB gives all rows of a split as the table has them, and all have to be looked at.
 
     If statistics rule out row groups of large columns, reading the others is less work than checking all.
     """
@@ -50,11 +48,6 @@ def can_ask(
     if where is None or reader.weight(dict.fromkeys(reader.groups), columns) < WORTH_A_LOOK:
         return True
     return all(reader.groups_left(where, elsewhere))
-
-
-def is_worth_asking(readers: Iterable[SplitReader], columns: Sequence[str]) -> bool:
-    """Whether there are so many values that planning a query pays."""
-    return sum(reader.rows for reader in readers) * len(columns) >= WORTH_ASKING
 
 
 def checked_table(readers: Sequence[SplitReader], columns: Sequence[str]) -> str | None:
