@@ -5,11 +5,17 @@ A test compares what this makes with what is in the tree.
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import json
 from pathlib import Path
+from typing import Any
 
-from indextables.cli.page import markdown as command_line
-from indextables.options.page import markdown as options
+import click
+
+from indextables.cli.main import cli
+from indextables.options import GROUPS, PREFIX, declared
+from indextables.options.groups import COLUMN_KEYS
 
 DOCS = Path(__file__).parent.parent / "docs"
 _FIGURES = DOCS.parent / "benchmarks" / "results" / "delta.json"
@@ -27,6 +33,104 @@ _DECISIONS = """# Decisions
 Why things are as they are: what was weighed, what was measured, what was chosen.
 
 """
+_OPTIONS = f"""# Options
+
+Every key may be given to `.option()` and `options=` with or without the prefix
+`{PREFIX}`; in a Spark session or Hadoop configuration the prefix is needed.
+An option beats the session configuration, which beats the Hadoop configuration,
+which beats a table property, which beats the default. Keys are not case-sensitive.
+"""
+_COMMAND_LINE = """# Command line
+
+Type `indextables VERB ...` or `python -m indextables VERB ...`. `indextables VERB --help` shows
+what is on this page in a terminal. TABLE is a path or an address such as `s3://bucket/events`.
+
+People get readable text; `--json` and `--csv` print exact values for programs. Results go to standard output,
+and messages, notes and progress to standard error. Colours and progress bars appear on a terminal only.
+
+| exit code | meaning |
+| --- | --- |
+| 0 | it worked |
+| 1 | it failed: the table does not exist, a file is damaged, `check` found something broken |
+| 2 | what was typed is wrong: a flag, a column, a condition, a query |
+| 130 | interrupted with Ctrl-C |
+
+An error is one message; with `--json` it is an object, `{"error": {"type": ..., "message": ...}}`.
+"""
+
+
+def options() -> str:
+    """Every option, from its declaration."""
+    lines = [_OPTIONS]
+    current = ""
+    for group, item in declared():
+        if group != current:
+            current = group
+            summary = (GROUPS[group].__doc__ or "").strip().rstrip(".")
+            lines += [
+                "",
+                f"## {summary}",
+                "",
+                "| key | default | expects | meaning |",
+                "| --- | --- | --- | --- |",
+            ]
+        lines.append(_option_row(item))
+    for prefix, (_, doc) in COLUMN_KEYS.items():
+        lines.append(f"| `{prefix}<column>` | | text | {doc} |")
+    lines += [
+        "",
+        "Keys that begin with `aws_`, `azure_`, `google_`, `fs.`, `s3_`, `client_` or `storage.`",
+        "configure the object store.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _option_row(item: dataclasses.Field[Any]) -> str:
+    also = "".join(f" Also `{alias}`." for alias in item.metadata["aliases"])
+    default = _default(item.metadata["kind"].name, item.default)
+    expects = item.metadata["kind"].name.replace("|", "\\|")
+    return f"| `{item.metadata['key']}` | {default} | {expects} | {item.metadata['doc']}{also} |"
+
+
+def _default(kind: str, default: Any) -> str:
+    if default is None:
+        return "auto" if kind.startswith("auto") else ""
+    if isinstance(default, bool):
+        return str(default).lower()
+    if kind.startswith("a size"):
+        return f"{default >> 30}G" if default % (1 << 30) == 0 else f"{default >> 20}M"
+    return str(default)
+
+
+def command_line() -> str:
+    """Every verb, from its help."""
+    context = click.Context(cli, info_name="indextables")
+    verbs = [(name, cli.get_command(context, name)) for name in cli.list_commands(context)]
+    sections = [_verb(name, verb, context) for name, verb in verbs if verb is not None and not verb.hidden]
+    return "\n".join([_COMMAND_LINE, *sections])
+
+
+def _verb(name: str, verb: click.Command, parent: click.Context) -> str:
+    context = click.Context(verb, info_name=name, parent=parent)
+    usage = " ".join([context.command_path, *verb.collect_usage_pieces(context)])
+    about = "\n\n".join(map(_paragraph, inspect.cleandoc(verb.help or "").split("\n\n")))
+    records = [item.get_help_record(context) for item in verb.get_params(context)]
+    shown = [(flag, text) for flag, text in filter(None, records) if text and "--help" not in flag]
+    rows = [f"| `{_cell(flag)}` | {_cell(text)} |" for flag, text in shown]
+    table = ["| flag | meaning |", "| --- | --- |", *rows, ""] if rows else []
+    return "\n".join([f"## {name}", "", "```text", usage, "```", "", about, "", *table])
+
+
+def _paragraph(text: str) -> str:
+    """A paragraph of a help text; click prints one that begins with a backspace as it is."""
+    if text.startswith("\b\n"):
+        return "```text\n" + text[2:] + "\n```"
+    return " ".join(text.split())
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
 
 
 def decisions() -> str:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import logging
 import pickle
-from pathlib import Path
 
 import pytest
 
 from indextables.errors import OptionError
 from indextables.options import KEYS, Options
-from indextables.options.page import markdown
-
-ROOT = Path(__file__).parents[3]
 
 
 def test_the_defaults_are_those_of_the_documentation():
@@ -143,10 +139,6 @@ def test_credentials_pass_through_and_never_show():
 def test_options_survive_pickling():
     options = Options.of({"checkpoint.interval": 3, "indexing.typemap.m": "text"})
     assert pickle.loads(pickle.dumps(options)) == options
-
-
-def test_the_reference_page_is_the_generated_one():
-    assert (ROOT / "docs" / "options.md").read_text() == markdown()
 
 
 def test_no_key_is_declared_twice():
