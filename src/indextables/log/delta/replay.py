@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from indextables.log.delta.checkpoint.large import ROW, local_file, read_adds_with_texts, statistics_of
 from indextables.log.delta.checkpoint.reader import AddRows, DeltaCheckpointReader, pieces_of, read_adds
-from indextables.log.delta.columns import DeltaColumns
+from indextables.log.delta.columns import DeltaColumns, Leaf
 from indextables.log.delta.files.file_table import (
     COLUMNS,
     DEFAULT_COLUMNS,
@@ -32,18 +32,20 @@ from indextables.log.delta.files.file_table import (
     statistics_paths,
     vector_ids,
 )
-from indextables.log.delta.files.text import DOUBLE_DIGITS, key_paths, text_column
+from indextables.log.delta.files.text import DOUBLE_DIGITS, json_texts, key_paths, text_column
 from indextables.log.replay.rule import LiveFiles, ReplayMetrics, ReplayRequest
 from indextables.model.actions import AddAction
-from indextables.model.arrays import booleans, from_values, whole
+from indextables.model.arrays import booleans, from_values, scalar, whole
 from indextables.predicate.prune.metrics import PruneMetrics
-from indextables.predicate.prune.rule import columns_needed, prune_table
+from indextables.predicate.prune.rule import asks_for_nulls, columns_needed, prune_table
 from indextables.records import dataclass
 from indextables.runtime import default_parallelism, in_threads
 
 _MEMO = "delta"
 # Rows per task when a file was read as a whole: at most, and at least where there are enough.
 _PART_ROWS, _LEAST_ROWS = 125_000, 20_000
+# If fewer than 1/8 of the rows have no bounds, their null counts are fetched for those rows only.
+_FEW = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,8 +279,10 @@ class _Work:
 
     def _read_large(self, file: str, groups: Sequence[AddRows]) -> pa.Table:
         assert self._filtering is not None
-        together = AddRows(groups[0].path, (), groups[0].add)
-        texts = statistics_paths(self._filtering.leaves)
+        assert self._request.where is not None
+        together, leaves = AddRows(groups[0].path, (), groups[0].add), self._filtering.leaves
+        asks = asks_for_nulls(self._request.where) or not all(leaf.comparable for leaf in leaves)
+        texts = statistics_paths(leaves, nulls=asks)
         names = self._names(together) | {text_column(path) for path in texts}
         memo: _Memo = self._request.memo.setdefault(_MEMO, _Memo())
         kept = memo.get(together, names)
@@ -286,6 +290,11 @@ class _Work:
             with self.stages.stage("read"):
                 fields = self._names(together)
                 kept = read_adds_with_texts(file, together.add, fields, texts)
+                bare = None if asks else whole(_without_bounds(kept, leaves))
+                if bare is not None and bare.true_count * _FEW > kept.num_rows:
+                    kept = read_adds_with_texts(file, together.add, fields, statistics_paths(leaves))
+                elif bare is not None and bare.true_count:
+                    kept = _with_null_counts(kept, bare, file, leaves)
             memo.keep(together, names, kept, self._request.options.replay.local_memory)
         return kept
 
@@ -376,6 +385,28 @@ class _Work:
         )
         is_whole = found.metrics.kept == raw.num_rows
         return (raw if is_whole else raw.filter(found.mask)), found.metrics
+
+
+def _without_bounds(rows: pa.Table, leaves: Sequence[Leaf]) -> pa.ChunkedArray:
+    """Which rows have neither a minimum nor a maximum of some column."""
+    bare = pa.repeat(scalar(False, pa.bool_()), rows.num_rows)
+    for leaf in leaves:
+        low, high = (
+            pc.is_null(rows.column(text_column((name, *leaf.physical))))
+            for name in ("minValues", "maxValues")
+        )
+        bare = pc.or_(bare, pc.and_(low, high))
+    return bare
+
+
+def _with_null_counts(rows: pa.Table, bare: pa.BooleanArray, file: str, leaves: Sequence[Leaf]) -> pa.Table:
+    """Add the null counts of the rows without bounds. Of the others, a bound already proves a value."""
+    paths = [path for path in statistics_paths(leaves) if text_column(path) not in rows.column_names]
+    documents = statistics_of(file, whole(rows.column(ROW)).filter(bare))
+    for path, texts in zip(paths, json_texts(documents, paths), strict=True):
+        column = pc.replace_with_mask(pa.nulls(rows.num_rows, pa.string()), bare, texts)
+        rows = rows.append_column(text_column(path), column)
+    return rows
 
 
 def _with_vectors(raw: pa.Table) -> pa.Table:

@@ -24,8 +24,7 @@ from indextables.log.replay.tail_adds import TailAdds
 from indextables.model.actions import AddAction
 from indextables.model.arrays import booleans
 from indextables.predicate.prune.metrics import PruneMetrics
-from indextables.predicate.prune.rule import Pruned, columns_needed, prune_table
-from indextables.predicate.tree import Compare, IsNull, IsTrue, IsUndecided, Node, Unknown, walk
+from indextables.predicate.prune.rule import Pruned, asks_for_nulls, columns_needed, prune_table
 from indextables.records import dataclass
 
 _FEW = 8
@@ -137,15 +136,6 @@ def _question(request: ReplayRequest) -> _Question:
         or (leaf.column in {"min", "max", "null_count"} and leaf.child in needs.statistics)
     )  # fmt: skip
     return _Question(request, target, wanted, pruning)
-
-
-def asks_for_nulls(node: Node) -> bool:
-    """Whether a predicate can be true for null; only then are null counts of bounded columns needed."""
-    return any(
-        isinstance(part, IsNull | IsTrue | IsUndecided | Unknown)
-        or (isinstance(part, Compare) and part.op == "<=>")
-        for part in walk(node)
-    )
 
 
 def _live(checkpointed: CheckpointAdds, request: ReplayRequest) -> Mask:

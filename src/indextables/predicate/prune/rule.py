@@ -40,7 +40,9 @@ from indextables.predicate.tree import (
     Operand,
     Or,
     RLike,
+    Unknown,
     columns_of,
+    walk,
 )
 from indextables.records import dataclass
 
@@ -48,6 +50,7 @@ __all__ = [
     "Needs",
     "Pruned",
     "Verdict",
+    "asks_for_nulls",
     "columns_needed",
     "possible",
     "prune_file",
@@ -90,6 +93,15 @@ def columns_needed(node: Node | None, partition_columns: Collection[str]) -> Nee
     partitions = frozenset(column for column in columns if column.is_one_of(partition_columns))
     statistics = columns - partitions
     return Needs(frozenset(item.name for item in partitions), frozenset(item.name for item in statistics))
+
+
+def asks_for_nulls(node: Node) -> bool:
+    """Whether a predicate can be true for null; only then are null counts of bounded columns needed."""
+    return any(
+        isinstance(part, IsNull | IsTrue | IsUndecided | Unknown)
+        or (isinstance(part, Compare) and part.op == "<=>")
+        for part in walk(node)
+    )
 
 
 def prune_file(

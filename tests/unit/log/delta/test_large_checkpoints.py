@@ -15,9 +15,11 @@ FILES = 51_000
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory):
-    """51,000 files, some without statistics or with a deletion vector, and a tail that touches them."""
+    """51,000 files, some without statistics, values or with a deletion vector, and a tail that touches them."""
     root = tmp_path_factory.mktemp("large") / "it's [here]*"
-    made = DeltaLog(open_store(root), schema_string(p="integer", id="long", **{"a/b~c": "string"}), ("p",))
+    made = DeltaLog(
+        open_store(root), schema_string(p="integer", id="long", bare="long", **{"a/b~c": "string"}), ("p",)
+    )
     for number in range(FILES):
         stats = {
             "numRecords": 10,
@@ -25,6 +27,9 @@ def log(tmp_path_factory):
             "maxValues": {"id": number * 10 + 9, "a/b~c": f"n{number:05d}"},
             "nullCount": {"id": 0},
         }
+        if number % 1000 == 11:
+            # All values are null: only the count shows that none can match.
+            stats = {"numRecords": 10, "minValues": {}, "maxValues": {}, "nullCount": {"id": 10, "a/b~c": 10}}
         dv = vector(number) if number % 1000 == 3 else None
         body = add(
             f"p=x y/{number}",
@@ -43,7 +48,14 @@ def log(tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "where", ["id >= 20000 AND id < 20100", "id < 30 AND p = 1", "`a/b~c` = 'n40000'", "id IS NULL"]
+    "where",
+    [
+        "id >= 20000 AND id < 20100",
+        "id < 30 AND p = 1",
+        "`a/b~c` = 'n40000'",
+        "id IS NULL",
+        "bare = 3 AND p < 2",
+    ],
 )
 def test_a_large_checkpoint_is_pruned_as_the_rule_says(log, where):
     """K1: kept files with every column, statistics included, and the counts."""

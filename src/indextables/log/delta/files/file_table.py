@@ -328,11 +328,12 @@ def _field(kind: pa.StructType, name: str) -> pa.DataType:
     return kind.field(kind.get_field_index(name)).type
 
 
-def statistics_paths(leaves: Sequence[Leaf]) -> list[tuple[str, ...]]:
-    """The paths in a statistics document that are needed for some columns."""
-    paths: list[tuple[str, ...]] = [("numRecords",), ("tightBounds",)]
+def statistics_paths(leaves: Sequence[Leaf], *, nulls: bool = True) -> list[tuple[str, ...]]:
+    """The paths in a statistics document that are needed for some columns, with or without null counts."""
+    paths: list[tuple[str, ...]] = [("numRecords",), *([("tightBounds",)] if nulls else [])]
     for leaf in leaves:
-        paths += [("minValues", *leaf.physical), ("maxValues", *leaf.physical), ("nullCount", *leaf.physical)]
+        paths += [("minValues", *leaf.physical), ("maxValues", *leaf.physical)]
+        paths += [("nullCount", *leaf.physical)] if nulls else []
     return paths
 
 
@@ -349,7 +350,7 @@ def _from_text(raw: pa.Table, leaves: Sequence[Leaf]) -> _Known:
         *(kind for leaf in leaves for kind in (leaf.type, leaf.type, pa.int64())),
     ]
     if text_column(paths[0]) in raw.column_names:
-        texts = [whole(raw.column(text_column(path))) for path in paths]
+        texts = [_column(raw, text_column(path), pa.string()) for path in paths]
         values = [typed(text, kind) for text, kind in zip(texts, kinds, strict=True)]
     elif not leaves:
         return _Known(record_counts(_column(raw, "stats", pa.string())), [], [], [])
