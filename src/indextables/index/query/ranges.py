@@ -15,7 +15,7 @@ from indextables.index.codec.numbers import Array, unframe, unplanes
 from indextables.index.query.patterns import Pattern
 from indextables.index.query.plan import Key, Plan, Scored, Session, Span, bm25, conjunction_lists
 from indextables.index.read.lookup import Term
-from indextables.index.read.phrases import Found, OneWord, Part, find_phrase
+from indextables.index.read.phrases import Found, OneWord, Part, find_phrase, find_words
 from indextables.index.read.places import is_kept
 from indextables.index.read.rowset import NO_ROWS, TESTED, Rows, RowSet, found_in, union
 from indextables.index.read.words import Word, read_lists
@@ -249,10 +249,13 @@ class InOrder(Plan):
         return self._keys
 
     @cached_property
+    def _word_keys(self) -> tuple[Key, ...]:
+        return tuple((self.field, word) for word in self.words)
+
+    @cached_property
     def _keys(self) -> Sequence[Key]:
-        spelled = tuple((self.field, word) for word in self.words)
         more = ((self.field, GAPS),) if self.gaps and self.slop else ()
-        return spelled + more + tuple(self.last.keys() if self.last is not None else ())
+        return self._word_keys + more + tuple(self.last.keys() if self.last is not None else ())
 
     def spans(self) -> Sequence[Span]:
         """See Plan."""
@@ -279,14 +282,16 @@ class InOrder(Plan):
         return found
 
     def _find(self, at: Session, *, counted: bool) -> Found:
-        words = [at.word((self.field, word)) for word in self.words]
-        parts: list[Part] = [OneWord(word) for word in words if word is not None]
-        if len(parts) < len(self.words):
+        words = [word for key in self._word_keys if (word := at.word(key)) is not None]
+        if len(words) < len(self.words):
             return Found(NO_ROWS, NO_ROWS)
+        if self.last is None and not self.slop:
+            return find_words(at.index, self.field, words, counted=counted)
+        parts: list[Part] = [OneWord(word) for word in words]
         if self.last is not None:
             parts.append(AnyOfRange(self.last, at))
         gaps = at.word((self.field, GAPS)) if self.gaps and self.slop else None
-        return find_phrase(at.index, self.field, parts, slop=self.slop, gaps=gaps, counted=counted)
+        return find_phrase(at.index, parts, slop=self.slop, gaps=gaps)
 
     def upper(self, at: Session) -> Rows:
         """See Plan."""

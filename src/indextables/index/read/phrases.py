@@ -86,19 +86,17 @@ def _shared(rows: Array, held: Array) -> tuple[Array, Array]:
     return at[wanted], wanted
 
 
-def find_phrase(
-    index: Index, field: int, parts: Sequence[Part], *, slop: int, gaps: Word | None, counted: bool = True
-) -> Found:
+def find_words(index: Index, field: int, words: Sequence[Word], *, counted: bool) -> Found:
+    """The rows in which words follow each other directly."""
+    kept = kept_phrase(index, field, words, counted=counted) if len(words) <= LONGEST else None
+    return Found(*rows_in_order(index, words)) if kept is None else kept
+
+
+def find_phrase(index: Index, parts: Sequence[Part], *, slop: int, gaps: Word | None) -> Found:
     """The rows in which the parts follow each other, with at most `slop` other words between them.
 
     `gaps` are positions that a phrase may not cross: the ends of the values of a row.
     """
-    words = [part.word for part in parts if isinstance(part, OneWord)]
-    if not slop and len(words) == len(parts):
-        kept = None
-        if gaps is None and len(words) <= LONGEST:
-            kept = kept_phrase(index, field, words, counted=counted)
-        return Found(*rows_in_order(index, words)) if kept is None else kept
     rows = intersection([part.rows() for part in parts], index.rows).array()
     if not len(rows):
         return Found(NO_ROWS, NO_ROWS)
@@ -191,4 +189,4 @@ def _spread(places: Sequence[Array], slop: int, between: Array | None) -> Array:
     return start
 
 
-__all__ = ["Found", "OneWord", "Part", "find_phrase"]
+__all__ = ["Found", "OneWord", "Part", "find_phrase", "find_words"]

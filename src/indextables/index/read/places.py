@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from operator import attrgetter
 from typing import Any
@@ -161,23 +161,34 @@ def kept_phrase(index: Index, field: int, words: Sequence[Word], *, counted: boo
     if len(steps) > 1:
         steps.sort(key=_size)
     assert rarest.places is not None
-    left, rows = rarest.places, rarest.rows
+    left = rarest.places
     if rarest.count > _LOOPED:
+        kept_ones = []
         # The filters first: then few places are left to be searched for.
-        asked = [(step, kept.possible) for step, kept in steps]
-        asked += [(step, kept.exact) for step, kept in steps if kept.filter is not None]
-        for step, test in asked:
+        for step, test in _tests(steps):
             keep = test(left, step)
             if np.count_nonzero(keep) < len(keep):
-                left, rows = left.compress(keep), rows.compress(keep)
+                kept_ones.append(keep)
+                left = left.compress(keep)
             if len(left) <= _SEARCHED:
                 break
         else:
+            rows = rarest.rows
+            for keep in kept_ones:
+                rows = rows.compress(keep)
             return _by_row(rows, repeats=words[first].counts() is not None, counted=counted)
     starts = left.tolist()
     for step, kept in steps:
         starts = kept.some(starts, step)
     return rarest.rows_of(starts, counted=counted) if starts else _NOTHING
+
+
+def _tests(steps: Sequence[tuple[int, _Kept]]) -> Iterator[tuple[int, Callable[[Array, int], Array]]]:
+    for step, kept in steps:
+        yield step, kept.possible
+    for step, kept in steps:
+        if kept.filter is not None:
+            yield step, kept.exact
 
 
 _count = attrgetter("count")
