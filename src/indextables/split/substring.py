@@ -31,6 +31,9 @@ from indextables.storage.store import Store
 SIZE = 3
 DENSE = 8
 """If even the rarest trigram is in one of this many rows, reading all rows is faster."""
+MANY = 16
+"""If one of this many rows is left, all pages are decoded: a list that rules out less than this share of them
+is not followed by others."""
 ENOUGH = 8
 """Once this few rows are left, no more lists are read."""
 
@@ -161,5 +164,8 @@ def _in_all(index: Index, needed: list[Words]) -> Array | None:
     for word in words[1:]:
         if len(rows) <= ENOUGH or word.count * DENSE > index.rows:
             break
+        before = len(rows)
         rows = rows[word.test(rows)]
+        if len(rows) * MANY > index.rows and (before - len(rows)) * MANY < before:
+            break
     return rows

@@ -11,6 +11,7 @@ import pytest
 import indextables as it
 from indextables.errors import OptionError, PredicateError, QueryError
 from indextables.index.read.cache import MEMORY
+from indextables.index.read.words import Word
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.regex import NotUnderstoodError, required_texts, translated
 from indextables.split.layout import SplitRef
@@ -98,6 +99,28 @@ def test_filters_around_it_keep_their_meaning(table, values):
     assert ids("path RLIKE 'a[bB]c|1{2,}é?\\\\.'") == {
         at for at in known if re.search(r"a[bB]c|1{2,}é?\.", values[at])
     }
+
+
+def test_lists_that_rule_out_little_are_not_followed_by_more(tmp_path):
+    """All pages are read for a tenth of the rows; of few rows, every one that is ruled out is worth a list."""
+    rows = ["abcdefgh" if at % 10 == 0 else "abcd" if at < 2 else f"x{at}" for at in range(3000)]
+    rows[7], rows[11] = "qrst rstu", "qrstu"
+    made = it.Table.create(tmp_path / "t", SCHEMA, (), OPTIONS)
+    made.append(pa.table({"id": range(3000), "path": rows, "note": ["x"] * 3000}, SCHEMA))
+    (add,) = made._snapshot.adds()
+    index = open_index(made._snapshot.store, SplitRef.of(add), made._log.options.search, with_rows=False)
+
+    def lists_read(where):
+        asked = []
+        test = Word.test
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Word, "test", lambda self, some: asked.append(self) or test(self, some))
+            found = rows_left(index, as_node(where, SCHEMA))
+        return len(found), len(asked)
+
+    assert lists_read("path LIKE '%abcdefgh%'") == (300, 1)
+    assert made.count("path LIKE '%abcdefgh%'") == 300
+    assert made.count("path LIKE '%qrstu%'") == 1
 
 
 def test_rows_that_trigrams_leave_all_over_a_file_are_decoded_alone(tmp_path, monkeypatch):
