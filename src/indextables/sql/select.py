@@ -33,6 +33,7 @@ from indextables.split.search import hits_split
 from indextables.sql.bucket_functions import make_functions, names_bucket_function
 from indextables.sql.mentions import quoted_paths_as_names
 from indextables.sql.rewrite import Reference, Rewritten, Search, hidden_view, rewrite
+from indextables.storage import duck
 from indextables.table import Table
 
 _READS = re.compile(
@@ -76,7 +77,7 @@ def run_select(
         rewritten = rewrite(text, columns_of, hiding="EXCLUDE")
     except CommandError as wrong:
         raise CommandError(f"{wrong} {_NAMING}") from wrong
-    connection = duckdb.connect(config={"enable_external_access": "false"})
+    connection = duck.connect(enable_external_access="false")
     failed: list[Error] = []
     try:
         if names_bucket_function(text):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
+import uuid
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +22,22 @@ _databases: dict[int, Any] = {}
 _lock = threading.Lock()
 
 
+def connect(**settings: str | int) -> Any:
+    """A new database in memory, with some of DuckDB's settings.
+
+    What does not fit goes to a directory of its own below the system's temporary files, which DuckDB removes
+    again. By default it would be `.tmp` in the caller's working directory.
+    """
+    import duckdb
+
+    spilled = Path(tempfile.gettempdir(), f"indextables-{uuid.uuid4().hex}")
+    found = duckdb.connect(config={"temp_directory": str(spilled)})
+    for name, value in settings.items():
+        # One after the other: once access to files is refused, the directory could not be set.
+        found.execute(f"SET {name} = {text(str(value))}")
+    return found
+
+
 def _cursor() -> Any:
     """A connection of its own to the database of this process.
 
@@ -29,7 +48,7 @@ def _cursor() -> Any:
     with _lock:
         found = _databases.get(os.getpid())
         if found is None:
-            found = duckdb.connect(config={"threads": default_parallelism()})
+            found = connect(threads=default_parallelism())
             # What was read of a file would be kept, up to most of the memory; early versions keep nothing.
             with suppress(duckdb.CatalogException):
                 found.execute("SET enable_external_file_cache = false")

@@ -75,7 +75,7 @@ def _run(query: str, file: str, **tables: pa.Table) -> pa.Table:
     import duckdb
 
     try:
-        with duckdb.connect() as connection:
+        with duck.connect() as connection:
             for name, table in tables.items():
                 connection.register(name, table)
             result: Any = connection.sql(query).to_arrow_table()

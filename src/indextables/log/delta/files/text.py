@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from indextables.log.delta.paths import LOCAL_SCHEME, decode_path
 from indextables.model.arrays import from_values, integers, scalar, whole
+from indextables.storage import duck
 
 Path = tuple[str, ...]
 
@@ -181,7 +182,7 @@ def _texts_by_duckdb(array: pa.Array, paths: Sequence[Path]) -> list[pa.Array]:
     columns = ", ".join(f"found[{index + 1}] AS c{index}" for index in range(len(pointers)))
     wanted = ", ".join("'" + pointer.replace("'", "''") + "'" for pointer in pointers)
     values = f"json_extract_string(document, [{wanted}])"
-    with duckdb.connect() as connection:
+    with duck.connect() as connection:
         connection.register("source", pa.table({"document": array}))
 
         def run(found: str) -> Any:
