@@ -104,6 +104,28 @@ def test_a_search_over_many_splits_has_every_row_in_the_order_of_the_table(store
     assert len(table.search("request", limit=100).read_all()) == 100
 
 
+def test_small_splits_on_a_disk_are_read_together_and_in_order(tmp_path):
+    """More than one unit of work, the last one not full."""
+    options = {"indexing.typemap.message": "text", "write.maxRowsPerSplit": "2"}
+    table = Table.create(str(tmp_path / "t"), SCHEMA, options=options)
+    table.append(
+        pa.table({"n": range(150), "message": [f"line {n} of w{n % 7}" for n in range(150)]}, SCHEMA)
+    )
+    assert len(table.files()) == 75
+    every = table.scan(columns=["n"]).read_all()["n"].to_pylist()
+    assert sorted(every) == list(range(150))
+    for _ in range(2):  # the second time the indexes are open
+        assert table.search("line", columns=["n"]).read_all()["n"].to_pylist() == every
+        assert table.search("w3", columns=["n"]).read_all()["n"].to_pylist() == [
+            n for n in every if n % 7 == 3
+        ]
+        assert table.search("w3", sort="n", limit=3).read_all()["n"].to_pylist() == [3, 10, 17]
+        best = table.search("w3 OR 45", limit=4, score=True).read_all()
+        assert best["n"].to_pylist()[0] == 45
+        assert best["_score"].to_pylist() == sorted(best["_score"].to_pylist(), reverse=True)
+        assert table.search("owl").read_all().num_rows == 0
+
+
 def test_filters_miss_no_word_and_are_seldom_wrong(store):
     files = fresh(store).files()
     first = dict(

@@ -30,7 +30,6 @@ _AHEAD = 2
 _POLL_S = 0.1
 _END = object()
 
-
 UNIT_BYTES = 1 << 20
 UNIT_SPLITS = 32
 """At most so many consecutive splits, with so many bytes together, are one unit of work.
@@ -44,17 +43,24 @@ class _StoppedError(Exception):
 
 def width_of(snapshot: Snapshot) -> int:
     """How many splits are searched at once; more on an object store, where a search mostly waits."""
-    return default_parallelism() if snapshot.store.local_path("") is not None else REMOTE_AT_ONCE
+    return default_parallelism() if _is_local(snapshot) else REMOTE_AT_ONCE
 
 
-def small_together(splits: Iterable[S]) -> Iterator[list[S]]:
-    """The splits as units of work, in order: large ones alone, small ones that follow each other together."""
+def _is_local(snapshot: Snapshot) -> bool:
+    return snapshot.store.local_path("") is not None
+
+
+def small_together(snapshot: Snapshot, splits: Iterable[S]) -> Iterator[list[S]]:
+    """The splits as units of work, in order: large ones alone, small ones that follow each other together.
+
+    On an object store each is alone: there the threads wait, and more of them wait for less time.
+    """
     unit: list[S] = []
-    size = 0
+    size, most = 0, UNIT_SPLITS if _is_local(snapshot) else 1
     for split in splits:
         # A split of unknown size may be large.
         more = UNIT_BYTES if split.size is None else split.size
-        if unit and (size + more > UNIT_BYTES or len(unit) == UNIT_SPLITS):
+        if unit and (size + more > UNIT_BYTES or len(unit) == most):
             yield unit
             unit, size = [], 0
         unit.append(split)

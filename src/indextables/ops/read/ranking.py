@@ -120,7 +120,8 @@ def best_rows_of_table(
                 note=note,
             )
 
-    found = list(in_order([partial(ranked, unit) for unit in small_together(refs)], width_of(snapshot)))
+    units = small_together(snapshot, refs)
+    found = list(in_order([partial(ranked, unit) for unit in units], width_of(snapshot)))
     if not found:
         return
     scores = np.concatenate([one for one, _ in found])

@@ -61,7 +61,7 @@ def scan(
         for add in unit:
             yield from rows_of(snapshot, add, node, wanted, record)
 
-    units = small_together(_planned(snapshot, node, record))
+    units = small_together(snapshot, _planned(snapshot, node, record))
     return reader_of(_schema(snapshot, wanted), [partial(rows_in, unit) for unit in units]), record
 
 
@@ -288,7 +288,7 @@ def _found(
             yield from rows_found(snapshot, ref, query, record, **wanted)
 
     left = unless_empty(snapshot.store, refs, query, without_hits)
-    return (partial(found_in, unit) for unit in small_together(left))
+    return (partial(found_in, unit) for unit in small_together(snapshot, left))
 
 
 def rows_found(

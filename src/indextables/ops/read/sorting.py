@@ -83,7 +83,7 @@ def sorted_rows(
                 note=note,
             )
 
-    units = small_together(unless_empty(snapshot.store, refs, query, note))
+    units = small_together(snapshot, unless_empty(snapshot.store, refs, query, note))
     for found in in_order((partial(first, unit) for unit in units), default_parallelism()):
         # The splits come in the order of paths and the sort is stable, so equal rows keep theirs.
         both = pa.concat_tables([best, found])
