@@ -23,6 +23,7 @@ from typing import Any
 
 from benchmarks.harness import Case, Operation, Target, count_of
 from benchmarks.harness import ratio as ratio_of
+from benchmarks.replay import load_imports
 from benchmarks.workloads import (
     ReplayWorkload,
     write_delta,
@@ -63,10 +64,8 @@ def _local(columns: Sequence[str] | None, *, prune: bool, form: str = "delta") -
     def case(directory: Path) -> Operation:
         # Imports are not part of the time, for nobody; some libraries import parts of themselves when first used.
         import duckdb  # noqa: F401
-        import pyarrow.parquet  # noqa: F401
-        import sqlglot
 
-        sqlglot.parse_one("a = 1", read="spark")
+        load_imports()
         _snapshot(None, directory / "warm", form)
 
         where = _where(directory) if prune else None

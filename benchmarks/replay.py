@@ -42,7 +42,7 @@ def _workload(directory: Path) -> ReplayWorkload:
     return ReplayWorkload(count_of(directory.name))
 
 
-def _load() -> None:
+def load_imports() -> None:
     """Import what the operations use, the SQL dialect included: imports are not part of the time, for nobody."""
     for name in ("indextables.log.transaction_log", "indextables.log.replay.columnar", "pyarrow.parquet"):
         importlib.import_module(name)
@@ -63,7 +63,7 @@ def _open(directory: Path, form: str) -> Any:
 
 def _listing(form: str, columns: Sequence[str] | None) -> Any:
     def case(directory: Path) -> Operation:
-        _load()
+        load_imports()
 
         def operation() -> Mapping[str, Any]:
             files = _open(directory, form).snapshot().plan(columns=columns).files
@@ -76,7 +76,7 @@ def _listing(form: str, columns: Sequence[str] | None) -> Any:
 
 def _pruning(form: str) -> Any:
     def case(directory: Path) -> Operation:
-        _load()
+        load_imports()
 
         where = _workload(directory).prune
 
@@ -178,7 +178,7 @@ def _checkpointing(form: str) -> Any:
         copy = directory / f"checkpointed-{form}"
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(directory / form, copy)
-        _load()
+        load_imports()
         import indextables as it
 
         log = it.TransactionLog.open(str(copy), {"checkpoint.format": form})
@@ -211,7 +211,7 @@ def checkpoint_delta(directory: Path) -> Operation:
 
 def _opens(question: str) -> Any:
     def case(directory: Path) -> Operation:
-        _load()
+        load_imports()
         log, opens = _counted(directory / "json")
 
         def operation() -> Mapping[str, Any]:
