@@ -318,7 +318,10 @@ def test_the_largest_times_are_not_taken_for_infinite(tmp_path, asked):
         end,
     ]
     assert asked
-    ask = lambda: made.aggregate("at", "count(*)").column(1).to_pylist()  # noqa: E731
+
+    def ask():
+        return made.aggregate("at", "count(*)").column(1).to_pylist()
+
     assert ask() == without_duckdb(ask) == [1] * 5
 
 
