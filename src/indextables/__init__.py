@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from indextables.sql.runner import sql as sql
     from indextables.table import Table as Table
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 _HOMES = {
     "AddAction": "indextables.model.actions",
