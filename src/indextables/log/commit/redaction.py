@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from indextables.errors import OptionError
-from indextables.storage.secrets import HIDDEN, hide_secrets, is_secret
+from indextables.options import canonical, is_storage_key
+from indextables.storage.secrets import HIDDEN, hide_credentials, hide_secrets, is_secret
 
 
 def redacted(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -32,10 +33,16 @@ def without_secrets(value: Any) -> Any:
 def refuse_secrets(properties: Mapping[str, str | None]) -> None:
     """Raise when a table property would carry a credential: properties are stored in the log."""
     for key, value in properties.items():
-        if value is not None and (is_secret(key) or hide_secrets(value) != value):
+        if value is not None and (is_secret(key) or _hidden(key, value) != value):
             raise OptionError(
                 f"the table property {key!r} looks like a credential, and everyone who can read the table "
                 "could read it. Give it as an option of the session or the call, or leave it to the "
                 "environment.",
                 key=key,
             )
+
+
+def _hidden(key: str, value: str) -> str:
+    """A property's value without credentials; in those of our own options, names are names of columns."""
+    ours = canonical(key) is not None and not is_storage_key(key)
+    return hide_credentials(value) if ours else hide_secrets(value)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
+import indextables as it
 from indextables.errors import OptionError, StorageError
 from indextables.log.commit.attempt import CommitPlan, Rule
 from indextables.log.commit.redaction import redacted, without_secrets
@@ -74,6 +76,11 @@ def test_a_commit_carries_no_secret_into_its_file():
         "http://user:hunter2@endpoint:9000/bucket",
         "eyJhbGciOiJIUzI1NiJ9.hunter2.c2lnbmF0dXJl",
         {"nested": {"clientSecret": "hunter2"}},
+        "copied from s3://AKIAIOSFODNN7EXAMPLE:wJalr/K7M/hunter2@bucket/x",
+        "copied from https://me:a/hunter2/b@host/x",
+        "settings: password=hunter2",
+        "https://host/x?token=hunter2",
+        '{"conf": "a=1,password=hunter2", "b": 2}',
     ],
 )
 def test_user_metadata_loses_what_looks_like_a_credential(text):
@@ -82,7 +89,14 @@ def test_user_metadata_loses_what_looks_like_a_credential(text):
 
 @pytest.mark.parametrize(
     "text",
-    ["batch 17 of job nightly", '{"rows": 5, "tokenizer": "default"}', "secretary: Ann", "a = 'b' AND c > 3"],
+    [
+        "batch 17 of job nightly",
+        '{"rows": 5, "tokenizer": "default"}',
+        "secretary: Ann",
+        "a = 'b' AND c > 3",
+        '{"job":"http://host:8080/5","by":"ann@example.com"}',
+        '{"indexing.typemap.password": "text"}',
+    ],
 )
 def test_other_user_metadata_stays_as_it_is(text):
     assert without_secrets(text) == text
@@ -95,6 +109,7 @@ def test_other_user_metadata_stays_as_it_is(text):
         "abfss://c@acct.dfs.core.windows.net/t?sv=1&sig=hunter2",
         "s3://bucket/t?X-Amz-Signature=hunter2",
         "s3://key:hunter2@bucket/t",
+        "s3://key:a/hunter2/b@bucket/t",
     ],
 )
 def test_an_address_with_credentials_is_refused_without_repeating_them(address):
@@ -117,6 +132,32 @@ def test_a_table_property_that_looks_like_a_credential_is_refused(properties):
     assert "hunter2" not in str(caught.value)
     with pytest.raises(OptionError, match="looks like a credential"):
         LogBuilder().log().initialize(SCHEMA, properties=properties)
+
+
+@pytest.mark.parametrize("column", ["token", "password", "secret", "api_key", "signature", "auth.token"])
+def test_a_column_with_the_name_of_a_credential_is_indexed_like_any_other(tmp_path, column):
+    options = {
+        f"indexing.typemap.{column}": "text",
+        f"indexing.tokenizer.{column}": "whitespace",
+        f"indexing.indexrecordoption.{column}": "basic",
+        "indexing.fastfields": "other",
+    }
+    rows = pa.table({column: ["red fox", "dog"], "other": [1, 2]})
+    table = it.Table.create(tmp_path / "t", rows.schema, options=options)
+    table.append(rows)
+    table.update_properties({"spark.indextables.dataSkippingStatsColumns": column})
+    opened = it.Table.open(tmp_path / "t")
+    assert opened.search("red", columns=["other"]).read_all()["other"].to_pylist() == [1]
+    assert (
+        opened.log.snapshot().metadata.configuration[f"spark.indextables.indexing.tokenizer.{column}"]
+        == "whitespace"
+    )
+    assert not any("***" in str(row) for row in opened.history().to_pylist())
+
+
+def test_a_credential_in_the_value_of_our_own_option_is_refused():
+    with pytest.raises(OptionError, match="looks like a credential"):
+        LogBuilder().create().log().update_properties({"indexing.typemap.a": "AKIAIOSFODNN7EXAMPLE"})
 
 
 def test_an_error_of_the_store_shows_neither_signature_nor_password():
