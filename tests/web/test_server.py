@@ -225,6 +225,52 @@ def test_rows_that_are_appended_reach_who_follows(tmp_path):
     assert found["version"] == table.version
 
 
+def test_a_page_that_connects_again_gets_the_rows_that_came_in_between(tmp_path):
+    table = make_events(tmp_path / "events", days=1)
+    with serving(str(tmp_path / "events")) as address, httpx.Client(timeout=30) as client:
+        where, headers = f"{address}/api/tables/events/tail", {"authorization": f"Bearer {TOKEN}"}
+        params = {"q": "timeout", "columns": '["message"]'}
+        with client.stream("GET", where, params=params, headers=headers) as answer:
+            place = next(line for line in answer.iter_lines() if line.startswith("id: ")).removeprefix("id: ")
+        table.append(events(1440, 20))
+        for again in (
+            {"headers": {**headers, "last-event-id": place}},
+            {"params": {**params, "after": place}},
+        ):
+            asked_again = {"params": params, "headers": headers, **again}
+            with client.stream("GET", where, **asked_again) as answer:
+                data = next(line for line in answer.iter_lines() if line.startswith("data: "))
+            assert json.loads(data.removeprefix("data: "))["rows"] == [
+                ["upstream timeout n1440"],
+                ["upstream timeout n1450"],
+            ]
+
+
+def test_rows_reach_who_follows_though_the_store_failed_meanwhile(tmp_path):
+    table = make_events(tmp_path / "events", days=1)
+    with serving(str(tmp_path / "events")) as address, httpx.Client(timeout=30) as client:
+        where, headers = f"{address}/api/tables/events/tail", {"authorization": f"Bearer {TOKEN}"}
+        log = tmp_path / "events" / "_transaction_log"
+        away = tmp_path / "away"
+        with client.stream(
+            "GET", where, params={"q": "timeout", "columns": '["message"]'}, headers=headers
+        ) as answer:
+            lines = answer.iter_lines()
+            assert next(line for line in lines if line)[0] == ":"
+            log.rename(away)
+            log.symlink_to(log)  # a directory that cannot be listed
+            assert next(line for line in lines if line.startswith("event: ")) == "event: waiting"
+            log.unlink()
+            away.rename(log)
+            table.append(events(1440, 20))
+            next(line for line in lines if line == "event: message")
+            data = next(line for line in lines if line.startswith("data: "))
+    assert json.loads(data.removeprefix("data: "))["rows"] == [
+        ["upstream timeout n1440"],
+        ["upstream timeout n1450"],
+    ]
+
+
 def test_work_ends_when_whoever_asked_has_gone():
     stop, begun = threading.Event(), []
 

@@ -194,14 +194,19 @@ _OURS = "--score, --sort, --total, --facet, --histogram, --highlight and --snipp
 def _follow(table: Table, query: str, where: str | None, columns: list[str] | None, settings: Flags) -> None:
     import time
 
+    from indextables.errors import StorageError
     from indextables.ops.read.follow import Follower
 
     follower = Follower(table.log, query, where, columns)
     click.echo(f"Following {table.uri} from version {follower.version}; Ctrl-C ends it.", err=True)
     while True:
-        for found in follower.poll():
-            for row in found.to_pylist(maps_as_pydicts="lossy"):
-                render.show_line(settings.form, row)
+        try:
+            for rows in follower.poll():
+                for row in rows.to_pylist(maps_as_pydicts="lossy"):
+                    render.show_line(settings.form, row)
+        except StorageError as failed:
+            # Nothing is lost by waiting: the next look goes on behind the last row shown.
+            click.echo(f"{failed.message} Trying again.", err=True)
         time.sleep(_LOOK_EVERY_S)
 
 

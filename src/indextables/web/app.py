@@ -126,7 +126,9 @@ def _tail(catalog: Catalog, desk: Desk) -> Endpoint:
     async def answer(request: Request) -> Response:
         served = catalog.find(request.path_params["table"])
         question = read_question(request.query_params)
-        follower = await desk.answer(request, partial(live.Follower, served, question))
+        # A browser sends the id of the last event when it connects again, the page when it starts again.
+        after = request.headers.get("last-event-id") or request.query_params.get("after")
+        follower = await desk.answer(request, partial(live.Follower, served, question, after))
         return StreamingResponse(live.events(desk, follower), media_type="text/event-stream")
 
     return answer

@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 
-from indextables.errors import Error, OptionError
+from indextables.errors import Error, OptionError, StorageError, TableError
 from indextables.model.plain import plain_value
 from indextables.ops.read import follow
 from indextables.table import Table
@@ -25,39 +25,72 @@ _MOST_ROWS = 500
 class Follower:
     """What the page follows, with the columns in the order it shows them."""
 
-    def __init__(self, served: Served, question: Question) -> None:
+    def __init__(self, served: Served, question: Question, after: str | None = None) -> None:
         table = served.open()
         if not isinstance(table, Table):
             raise OptionError("a Delta table cannot be followed here")
         where = question.where(table.schema, "UTC")
-        self._rows = follow.Follower(table.log, question.query, where, question.columns)
+        table_id, _, version = (after or "").rpartition(":")
+        self._appended = follow.Follower(
+            table.log,
+            question.query,
+            where,
+            question.columns,
+            after=int(version) if version.isdecimal() else None,
+        )
+        if table_id and table_id != self._appended.table_id:
+            raise TableError(f"{table.uri} was created again or repaired in the meantime; follow it again")
+        self._sent = self._appended.version
+        self._rows: list[list[Any]] = []
+        self._dropped = 0
+
+    @property
+    def place(self) -> str:
+        """What a page that lost its connection gives back as `after`, to go on behind the last event."""
+        return f"{self._appended.table_id}:{self._appended.version}"
 
     def poll(self) -> dict[str, Any] | None:
-        """The rows that came since the last look; None when nothing was committed."""
-        before = self._rows.version
-        held: list[list[Any]] = []
-        dropped = 0
-        for found in self._rows.poll():
-            held += [list(map(plain_value, row.values())) for row in found.to_pylist(maps_as_pydicts="lossy")]
-            dropped += max(0, len(held) - _MOST_ROWS)
-            held = held[-_MOST_ROWS:]
-        if self._rows.version == before:
+        """The rows that came since the last look; None when nothing was committed.
+
+        After an error, the next look has the rows that were read before it, too.
+        """
+        for table in self._appended.poll():
+            self._rows += [
+                list(map(plain_value, row.values())) for row in table.to_pylist(maps_as_pydicts="lossy")
+            ]
+            self._dropped += max(0, len(self._rows) - _MOST_ROWS)
+            self._rows = self._rows[-_MOST_ROWS:]
+        if self._appended.version == self._sent:
             return None
-        return {
-            "version": self._rows.version,
-            "rows": held,
-            "dropped": dropped,
-            "passed_over": self._rows.passed_over,
+        event = {
+            "version": self._appended.version,
+            "rows": self._rows,
+            "dropped": self._dropped,
+            "passed_over": self._appended.passed_over,
         }
+        self._sent, self._rows, self._dropped = self._appended.version, [], 0
+        return event
 
 
 async def events(desk: Desk, follower: Follower) -> AsyncIterator[bytes]:
-    """One event per look that found newer versions, a comment otherwise, so that a dead connection shows."""
+    """One event per look that found newer versions, a comment otherwise, so that a dead connection shows.
+
+    A store that fails is asked again, and the page is told; any other error ends the stream.
+    """
+    yield f": following\nid: {follower.place}\n\n".encode()
     while True:
         try:
             found = await desk.run(follower.poll)
+        except StorageError as failed:
+            yield _event("waiting", {"message": failed.message})
         except Error as error:
-            yield f"event: failed\ndata: {json.dumps({'message': error.message})}\n\n".encode()
+            yield _event("failed", {"message": error.message})
             return
-        yield b": nothing\n\n" if found is None else f"data: {json.dumps(found)}\n\n".encode()
+        else:
+            yield b": nothing\n\n" if found is None else _event("message", found, follower.place)
         await anyio.sleep(EVERY_S)
+
+
+def _event(kind: str, data: dict[str, Any], place: str | None = None) -> bytes:
+    lines = ([] if place is None else [f"id: {place}"]) + [f"event: {kind}", f"data: {json.dumps(data)}"]
+    return "\n".join([*lines, "", ""]).encode()

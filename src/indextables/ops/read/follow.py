@@ -4,6 +4,10 @@ Only appends are followed. A commit that also removes rows, such as an overwrite
 delete, is skipped and counted, because its rows are not new; a merge changes no row. A
 log that was repaired or created again at the same place starts its versions at 0, so
 following the old one raises an error.
+
+A follower moves on as its rows are taken: version by version, and within a version row by
+row. After an error the next `poll` goes on with the row after the last one taken, so no row
+is lost and none is given twice.
 """
 
 from __future__ import annotations
@@ -43,38 +47,53 @@ class Follower:
         self._query = query
         self._where = where
         self._columns = columns
-        self._table_id = snapshot.table_id
+        self.table_id = snapshot.table_id
         self.version = snapshot.version if after is None else after
+        """The newest version whose rows were all given, or that has none to give."""
         self.passed_over = 0
         """Commits that changed rows instead of only adding them."""
+        self._rows_given = 0
+        """How many rows of the next version were given before an error, or before the caller stopped."""
+        self._begun_at = snapshot
+        """What the rows of that version were read by: its filter and its index settings."""
         self._check(snapshot)
 
     def poll(self) -> Iterator[pa.Table]:
-        """The matching rows of the commits since the last call; read it to its end, it is not given again."""
+        """The matching rows of the commits since the last call.
+
+        A table counts as given when the next one is asked for. One that was not followed by that, because
+        the caller failed or stopped, is given again by the next call.
+        """
         snapshot = self._log.snapshot(max_staleness_s=0)
-        if snapshot.table_id != self._table_id:
+        if snapshot.table_id != self.table_id:
             raise TableError(
                 f"{self._log.uri} was created again or repaired in the meantime; start following it again",
                 uri=self._log.uri,
             )
-        if snapshot.version <= self.version:
-            return
-        adds = [
-            add for number in range(self.version + 1, snapshot.version + 1) for add in self._added(number)
-        ]
-        self.version = snapshot.version
-        yield from in_order(self._pieces(snapshot, adds), default_parallelism())
+        for version in range(self.version + 1, snapshot.version + 1):
+            changes = [
+                action
+                for action in self._log.read_version(version)
+                if isinstance(action, (AddAction, RemoveAction)) and action.data_change
+            ]
+            removing = any(isinstance(action, RemoveAction) for action in changes)
+            if not removing:
+                if not self._rows_given:
+                    self._begun_at = snapshot
+                yield from self._not_given([action for action in changes if isinstance(action, AddAction)])
+            self.passed_over += removing
+            self.version, self._rows_given = version, 0
 
-    def _added(self, version: int) -> list[AddAction]:
-        actions = [
-            action
-            for action in self._log.read_version(version)
-            if isinstance(action, (AddAction, RemoveAction)) and action.data_change
-        ]
-        if any(isinstance(action, RemoveAction) for action in actions):
-            self.passed_over += 1
-            return []
-        return [action for action in actions if isinstance(action, AddAction)]
+    def _not_given(self, adds: Sequence[AddAction]) -> Iterator[pa.Table]:
+        """The rows of one version after those that were given before."""
+        # Splits do not change and are read in the order of the commit, so a count of rows is a place.
+        again = self._rows_given
+        for table in in_order(self._pieces(self._begun_at, adds), default_parallelism()):
+            rows = table.slice(again)
+            again -= min(again, table.num_rows)
+            if rows.num_rows:
+                yield rows
+                self._rows_given += rows.num_rows
 
     def _check(self, snapshot: Snapshot) -> None:
         """Check the query and the filter before waiting for anything."""

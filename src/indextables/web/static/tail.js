@@ -6,6 +6,7 @@ export class Tail {
     this.onRows = onRows;
     this.onChange = onChange;
     this.source = null;
+    this.failed = null;
   }
 
   get on() {
@@ -14,10 +15,15 @@ export class Tail {
 
   start(table, params) {
     this.stop();
-    this.source = new EventSource(address(table, "tail", params));
+    const place = address(table, "tail", params);
+    // After a failure the same tail goes on behind the last rows that came.
+    const after = this.failed?.place === place ? { after: this.failed.after } : {};
+    this.source = new EventSource(address(table, "tail", { ...params, ...after }));
     this.source.onmessage = (event) => this.onRows(JSON.parse(event.data));
+    this.source.addEventListener("waiting", (event) => this.onChange(JSON.parse(event.data).message, true));
     this.source.addEventListener("failed", (event) => {
       this.stop();
+      this.failed = { place, after: event.lastEventId };
       this.onChange(JSON.parse(event.data).message, false);
     });
     this.source.onerror = () => {
