@@ -178,7 +178,9 @@ def build_pyarrow(directory: Path) -> Operation:
 def _ours(directory: Path, word: str) -> tuple[Any, ...]:
     from indextables.index.query.syntax import parse_query
     from indextables.index.settings import from_options
+    from indextables.reading import Reading
     from indextables.split.layout import SplitRef, read_footer
+    from indextables.split.selection import Selection
     from indextables.split.source import Source
     from indextables.storage.store import open_store
 
@@ -189,16 +191,16 @@ def _ours(directory: Path, word: str) -> tuple[Any, ...]:
     manifest = read_footer(Source(store, path.name), plain).manifest
     ref = plain.placed(manifest)
     query = parse_query(word, from_options(options, SCHEMA), SCHEMA)
-    return store, ref, query, options
+    return Reading(store, SCHEMA, options), ref, Selection(query, columns=tuple(SCHEMA.names))
 
 
 def _count(directory: Path, word: str) -> Operation:
     from indextables.split.search import count_split
 
-    store, ref, query, options = _ours(directory, word)
+    reading, ref, selection = _ours(directory, word)
 
     def operation() -> Mapping[str, Any]:
-        return facts_of(*timed(lambda: count_split(store, ref, query, SCHEMA, options=options), WARM_COUNTS))
+        return facts_of(*timed(lambda: count_split(reading, ref, selection), WARM_COUNTS))
 
     return operation
 
@@ -253,16 +255,14 @@ questions_in_lines, questions_in_text = _questions("lines"), _questions("documen
 def _fetch(directory: Path, word: str, repeats: int) -> Operation:
     from indextables.split.search import count_split, search_split
 
-    store, ref, query, options = _ours(directory, word)
-    count_split(store, ref, query, SCHEMA, options=options)
+    reading, ref, selection = _ours(directory, word)
+    count_split(reading, ref, selection)
 
     def operation() -> Mapping[str, Any]:
         notes: list[Any] = []
 
         def search() -> list[Any]:
-            return list(
-                search_split(store, ref, query, SCHEMA, SCHEMA.names, options=options, note=notes.append)
-            )
+            return list(search_split(reading, ref, selection, notes.append))
 
         parts, seconds, cpu = timed(search, repeats)
         note = notes[0]

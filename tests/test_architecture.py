@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from indextables.log.snapshot import Snapshot
+
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "indextables"
 MODULES = sorted(path for path in SOURCE.rglob("*.py"))
@@ -23,6 +25,7 @@ LAYERS = (
     ("model",),
     ("predicate",),
     ("storage",),
+    ("reading",),
     ("log",),
     ("index",),
     ("split",),
@@ -265,3 +268,15 @@ def test_a_typed_decoder_is_made_when_its_module_is_loaded(path):
         ):
             typed = [word.arg for word in node.keywords if word.arg == "type"]
             assert not typed, f"{name_of(path)} line {node.lineno}: decode with a Decoder of the module"
+
+
+# Where a table is opened once more, in this process or another: there the caller's own options count.
+OPENED_AGAIN = {"delta.py", "spark/read/frame.py", "spark/delta/load.py", "spark/delta/scan.py"}
+
+
+def test_what_a_read_obeys_comes_from_the_snapshot_in_one_value():
+    """`Snapshot.settings` and `Snapshot.reading` put options above table properties; nobody chooses anew."""
+    assert not hasattr(Snapshot, "options")
+    given = re.compile(r"\bopened_with\(\)|\bsnapshot\.source\.options\b|\b_snapshot\.source\.options\b")
+    found = {name_of(path) for path in MODULES if given.search(code_of(path))}
+    assert found == {"log/snapshot.py", *OPENED_AGAIN}

@@ -57,7 +57,7 @@ class DeltaTable(Handle["DeltaSnapshot"]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Stores and sessions stay where they are; the other process opens the same version again.
-        explicit = dict(self._snapshot.options.explicit)
+        explicit = dict(self._snapshot.opened_with().explicit)
         return _reopened, (type(self), self.uri, self.version, explicit)
 
     def history(self, limit: int | None = None) -> pa.Table:
@@ -78,7 +78,7 @@ class DeltaTable(Handle["DeltaSnapshot"]):
         from indextables.log.delta.snapshot import open_snapshot
 
         snapshot = self._snapshot
-        self._snapshot = open_snapshot(self.uri, options=snapshot.options, runtime=snapshot.runtime)
+        self._snapshot = open_snapshot(self.uri, options=snapshot.opened_with(), runtime=snapshot.runtime)
         return self
 
     def files(self, where: Any = None, engine: str = "auto") -> pa.Table:

@@ -25,14 +25,14 @@ class Contents:
 
     def __init__(self, log):
         self.log = log
-        self.schema = log.snapshot().schema
+        self.reading = log.snapshot().reading
         self.known = {}
 
     def of(self, adds):
         total = Counter()
         for add in adds:
             if add.path not in self.known:
-                parts = split_rows(self.log.store, add, self.schema)
+                parts = split_rows(self.reading, add)
                 self.known[add.path] = Counter(row for part in parts for row in part["id"].to_pylist())
             total += self.known[add.path]
         return total

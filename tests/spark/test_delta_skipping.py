@@ -304,7 +304,7 @@ def test_large_commits_are_decoded_and_reduced_by_tasks(spark, tmp_path, seed):
     frame = it.delta.replay(spark, log.store.uri, options={"distributedLogReplay.localMemory": "1k"})
     assert keys_of(frame.select("path", "dv", "size").toArrow()) == live_of(log)
     log.commit(remove("late3"))
-    newer = open_snapshot(log.store.uri, options=snapshot.options, runtime=runtime_of(spark))
+    newer = open_snapshot(log.store.uri, options=snapshot.opened_with(), runtime=runtime_of(spark))
     assert isinstance(newer.state.tail, LongTail)
     assert newer.plan(engine="spark").files.num_rows == len(log.live)
 

@@ -87,7 +87,7 @@ def spark_answers(spark, values):
 def test_ten_thousand_patterns_equal_sparks_like(table, values, spark_answers):
     snapshot = table._snapshot
     (add,) = snapshot.adds()
-    index = open_index(snapshot.store, SplitRef.of(add), snapshot.options.search, with_rows=False)
+    index = open_index(snapshot.reading, SplitRef.of(add), with_rows=False)
     batch = pa.table({"id": range(len(values)), "path": values}, SCHEMA)
     builder = Builder(SCHEMA, "UTC")
     narrowed = 0

@@ -13,9 +13,11 @@ from indextables.index.query.syntax import parse_query
 from indextables.index.settings import IndexSpec, from_options
 from indextables.model.actions import AddAction
 from indextables.options import Options
+from indextables.reading import Reading
 from indextables.split.layout import SplitManifest, SplitRef, read_footer
 from indextables.split.metrics import SearchMetrics
 from indextables.split.search import count_split, hits_split, search_split
+from indextables.split.selection import Selection
 from indextables.split.source import Source
 from indextables.split.write.build import build_splits
 from indextables.storage.store import Store, open_store
@@ -36,6 +38,10 @@ class Built:
         local = self.store.local_path(self.add.path)
         assert local is not None
         return Path(local)
+
+    @property
+    def reading(self) -> Reading:
+        return Reading(self.store, self.schema, self.options)
 
     @property
     def ref(self) -> SplitRef:
@@ -64,16 +70,12 @@ class Built:
     ) -> list[int]:
         parsed = parse_query(query, self.spec, self.schema, columns)
         noted = [] if note is None else note
-        return hits_split(
-            self.store, self.ref, parsed, self.schema, options=self.options, note=noted.append
-        ).to_pylist()
+        return hits_split(self.reading, self.ref, Selection(parsed), noted.append).to_pylist()
 
     def count(self, query: str, note: list[SearchMetrics] | None = None, **more: Any) -> int:
         parsed = parse_query(query, self.spec, self.schema)
         noted = [] if note is None else note
-        return count_split(
-            self.store, self.ref, parsed, self.schema, options=self.options, note=noted.append, **more
-        )
+        return count_split(self.reading, self.ref, Selection(parsed, **more), noted.append)
 
     def search(
         self,
@@ -85,18 +87,8 @@ class Built:
         parsed = parse_query(query, self.spec, self.schema)
         wanted = self.schema.names if columns is None else columns
         noted = [] if note is None else note
-        parts = list(
-            search_split(
-                self.store,
-                self.ref,
-                parsed,
-                self.schema,
-                wanted,
-                options=self.options,
-                note=noted.append,
-                **more,
-            )
-        )
+        selection = Selection(parsed, columns=tuple(wanted), **more)
+        parts = list(search_split(self.reading, self.ref, selection, noted.append))
         empty = pa.schema([self.schema.field(name) for name in wanted]).empty_table()
         return pa.concat_tables(parts) if parts else empty
 

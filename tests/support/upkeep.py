@@ -21,6 +21,7 @@ from indextables.runtime import LOCAL
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import forget_splits
 from indextables.split.search import search_split
+from indextables.split.selection import Selection
 from indextables.split.write.build import build_splits
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("text", pa.string())])
@@ -148,7 +149,7 @@ class RowTable:
     def rows(self, version: int | None = None) -> list[dict[str, Any]]:
         """Every row, file by file in path order."""
         snapshot = self.handle().snapshot(version=version)
-        parts = [part for add in snapshot.adds() for part in split_rows(self.log.store, add, snapshot.schema)]
+        parts = [part for add in snapshot.adds() for part in split_rows(snapshot.reading, add)]
         return [row for part in parts for row in part.to_pylist()]
 
     def found(self, query: str) -> list[dict[str, Any]]:
@@ -159,7 +160,7 @@ class RowTable:
             part
             for add in snapshot.adds()
             for part in search_split(
-                self.log.store, SplitRef.of(add), parsed, snapshot.schema, snapshot.schema.names
+                snapshot.reading, SplitRef.of(add), Selection(parsed, columns=tuple(snapshot.schema.names))
             )
         ]
         return [row for part in parts for row in part.to_pylist()]

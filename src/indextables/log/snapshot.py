@@ -42,6 +42,7 @@ from indextables.model.actions import (
 )
 from indextables.options import Options
 from indextables.predicate.prune.metrics import PruneMetrics
+from indextables.reading import Reading
 from indextables.records import dataclass
 from indextables.runtime import Runtime
 from indextables.storage.store import Store
@@ -130,15 +131,20 @@ class Snapshot:
         """The dialect of its log."""
         return self.source.dialect
 
-    @property
-    def options(self) -> Options:
-        """The options it was opened with."""
+    def opened_with(self) -> Options:
+        """What the caller gave, to open the table once more. What a read obeys is `reading`."""
         return self.source.options
 
     @property
     def settings(self) -> Options:
-        """The options, with the table's properties replacing defaults. Writers follow these."""
-        return self.once("settings", lambda: self.options.over(self.metadata.configuration, self.store.uri))
+        """The caller's options, with the table's properties replacing defaults, for reads and writes."""
+        given = self.opened_with()
+        return self.once("settings", lambda: given.over(self.metadata.configuration, self.store.uri))
+
+    @property
+    def reading(self) -> Reading:
+        """What every read of this version obeys."""
+        return self.once("reading", lambda: Reading(self.store, self.schema, self.settings))
 
     @property
     def time_zone(self) -> str:
@@ -281,7 +287,7 @@ class Snapshot:
         seconds = found.replay.seconds or {"replay": time.perf_counter() - started}
         if node is not None:
             SKIPPING_TOTALS.note(self.store.uri, found.metrics)
-        why = explain_choice(self.options, self.num_files_hint, engine)
+        why = explain_choice(self.settings, self.num_files_hint, engine)
         return FilePlan(found.files, found.metrics, replace(found.replay, why=why, seconds=seconds))
 
     def sums(self, columns: Collection[str], engine: str = "auto") -> Sums:
@@ -292,14 +298,14 @@ class Snapshot:
         if isinstance(chosen, SummingEngine):
             found = self._sound(lambda state: chosen.sums(self._request(state, None, wanted, explain=False)))
             assert found.replay is not None
-            why = explain_choice(self.options, self.num_files_hint, engine)
+            why = explain_choice(self.settings, self.num_files_hint, engine)
             return replace(found, replay=replace(found.replay, why=why))
         plan = self.plan(columns=wanted, engine=engine)
         return sums_of(plan.files, columns, plan.replay)
 
     def _engine(self, engine: str) -> ReplayEngine:
         engines = {**self.source.engines, **self.runtime.engines}
-        found: ReplayEngine = engines[choose(self.options, self.num_files_hint, engines.keys(), engine)]
+        found: ReplayEngine = engines[choose(self.settings, self.num_files_hint, engines.keys(), engine)]
         return found
 
     def files(self, where: Any = None, engine: str = "auto") -> pa.Table:
@@ -338,7 +344,8 @@ class Snapshot:
 
     def _require_readable(self) -> None:
         """Raise when the table needs a newer reader; a dialect may have its own rules."""
-        check_readable(self.protocol, self.options, self.store.uri)
+        # The caller's own options: no property of a table can tell readers that they need not understand it.
+        check_readable(self.protocol, self.opened_with(), self.store.uri)
 
     def _request(
         self, state: State, where: Node | None, columns: frozenset[str] | None, *, explain: bool
@@ -346,7 +353,7 @@ class Snapshot:
         """The request to a replay engine; a dialect may extend it."""
         return ReplayRequest(
             self.store, self.dialect, self.source.reader, state.segment, state.tail, self.schema,
-            self.partition_columns, self.options, where, columns, explain, state.memo,
+            self.partition_columns, self.settings, where, columns, explain, state.memo,
         )  # fmt: skip
 
     def with_checkpoint(self, version: int) -> Snapshot:

@@ -17,9 +17,10 @@ import pyarrow as pa
 from indextables.errors import DamagedIndexError
 from indextables.index.read.lookup import Index
 from indextables.model.arrays import as_numpy, integers
+from indextables.reading import Reading
 from indextables.split.layout import SplitRef
-from indextables.split.open_splits import warn_once
-from indextables.split.read.rows import WORTH_STATISTICS, Parts, SplitReader, to_table_schema
+from indextables.split.open_splits import open_split, warn_once
+from indextables.split.read.rows import WORTH_STATISTICS, Parts, to_table_schema
 
 if TYPE_CHECKING:
     from indextables.predicate.tree import Node
@@ -32,20 +33,13 @@ class Filtered:
     """A filter over the rows of one split; without one, every row is kept. `index` may rule rows out."""
 
     def __init__(
-        self,
-        reader: SplitReader,
-        ref: SplitRef,
-        schema: pa.Schema,
-        where: Node | None,
-        *,
-        zone: str | None,
-        index: Index | None = None,
+        self, reading: Reading, ref: SplitRef, where: Node | None, index: Index | None = None
     ) -> None:
-        self._reader = reader
+        self._reader = open_split(reading.store, ref)
         self._ref = ref
-        self._schema = schema
+        self._schema = reading.schema
         self._where = where
-        self._zone = zone
+        self._zone = reading.zone
         self._index = index
 
     @cached_property

@@ -20,6 +20,7 @@ from indextables.index.codec.numbers import Bytes
 from indextables.index.read.cache import DiskRanges, Ranges
 from indextables.index.read.lookup import SMALL_INDEX, Index
 from indextables.options import SearchOptions
+from indextables.reading import Reading
 from indextables.records import dataclass
 from indextables.split.layout import SplitRef, read_footer
 from indextables.split.read import kept_pages
@@ -106,12 +107,12 @@ def open_split(store: Store, ref: SplitRef) -> SplitReader:
     return found.reader
 
 
-def open_index(store: Store, ref: SplitRef, options: SearchOptions, *, with_rows: bool) -> Index | None:
+def open_index(reading: Reading, ref: SplitRef, *, with_rows: bool) -> Index | None:
     """The index of a split; None when it has none, DamagedIndexError when it cannot be used.
 
     With `with_rows` the same read also prepares `open_split`.
     """
-    source = Source.of(store, ref.path)
+    source = Source.of(reading.store, ref.path)
     key = _key(source, ref)
     found = _splits.entry(key)
     if found.index is not None:
@@ -119,7 +120,7 @@ def open_index(store: Store, ref: SplitRef, options: SearchOptions, *, with_rows
     if found.damage is not None:
         raise found.damage
     try:
-        found.index = _opened(source, ref, found, options, with_rows=with_rows)
+        found.index = _opened(source, ref, found, reading.search, with_rows=with_rows)
     except DamagedIndexError as damage:
         found.damage = damage
         raise

@@ -23,12 +23,13 @@ from indextables.index.read.lookup import BytesRanges, Index, Term
 from indextables.index.read.ranking import Statistics, statistics_of_terms
 from indextables.index.settings import IndexSpec
 from indextables.model.arrays import as_numpy, integers, numbers, taken
-from indextables.options import Options
+from indextables.reading import Reading
 from indextables.split.filtered import Filtered
 from indextables.split.layout import SplitRef
 from indextables.split.metrics import Note, SearchMetrics
 from indextables.split.open_splits import known_index, open_index, open_split, warn_once
 from indextables.split.read.rows import SplitReader, to_table_schema
+from indextables.split.selection import Selection
 from indextables.storage.store import Store
 
 if TYPE_CHECKING:
@@ -49,29 +50,24 @@ def _ignore(_: SearchMetrics) -> None:
     return None
 
 
-def count_split(
-    store: Store,
-    ref: SplitRef,
-    query: Query,
-    schema: pa.Schema,
-    *,
-    where: Predicate | None = None,
-    options: Options | None = None,
-    note: Note = _ignore,
-) -> int:
-    """How many rows of a split a query finds; without `where`, an exact index needs no row to be read."""
-    search = _Search(store, ref, query, schema, options or Options(), with_rows=where is not None)
-    if where is None and search.exact:
-        found = search.count()
-        note(replace(search.metrics, hits=found))
-        return found
-    if where is None:
-        rows = search.rows()
-        note(replace(search.metrics, hits=len(rows)))
-        return len(rows)
-    found = len(search.kept(where))
+def count_split(reading: Reading, ref: SplitRef, selection: Selection, note: Note = _ignore) -> int:
+    """How many rows of a split match; without a filter, an exact index needs no row to be read."""
+    search = _Search(reading, ref, selection, with_rows=selection.where is not None)
+    if search.exact and selection.where is None:
+        hits = search.count()
+        note(replace(search.metrics, hits=hits))
+        return hits
+    rows = search.matching()
     note(search.metrics)
-    return found
+    return len(rows)
+
+
+def hits_split(reading: Reading, ref: SplitRef, selection: Selection, note: Note = _ignore) -> pa.Int64Array:
+    """The numbers of the rows of a split that match, ascending."""
+    search = _Search(reading, ref, selection, with_rows=selection.where is not None)
+    rows = search.matching()
+    note(search.metrics)
+    return integers(rows)
 
 
 def count_known(
@@ -121,133 +117,78 @@ def _lacks(index: Index, query: Query) -> bool:
         return False
 
 
-def hits_split(
-    store: Store,
-    ref: SplitRef,
-    query: Query,
-    schema: pa.Schema,
-    *,
-    options: Options | None = None,
-    note: Note = _ignore,
-) -> pa.Int64Array:
-    """The numbers of the rows a query finds in a split, ascending."""
-    search = _Search(store, ref, query, schema, options or Options(), with_rows=False)
-    rows = search.rows()
-    note(replace(search.metrics, hits=len(rows)))
-    return integers(rows)
-
-
 def search_split(
-    store: Store,
-    ref: SplitRef,
-    query: Query,
-    schema: pa.Schema,
-    columns: Sequence[str],
-    *,
-    where: Predicate | None = None,
-    limit: int | None = None,
-    score: bool = False,
-    statistics: Statistics | None = None,
-    options: Options | None = None,
-    note: Note = _ignore,
+    reading: Reading, ref: SplitRef, selection: Selection, note: Note = _ignore
 ) -> Iterator[pa.Table]:
-    """The rows a query finds, in row order; with `score` the best `limit` rows with `_score`, best first.
-
-    Scores are computed from `statistics`, which cover all rows that are ranked together.
-    """
-    search = _Search(store, ref, query, schema, options or Options(), with_rows=True)
-    if score:
-        search.statistics = statistics
-        yield search.best(columns, where, limit)
+    """The rows of a split that match, in row order; with `score` the best ones with `_score`, best first."""
+    search = _Search(reading, ref, selection, with_rows=True)
+    if selection.score:
+        yield search.best()
     else:
-        yield from search.tables(columns, where, limit)
+        yield from search.tables()
     note(search.metrics)
 
 
-def statistics_split(
-    store: Store,
-    ref: SplitRef,
-    query: Query,
-    schema: pa.Schema,
-    terms: Sequence[Term],
-    *,
-    options: Options | None = None,
-) -> Statistics:
-    """What a split contributes to the statistics of words; an exact index answers without reading rows."""
-    search = _Search(store, ref, query, schema, options or Options(), with_rows=False)
-    return search.statistics_of(terms)
-
-
 def rank_split(
-    store: Store,
-    ref: SplitRef,
-    query: Query,
-    schema: pa.Schema,
-    statistics: Statistics,
-    *,
-    where: Predicate | None = None,
-    limit: int | None = None,
-    options: Options | None = None,
-    note: Note = _ignore,
+    reading: Reading, ref: SplitRef, selection: Selection, note: Note = _ignore
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The best rows of a split, by the statistics of the whole table: scores and row numbers, best first."""
-    search = _Search(store, ref, query, schema, options or Options(), with_rows=True)
-    search.statistics = statistics
-    scores, rows = search.best_kept(where, limit)
+    """The best rows of a split: scores and row numbers, best first."""
+    search = _Search(reading, ref, selection, with_rows=True)
+    scores, rows = search.best_kept()
     note(replace(search.metrics, hits=len(rows)))
     return scores, rows
 
 
-def fetch_rows(
-    store: Store, ref: SplitRef, schema: pa.Schema, columns: Sequence[str], rows: np.ndarray
-) -> pa.Table:
+def sorted_split(reading: Reading, ref: SplitRef, selection: Selection, note: Note = _ignore) -> pa.Table:
+    """The first rows of a split in the order of the keys; other columns are read only for these rows."""
+    search = _Search(reading, ref, selection, with_rows=True)
+    search.require_few()
+    rows = search.matching()
+    note(search.metrics)
+    if not len(rows):
+        return reading.columns(selection.columns).empty_table()
+    from indextables.predicate.evaluate.ordering import spark_order
+
+    by = fetch_rows(reading, ref, [name for name, _ in selection.keys], rows)
+    chosen = as_numpy(spark_order(by, selection.keys))[: selection.limit]
+    ascending = np.sort(chosen)
+    table = fetch_rows(reading, ref, selection.columns, rows[ascending])
+    return table.take(integers(np.searchsorted(ascending, chosen)))
+
+
+def statistics_split(
+    reading: Reading, ref: SplitRef, selection: Selection, terms: Sequence[Term]
+) -> Statistics:
+    """What a split contributes to the statistics of words; an exact index answers without reading rows."""
+    return _Search(reading, ref, selection, with_rows=False).statistics_of(terms)
+
+
+def explain_row(reading: Reading, ref: SplitRef, selection: Selection, row: int) -> list[ScorePart] | None:
+    """The parts of a row's score; None when the row does not match the query."""
+    return _Search(reading, ref, selection, with_rows=True).explained(row)
+
+
+def fetch_rows(reading: Reading, ref: SplitRef, columns: Sequence[str], rows: np.ndarray) -> pa.Table:
     """Some ascending rows of a split, in the columns and types of the table."""
-    kept = Filtered(open_split(store, ref), ref, schema, None, zone=None)
-    parts = [table for _, table in kept.tables(rows, columns)]
-    return pa.concat_tables(parts)
-
-
-def explain_row(
-    store: Store,
-    ref: SplitRef,
-    query: Query,
-    schema: pa.Schema,
-    *,
-    row: int,
-    statistics: Statistics,
-    options: Options | None = None,
-) -> list[ScorePart] | None:
-    """The parts of a row's score, by the statistics of the whole table; None when the row does not match."""
-    search = _Search(store, ref, query, schema, options or Options(), with_rows=True)
-    return search.explained(row, statistics)
+    return pa.concat_tables([table for _, table in Filtered(reading, ref, None).tables(rows, columns)])
 
 
 class _Search:
-    def __init__(
-        self,
-        store: Store,
-        ref: SplitRef,
-        query: Query,
-        schema: pa.Schema,
-        options: Options,
-        *,
-        with_rows: bool,
-    ) -> None:
-        self.schema = schema
-        self.options = options
+    def __init__(self, reading: Reading, ref: SplitRef, selection: Selection, *, with_rows: bool) -> None:
+        self.reading = reading
         self.ref = ref
-        self.store = store
+        self.selection = selection
         self.metrics = SearchMetrics(splits=1)
-        self.most = options.search.max_hits
         self._reader: SplitReader | None = None
         self._asked: Search | None = None
         self._index: Index | None = None
-        self.statistics: Statistics | None = None
+        self._every: np.ndarray | None = None
+        """All rows the query finds, once they are known."""
         try:
-            self._index = open_index(store, ref, options.search, with_rows=with_rows)
+            self._index = open_index(reading, ref, with_rows=with_rows)
         except DamagedIndexError as damaged:
             self._damaged(damaged)
-        self._ask(self._index, query)
+        self._ask(self._index, selection.query)
 
     def _ask(self, index: Index | None, query: Query) -> None:
         """Prepare the query for this split: its index has the table's settings, has others, or is missing."""
@@ -270,7 +211,7 @@ class _Search:
     @property
     def reader(self) -> SplitReader:
         if self._reader is None:
-            self._reader = open_split(self.store, self.ref)
+            self._reader = open_split(self.reading.store, self.ref)
         return self._reader
 
     def _on_this_split(self, query: Query, index: Index | None) -> Query:
@@ -283,7 +224,8 @@ class _Search:
     def _values(self, column: str) -> pa.Array:
         """A whole column, for ranges over typed values."""
         parts = [
-            to_table_schema(part, self.schema, [column], {})[column] for _, part in self.reader.scan([column])
+            to_table_schema(part, self.reading.schema, [column], {})[column]
+            for _, part in self.reader.scan([column])
         ]
         return pa.concat_arrays([chunk for part in parts for chunk in part.chunks])
 
@@ -296,9 +238,15 @@ class _Search:
 
     def rows(self, limit: int | None = None) -> np.ndarray:
         """The rows the query finds, ascending; at most `limit`."""
+        if self._every is not None:
+            return self._every[:limit]
         if self._asked is not None:
-            return self._by_index(partial(self._indexed, self._asked, limit), partial(self._scanned, limit))
-        return self._scanned(limit)
+            rows = self._by_index(partial(self._indexed, self._asked, limit), partial(self._scanned, limit))
+        else:
+            rows = self._scanned(limit)
+        if limit is None:
+            self._every = rows
+        return rows
 
     def _indexed(self, asked: Search, limit: int | None) -> np.ndarray:
         if self.exact:
@@ -341,28 +289,26 @@ class _Search:
             table = pa.table({"": pa.nulls(len(rows))})
         return as_numpy(integers(rows).filter(match(self.query, table)))
 
-    def tables(
-        self, columns: Sequence[str], where: Predicate | None, limit: int | None
-    ) -> Iterator[pa.Table]:
+    def tables(self) -> Iterator[pa.Table]:
         """The rows that match the query and the filter, with the wanted columns."""
-        if self.most is not None and self.exact and limit is None:
-            # Counting needs no memory, so it is done first.
-            self._refuse_too_many(self.count())
+        where, limit = self.selection.where, self.selection.limit
+        self.require_few()
         rows = self._noted(self.rows(limit if where is None else None))
-        self._refuse_too_many(len(rows) if limit is None else 0)
         if not len(rows):
             return
-        for _, table in self._filtered(where).tables(rows, columns, limit):
+        for _, table in self._filtered(where).tables(rows, self.selection.columns, limit):
             yield table
 
-    def kept(self, where: Predicate) -> np.ndarray:
+    def matching(self) -> np.ndarray:
         """The rows that match the query and the filter."""
-        rows = self._noted(self.rows())
-        return self._filtered(where).rows(rows) if len(rows) else rows
+        rows = self.rows()
+        if self.selection.where is None or not len(rows):
+            self.metrics = replace(self.metrics, hits=len(rows))
+            return rows
+        return self._filtered(self.selection.where).rows(self._noted(rows))
 
     def _filtered(self, where: Predicate | None) -> Filtered:
-        zone = self.options.search.time_zone
-        return Filtered(self.reader, self.ref, self.schema, where, zone=zone, index=self._index)
+        return Filtered(self.reading, self.ref, where, self._index)
 
     def _noted(self, rows: np.ndarray) -> np.ndarray:
         """The rows to fetch; records in the metrics how they are fetched."""
@@ -370,29 +316,37 @@ class _Search:
         self.metrics = replace(self.metrics, hits=len(rows), **plan)
         return rows
 
-    def _refuse_too_many(self, hits: int) -> None:
-        if self.most is not None and hits > self.most:
+    def require_few(self) -> None:
+        """Refuse to return the rows of a query without a limit that finds more than `search.maxHits`."""
+        most = self.reading.search.max_hits
+        if most is None or self.selection.limit is not None or self.selection.summed:
+            return
+        # An exact index counts without memory for the rows.
+        hits = self.count() if self.exact else len(self.rows())
+        if hits > most:
             raise TableError(
                 f"the query {self.query.text!r} finds {hits} rows in {self.ref.path}, more than "
-                f"search.maxHits = {self.most}; narrow it, give a limit, or raise the option",
+                f"search.maxHits = {most}; narrow it, give a limit, or raise the option",
                 path=self.ref.path,
                 hits=hits,
             )
 
-    def best(self, columns: Sequence[str], where: Predicate | None, limit: int | None) -> pa.Table:
+    def best(self) -> pa.Table:
         """The best rows by BM25, with their scores, best first."""
-        scores, rows = self.best_kept(where, limit)
+        columns = self.selection.columns
+        scores, rows = self.best_kept()
         order = np.argsort(rows)
         parts = [table for _, table in self._filtered(None).tables(self._noted(rows[order]), columns)]
-        empty = pa.schema([self.schema.field(name) for name in columns]).empty_table()
-        found = pa.concat_tables(parts) if parts else empty
+        found = pa.concat_tables(parts) if parts else self.reading.columns(columns).empty_table()
         # They were fetched in row order; put them back in the order of their scores.
         best = np.empty(len(order), np.int64)
         best[order] = np.arange(len(order))
         return taken(found, integers(best)).append_column(SCORE, numbers(scores, pa.float32()))
 
-    def best_kept(self, where: Predicate | None, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
+    def best_kept(self) -> tuple[np.ndarray, np.ndarray]:
         """Scores and row numbers of the best rows that the filter keeps, best first."""
+        where, limit = self.selection.where, self.selection.limit
+        self.require_few()
         if where is None:
             return self._scored(limit)
         hits = self.rows()
@@ -411,7 +365,9 @@ class _Search:
     def _scored(self, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
         if self.exact and self._asked is not None:
             asked, most = self._asked, self.reader.rows if limit is None else limit
-            return self._by_index(lambda: asked.best(most, self.statistics), partial(self._rescored, limit))
+            return self._by_index(
+                lambda: asked.best(most, self.selection.statistics), partial(self._rescored, limit)
+            )
         return self._rescored(limit)
 
     def _rescored(self, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
@@ -423,7 +379,7 @@ class _Search:
         if self.answered and self._asked is not None and len(rows):
             asked = self._asked
             scores = self._by_index(
-                lambda: asked.scores(rows, self.statistics), lambda: self._fresh_scores(rows)
+                lambda: asked.scores(rows, self.selection.statistics), lambda: self._fresh_scores(rows)
             )
         else:
             scores = self._fresh_scores(rows)
@@ -434,7 +390,7 @@ class _Search:
         index = self._fresh_index() if len(rows) else None
         if index is None:
             return np.ones(len(rows), np.float32)
-        return Search(index, self.query, values=self._values).scores(rows, self.statistics)
+        return Search(index, self.query, values=self._values).scores(rows, self.selection.statistics)
 
     def statistics_of(self, terms: Sequence[Term]) -> Statistics:
         """What the rows of this split contribute to the statistics of words."""
@@ -449,7 +405,7 @@ class _Search:
         index = self._fresh_index()
         return Statistics(self.reader.rows) if index is None else statistics_of_terms(index, terms)
 
-    def explained(self, row: int, statistics: Statistics) -> list[ScorePart] | None:
+    def explained(self, row: int) -> list[ScorePart] | None:
         """The parts of a row's score."""
         if row not in self.rows():
             return None
@@ -459,7 +415,7 @@ class _Search:
             return []
         from indextables.index.query.explain import explained
 
-        return explained(Search(index, self.query, values=self._values), row, statistics)
+        return explained(Search(index, self.query, values=self._values), row, self.selection.statistics)
 
     def _fresh_index(self) -> Index | None:
         """An index of the query's columns, built now; None when the split has none of them."""
@@ -470,9 +426,9 @@ class _Search:
         # Only scanned rows are indexed here, so most searches never import the builder.
         from indextables.index.build.builder import IndexBuilder
 
-        builder = IndexBuilder(spec, self.schema)
+        builder = IndexBuilder(spec, self.reading.schema)
         for _, table in self.reader.scan(spec.columns):
-            builder.add(to_table_schema(table, self.schema, spec.columns, {}))
+            builder.add(to_table_schema(table, self.reading.schema, spec.columns, {}))
         built = builder.finish()
         return Index.open(BytesRanges(built.to_bytes()), built.length, built.root_length)
 
@@ -493,6 +449,3 @@ def _other_settings(spec: IndexSpec, query: Query) -> frozenset[str]:
         ):
             found.add(column)
     return frozenset(found)
-
-
-__all__ = ["SCORE", "Note", "SearchMetrics", "count_split", "hits_split", "search_split", "warn_once"]

@@ -20,13 +20,12 @@ from indextables.index.query.tree import Node as Query
 from indextables.index.read.lookup import Index
 from indextables.index.read.words import Word, read_lists
 from indextables.index.settings import SUBSTRING, IndexSpec
-from indextables.options import Options
 from indextables.predicate.coerce import like_pieces
 from indextables.predicate.regex import required_texts
 from indextables.predicate.tree import And, Column, Compare, In, IsTrue, Like, Match, Node, Or, RLike
+from indextables.reading import Reading
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_index, warn_once
-from indextables.storage.store import Store
 
 SIZE = 3
 DENSE = 8
@@ -104,12 +103,12 @@ def may_hold(index: Index, node: Node) -> bool:
     return needed is None or _is_known(index, needed)
 
 
-def index_for(store: Store, ref: SplitRef, node: Node, spec: IndexSpec, options: Options) -> Index | None:
+def index_for(reading: Reading, ref: SplitRef, node: Node, spec: IndexSpec) -> Index | None:
     """The index of a split, if the table has trigrams that a filter needs and they can be read."""
     if needed_trigrams(node, fields_of(spec)) is None:
         return None
     try:
-        return open_index(store, ref, options.search, with_rows=True)
+        return open_index(reading, ref, with_rows=True)
     except DamagedIndexError as damage:
         warn_once(f"{ref.path}: {damage}")
         return None

@@ -13,22 +13,21 @@ from indextables.errors import DamagedIndexError
 from indextables.index.read.lookup import Index
 from indextables.index.settings import STRING
 from indextables.index.tokens import BEYOND
-from indextables.options import Options
+from indextables.reading import Reading
 from indextables.split.layout import SplitRef
 from indextables.split.metrics import Note, SearchMetrics
 from indextables.split.open_splits import open_index, warn_once
-from indextables.storage.store import Store
 
 ROWS_PER_BLOCK = 8192
 """Reading a dictionary block takes about as long as reading this many rows."""
 
 
 def value_counts(
-    store: Store, ref: SplitRef, column: str, options: Options, note: Note
+    reading: Reading, ref: SplitRef, column: str, note: Note
 ) -> tuple[pa.Array, pa.Array] | None:
     """The distinct values, null included, and their row counts; None when the index cannot tell."""
     try:
-        index = open_index(store, ref, options.search, with_rows=False)
+        index = open_index(reading, ref, with_rows=False)
         found = None if index is None else _of_index(index, column)
     except DamagedIndexError as damage:
         warn_once(f"{ref.path}: {damage}")

@@ -30,6 +30,7 @@ from indextables.options import Options
 from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef
 from indextables.split.search import hits_split
+from indextables.split.selection import Selection
 from indextables.sql.bucket_functions import make_functions, names_bucket_function
 from indextables.sql.mentions import quoted_paths_as_names
 from indextables.sql.rewrite import Reference, Rewritten, Search, hidden_view, rewrite
@@ -161,7 +162,8 @@ def _searched(table: Table, columns: list[str], searches: Sequence[Search]) -> p
     if len(searches) == 1 and not hidden:
 
         def make(add: AddAction) -> Iterator[pa.Table]:
-            return rows_found(snapshot, SplitRef.of(add), queries[0], record, node=None, columns=columns)
+            selection = Selection(queries[0], columns=tuple(columns))
+            return rows_found(snapshot, SplitRef.of(add), selection, record)
     else:
 
         def make(add: AddAction) -> Iterator[pa.Table]:
@@ -184,10 +186,7 @@ def _marked(
     record: Record,
 ) -> Iterator[pa.Table]:
     hits = [
-        np.asarray(
-            hits_split(snapshot.store, SplitRef.of(add), query, snapshot.schema, options=snapshot.options)
-        )
-        for _, query in pairs
+        np.asarray(hits_split(snapshot.reading, SplitRef.of(add), Selection(query))) for _, query in pairs
     ]
     wanted = list(dict.fromkeys([*columns, *(item.column for item, _ in pairs if item.column)]))
     start = 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -13,11 +15,13 @@ from indextables.index.settings import from_options
 from indextables.options import Options
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.evaluate.rows import mask
+from indextables.reading import Reading
 from indextables.split import open_splits
 from indextables.split.filtered import Filtered
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import forget_splits, open_split
 from indextables.split.search import count_split, search_split
+from indextables.split.selection import Selection
 from indextables.split.write.build import build_splits
 from indextables.storage.stores.memory import MemoryStore
 from support.faults import CountingStore
@@ -58,14 +62,14 @@ def rows():
 def split(rows):
     store = MemoryStore("memory://filters")
     (built,) = build_splits(rows.to_batches(), SCHEMA, (), SPEC, OPTIONS, store)
-    return CountingStore(store), SplitRef.of(built.add)
+    return Reading(CountingStore(store), SCHEMA, OPTIONS), SplitRef.of(built.add)
 
 
 @pytest.fixture
 def cold(split):
     forget_splits()
     MEMORY.clear()
-    split[0].clear()
+    split[0].store.clear()
     return split
 
 
@@ -86,9 +90,9 @@ def test_the_rows_are_those_of_the_query_that_the_filter_keeps(split, rows, quer
     keeps = set(_kept(split, node))
     wanted = [row["id"] for row in wanted if row["id"] in keeps]
     asked = parse_query(query, SPEC, SCHEMA)
-    assert ids(search_split(*split, asked, SCHEMA, ["id", "bulk"], where=node)) == wanted
-    assert count_split(*split, asked, SCHEMA, where=node) == len(wanted)
-    assert ids(search_split(*split, asked, SCHEMA, ["id"], where=node, limit=7)) == wanted[:7]
+    assert ids(search_split(*split, Selection(asked, node, ("id", "bulk")))) == wanted
+    assert count_split(*split, Selection(asked, node)) == len(wanted)
+    assert ids(search_split(*split, Selection(asked, node, ("id",), limit=7))) == wanted[:7]
 
 
 def ids(tables):
@@ -97,7 +101,7 @@ def ids(tables):
 
 def _kept(split, node):
     """The filter over every row, without statistics or an index."""
-    table = pa.concat_tables([part for _, part in open_split(*split).scan(SCHEMA.names)])
+    table = pa.concat_tables([part for _, part in open_split(split[0].store, split[1]).scan(SCHEMA.names)])
     return table.filter(mask(node, table, SCHEMA)).column("id").to_pylist()
 
 
@@ -105,55 +109,58 @@ def _kept(split, node):
 def test_the_best_rows_are_the_best_of_those_that_the_filter_keeps(split, query, where):
     node = as_node(where, SCHEMA, "UTC")
     asked = parse_query(query, SPEC, SCHEMA)
-    (every,) = search_split(*split, asked, SCHEMA, ["id"], score=True)
+    (every,) = search_split(*split, Selection(asked, None, ("id",), score=True))
     keeps = set(_kept(split, node))
     wanted = [(row["id"], row["_score"]) for row in every.to_pylist() if row["id"] in keeps]
     for limit in (3, 40, None):
-        (found,) = search_split(*split, asked, SCHEMA, ["id"], where=node, score=True, limit=limit)
+        (found,) = search_split(*split, Selection(asked, node, ("id",), limit, score=True))
         assert [(row["id"], row["_score"]) for row in found.to_pylist()] == wanted[:limit]
 
 
 def test_row_groups_that_statistics_rule_out_are_not_read(cold):
     node = as_node("id < 1000", SCHEMA, "UTC")
     query = parse_query("usual", SPEC, SCHEMA)
-    assert count_split(*cold, query, SCHEMA, where=node) == 998
-    narrow = cold[0].bytes_read
+    assert count_split(*cold, Selection(query, node)) == 998
+    narrow = cold[0].store.bytes_read
     forget_splits()
     MEMORY.clear()
-    cold[0].clear()
-    assert count_split(*cold, query, SCHEMA, where=as_node("price >= 0.0", SCHEMA, "UTC")) > 90_000
-    assert narrow * 4 < cold[0].bytes_read
+    cold[0].store.clear()
+    assert count_split(*cold, Selection(query, as_node("price >= 0.0", SCHEMA, "UTC"))) > 90_000
+    assert narrow * 4 < cold[0].store.bytes_read
 
 
 def test_other_columns_are_read_for_the_rows_that_are_left(cold):
     node = as_node("price < 0.0001", SCHEMA, "UTC")
     query = parse_query("usual", SPEC, SCHEMA)
-    found = pa.concat_tables(search_split(*cold, query, SCHEMA, SCHEMA.names, where=node))
+    found = pa.concat_tables(search_split(*cold, Selection(query, node, tuple(SCHEMA.names))))
     assert 0 < found.num_rows < 30
     # Every `bulk` is 64 random digits: reading them all would take megabytes.
-    assert cold[0].bytes_read < 3 << 20
+    assert cold[0].store.bytes_read < 3 << 20
 
 
 def test_a_scan_reads_the_other_columns_for_the_rows_it_keeps(cold):
     node = as_node("price < 0.0001", SCHEMA, "UTC")
-    store, ref = cold
-    kept = Filtered(open_split(store, ref), ref, SCHEMA, node, zone="UTC").tables(None, SCHEMA.names)
+    reading, ref = cold
+    kept = Filtered(reading, ref, node).tables(None, SCHEMA.names)
     found = pa.concat_tables([table for _, table in kept])
     assert found.column("id").to_pylist() == sorted(_kept(cold, node))
     forget_splits()
-    store.clear()
-    list(Filtered(open_split(store, ref), ref, SCHEMA, node, zone="UTC").tables(None, SCHEMA.names))
-    assert store.bytes_read < 3 << 20
+    reading.store.clear()
+    list(Filtered(reading, ref, node).tables(None, SCHEMA.names))
+    assert reading.store.bytes_read < 3 << 20
 
 
 def test_a_damaged_footer_rules_nothing_out(split, rows):
-    inner, ref = split
-    data = bytearray(inner.get(ref.path))
+    reading, ref = split
+    data = bytearray(reading.store.get(ref.path))
     data[-300:-200] = bytes(100)
     store = MemoryStore("memory://damaged")
     store.put(ref.path, bytes(data))
     node = as_node("id < 1000", SCHEMA, "UTC")
-    assert count_split(store, ref, parse_query("usual", SPEC, SCHEMA), SCHEMA, where=node) == 998
+    assert (
+        count_split(replace(reading, store=store), ref, Selection(parse_query("usual", SPEC, SCHEMA), node))
+        == 998
+    )
 
 
 def test_a_partition_filter_beside_a_query_opens_only_the_splits_of_that_partition(tmp_path, monkeypatch):

@@ -13,9 +13,10 @@ from indextables.index.settings import from_options
 from indextables.options import Options
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.evaluate.rows import mask
+from indextables.reading import Reading
 from indextables.split.filtered import Filtered
 from indextables.split.layout import SplitRef, read_footer
-from indextables.split.open_splits import forget_splits, open_split
+from indextables.split.open_splits import forget_splits
 from indextables.split.read.row_map import RowMap
 from indextables.split.source import Source
 from indextables.split.write.build import build_splits
@@ -67,7 +68,7 @@ def kept(split, where):
     forget_splits()
     store, ref = split
     node = as_node(where, SCHEMA, "UTC")
-    found = Filtered(open_split(store, ref), ref, SCHEMA, node, zone="UTC").tables(None, ["id"])
+    found = Filtered(Reading(store, SCHEMA, Options()), ref, node).tables(None, ["id"])
     return [number for _, table in found for number in table.column("id").to_pylist()]
 
 

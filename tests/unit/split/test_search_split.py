@@ -348,8 +348,10 @@ def test_an_empty_split_finds_nothing(tmp_path):
     from indextables.index.query.syntax import parse_query
     from indextables.index.settings import from_options
     from indextables.options import Options
+    from indextables.reading import Reading
     from indextables.split.layout import SplitRef
     from indextables.split.search import count_split
+    from indextables.split.selection import Selection
     from indextables.split.write.writer import SplitWriter
     from indextables.storage.store import open_store
 
@@ -363,12 +365,8 @@ def test_an_empty_split_finds_nothing(tmp_path):
     finally:
         writer.close()
     for query in ("x", "*", "NOT x", "x*"):
-        assert (
-            count_split(
-                store, SplitRef("empty.split"), parse_query(query, spec, schema), schema, options=options
-            )
-            == 0
-        )
+        selection = Selection(parse_query(query, spec, schema))
+        assert count_split(Reading(store, schema, options), SplitRef("empty.split"), selection) == 0
 
 
 def test_the_index_answers_phrases_with_gaps_and_prefixes_by_itself(tmp_path):
@@ -406,17 +404,21 @@ from indextables.options import Options
 from indextables.index.settings import from_options
 from indextables.split.layout import SplitRef
 from indextables.index.query.syntax import parse_query
+from indextables.reading import Reading
 from indextables.split.search import count_split, search_split
+from indextables.split.selection import Selection
 from indextables.storage.store import open_store
 
 root, path, size, offset, length = sys.argv[1:]
 schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
 options = Options.of({"indexing.typemap.text": "text"})
-store, ref = open_store(root), SplitRef(path, int(size), int(offset), int(length))
+reading = Reading(open_store(root), schema, options)
+ref = SplitRef(path, int(size), int(offset), int(length))
 for word, limit in (("w3", None), ("word", 5)):
     query = parse_query(word, from_options(options, schema), schema)
-    print(count_split(store, ref, query, schema, options=options))
-    print(sum(part.num_rows for part in search_split(store, ref, query, schema, schema.names, limit=limit, options=options)))
+    print(count_split(reading, ref, Selection(query)))
+    selection = Selection(query, columns=tuple(schema.names), limit=limit)
+    print(sum(part.num_rows for part in search_split(reading, ref, selection)))
 print("pandas" in sys.modules)
 """
 

@@ -108,7 +108,7 @@ def test_lists_that_rule_out_little_are_not_followed_by_more(tmp_path):
     made = it.Table.create(tmp_path / "t", SCHEMA, (), OPTIONS)
     made.append(pa.table({"id": range(3000), "path": rows, "note": ["x"] * 3000}, SCHEMA))
     (add,) = made._snapshot.adds()
-    index = open_index(made._snapshot.store, SplitRef.of(add), made._log.options.search, with_rows=False)
+    index = open_index(made._snapshot.reading, SplitRef.of(add), with_rows=False)
 
     def lists_read(where):
         asked = []
@@ -147,7 +147,7 @@ def test_an_index_leaves_only_rows_with_all_trigrams(tmp_path):
     rows = [f"/var/log/service-{at}/file" for at in range(500)] + [None, "ab", ""]
     made.append(pa.table({"id": range(503), "path": rows, "note": ["x"] * 503}, SCHEMA))
     (add,) = made._snapshot.adds()
-    index = open_index(made._snapshot.store, SplitRef.of(add), made._log.options.search, with_rows=False)
+    index = open_index(made._snapshot.reading, SplitRef.of(add), with_rows=False)
 
     def left(where):
         found = rows_left(index, as_node(where, SCHEMA))

@@ -148,7 +148,7 @@ class Search:
         self._at.settle()
         return found
 
-    def prepared(self, statistics: Statistics) -> tuple[Session, Plan]:
+    def prepared(self, statistics: Statistics | None) -> tuple[Session, Plan]:
         """The plan and what was read for it, to explain a score."""
         self._rank_by(statistics)
         return self._at, self._plan

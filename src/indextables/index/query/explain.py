@@ -38,7 +38,7 @@ class ScorePart:
     mean_length: float | None = None
 
 
-def explained(search: Search, row: int, statistics: Statistics) -> list[ScorePart] | None:
+def explained(search: Search, row: int, statistics: Statistics | None) -> list[ScorePart] | None:
     """The parts of a row's score; None when the row does not match."""
     at, plan = search.prepared(statistics)
     rows = np.array([row], np.uint32)

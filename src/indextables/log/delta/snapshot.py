@@ -89,7 +89,7 @@ class DeltaSnapshot(Snapshot):
         if checkpoint is None:
             return added
         counted = head.num_files if head and head.num_files is not None else checkpoint.num_files
-        if counted is None and self.options.replay.enabled and "spark" in self.runtime.engines:
+        if counted is None and self.settings.replay.enabled and "spark" in self.runtime.engines:
             counted = self.once("base files", lambda: self._count_base(checkpoint))
         return None if counted is None else counted + added
 
@@ -124,7 +124,7 @@ class DeltaSnapshot(Snapshot):
             )
 
         found = self._sound(ask)
-        why = explain_choice(self.options, self.num_files_hint, "auto")
+        why = explain_choice(self.settings, self.num_files_hint, "auto")
         return replace(found, replay=replace(found.replay, why=why))
 
     def files_with_vectors(self, where: Node | None, columns: frozenset[str]) -> LiveFiles:
@@ -148,7 +148,7 @@ class DeltaSnapshot(Snapshot):
             tail=state.tail,
             schema=self.schema,
             partition_columns=self.columns.partition_columns,
-            options=self.options,
+            options=self.settings,
             where=where,
             columns=columns,
             explain=explain,

@@ -45,6 +45,7 @@ from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef
 from indextables.split.metrics import SearchMetrics
 from indextables.split.search import count_split
+from indextables.split.selection import Selection
 from indextables.split.value_counts import value_counts
 
 ROWS = (State("rows"),)
@@ -201,7 +202,7 @@ class _Counter:
     def _read(self, add: AddAction, asked: str | None) -> Iterator[Parts]:
         if asked is not None:
             note = self.record.searched
-            known = value_counts(self.snapshot.store, SplitRef.of(add), asked, self.snapshot.settings, note)
+            known = value_counts(self.snapshot.reading, SplitRef.of(add), asked, note)
             if known is not None:
                 self.record.counted(from_index=1)
                 yield [pa.Table.from_arrays(list(known), schema=self.parts[0][1].schema)]
@@ -235,15 +236,8 @@ class _Counter:
     def _hits(self, add: AddAction, keys: Sequence[Any], at: int) -> Iterator[Parts]:
         """The number of hits in a file that is one group."""
         assert self.query is not None
-        snapshot = self.snapshot
-        found = count_split(
-            snapshot.store,
-            SplitRef.of(add),
-            self.query,
-            snapshot.schema,
-            options=snapshot.settings,
-            note=self.record.searched,
-        )
+        selection = Selection(self.query)
+        found = count_split(self.snapshot.reading, SplitRef.of(add), selection, self.record.searched)
         self.record.counted(from_index=1)
         if found:
             row = [*(key.slice(at, 1) for key in keys), pa.array([found], pa.int64())]
@@ -251,6 +245,6 @@ class _Counter:
 
     def _found(self, add: AddAction) -> Iterator[Parts]:
         assert self.query is not None
-        ref = SplitRef.of(add)
-        rows = rows_found(self.snapshot, ref, self.query, self.record, node=self.node, columns=self.columns)
+        selection = Selection(self.query, self.node, self.columns, summed=True)
+        rows = rows_found(self.snapshot, SplitRef.of(add), selection, self.record)
         yield from self._aggregated(rows)

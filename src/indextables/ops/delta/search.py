@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,6 @@ from indextables.ops.delta.scan import Piece, files, pieces_of, require_schema, 
 from indextables.ops.read.record import Record
 from indextables.ops.read.scan import check_limit, known_columns, reader_of, row_filter
 from indextables.ops.table_settings import operator_of
-from indextables.options import PREFIX, Options
 from indextables.split.match_batch import match_batch
 
 
@@ -38,7 +38,7 @@ def search(
     """
     check_limit(limit)
     require_schema(snapshot)
-    joined = operator_of(operator, snapshot.options)
+    joined = operator_of(operator, snapshot.settings)
     spec = search_settings(snapshot)
     if not spec.fields:
         raise QueryError(
@@ -60,13 +60,14 @@ def search(
 
 def search_settings(snapshot: DeltaSnapshot) -> IndexSpec:
     """How the columns are searched: text as text, unless the options say otherwise."""
-    given = {key.removeprefix(PREFIX).lower() for key in snapshot.options.explicit}
+    indexing = snapshot.settings.indexing
+    given = {name.lower() for name in indexing.typemap}
     texts = {
-        f"indexing.typemap.{field.name}": "text"
+        field.name: "text"
         for field in snapshot.schema
-        if pa.types.is_string(field.type) and f"indexing.typemap.{field.name}".lower() not in given
+        if pa.types.is_string(field.type) and field.name.lower() not in given
     }
-    return from_options(Options.of({**snapshot.options.explicit, **texts}), snapshot.schema)
+    return from_options(replace(indexing, typemap={**indexing.typemap, **texts}), snapshot.schema)
 
 
 def _found(piece: Piece, query: Query, wanted: Sequence[str]) -> Iterator[pa.Table]:

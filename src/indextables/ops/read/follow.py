@@ -28,6 +28,7 @@ from indextables.ops.read.scan import known_columns, row_filter, rows_found, row
 from indextables.ops.table_settings import query_of
 from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef
+from indextables.split.selection import Selection
 
 
 class Follower:
@@ -111,6 +112,5 @@ class Follower:
             if query is None:
                 yield partial(rows_of, snapshot, add, node, columns, record)
             else:
-                yield partial(
-                    rows_found, snapshot, SplitRef.of(add), query, record, node=node, columns=columns
-                )
+                selection = Selection(query, node, columns)
+                yield partial(rows_found, snapshot, SplitRef.of(add), selection, record)

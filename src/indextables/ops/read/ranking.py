@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, field, replace
 from functools import partial
 
 import numpy as np
@@ -27,7 +27,6 @@ from indextables.model.actions import AddAction
 from indextables.model.arrays import integers, numbers, taken
 from indextables.ops.read.in_order import in_order, small_together, width_of
 from indextables.ops.table_settings import query_of
-from indextables.predicate.tree import Node
 from indextables.records import dataclass
 from indextables.split.layout import SplitRef
 from indextables.split.metrics import Note
@@ -39,6 +38,7 @@ from indextables.split.search import (
     statistics_split,
     unless_empty,
 )
+from indextables.split.selection import Selection
 
 ROWS_AT_ONCE = 65_536
 """Rows fetched together; for all others only score, split and row number are in memory."""
@@ -81,9 +81,7 @@ def table_statistics(snapshot: Snapshot, query: Query, ask: Ask | None = None) -
 def _ask_here(snapshot: Snapshot, query: Query, terms: Sequence[Term]) -> Iterator[Statistics]:
     def asked(adds: Sequence[AddAction]) -> Iterator[Statistics]:
         for add in adds:
-            yield statistics_split(
-                snapshot.store, SplitRef.of(add), query, snapshot.schema, terms, options=snapshot.options
-            )
+            yield statistics_split(snapshot.reading, SplitRef.of(add), Selection(query), terms)
 
     width = width_of(snapshot)
     adds = snapshot.adds()
@@ -92,33 +90,17 @@ def _ask_here(snapshot: Snapshot, query: Query, terms: Sequence[Term]) -> Iterat
 
 
 def best_rows_of_table(
-    snapshot: Snapshot,
-    refs: Sequence[SplitRef],
-    query: Query,
-    columns: Sequence[str],
-    *,
-    where: Node | None,
-    limit: int | None,
-    note: Note,
+    snapshot: Snapshot, refs: Sequence[SplitRef], selection: Selection, note: Note
 ) -> Iterator[pa.Table]:
     """The best rows with their scores, best first; ties in the order of paths and rows."""
-    statistics = table_statistics(snapshot, query)
+    columns, query = selection.columns, selection.query
+    by_table = replace(selection, statistics=table_statistics(snapshot, query))
     # The statistics have been asked of every split, so their indexes are open.
     refs = list(unless_empty(snapshot.store, refs, query, note))
 
     def ranked(unit: Sequence[SplitRef]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         for ref in unit:
-            yield rank_split(
-                snapshot.store,
-                ref,
-                query,
-                snapshot.schema,
-                statistics,
-                where=where,
-                limit=limit,
-                options=snapshot.options,
-                note=note,
-            )
+            yield rank_split(snapshot.reading, ref, by_table, note)
 
     units = small_together(snapshot, refs)
     found = list(in_order([partial(ranked, unit) for unit in units], width_of(snapshot)))
@@ -128,7 +110,7 @@ def best_rows_of_table(
     rows = np.concatenate([one.astype(np.uint32) for _, one in found])
     split = np.repeat(np.arange(len(found), dtype=np.int32), [len(one) for one, _ in found])
     del found
-    order = np.lexsort((rows, split, -scores))[:limit]
+    order = np.lexsort((rows, split, -scores))[: selection.limit]
     for start in range(0, len(order), ROWS_AT_ONCE):
         some = order[start : start + ROWS_AT_ONCE]
         worth = numbers(scores[some], pa.float32())
@@ -150,7 +132,7 @@ def _fetched(
         mine = rows[order][ascending == number]
 
         def one(ref: SplitRef = refs[number], mine: np.ndarray = mine) -> Iterator[pa.Table]:
-            yield fetch_rows(snapshot.store, ref, snapshot.schema, columns, mine.astype(np.int64))
+            yield fetch_rows(snapshot.reading, ref, columns, mine.astype(np.int64))
 
         pieces.append(one)
     together = pa.concat_tables(list(in_order(pieces, width_of(snapshot))))
@@ -169,16 +151,8 @@ def explain_score(
         raise TableError(
             f"version {snapshot.version} has no split {path!r}; `files()` lists those it has", path=path
         )
-    statistics = table_statistics(snapshot, query)
-    parts = explain_row(
-        snapshot.store,
-        SplitRef.of(found[0]),
-        query,
-        snapshot.schema,
-        row=row,
-        statistics=statistics,
-        options=snapshot.options,
-    )
+    selection = Selection(query, statistics=table_statistics(snapshot, query))
+    parts = explain_row(snapshot.reading, SplitRef.of(found[0]), selection, row)
     if parts is None:
         return None
     return pa.Table.from_pylist([asdict(part) for part in parts], schema=EXPLANATION)

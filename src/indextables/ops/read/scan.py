@@ -8,6 +8,7 @@ filter or columns are raised before the first split is opened.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,6 +32,7 @@ from indextables.split.metrics import SearchMetrics
 from indextables.split.open_splits import open_split
 from indextables.split.read.rows import to_table_schema
 from indextables.split.search import SCORE, count_known, count_split, search_split, unless_empty
+from indextables.split.selection import Selection
 
 if TYPE_CHECKING:
     from indextables.predicate.tree import Node
@@ -62,7 +64,7 @@ def scan(
             yield from rows_of(snapshot, add, node, wanted, record)
 
     units = small_together(snapshot, _planned(snapshot, node, record))
-    return reader_of(_schema(snapshot, wanted), [partial(rows_in, unit) for unit in units]), record
+    return reader_of(snapshot.reading.columns(wanted), [partial(rows_in, unit) for unit in units]), record
 
 
 def count_rows(snapshot: Snapshot, node: Node | None, record: Record) -> int:
@@ -112,7 +114,7 @@ def search(
     parsed = query_of(snapshot, query, operator=operator)
     node = row_filter(snapshot, where)
     wanted = known_columns(snapshot, columns)
-    schema = _schema(snapshot, wanted)
+    schema = snapshot.reading.columns(wanted)
     if score:
         if SCORE in wanted:
             raise SchemaError(f"the table has a column {SCORE!r} of its own; leave it out of columns")
@@ -128,22 +130,21 @@ def search(
         record.counted(total=count_found(snapshot, node, parsed, Record(snapshot)))
     planned = _refs(snapshot, node, record)
     refs = _to_search(snapshot, parsed, planned, record) if limit != 0 else []
+    selection = Selection(parsed, node, wanted, limit)
 
     def when_empty() -> None:
         record.noted(spelling_notes(snapshot, parsed, planned))
 
     if sort is not None:
-        found = sorted_rows(
-            snapshot, refs, parsed, record.searched, node=node, columns=wanted, keys=keys, limit=limit
-        )
+        found = sorted_rows(snapshot, refs, replace(selection, keys=keys), record.searched)
         record.read(found.num_rows, files=len(refs))
         if not found.num_rows:
             when_empty()
         return found.to_reader(), record
     if score:
-        best = partial(_best, snapshot, refs, parsed, record, node=node, columns=wanted, limit=limit)
+        best = partial(_best, snapshot, refs, replace(selection, score=True), record)
         return reader_of(schema, [best], limit, when_empty), record
-    pieces = _found(snapshot, refs, parsed, record, node=node, columns=wanted, limit=limit)
+    pieces = _found(snapshot, refs, selection, record)
     return reader_of(schema, pieces, limit, when_empty), record
 
 
@@ -219,10 +220,6 @@ def _to_search(snapshot: Snapshot, query: Query, splits: Sequence[S], record: Re
     return found
 
 
-def _schema(snapshot: Snapshot, columns: Sequence[str]) -> pa.Schema:
-    return pa.schema([snapshot.schema.field(name) for name in columns])
-
-
 def _row_count(snapshot: Snapshot, add: AddAction) -> int:
     from indextables.model.stats import of_add
 
@@ -241,10 +238,8 @@ def _filtered(snapshot: Snapshot, add: AddAction, node: Node) -> Filtered:
     from indextables.split.filtered import Filtered
     from indextables.split.substring import index_for
 
-    ref = SplitRef.of(add)
-    index = index_for(snapshot.store, ref, node, settings_of(snapshot), snapshot.settings)
-    reader = open_split(snapshot.store, ref)
-    return Filtered(reader, ref, snapshot.schema, node, zone=snapshot.time_zone, index=index)
+    reading, ref = snapshot.reading, SplitRef.of(add)
+    return Filtered(reading, ref, node, index_for(reading, ref, node, settings_of(snapshot)))
 
 
 def rows_of(
@@ -275,7 +270,7 @@ def rows_of(
 
 
 def _found(
-    snapshot: Snapshot, refs: Sequence[SplitRef], query: Query, record: Record, **wanted: Any
+    snapshot: Snapshot, refs: Sequence[SplitRef], selection: Selection, record: Record
 ) -> Iterator[Callable[[], Iterator[pa.Table]]]:
     """Units of work that find the rows of some splits, in order."""
 
@@ -285,36 +280,16 @@ def _found(
 
     def found_in(unit: Sequence[SplitRef]) -> Iterator[pa.Table]:
         for ref in unit:
-            yield from rows_found(snapshot, ref, query, record, **wanted)
+            yield from rows_found(snapshot, ref, selection, record)
 
-    left = unless_empty(snapshot.store, refs, query, without_hits)
+    left = unless_empty(snapshot.store, refs, selection.query, without_hits)
     return (partial(found_in, unit) for unit in small_together(snapshot, left))
 
 
-def rows_found(
-    snapshot: Snapshot,
-    ref: SplitRef,
-    query: Query,
-    record: Record,
-    *,
-    node: Node | None,
-    columns: Sequence[str],
-    limit: int | None = None,
-) -> Iterator[pa.Table]:
+def rows_found(snapshot: Snapshot, ref: SplitRef, selection: Selection, record: Record) -> Iterator[pa.Table]:
     """The rows of one split that match a query and a filter."""
-    found = search_split(
-        snapshot.store,
-        ref,
-        query,
-        snapshot.schema,
-        columns,
-        where=node,
-        limit=limit,
-        options=snapshot.settings,
-        note=record.searched,
-    )
     rows = 0
-    for table in found:
+    for table in search_split(snapshot.reading, ref, selection, record.searched):
         rows += table.num_rows
         yield table
     record.read(rows)
@@ -331,28 +306,18 @@ def count_found(snapshot: Snapshot, node: Node | None, parsed: Query, record: Re
         total, refs = count_known(snapshot.store, refs, parsed, record.searched)
         record.read(total, files=asked - len(refs))
     if refs:
-        total += _count_others(snapshot, refs, parsed, node, record)
+        total += _count_others(snapshot, refs, Selection(parsed, node), record)
     if not total:
         record.noted(spelling_notes(snapshot, parsed, planned))
     return total
 
 
-def _count_others(
-    snapshot: Snapshot, refs: Sequence[SplitRef], parsed: Query, node: Node | None, record: Record
-) -> int:
+def _count_others(snapshot: Snapshot, refs: Sequence[SplitRef], selection: Selection, record: Record) -> int:
     """Count in splits that have to be opened, or whose rows a filter decides; several at once."""
 
     def counted(some: Sequence[SplitRef]) -> Iterator[int]:
         for ref in some:
-            found = count_split(
-                snapshot.store,
-                ref,
-                parsed,
-                snapshot.schema,
-                where=node,
-                options=snapshot.settings,
-                note=record.searched,
-            )
+            found = count_split(snapshot.reading, ref, selection, record.searched)
             record.read(found)
             yield found
 
@@ -393,21 +358,13 @@ def reader_of(
 
 
 def _best(
-    snapshot: Snapshot,
-    refs: Sequence[SplitRef],
-    query: Query,
-    record: Record,
-    *,
-    node: Node | None,
-    columns: Sequence[str],
-    limit: int | None,
+    snapshot: Snapshot, refs: Sequence[SplitRef], selection: Selection, record: Record
 ) -> Iterator[pa.Table]:
     """The best rows of all splits, best first."""
     from indextables.ops.read.ranking import best_rows_of_table
 
     rows = 0
-    found = best_rows_of_table(snapshot, refs, query, columns, where=node, limit=limit, note=record.searched)
-    for table in found:
+    for table in best_rows_of_table(snapshot, refs, selection, record.searched):
         rows += table.num_rows
         yield table
     record.read(rows, files=len(refs))

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
 
 from indextables.errors import SchemaError
-from indextables.index.query.tree import Query
 from indextables.log.snapshot import Snapshot
 from indextables.model.fields import find_field
 from indextables.model.types import type_to_sql
 from indextables.ops.read.in_order import in_order, small_together
 from indextables.predicate.evaluate.ordering import spark_order
 from indextables.predicate.names import unquoted_name
-from indextables.predicate.tree import Node
 from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef
 from indextables.split.metrics import Note
-from indextables.split.search import unless_empty
-from indextables.split.sorting import sorted_split
+from indextables.split.search import sorted_split, unless_empty
+from indextables.split.selection import Keys, Selection
 
-Keys = tuple[tuple[str, bool], ...]
-"""Columns, each with whether it descends."""
 _KEY = re.compile(r"\s*(`(?:[^`]|``)+`|.+?)(?:\s+(asc|desc))?\s*\Z", re.IGNORECASE | re.DOTALL)
 
 
@@ -53,37 +50,18 @@ def sort_keys(snapshot: Snapshot, sort: str | Sequence[str]) -> Keys:
     return tuple(found)
 
 
-def sorted_rows(
-    snapshot: Snapshot,
-    refs: Sequence[SplitRef],
-    query: Query,
-    note: Note,
-    *,
-    node: Node | None,
-    columns: Sequence[str],
-    keys: Keys,
-    limit: int | None,
-) -> pa.Table:
+def sorted_rows(snapshot: Snapshot, refs: Sequence[SplitRef], selection: Selection, note: Note) -> pa.Table:
     """The first `limit` rows of all splits; no more than twice as many are held at a time."""
-    needed = [*columns, *(name for name, _ in keys if name not in columns)]
-    best = pa.schema([snapshot.schema.field(name) for name in needed]).empty_table()
+    columns, keys, limit = selection.columns, selection.keys, selection.limit
+    needed = (*columns, *(name for name, _ in keys if name not in columns))
+    with_keys = replace(selection, columns=needed)
+    best = snapshot.reading.columns(needed).empty_table()
 
     def first(unit: Sequence[SplitRef]) -> Iterator[pa.Table]:
         for ref in unit:
-            yield sorted_split(
-                snapshot.store,
-                ref,
-                query,
-                snapshot.schema,
-                needed,
-                keys=keys,
-                where=node,
-                limit=limit,
-                options=snapshot.options,
-                note=note,
-            )
+            yield sorted_split(snapshot.reading, ref, with_keys, note)
 
-    units = small_together(snapshot, unless_empty(snapshot.store, refs, query, note))
+    units = small_together(snapshot, unless_empty(snapshot.store, refs, selection.query, note))
     for found in in_order((partial(first, unit) for unit in units), default_parallelism()):
         # The splits come in the order of paths and the sort is stable, so equal rows keep theirs.
         both = pa.concat_tables([best, found])

@@ -39,7 +39,7 @@ def ruled_out(snapshot: Snapshot, node: Node | None, paths: Callable[[], Sequenc
 
 def _asked(snapshot: Snapshot, add: AddAction, node: Node) -> Iterator[bool]:
     try:
-        index = open_index(snapshot.store, SplitRef.of(add), snapshot.options.search, with_rows=False)
+        index = open_index(snapshot.reading, SplitRef.of(add), with_rows=False)
         yield index is None or may_hold(index, node)
     except (DamagedIndexError, StorageError):
         # Reading the rows says what is wrong with the file, if anything is.

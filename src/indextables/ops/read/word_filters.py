@@ -26,7 +26,7 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
 from indextables.ops.table_settings import settings_of
-from indextables.options import Options
+from indextables.reading import Reading
 from indextables.records import dataclass
 from indextables.split.layout import SplitRef, index_tags
 from indextables.split.open_splits import SplitRanges, open_index
@@ -129,7 +129,7 @@ def update_filters(log: TransactionLog) -> int:
     ]
     small = _to_join(current)
     made: dict[int, list[tuple[str, np.ndarray]]] = defaultdict(list)
-    for name, built in (*_of_splits(log.store, waiting, snapshot.settings), *_of_groups(small, live)):
+    for name, built in (*_of_splits(snapshot.reading, waiting), *_of_groups(small, live)):
         made[len(built)].append((name, built))
     for members in made.values():
         names, filters = zip(*members, strict=True)
@@ -145,10 +145,10 @@ def _directory() -> str:
     return NATIVE.path("filters")
 
 
-def _of_splits(store: Store, adds: Sequence[AddAction], options: Options) -> Iterator[tuple[str, np.ndarray]]:
+def _of_splits(reading: Reading, adds: Sequence[AddAction]) -> Iterator[tuple[str, np.ndarray]]:
     for add in adds:
         try:
-            index = open_index(store, SplitRef.of(add), options.search, with_rows=False)
+            index = open_index(reading, SplitRef.of(add), with_rows=False)
             if index is not None:
                 yield add.path, filter_of(index)
         except (SplitError, StorageError) as bad:

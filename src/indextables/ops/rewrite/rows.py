@@ -19,17 +19,18 @@ from indextables.log.format.protocol import check_writable
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
-from indextables.ops.existence import carried, portable
 from indextables.ops.table_settings import require_parquet, settings_of
 from indextables.options import Options
 from indextables.predicate.evaluate.rows import mask
 from indextables.predicate.tree import Node, columns_of
+from indextables.reading import Reading
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_index, open_split
 from indextables.split.read.rows import to_table_schema
 from indextables.split.search import hits_split
+from indextables.split.selection import Selection
 from indextables.split.write.build import build_splits
-from indextables.storage.store import Store, StoreSpec
+from indextables.storage.store import Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,11 +69,10 @@ class RowChange(Protocol):
 class RewriteSetting:
     """What all units of work of one rewrite have in common; picklable."""
 
-    store: Store | StoreSpec
-    schema: pa.Schema
+    reading: Reading
+    """How the rows are read; the new splits are written by the same settings, into the same store."""
     partition_columns: tuple[str, ...]
     spec: IndexSpec
-    options: Options
     table_id: str
     now_ms: int
     data_change: bool
@@ -80,7 +80,6 @@ class RewriteSetting:
     """Rows for which this is true are left out."""
     searches: tuple[Query, ...] = ()
     """Of these rows, only those that all of these queries find are left out."""
-    time_zone: str = "UTC"
     change: RowChange | None = None
     """The change applied to the remaining rows."""
 
@@ -96,19 +95,15 @@ class RewriteSetting:
         change: RowChange | None = None,
     ) -> RewriteSetting:
         """The setting of a rewrite of this version; it changes data if rows are dropped or changed."""
-        chosen = options or snapshot.settings
         return cls(
-            store=portable(log.store, log.runtime.workers),
-            schema=snapshot.schema,
+            reading=replace(snapshot.reading, settings=options or snapshot.settings),
             partition_columns=snapshot.partition_columns,
             spec=settings_of(snapshot),
-            options=chosen,
             table_id=snapshot.split_table_id,
             now_ms=log.runtime.clock.now_ms(),
             data_change=drop is not None or change is not None,
             drop=drop,
             searches=tuple(searches),
-            time_zone=chosen.search.time_zone,
             change=change,
         )
 
@@ -160,15 +155,15 @@ def require_writable(snapshot: Snapshot) -> None:
 def rewrite(piece: RewriteGroup, *, least: int = 1) -> Rewritten:
     """Rewrite the rows of the sources, unless fewer than `least` of them can be read."""
     setting = piece.setting
-    store = carried(setting.store)
+    store = setting.reading.store
     left: list[tuple[AddAction, str]] = []
     sources = list(piece.sources)
-    merged = indexes_to_merge(store, setting, sources)
+    merged = indexes_to_merge(setting, sources)
     while len(sources) >= least and sources:
         counted = _Counted()
         adds: list[AddAction] = []
         try:
-            adds.extend(_build(store, setting, sources, counted, merged))
+            adds.extend(_build(setting, sources, counted, merged))
         except DamagedIndexError:
             # One of the indexes is damaged beyond its root, so the rows are indexed again.
             discard(store, adds)
@@ -178,7 +173,7 @@ def rewrite(piece: RewriteGroup, *, least: int = 1) -> Rewritten:
             discard(store, adds)
             left.append((bad.add, bad.cause.message))
             sources = [add for add in sources if add.path != bad.add.path]
-            merged = indexes_to_merge(store, setting, sources)
+            merged = indexes_to_merge(setting, sources)
             continue
         except BaseException:
             discard(store, adds)
@@ -206,7 +201,7 @@ def require_read(done: Rewritten, verb: str) -> Rewritten:
     return done
 
 
-def indexes_to_merge(store: Store, setting: RewriteSetting, sources: Collection[AddAction]) -> list[Index]:
+def indexes_to_merge(setting: RewriteSetting, sources: Collection[AddAction]) -> list[Index]:
     """The indexes of the sources if they can be merged as they are; otherwise none.
 
     They can if every row stays and every source is indexed with the table's settings.
@@ -216,7 +211,7 @@ def indexes_to_merge(store: Store, setting: RewriteSetting, sources: Collection[
     found: list[Index] = []
     for add in sources:
         try:
-            index = open_index(store, SplitRef.of(add), setting.options.search, with_rows=True)
+            index = open_index(setting.reading, SplitRef.of(add), with_rows=True)
         except (SplitError, StorageError):
             # Reading its rows will show whether the split itself is damaged.
             return []
@@ -232,29 +227,28 @@ def rows_matching(piece: RewriteGroup) -> tuple[int, int]:
 
     setting = piece.setting
     assert setting.drop is not None
-    store = carried(setting.store)
-    names = {column.path[0] for column in columns_of(setting.drop)} or set(setting.schema.names)
+    names = {column.path[0] for column in columns_of(setting.drop)} or set(setting.reading.schema.names)
     matching = total = 0
     for add in piece.sources:
-        hits = _hits(store, setting, add)
+        hits = _hits(setting, add)
         if hits is not None and not len(hits):
             total += 1  # Whatever their number: none of them goes.
             continue
         start = 0
-        for rows in split_rows(store, add, setting.schema, names):
+        for rows in split_rows(setting.reading, add, names):
             total += rows.num_rows
             matching += pc.sum(_dropped(setting, rows, start, hits), min_count=0).as_py()
             start += rows.num_rows
     return matching, total
 
 
-def _hits(store: Store, setting: RewriteSetting, add: AddAction) -> pa.Int64Array | None:
+def _hits(setting: RewriteSetting, add: AddAction) -> pa.Int64Array | None:
     """The rows of a split that all searches find, ascending; None when there is no search."""
     import pyarrow.compute as pc
 
     found = None
     for query in setting.searches:
-        rows = hits_split(store, SplitRef.of(add), query, setting.schema, options=setting.options)
+        rows = hits_split(setting.reading, SplitRef.of(add), Selection(query))
         found = rows if found is None else rows.filter(pc.is_in(rows, value_set=found))
     return found
 
@@ -267,7 +261,7 @@ def _dropped(
     import pyarrow.compute as pc
 
     assert setting.drop is not None
-    found = mask(setting.drop, rows, setting.schema, setting.time_zone)
+    found = mask(setting.drop, rows, setting.reading.schema, setting.reading.zone)
     if hits is None:
         return found
     numbers = pa.array(range(start, start + rows.num_rows), pa.int64())
@@ -291,21 +285,20 @@ class _Counted:
 
 
 def _build(
-    store: Store,
     setting: RewriteSetting,
     sources: list[AddAction],
     counted: _Counted,
     merged: Sequence[Index],
 ) -> Iterator[AddAction]:
-    options = setting.options
+    reading, options = setting.reading, setting.reading.settings
     unbounded = replace(options.write, target_split_bytes=_NO_LIMIT, max_rows_per_split=_NO_LIMIT)
     built = build_splits(
-        _rows(store, setting, sources, counted),
-        setting.schema,
+        _rows(setting, sources, counted),
+        reading.schema,
         setting.partition_columns,
         setting.spec,
         replace(options, write=unbounded),
-        store,
+        reading.store,
         table_id=setting.table_id,
         data_change=setting.data_change,
         now_ms=setting.now_ms,
@@ -317,16 +310,14 @@ def _build(
         yield split.add if setting.data_change else replace(split.add, num_merge_ops=merges)
 
 
-def _rows(
-    store: Store, setting: RewriteSetting, sources: list[AddAction], counted: _Counted
-) -> Iterator[pa.Table]:
+def _rows(setting: RewriteSetting, sources: list[AddAction], counted: _Counted) -> Iterator[pa.Table]:
     """The rows of all sources, in order, without those to be dropped."""
     import pyarrow.compute as pc
 
     for add in sources:
         try:
-            hits, start = _hits(store, setting, add), 0
-            for part in split_rows(store, add, setting.schema):
+            hits, start = _hits(setting, add), 0
+            for part in split_rows(setting.reading, add):
                 rows = part
                 if setting.change is not None:
                     rows = setting.change.apply(rows, start)
@@ -342,11 +333,11 @@ def _rows(
 
 
 def split_rows(
-    root: Store, add: AddAction, schema: pa.Schema, columns: Collection[str] | None = None
+    reading: Reading, add: AddAction, columns: Collection[str] | None = None
 ) -> Iterator[pa.Table]:
     """Every row of a split in the table's columns and types, or in some columns, with all bytes checked."""
-    wanted = [name for name in schema.names if columns is None or name in columns]
-    reader = open_split(root, SplitRef.of(add))
+    wanted = [name for name in reading.schema.names if columns is None or name in columns]
+    reader = open_split(reading.store, SplitRef.of(add))
     stored = [name for name in wanted if name in reader.columns]
     for _, rows in reader.scan(stored):
-        yield to_table_schema(rows, schema, wanted, add.partition_values)
+        yield to_table_schema(rows, reading.schema, wanted, add.partition_values)

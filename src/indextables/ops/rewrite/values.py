@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from indextables.errors import SplitError, StorageError
 from indextables.model.actions import AddAction
-from indextables.ops.existence import carried
 from indextables.ops.rewrite.rows import RewriteGroup, RewriteSetting, Rewritten
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_index, open_split
@@ -25,8 +24,6 @@ from indextables.storage.scratch import scratch_directory
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from indextables.storage.store import Store
-
 
 def rewrite_values(piece: RewriteGroup) -> Rewritten | None:
     """Write the one source anew with its changed values; None where `rewrite` has to do it.
@@ -37,35 +34,36 @@ def rewrite_values(piece: RewriteGroup) -> Rewritten | None:
     change = setting.change
     if change is None or change.sets is None or set(change.sets) & set(setting.partition_columns):
         return None
-    store = carried(setting.store)
     try:
-        original = _original(store, setting, add)
+        original = _original(setting, add)
         if original is None:
             return None
         changed = _GroupChanges(setting, add, original.reader)
         if not changed.rows:
             return Rewritten((), (), 0, 0)
-        return _written(store, setting, original, changed)
+        return _written(setting, original, changed)
     except (SplitError, StorageError):
         # `rewrite` does without the index if that is what is damaged, and else says which split it is.
         return None
 
 
-def _original(store: Store, setting: RewriteSetting, add: AddAction) -> Original | None:
-    ref = SplitRef.of(add)
-    index = open_index(store, ref, setting.options.search, with_rows=True)
-    return Original.of(add, open_split(store, ref), index, setting.schema, setting.spec)
+def _original(setting: RewriteSetting, add: AddAction) -> Original | None:
+    reading, ref = setting.reading, SplitRef.of(add)
+    index = open_index(reading, ref, with_rows=True)
+    return Original.of(add, open_split(reading.store, ref), index, reading.schema, setting.spec)
 
 
-def _written(store: Store, setting: RewriteSetting, original: Original, changed: _GroupChanges) -> Rewritten:
+def _written(setting: RewriteSetting, original: Original, changed: _GroupChanges) -> Rewritten:
     values = {name: original.add.partition_values.get(name) for name in setting.partition_columns}
+    reading = setting.reading
     with scratch_directory("build") as directory:
         split = ChangedSplit(
-            original, setting.schema, setting.spec, setting.options, setting.partition_columns, str(directory)
-        )
+            original, reading.schema, setting.spec, reading.settings, setting.partition_columns,
+            str(directory),
+        )  # fmt: skip
         done = split.write(changed.new_values, setting.table_id)
         built = publish(
-            done, setting.schema, setting.spec, setting.options, store,
+            done, reading.schema, setting.spec, reading.settings, reading.store,
             partition_values=values, data_change=setting.data_change, now_ms=setting.now_ms,
         )  # fmt: skip
     rows = original.reader.rows
@@ -95,9 +93,9 @@ class _GroupChanges:
 
     def _read(self, group: int, columns: Iterable[str]) -> pa.Table:
         wanted = set(columns)
-        names = [name for name in self.setting.schema.names if name in wanted]
+        names = [name for name in self.setting.reading.schema.names if name in wanted]
         stored = self.reader.read_groups([group], names)
-        return to_table_schema(stored, self.setting.schema, names, self.add.partition_values)
+        return to_table_schema(stored, self.setting.reading.schema, names, self.add.partition_values)
 
     def new_values(self, group: int) -> NewValues | None:
         """The columns of a row group that differ from what is stored."""

@@ -220,7 +220,7 @@ def _change(  # noqa: PLR0917 - one value, passed on in one place
     """How a split changes; None when it stays as it is."""
     import numpy as np
 
-    parts = [source.matches(rows) for rows in split_rows(log.store, add, snapshot.schema, set(source.on))]
+    parts = [source.matches(rows) for rows in split_rows(snapshot.reading, add, set(source.on))]
     numbers = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
     met = numbers[numbers >= 0]
     source.met[met] = True

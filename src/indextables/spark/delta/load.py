@@ -92,7 +92,7 @@ class DeltaPlanner:
         if not self.follows:
             return self.loaded
         loaded = self.loaded
-        found = open_snapshot(loaded.store.uri, options=loaded.options, runtime=loaded.runtime)
+        found = open_snapshot(loaded.store.uri, options=loaded.opened_with(), runtime=loaded.runtime)
         same = (found.metadata.id, found.metadata.schema_string, found.columns.mode)
         if same != (loaded.metadata.id, loaded.metadata.schema_string, loaded.columns.mode):
             raise TableError(

@@ -203,7 +203,7 @@ def _relation(
         options=_BY_ID if snapshot.columns.mode == "id" else {},
     )
     # A search over it is refused by the name of its table.
-    remember(spec.identity, LoadedTable(uri, dict(snapshot.options.explicit), version, pinned=True))
+    remember(spec.identity, LoadedTable(uri, dict(snapshot.opened_with().explicit), version, pinned=True))
     return native_frame(spark, spec, planner)
 
 

@@ -76,7 +76,7 @@ def frame_of_snapshot(
     """A DataFrame over a version that is open already."""
     from indextables.spark.read.filters import filtered
 
-    settings = CallSettings({}, dict(snapshot.options.explicit))
+    settings = CallSettings({}, dict(snapshot.opened_with().explicit))
     require_parquet(snapshot)
     frame = version_frame(spark, snapshot, settings, reading_way(spark, snapshot), None)
     rows = filtered(frame, where, snapshot.schema, snapshot.time_zone)

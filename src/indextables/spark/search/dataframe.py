@@ -33,6 +33,7 @@ from indextables.spark.search.tasks import SearchTask, found_rows, hits, statist
 from indextables.spark.workers import SparkWorkers, default_width, frame_of_tasks, shared_out, spark_schema
 from indextables.split.layout import SplitRef
 from indextables.split.search import SCORE
+from indextables.split.selection import Selection
 
 if TYPE_CHECKING:
     from indextables.log.delta.snapshot import DeltaSnapshot
@@ -80,21 +81,13 @@ def _found_rows(
     """
     adds = _left_by_the_log(snapshot, where if pruned_by is None else pruned_by)
     refs = tuple(SplitRef.of(add) for add in splits_to_search(snapshot, query, adds))
-    whole = SearchTask(
-        snapshot.store.spec(),
-        refs,
-        query,
-        snapshot.schema,
-        snapshot.settings,
-        tuple(columns),
-        where,
-        limit,
-        score,
-    )
+    selection = Selection(query, where, tuple(columns), limit, score)
+    whole = SearchTask(snapshot.reading, refs, selection)
     table = spark_schema(snapshot.metadata.schema_string)
     schema = type(table)([table[name] for name in columns])
     if score:
-        whole = replace(whole, statistics=_statistics(spark, snapshot, whole))
+        known = _statistics(spark, snapshot, whole)
+        whole = replace(whole, selection=replace(selection, statistics=known))
         schema = schema.add(SCORE, FloatType(), False)
     counted = on_driver.counted(spark, whole)
     shown = _shown(snapshot, query.text, len(adds), len(refs), counted)
@@ -127,13 +120,13 @@ def _statistics(spark: Any, snapshot: Snapshot, task: SearchTask) -> Statistics:
     """The ranking statistics of all rows of a version, from every live split."""
     every = replace(task, refs=tuple(SplitRef.of(add) for add in snapshot.adds()))
     if on_driver.is_near(spark, every):
-        return table_statistics(snapshot, task.query)
+        return table_statistics(snapshot, task.selection.query)
 
     def ask(terms: Sequence[Term]) -> Iterable[Statistics]:
         wanted = replace(every, terms=tuple(terms))
         return SparkWorkers(spark).map(statistics, _grouped(spark, wanted))
 
-    return table_statistics(snapshot, task.query, ask)
+    return table_statistics(snapshot, task.selection.query, ask)
 
 
 def parsed(
@@ -273,9 +266,7 @@ class _Hits:
         query = parsed(snapshot, search.query, search.column)
         columns = (search.column,) if search.column is not None else settings_of(snapshot).columns
         refs = tuple(SplitRef.of(add) for add in splits_to_search(snapshot, query, adds))
-        task = SearchTask(
-            snapshot.store.spec(), refs, query, snapshot.schema, snapshot.settings, by_name=by_name
-        )
+        task = SearchTask(snapshot.reading, refs, Selection(query), by_name=by_name)
         schema = StructType([StructField(FILE, StringType(), False), StructField(ROW, LongType(), False)])
         near = on_driver.counted(spark, task)
         shown = _shown(snapshot, query.text, len(adds), len(refs), near)

@@ -56,7 +56,8 @@ def among(task: SearchTask, counts: Mapping[str, int]) -> SearchTask:
 
 def is_little(task: SearchTask, counts: Mapping[str, int]) -> bool:
     """Whether a task fetches little enough for the driver."""
-    if task.limit is not None and task.limit <= MOST_ROWS and task.where is None:
+    limit = task.selection.limit
+    if limit is not None and limit <= MOST_ROWS and task.selection.where is None:
         return True
     stored = sum(counts[ref.path] * _row_bytes(ref) for ref in task.refs)
     return sum(counts.values()) <= MOST_ROWS and stored <= MOST_BYTES

@@ -1,0 +1,121 @@
+"""The zone of times without an offset: the option, else the table's property, else UTC, at every door."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+
+import indextables as it
+from indextables.storage.store import open_store
+from support.deltarows import put_file
+from support.deltatables import DeltaLog, schema_string
+
+NEW_YORK, TOKYO = "America/New_York", "Asia/Tokyo"
+LOCAL = [datetime(2024, 1, 1, hour) for hour in (0, 3, 12, 20)]
+ROWS = pa.table(
+    {
+        "id": [1, 2, 3, 4],
+        "local": pa.array(LOCAL, pa.timestamp("us")),
+        "moment": pa.array([at.replace(tzinfo=UTC) for at in LOCAL], pa.timestamp("us", "UTC")),
+        "text": ["word one", "word two", "word three", "word four"],
+    }
+)
+# 06:00Z is 01:00 in New York and 15:00 in Tokyo; 06:00 there is 11:00Z and 21:00Z of the day before.
+BY_LOCAL = "local >= TIMESTAMP'2024-01-01 06:00:00Z'"
+BY_MOMENT = "moment >= TIMESTAMP'2024-01-01 06:00:00'"
+ANSWERS = {
+    BY_LOCAL: {"UTC": [3, 4], NEW_YORK: [2, 3, 4], TOKYO: [4]},
+    BY_MOMENT: {"UTC": [3, 4], NEW_YORK: [3, 4], TOKYO: [1, 2, 3, 4]},
+}
+WINNERS = [
+    (None, None, "UTC"),
+    (NEW_YORK, None, NEW_YORK),
+    (None, TOKYO, TOKYO),
+    (NEW_YORK, TOKYO, TOKYO),
+    (NEW_YORK, "UTC", "UTC"),
+]
+
+
+def ids(rows):
+    return sorted(rows.read_all()["id"].to_pylist())
+
+
+def deleted(table, where):
+    table.delete(where)
+    return sorted({1, 2, 3, 4} - set(ids(table.scan())))
+
+
+DOORS = {
+    "scan": lambda table, where: ids(table.scan(where)),
+    "search": lambda table, where: ids(table.search("word", where)),
+    "search with a limit": lambda table, where: ids(table.search("word", where, limit=10)),
+    "search by score": lambda table, where: ids(table.search("word", where, score=True)),
+    "search by score with a limit": lambda table, where: ids(
+        table.search("word", where, score=True, limit=9)
+    ),
+    "search in order": lambda table, where: ids(table.search("word", where, sort="id")),
+    "aggregate": lambda table, where: table.aggregate("id", {"n": "count(*)"}, where=where)["id"].to_pylist(),
+    "aggregate of a search": lambda table, where: sorted(
+        table.aggregate("id", {"n": "count(*)"}, query="word", where=where)["id"].to_pylist()
+    ),
+    "facets": lambda table, where: sorted(table.facets("id", where=where)["value"].to_pylist()),
+    "delete": lambda table, where: deleted(table, where),
+}
+COUNTS = {
+    "count": lambda table, where: table.count(where),
+    "count of a search": lambda table, where: table.count(where, query="word"),
+    "total of a search": lambda table, where: (
+        table.search("word", where, limit=1, total=True).read_all() and table.last_scan.total
+    ),
+}
+
+
+def made(uri, prop):
+    table = it.Table.create(uri, ROWS.schema, options={"indexing.typemap.text": "text"})
+    table.append(ROWS)
+    if prop is not None:
+        table.update_properties({"timeZone": prop})
+    return uri
+
+
+def given(option):
+    return {} if option is None else {"timeZone": option}
+
+
+@pytest.mark.parametrize(("prop", "option", "winner"), WINNERS)
+@pytest.mark.parametrize("door", [*DOORS, *COUNTS])
+def test_every_door_reads_times_in_the_zone_that_wins(tmp_path, door, prop, option, winner):
+    for number, (where, answers) in enumerate(ANSWERS.items()):
+        table = it.Table.open(made(str(tmp_path / str(number)), prop), options=given(option))
+        if door in COUNTS:
+            assert COUNTS[door](table, where) == len(answers[winner]), where
+        else:
+            assert DOORS[door](table, where) == answers[winner], where
+
+
+@pytest.mark.parametrize(("prop", "option", "winner"), WINNERS)
+def test_days_of_a_histogram_begin_in_the_zone_that_wins(tmp_path, prop, option, winner):
+    table = it.Table.open(made(str(tmp_path / "t"), prop), options=given(option))
+    first = {"UTC": 0, NEW_YORK: 5, TOKYO: 15}[winner]
+    begins = {at.hour for at in table.histogram("moment", "day")["bucket"].to_pylist()}
+    assert begins == {first}
+
+
+@pytest.mark.parametrize(("prop", "option", "winner"), WINNERS)
+def test_a_delta_table_follows_the_same_rule(prop, option, winner, tmp_path):
+    table = it.DeltaTable.open(delta_copy(tmp_path, prop), options=given(option))
+    for where, answers in ANSWERS.items():
+        assert ids(table.scan(where)) == answers[winner], where
+        assert table.count(where) == len(answers[winner]), where
+        assert ids(table.search("word", where)) == answers[winner], where
+        assert table.count(where, query="word") == len(answers[winner]), where
+
+
+def delta_copy(directory, prop):
+    schema = schema_string(id="long", local="timestamp_ntz", moment="timestamp", text="string")
+    properties = {} if prop is None else {"spark.indextables.timeZone": prop}
+    log = DeltaLog(open_store(directory / "delta"), schema, configuration=properties)
+    log.commit(put_file(log, "one.parquet", ROWS))
+    return log.store.uri
