@@ -336,8 +336,13 @@ def action_from_wire(key: str, body: Any) -> Action | None:
     return kind(**values)
 
 
+_WRITTEN_AS_NULL = {(MetadataAction, "name"), (MetadataAction, "description")}
+
+
 def action_to_wire(action: Action) -> tuple[str, dict[str, Any]]:
-    """Return the JSON key and fields of an action; absent optional fields are left out.
+    """Return the JSON key and fields of an action; optional fields without a value are left out.
+
+    A table's name and description are null then, as the specification writes them.
 
     Raises CommitError for an action that could not be read back: once written, it would make the whole table
     unreadable.
@@ -350,6 +355,8 @@ def action_to_wire(action: Action) -> tuple[str, dict[str, Any]]:
         if value is None:
             if item.default is dataclasses.MISSING:
                 raise _unwritable(kind, item.wire, "it is None")
+            if (kind, item.attribute) in _WRITTEN_AS_NULL:
+                body[item.wire] = None
             continue
         if not item.always and value == item.default:
             continue

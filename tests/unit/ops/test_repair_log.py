@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import shutil
 from dataclasses import replace
 
 import pyarrow as pa
@@ -423,7 +424,7 @@ def test_the_repaired_log_of_long_text_is_98_percent_smaller(tmp_path):
 
 
 def test_cooldown_and_transactions_are_carried_over(tmp_path):
-    """E9, E10: unexpired skips with their counts, and what applications recorded, survive a repair."""
+    """E9, E10: skips with their counts, also past the cooldown, and what applications recorded, survive a repair."""
     clock = HandClock()
     table = StandIn(tmp_path / "t", clock=clock)
     table.log.add_files(
@@ -439,12 +440,39 @@ def test_cooldown_and_transactions_are_carried_over(tmp_path):
     assert run_repair(request, Options.of(), table.runtime).status == "SUCCESS"
     swap(table)
     log = table.handle()
-    (skip,) = log.skipped_files()
-    assert (skip.path, skip.skip_count) == ("a.split", 2)
+    assert {skip.path: skip.skip_count for skip in log.skipped_files()} == {"a.split": 2, "b.split": 1}
     assert log.is_in_cooldown("a.split")
+    assert not log.is_in_cooldown("b.split")
+    log.record_skipped_file("b.split", "still old", "merge", cooldown_hours=1)
+    assert {skip.path: skip.skip_count for skip in log.skipped_files()}["b.split"] == 2
     assert log.snapshot().txns["app"].version == 7
     again = log.add_files([table.split("z.split")], txn=TxnAction(app_id="app", version=7))
-    assert again == 1, "the batch is known, so nothing is written"
+    assert again == 2, "the batch is known, so nothing is written"
+
+
+def test_a_log_without_its_splits_is_repaired_with_a_warning(tmp_path):
+    """A copy of the log alone names splits that are not beside it: that is hardly what was meant."""
+    table = StandIn(tmp_path / "t")
+    table.log.add_files([table.split("a.split"), table.split("b.split")])
+    alone = tmp_path / "elsewhere" / "_transaction_log"
+    shutil.copytree(table.log_dir, alone)
+    result = it.repair_log(str(alone), str(tmp_path / "elsewhere" / "repaired"))
+    assert (result.valid_splits, result.missing_splits) == (0, 2)
+    assert result.status.startswith("WARNING: none of the 2 splits that the log names exists below ")
+    failing = it.repair_log(
+        str(alone), str(tmp_path / "elsewhere" / "again"), options={"repair.failOnMissing": "true"}
+    )
+    assert failing.status.startswith("ERROR: 2 of 2 splits are missing")
+
+
+def test_a_damaged_log_names_the_other_ways_of_repairing(tmp_path):
+    table = StandIn(tmp_path / "t")
+    table.log.add_files([table.split("a.split")])
+    (table.log_dir / f"{1:020}.json").write_bytes(b"{")
+    status = it.repair_log(str(table.log_dir), str(target_of(table))).status
+    assert status.startswith("ERROR: ")
+    assert "UP TO VERSION" in status
+    assert "FROM SPLITS" in status
 
 
 def test_the_whole_manual_recovery(tmp_path):

@@ -2,7 +2,7 @@
 
 The source is only ever read. The target must be empty, and becomes: version 0
 with protocol and metadata, version 1 with every add that is still backed by a
-file plus the skips and transactions that still count, a checkpoint of version
+file plus the skips of those files and the transactions, a checkpoint of version
 1, and the hint. Version 1 is written before version 0, so that an interruption
 leaves a directory that is no table, or a complete one. Putting the target in
 the place of the source is left to the operator.
@@ -106,7 +106,8 @@ def plan_repair(
     partitions = found.metadata.partition_columns
     adds = [truncate_add(_statistics(add, options), schema, partitions, options)[0] for add in kept]
     paths = {add.path for add in kept}
-    skips = [skip for skip in found.skips if skip.path in paths and (skip.retry_after or 0) > now_ms]
+    # An expired skip comes along too: its count of failures goes on, as in checkpoints.
+    skips = [skip for skip in found.skips if skip.path in paths]
     metadata = new_incarnation(found.metadata)
     info = CommitInfo(
         timestamp=now_ms,
@@ -191,8 +192,31 @@ def carry_out(job: RepairJob) -> RepairResult:
         raise
     except Error as error:
         _log.error("REPAIR of %s failed: %s", job.request.source, error)
-        return _result(job, found, plan, f"ERROR: {error.message}")
-    return _result(job, found, plan, SUCCESS)
+        return _result(job, found, plan, f"ERROR: {error.message}{_ways_out(job.request, error)}")
+    return _result(job, found, plan, _all_missing(job, plan) or SUCCESS)
+
+
+def _ways_out(request: RepairRequest, error: Error) -> str:
+    """What REPAIR itself can still do where the log is damaged."""
+    if request.from_splits or not isinstance(error, CorruptLogError):
+        return ""
+    return (
+        " REPAIR ... UP TO VERSION n reads the log as it was before the damage; REPAIR ... FROM SPLITS makes "
+        "a log from the split files alone."
+    )
+
+
+def _all_missing(job: RepairJob, plan: RepairPlan) -> str | None:
+    """A warning where the repaired log is empty because no split is where the log says."""
+    if plan.valid or not plan.missing:
+        return None
+    status = (
+        f"WARNING: none of the {len(plan.missing)} splits that the log names exists below "
+        f"{job.source.around.uri}, so the repaired log holds no rows. If the log was copied away from its "
+        "table, repair it where it lies, beside its splits."
+    )
+    _log.warning("REPAIR of %s: %s", job.request.source, status)
+    return status
 
 
 def _result(job: RepairJob, found: LogContents | None, plan: RepairPlan | None, status: str) -> RepairResult:

@@ -41,6 +41,8 @@ from indextables.ops.table_settings import settings_of
 from indextables.split.layout import index_tags
 
 OPERATION = "MERGE SPLITS"
+SKIPPED_BY = "merge"
+"""The word of the specification for the operation that skipped a file; 0.2.0 wrote `MERGE SPLITS`."""
 _SHOWN = 5
 
 
@@ -132,7 +134,7 @@ def run_merge(log: TransactionLog, request: MergeRequest, progress: Progress = s
         return _result(log, NO_ACTION, plan, len(plan.cooling), "there is nothing to merge")
     done = _rewritten(log, snapshot, plan, progress)
     failures = [Failure(add, reason) for item in done for add, reason in item.unreadable]
-    record_failures(log, failures, OPERATION)
+    record_failures(log, failures, SKIPPED_BY)
     merged = [item for item in done if item.adds]
     skipped = len(plan.cooling) + len(failures)
     if not merged:
