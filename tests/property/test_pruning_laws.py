@@ -152,6 +152,8 @@ class Case:
             )
         elif damage == 4:
             lower, upper = {}, {}
+        elif damage == 5 and "x" in lower and "x" in upper and not pa.types.is_string(self.kind):
+            lower["x"], upper["x"] = upper["x"], lower["x"]
         return replace(whole_stats, min_values=lower, max_values=upper, null_count=nulls, num_records=count)
 
     def literal(self, column):
@@ -247,6 +249,40 @@ def test_a_row_that_matches_is_always_in_a_kept_file(name):
         assert found.pruned_by_partition + found.skipped_by_statistics + found.kept == found.considered
 
     law()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["float", "double"])
+def test_rows_with_nan_are_kept_though_the_writer_left_nan_out_of_its_maxima(name):
+    """Such a maximum bounds the numbers of the file, and only filters that no NaN meets may use it."""
+    dropped = Counter()
+
+    @settings(max_examples=2 * EXAMPLES_PER_TYPE, database=None)
+    @given(st.integers(0, 2**64))
+    def law(seed):
+        case = Case(name, seed)
+        files = files_table(case.stats, case.partitions, case.schema, ["p"])
+        numbers = [
+            [row["x"] for row in rows if row["x"] is not None and not math.isnan(row["x"])]
+            for rows in case.files
+        ]
+        least, greatest = (
+            pa.array([end(values, default=None) for values in numbers], case.kind) for end in (min, max)
+        )
+        for bound, values in {"min": least, "max": pa.nulls(len(numbers), case.kind)}.items():
+            others = files.column(bound).combine_chunks().field("s")
+            bounds = pa.StructArray.from_arrays([values, others], ["x", "s"])
+            files = files.set_column(files.column_names.index(bound), bound, bounds)
+        files = files.append_column("max_number", pa.StructArray.from_arrays([greatest], ["x"]))
+        kept = prune_table(case.node, files, case.schema, ["p"]).mask.to_pylist()
+        for keep, rows in zip(kept, case.files, strict=True):
+            assert keep or not any(truth(case.node, row) is True for row in rows), (str(case.node), rows)
+        without = prune_table(case.node, files.drop_columns(["max_number"]), case.schema, ["p"]).mask
+        dropped["with"] += kept.count(False)
+        dropped["without"] += without.to_pylist().count(False)
+
+    law()
+    assert dropped["with"] > dropped["without"] > 0
 
 
 @pytest.mark.slow

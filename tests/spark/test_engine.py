@@ -209,7 +209,7 @@ def test_typed_statistics_are_tested_by_the_parquet_reader(spark, many):
     snapshot = open_snapshot(many.store.uri, options=OPTIONS)
     request = snapshot.request(as_node("id > 15000 AND name LIKE 'x%'", snapshot.schema, "UTC"))
     live = SparkEngine(spark).live(request)
-    pushed = live.frame.where(pushable(request.where, live.frame, request)).select("path")
+    pushed = live.frame.where(pushable(request.where, live.frame, request).condition).select("path")
     plan = pushed._jdf.queryExecution().executedPlan().toString()
     assert "PushedFilters" in plan
     assert "maxValues.id" in plan[plan.index("PushedFilters") :]

@@ -23,7 +23,8 @@ from indextables.records import dataclass
 
 MARKER = " [TRUNCATED]"
 _LAST_BEFORE_SURROGATES, _FIRST_AFTER_SURROGATES = "\ud7ff", "\ue000"
-_LAST = "\U0010ffff"
+LAST = "\U0010ffff"
+"""The greatest character: a prefix with it is above nearly every text that begins with the prefix."""
 
 _log = logging.getLogger(__name__)
 
@@ -59,7 +60,7 @@ CUT_MARKS = REPLACEMENTS + "".join(map(chr, range(0xD800, 0xE000)))
 
 def successor(prefix: str) -> str | None:
     """Return the least text above every text that begins with `prefix`; None when there is none."""
-    stem = prefix.rstrip(_LAST)
+    stem = prefix.rstrip(LAST)
     if not stem:
         return None
     last = stem[-1]

@@ -289,6 +289,40 @@ def test_a_file_that_is_gone_is_an_error_that_names_it(log, what):
         it.DeltaTable.open(log.store.uri).scan().read_all()
 
 
+@pytest.mark.parametrize("statistics", [True, False], ids=["counted by the log", "counted by the footer"])
+@pytest.mark.parametrize(
+    ("rows", "cardinality", "message"),
+    [
+        ([7], 1, r"deletion vector inline of f names row 7, counted from 0, but the file has 5 rows"),
+        ([1], 2, r"deletion vector inline of f holds 1 rows, but the log says 2"),
+    ],
+)
+def test_a_vector_that_does_not_fit_its_file_is_one_error_whatever_is_asked(
+    tmp_path, rows, cardinality, message, statistics
+):
+    """A scan must not give five rows where a count gives four."""
+    log = DeltaLog(open_store(tmp_path / "t"), schema_string(id="long", name="string"))
+    data = pa.table({"id": range(5), "name": [f"name {number}" for number in range(5)]})
+    vector = {**inline_vector(rows), "cardinality": cardinality}
+    log.commit(put_file(log, "f", data, statistics=statistics, dv=vector))
+    log.commit(put_file(log, "whole", data))
+    table = it.DeltaTable.open(tmp_path / "t")
+    questions = {
+        "scan": lambda: table.scan().read_all(),
+        "scan of no column": lambda: table.scan(columns=[]).read_all(),
+        "count": table.count,
+        "count again": table.count,
+        "count of all by a filter": lambda: table.count("id >= 0"),
+        "count by a filter": lambda: table.count("id > 2"),
+        "search": lambda: table.search("name").read_all(),
+        "count of a search": lambda: table.count(query="name"),
+        "SELECT": lambda: it.sql(f"SELECT count(*) FROM '{tmp_path / 't'}'").read_all(),
+    }
+    for name, ask in questions.items():
+        with pytest.raises(CorruptLogError, match=message):
+            pytest.fail(f"{name}: {ask()}")
+
+
 def test_a_file_that_is_no_parquet_is_an_error_that_names_it(log):
     log.store.put("p=x %0/f0.parquet", b"PAR1 not really PAR1")
     with pytest.raises(DamagedSplitError, match="f0.parquet cannot be read as Parquet"):

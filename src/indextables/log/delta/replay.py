@@ -25,6 +25,7 @@ from indextables.log.delta.columns import DeltaColumns, Leaf
 from indextables.log.delta.files.file_table import (
     COLUMNS,
     DEFAULT_COLUMNS,
+    STATISTICS,
     Wanted,
     decimal_digits,
     files_form,
@@ -148,7 +149,7 @@ def wanted_columns(request: DeltaRequest) -> tuple[Wanted, Wanted | None]:
     needs = columns_needed(request.where, request.partition_columns)
     names = {"partition_values"} if needs.partitions else set()
     if needs.statistics:
-        names |= {"num_records", "min", "max", "null_count"}
+        names |= STATISTICS
     return output, Wanted.of(names, request.delta, needs.statistics)
 
 

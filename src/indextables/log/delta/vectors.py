@@ -23,7 +23,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.errors import CorruptLogError
+from indextables.errors import CorruptLogError, MissingSplitError, NotFoundError
 from indextables.storage.store import Store, resolve
 
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
@@ -98,20 +98,36 @@ def unique_id(wire: Mapping[str, Any] | None) -> str | None:
     return None if vector is None else vector.unique_id
 
 
-def deleted_rows(store: Store, vector: DeletionVector) -> pa.Array:
-    """The positions of the deleted rows, ascending, as uint64."""
+def deleted_rows(store: Store, vector: DeletionVector, path: str, num_rows: int) -> pa.Array:
+    """The positions of the deleted rows of a data file, ascending, as uint64.
+
+    A vector that does not fit its descriptor or its file is an error: which rows are live is not known then.
+    """
     location = vector.location()
-    if location is None:
-        data, name = z85_decode(vector.path_or_inline)[: vector.size_bytes], "inline deletion vector"
-    else:
-        data, name = _framed(store, vector, location), location
+    name = f"{location or 'inline'} of {path}"
+    try:
+        if location is None:
+            data = z85_decode(vector.path_or_inline)[: vector.size_bytes]
+        else:
+            data = _framed(store, vector, location)
+    except NotFoundError as gone:
+        raise MissingSplitError(
+            f"the deletion vector of {store.uri}/{path} does not exist ({gone}), so its rows cannot be "
+            "told from deleted ones. Bring it back, or read a version that does not need it.",
+            path=path,
+        ) from gone
     rows = decode_bitmap(data, name=name)
+    wrong = ""
     if len(rows) != vector.cardinality:
+        wrong = f"holds {len(rows)} rows, but the log says {vector.cardinality}"
+    elif len(rows) and rows[-1].as_py() >= num_rows:
+        wrong = f"names row {rows[-1].as_py()}, counted from 0, but the file has {num_rows} rows"
+    if wrong:
         raise CorruptLogError(
-            f"deletion vector {name} holds {len(rows)} rows, its descriptor says {vector.cardinality}; "
-            "the file was changed after it was committed",
-            path=name,
-        )
+            f"the deletion vector {name} {wrong}, so its live rows cannot be told from deleted ones. "
+            "Restore the vector or the log from a backup, or read a version that does not need it.",
+            path=path, vector=vector.unique_id,
+        )  # fmt: skip
     return rows
 
 

@@ -18,6 +18,7 @@ from indextables.model.arrays import whole
 from indextables.model.truncation import MARKER
 from indextables.ops.counting.partial import Layout, State, key_values
 from indextables.ops.counting.question import Key, Question
+from indextables.predicate.prune.many_files import are_crossed
 from indextables.predicate.tree import Column
 
 
@@ -71,6 +72,10 @@ class LogCounts:
     def _bounds(self, column: Column) -> tuple[Any, Any]:
         """Minimum and maximum where they are exact, else null."""
         low, high = (_exact(self._child(end, column), column, len(self._files)) for end in ("min", "max"))
+        crossed = are_crossed(low, high)
+        if crossed.true_count:
+            nothing = pa.nulls(1, column.type)[0]
+            low, high = (pc.if_else(crossed, nothing, end) for end in (low, high))
         return low, high
 
     def _nulls(self, column: Column) -> Any:

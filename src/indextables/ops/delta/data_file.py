@@ -10,6 +10,7 @@ a filter are not read, and of the others only the wanted columns are.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +25,7 @@ from indextables.errors import (
     MissingSplitError,
     NotFoundError,
     StorageError,
+    TableError,
 )
 from indextables.log.delta.columns import DeltaColumns
 from indextables.log.delta.vectors import DeletionVector, deleted_rows
@@ -33,6 +35,8 @@ from indextables.ops.delta.stored import StoredFile
 from indextables.predicate.evaluate.rows import mask
 from indextables.predicate.tree import Node, columns_of
 from indextables.storage.store import Store
+
+logger = logging.getLogger(__name__)
 
 BATCH_ROWS = 65_536
 NAMES = ("path", "size", "num_records", "partition_values", "deletion_vector")
@@ -49,11 +53,6 @@ class DataFile:
     """Typed, by logical name; None if a value in the log is not of its column's type."""
     vector: DeletionVector | None = None
     num_records: int | None = None
-
-    @property
-    def deleted(self) -> int:
-        """How many of its rows are hidden."""
-        return 0 if self.vector is None else self.vector.cardinality
 
 
 def data_files(files: pa.Table) -> Iterator[DataFile]:
@@ -97,24 +96,18 @@ class RowReader:
     def rows(self, store: Store, file: DataFile) -> Iterator[pa.Table]:
         """The rows of a file in batches, without deleted rows and those that do not match."""
         self._require_partitions(file)
-        gone = None if file.vector is None else _deleted(store, file, file.vector)
-        for start, batch in self._batches(store, file):
+        for batch, live in self._batches(store, file):
             table = pa.Table.from_arrays(
                 [self._column(batch, field, file) for field in self._fields.values()],
                 names=list(self._fields),
             )
             table = _with_length(table, batch.num_rows)
-            if gone is not None:
-                table = table.filter(_kept(gone, start, batch.num_rows))
+            if live is not None:
+                table = table.filter(live)
             if self.where is not None:
                 table = table.filter(mask(self.where, table, self.columns.schema, self.zone))
             if table.num_rows:
                 yield _selected(table, self.schema)
-
-    def count(self, store: Store, file: DataFile) -> int:
-        """How many rows a file has, from its footer."""
-        with StoredFile.of(store, file.path, file.size) as opened, _reading(opened.name):
-            return int(opened.parquet().metadata.num_rows) - file.deleted
 
     def _require_partitions(self, file: DataFile) -> None:
         if file.partition_values is None and self._fields.keys() & set(self.columns.partition_columns):
@@ -124,11 +117,12 @@ class RowReader:
                 path=file.path,
             )
 
-    def _batches(self, store: Store, file: DataFile) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Batches with the number of their first row."""
+    def _batches(self, store: Store, file: DataFile) -> Iterator[tuple[pa.RecordBatch, pa.Array | None]]:
+        """Batches, with whether each row is live; None where no row of the file is deleted."""
         with StoredFile.of(store, file.path, file.size) as stored, _reading(stored.name):
             opened = stored.parquet()
             footer = opened.metadata
+            gone = hidden_rows(store, file, footer.num_rows)
             groups: Sequence[int] = range(footer.num_row_groups)
             if self.where is not None:
                 groups = groups_left(opened, self.where, self.columns, file.partition_values)
@@ -144,12 +138,12 @@ class RowReader:
                 start = starts[group]
                 if not inside:
                     # Partition columns alone: only the number of rows matters.
-                    yield start, _with_length(pa.table({}), sizes[group])
+                    yield _with_length(pa.table({}), sizes[group]), _live(gone, start, sizes[group])
                     continue
                 for batch in opened.iter_batches(
                     BATCH_ROWS, row_groups=[group], columns=inside, use_threads=self.threads
                 ):
-                    yield start, batch
+                    yield batch, _live(gone, start, batch.num_rows)
                     start += batch.num_rows
 
     def _column(self, batch: pa.RecordBatch, field: Mapping[str, Any], file: DataFile) -> pa.Array:
@@ -163,6 +157,35 @@ class RowReader:
         if found is None:
             return pa.nulls(batch.num_rows, kind)
         return conform(batch.column(found.name), field["type"], kind, self.columns.mode)
+
+
+def hidden_rows(store: Store, file: DataFile, num_rows: int | None = None) -> pa.Array | None:
+    """The deleted rows of a file, checked against its number of rows; None without a deletion vector."""
+    if file.vector is None:
+        return None
+    rows = stored_rows(store, file) if num_rows is None else num_rows
+    return deleted_rows(store, file.vector, file.path, rows)
+
+
+def live_rows(store: Store, file: DataFile) -> int:
+    """How many live rows a file has; its deletion vector is read, since the log may be wrong about it.
+
+    One that is missing, or lies where this caller may not read, contradicts nothing; then the log answers.
+    """
+    rows = stored_rows(store, file)
+    try:
+        hidden_rows(store, file, rows)
+    except (MissingSplitError, TableError) as unread:
+        logger.warning("rows are counted by the log alone: %s", unread)
+    return rows - (0 if file.vector is None else file.vector.cardinality)
+
+
+def stored_rows(store: Store, file: DataFile) -> int:
+    """How many rows a file has, deleted ones included: from the log, or else from its footer."""
+    if file.num_records is not None:
+        return file.num_records
+    with StoredFile.of(store, file.path, file.size) as opened, _reading(opened.name):
+        return int(opened.parquet().metadata.num_rows)
 
 
 class _reading:  # noqa: N801 - used as a statement
@@ -191,21 +214,12 @@ class _reading:  # noqa: N801 - used as a statement
             ) from error
 
 
-def _deleted(store: Store, file: DataFile, vector: DeletionVector) -> pa.Array:
-    try:
-        return deleted_rows(store, vector)
-    except NotFoundError as gone:
-        raise MissingSplitError(
-            f"the deletion vector of {store.uri}/{file.path} does not exist ({gone}), so its rows cannot be "
-            "told from deleted ones. Bring it back, or read a version that does not need it.",
-            path=file.path,
-        ) from gone
-
-
-def _kept(gone: pa.Array, start: int, rows: int) -> pa.Array:
+def _live(gone: pa.Array | None, start: int, rows: int) -> pa.Array | None:
     """For the rows of a batch, whether each is absent from the (ascending) deleted ones."""
     import numpy as np
 
+    if gone is None:
+        return None
     numbers = gone.to_numpy(zero_copy_only=False)
     first, last = np.searchsorted(numbers, [start, start + rows])
     keep = np.ones(rows, dtype=bool)

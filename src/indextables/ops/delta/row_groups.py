@@ -16,7 +16,7 @@ from indextables.log.delta.columns import DeltaColumns, Leaf
 from indextables.ops.delta.conform import find, widened
 from indextables.predicate.prune.rule import prune_table
 from indextables.predicate.tree import Node, columns_of
-from indextables.split.read.group_bounds import statistics_of
+from indextables.split.read.group_bounds import pruned_by, statistics_of
 
 
 def groups_left(
@@ -39,9 +39,7 @@ def groups_left(
         {
             "num_records": pa.array([footer.row_group(group).num_rows for group in groups], pa.int64()),
             "partition_values": _repeated(partition_values, columns, len(groups)),
-            "min": pa.StructArray.from_arrays([found[0] for found in known.values()], list(known)),
-            "max": pa.StructArray.from_arrays([found[1] for found in known.values()], list(known)),
-            "null_count": pa.StructArray.from_arrays([found[2] for found in known.values()], list(known)),
+            **pruned_by(known),
         }
     )
     kept = prune_table(where, table, columns.schema, columns.partition_columns).mask

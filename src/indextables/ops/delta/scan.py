@@ -2,7 +2,8 @@
 
 Files are pruned by the log, row groups by their footers, rows by the filter. Files are
 read concurrently and returned in log order, as a stream of batches in bounded memory.
-Counts come from the log as far as possible.
+Counts come from the log as far as possible; deletion vectors are read, to see that the
+log counts them right.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.log.replay.rule import Sums
 from indextables.log.replay.sums import sums_of
 from indextables.ops.delta.data_file import NAMES, DataFile, RowReader, data_files
+from indextables.ops.delta.data_file import live_rows as rows_of_file
 from indextables.ops.read.in_order import in_order
 from indextables.ops.read.matching import may_survive
 from indextables.ops.read.record import Record
@@ -67,6 +69,8 @@ def count(snapshot: DeltaSnapshot, where: Any = None) -> tuple[int, Record]:
         rows = live_rows(told)
         if rows is None:
             rows = _rows_of(snapshot, snapshot.plan(columns=NAMES).files, record)
+        elif told.known["deletion_vector"]:
+            snapshot.once("vectors that fit", lambda: _require_vectors(snapshot))
         return rows, record
     chosen, record = files(snapshot, node, columns=(*NAMES, "dv"))
     doubtful = snapshot.plan(all_of([node, may_survive(node)]), columns=(*NAMES, "dv")).files
@@ -119,18 +123,30 @@ def pieces_of(
 
 def _rows_of(snapshot: DeltaSnapshot, chosen: pa.Table, record: Record) -> int:
     """The number of rows of whole files: from the log, or else from their footers."""
-    silent = chosen.filter(pc.is_null(chosen.column("num_records")))
-    told = live_rows(sums_of(chosen.filter(pc.is_valid(chosen.column("num_records"))), COUNTED))
+    from_log = pc.and_(
+        pc.is_valid(chosen.column("num_records")), pc.is_null(chosen.column("deletion_vector"))
+    )
+    told = live_rows(sums_of(chosen.filter(from_log), COUNTED))
     assert told is not None
-    reader = RowReader(snapshot.columns, ())
 
     def counted(file: DataFile) -> Iterator[int]:
-        rows = reader.count(snapshot.store, file)
-        record.read(0)
-        yield rows
+        yield rows_of_file(snapshot.store, file)
+        if file.num_records is None:
+            record.read(0)
 
-    return told + sum(
-        in_order((partial(counted, file) for file in data_files(silent)), default_parallelism())
+    files = data_files(chosen.filter(pc.invert(from_log)))
+    return told + sum(in_order((partial(counted, file) for file in files), default_parallelism()))
+
+
+def _require_vectors(snapshot: DeltaSnapshot) -> int:
+    """Read every deletion vector and compare it with the log, as a scan does; return how many there are."""
+    marked = snapshot.files_with_vectors(None, frozenset(NAMES)).files
+
+    def checked(file: DataFile) -> Iterator[int]:
+        yield rows_of_file(snapshot.store, file)
+
+    return sum(
+        1 for _ in in_order((partial(checked, file) for file in data_files(marked)), default_parallelism())
     )
 
 

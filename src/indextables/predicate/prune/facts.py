@@ -8,6 +8,7 @@ itself and is above every number, -0.0 equals 0.0, strings compare by bytes.
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from typing import Any, Protocol, TypeVar
 
@@ -21,6 +22,9 @@ SPANS = 64
 
 class ColumnFacts(Protocol[T_co]):
     """What is known of one column. All questions but the first are about values that are not null."""
+
+    def of_numbers(self) -> ColumnFacts[T_co]:
+        """The same column where no row with NaN can match, so that only its numbers count."""
 
     def may_be_null(self) -> T_co:
         """Whether the column can be null in some row."""
@@ -61,6 +65,11 @@ class Facts(Protocol[T]):
 
     def either(self, left: T, right: T) -> T:
         """Kleene's OR."""
+
+
+def is_nan(value: Any) -> bool:
+    """Whether a value is NaN, which equals itself and is above every number."""
+    return isinstance(value, float) and math.isnan(value)
 
 
 def spans_of(values: tuple[Any, ...]) -> list[tuple[Any, Any]]:

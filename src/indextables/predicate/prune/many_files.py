@@ -1,22 +1,23 @@
 """Answers a pruner's questions for many files at once, from the Arrow table of the live files.
 
 The table is that of `files()`: `num_records`, and the structs `partition_values`, `min`,
-`max` and `null_count`, of which only the needed fields have to be there. A missing or
-null field is unknown, except that a null partition value is the value NULL.
+`max`, `max_number` and `null_count`, of which only the needed fields have to be there. A
+missing or null field is unknown, except that a null partition value is the value NULL.
+`max` is above every value; `max_number` is above every number, though NaN may occur too.
 """
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.model.arrays import from_values, scalar, whole
-from indextables.model.truncation import MARKER, REPLACEMENTS, successor
+from indextables.model.truncation import LAST, MARKER, REPLACEMENTS, successor
 from indextables.predicate.evaluate.ordering import as_double, compare_array
-from indextables.predicate.prune.facts import spans_of
+from indextables.predicate.prune.facts import is_nan, spans_of
 from indextables.predicate.prune.one_file import keeps_order
 from indextables.predicate.tree import Cast, Column, Operand
 from indextables.records import dataclass
@@ -96,7 +97,8 @@ class ManyFiles:
         null = _UNKNOWN if nulls is None else pc.not_equal(nulls, _NONE)
         lower, _ = _uncut(_numbers(least), keep_prefix=True)
         upper, cut = _uncut(_numbers(greatest), keep_prefix=False)
-        return _Column(lower, upper, cut, null, present)
+        number = _numbers(self._child("max_number", column, column.type))
+        return _trusted(_Column(lower, upper, cut, null, present, number=number))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,14 @@ class _Column:
     null: Any = _UNKNOWN
     value: Any = _UNKNOWN
     is_partition: bool = False
+    number: Any = None
+    """Upper bounds of the numbers, also where NaN may lie above them and `upper` is null."""
+
+    def of_numbers(self) -> _Column:
+        if self.number is None:
+            return self
+        upper = self.number if self.upper is None else pc.coalesce(self.upper, self.number)
+        return replace(self, upper=upper, number=None)
 
     def may_be_null(self) -> Any:
         return self.null
@@ -143,8 +153,9 @@ class _Column:
             return self._search(values)
         found: Any = _NO
         for low, high in spans_of(values):
+            column = self if is_nan(high) else self.of_numbers()
             within = pc.and_kleene(
-                self.may_be_below(high, or_equal=True), self.may_be_above(low, or_equal=True)
+                column.may_be_below(high, or_equal=True), column.may_be_above(low, or_equal=True)
             )
             found = pc.or_kleene(found, within)
         return found
@@ -158,10 +169,10 @@ class _Column:
     def _search(self, values: tuple[Any, ...]) -> Any:
         """Count the values below the lower bound and up to the upper: where they differ one lies between."""
         kind = self.lower.type
-        numbers = [value for value in values if not (isinstance(value, float) and math.isnan(value))]
+        numbers = [value for value in values if not is_nan(value)]
         ordered = from_values(sorted(numbers), kind)
         below = pc.fill_null(pc.search_sorted(ordered, self.lower, side="left"), 0)
-        upto = pc.search_sorted(ordered, self.upper, side="right")
+        upto = pc.search_sorted(ordered, self.of_numbers().upper, side="right")
         if self.cut is not None:
             ends = self.cut.dictionary_encode()
             nexts = pa.array([successor(text) for text in ends.dictionary.to_pylist()], kind).take(
@@ -197,6 +208,29 @@ class _Column:
         greatest = self.upper if self.cut is None else pc.coalesce(self.upper, self.cut)
         same = pc.and_(pc.starts_with(self.lower, prefix), pc.starts_with(greatest, prefix))
         return pc.invert(same)
+
+
+def _trusted(column: _Column) -> _Column:
+    """The same facts, unknown where a minimum lies above its maximum."""
+    greatest = column.of_numbers().upper
+    if column.lower is None or greatest is None:
+        return column
+    if column.cut is not None:
+        greatest = pc.coalesce(greatest, pc.binary_join_element_wise(column.cut, LAST, ""))
+    crossed = are_crossed(column.lower, greatest)
+    if not crossed.true_count:
+        return column
+
+    def sound(facts: Any) -> Any:
+        return facts if facts is None else pc.if_else(crossed, scalar(None, facts.type), facts)
+
+    names = ("lower", "upper", "cut", "null", "value", "number")
+    return _Column(**{name: sound(getattr(column, name)) for name in names})
+
+
+def are_crossed(lower: pa.Array, upper: pa.Array) -> pa.BooleanArray:
+    """For each file whether its minimum lies above its maximum, from which nothing follows."""
+    return pc.fill_null(pc.greater(lower, upper), _NO)
 
 
 def _numbers(bound: Any) -> Any:
@@ -238,6 +272,8 @@ def _seen_as(found: _Column, operand: Operand) -> _Column:
         if operand.order == "binary":
             return found
     elif keeps_order(operand):
-        lower, upper = (None if end is None else as_double(end) for end in (found.lower, found.upper))
-        return _Column(lower, upper, None, found.null, found.value, found.is_partition)
+        lower, upper, number = (
+            None if end is None else as_double(end) for end in (found.lower, found.upper, found.number)
+        )
+        return _Column(lower, upper, None, found.null, found.value, found.is_partition, number)
     return _Column(null=found.null, value=found.value)

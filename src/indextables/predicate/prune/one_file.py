@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.model.stats import FileStats
-from indextables.model.truncation import is_truncated, prefix_of, successor
+from indextables.model.truncation import LAST, is_truncated, prefix_of, successor
 from indextables.model.values import parse_partition, parse_stat
 from indextables.predicate.prune.facts import spans_of
 from indextables.predicate.tree import Cast, Column, Operand
@@ -80,6 +80,10 @@ class Bounds:
     cut: str | None = None
     null: Truth = None
     value: Truth = None
+
+    def of_numbers(self) -> Bounds:
+        """A recorded maximum covers NaN, so nothing more is known of the numbers."""
+        return self
 
     def may_be_null(self) -> Truth:
         """From the null count, or the partition value."""
@@ -164,6 +168,10 @@ def _of_statistics(column: Column, stats: FileStats) -> Bounds:
     if isinstance(upper, str) and is_truncated(upper):
         cut = prefix_of(upper)
         upper = successor(cut)
+    greatest = upper if cut is None else cut + LAST
+    if lower is not None and greatest is not None and less(greatest, lower):
+        # A minimum above its maximum is wrong, and nothing follows from wrong statistics.
+        return UNKNOWN
     return _ordered(Bounds(lower, upper, cut, None if nulls is None else nulls != 0, value), column)
 
 

@@ -7,7 +7,7 @@ some row, and below a NOT whether it can be false. If nothing is known, the file
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 from functools import reduce
 from itertools import accumulate
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from indextables.model.arrays import scalar, whole
 from indextables.model.stats import FileStats
 from indextables.predicate.coerce import like_pieces
-from indextables.predicate.prune.facts import Facts, T
+from indextables.predicate.prune.facts import Facts, T, is_nan
 from indextables.predicate.prune.many_files import ManyFiles
 from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.predicate.prune.one_file import OneFile, keeps_order
@@ -41,6 +41,7 @@ from indextables.predicate.tree import (
     Or,
     RLike,
     Unknown,
+    all_of,
     columns_of,
     walk,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "Verdict",
     "asks_for_nulls",
     "columns_needed",
+    "conjuncts",
     "possible",
     "prune_file",
     "prune_table",
@@ -154,13 +156,12 @@ def _prune(
     explain: bool,
 ) -> Pruned:
     rows = files.num_rows
-    parts = node.children if isinstance(node, And) else () if node is None else (node,)
     facts = ManyFiles(files, columns)
     alone = ManyFiles(files, columns, partitions_only=True)
     everything: Any = _YES if among is None else among
     by_partition = everything
     reasons = pa.nulls(rows, pa.string()) if explain else None
-    for part in parts:
+    for part in conjuncts(node):
         needs = columns_needed(part, columns)
         first = _mask(possible(part, True, alone), rows) if needs.partitions else _YES
         found = (
@@ -204,9 +205,10 @@ def _explained(reasons: pa.Array, part: Node, first: Any, found: Any, rows: int)
 def possible(node: Node, wanted: bool, facts: Facts[T]) -> T:
     """Whether the node can be `wanted` (true or false, not null) for some row."""
     if isinstance(node, (And, Or)):
-        answers = [possible(child, wanted, facts) for child in node.children]
         # For a row to make a conjunction true every child must be; to make it false, one.
-        return reduce(facts.both if isinstance(node, And) == wanted else facts.either, answers)
+        if isinstance(node, And) == wanted:
+            return reduce(facts.both, _together(node.children, wanted, facts))
+        return reduce(facts.either, [possible(child, wanted, facts) for child in node.children])
     if isinstance(node, Not):
         return possible(node.child, not wanted, facts)
     if isinstance(node, IsNull):
@@ -227,6 +229,50 @@ def possible(node: Node, wanted: bool, facts: Facts[T]) -> T:
             return may_be_null(node.child, facts)
         return facts.either(possible(node.child, True, facts), possible(node.child, False, facts))
     return facts.constant(node.value is wanted if isinstance(node, Constant) else None)
+
+
+def conjuncts(node: Node | None) -> list[Node]:
+    """The parts of a conjunction, comparisons of one column kept together: they are one span of values."""
+    spans: dict[object, list[Node]] = {}
+    for at, part in enumerate(_flat(node)):
+        compared = _compared(part, True)
+        spans.setdefault(at if compared is None else compared[0].column, []).append(part)
+    return [all_of(parts) for parts in spans.values()]
+
+
+def _flat(node: Node | None) -> list[Node]:
+    if isinstance(node, And):
+        return [part for child in node.children for part in _flat(child)]
+    return [] if node is None else [node]
+
+
+def _together(children: Sequence[Node], wanted: bool, facts: Facts[T]) -> list[T]:
+    """Whether each child can be `wanted` for a row for which the others are too.
+
+    Where one of them demands a number (`x < 5`), rows with NaN match none of the comparisons of that column.
+    """
+    compared = [_compared(child, wanted) for child in children]
+    numbers = {node.column for node, truth in filter(None, compared) if _demands_number(node, truth)}
+    return [
+        possible(child, wanted, facts)
+        if comparison is None
+        else _comparison(*comparison, facts, of_numbers=comparison[0].column in numbers)
+        for child, comparison in zip(children, compared, strict=True)
+    ]
+
+
+def _compared(node: Node, wanted: bool) -> tuple[Compare, bool] | None:
+    """The comparison a node is, below any NOT, and whether it has to be true; None for other nodes."""
+    while isinstance(node, Not):
+        node, wanted = node.child, not wanted
+    return (node, wanted) if isinstance(node, Compare) else None
+
+
+def _demands_number(node: Compare, wanted: bool) -> bool:
+    """Whether no NaN makes a comparison true (or false): it equals itself and is above every number."""
+    if not wanted:
+        return node.op in {">", ">="} and (node.op == ">=" or not is_nan(node.literal.value))
+    return node.op == "<" or (node.op in {"=", "<=>", "<="} and not is_nan(node.literal.value))
 
 
 def may_be_null(node: Node, facts: Facts[T]) -> T:
@@ -264,8 +310,10 @@ def _unlisted(node: In, facts: Facts[T]) -> T:
     return facts.both(answer, column.may_have_value())
 
 
-def _comparison(node: Compare, wanted: bool, facts: Facts[T]) -> T:
+def _comparison(node: Compare, wanted: bool, facts: Facts[T], *, of_numbers: bool = False) -> T:
     column, value = facts.column(node.column), node.literal.value
+    if of_numbers or _demands_number(node, wanted):
+        column = column.of_numbers()
     if node.op in {"=", "<=>"}:
         if wanted:
             answer = facts.both(

@@ -30,8 +30,8 @@ from indextables.log.delta.columns import (
 )
 from indextables.log.delta.files.file_table import require_partition_values
 from indextables.log.delta.snapshot import DeltaSnapshot
-from indextables.log.delta.vectors import DeletionVector, deleted_rows
 from indextables.log.replay.rule import LiveFiles, Sums
+from indextables.ops.delta.data_file import NAMES, DataFile, data_files, hidden_rows
 from indextables.predicate.build.from_spark import from_typed
 from indextables.predicate.tree import Node, all_of
 from indextables.spark import errors
@@ -61,22 +61,13 @@ def scan(spark: Any, snapshot: DeltaSnapshot, where: Node | None) -> DataFrame:
     common = _Planner(snapshot, columns, frozenset())
     frames = []
     if has_others:
-        clean = replace(common, hidden=frozenset((file.path, file.id) for file in vectors))
+        clean = replace(common, hidden=frozenset(map(_key, vectors)))
         frames.append(_relation(spark, snapshot, physical, columns, clean))
     if vectors or not frames:
         frames.append(_without_deleted(spark, snapshot, physical, columns, vectors))
     errors.watch(snapshot.store.spark_uri("").rstrip("/"))
     frame = frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
     return frame.select(*(_logical(field, physical[at]) for at, field in enumerate(table.fields)))
-
-
-@dataclass(frozen=True, slots=True)
-class VectorOfFile:
-    """A data file with deleted rows."""
-
-    path: str
-    id: str
-    vector: DeletionVector
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +132,12 @@ def _counted(snapshot: DeltaSnapshot) -> Sums:
     return snapshot.once("vectors", lambda: snapshot.sums(("dv",)))
 
 
-def _vectors(snapshot: DeltaSnapshot, where: Node | None) -> tuple[list[VectorOfFile], bool]:
+def _vectors(snapshot: DeltaSnapshot, where: Node | None) -> tuple[list[DataFile], bool]:
     """The files a predicate leaves that have a deletion vector, and whether the table has others."""
     vectors = num_vectors(snapshot)
     if not vectors:
         return [], True
-    marked = snapshot.files_with_vectors(where, frozenset({"deletion_vector"})).files.to_pylist()
-    found = [VectorOfFile(row["path"], row["dv"], DeletionVector(**row["deletion_vector"])) for row in marked]
+    found = list(data_files(snapshot.files_with_vectors(where, frozenset(NAMES)).files))
     return found, vectors < _counted(snapshot).num_files
 
 
@@ -156,18 +146,15 @@ def _without_deleted(
     snapshot: DeltaSnapshot,
     physical: Sequence[Mapping[str, Any]],
     columns: DeltaColumns,
-    vectors: Sequence[VectorOfFile],
+    vectors: Sequence[DataFile],
 ) -> DataFrame:
     """Rows of the files with deletion vectors, the deleted ones left out."""
-    only: dict[tuple[str, str | None], int] = {
-        (file.path, file.id): number for number, file in enumerate(vectors)
-    }
+    only = {_key(file): number for number, file in enumerate(vectors)}
     number = {"name": FILE, "type": "integer", "nullable": False, "metadata": {}}
     planner = _Planner(snapshot, columns, frozenset(), only)
     rows = _relation(spark, snapshot, [*physical, number], columns, planner)
     rows = rows.select("*", F.col("_metadata.row_index").alias(ROW))
-    numbered = list(enumerate(file.vector for file in vectors))
-    tasks = shared_out(numbered, default_width(spark), lambda item: item[1].size_bytes)
+    tasks = shared_out(list(enumerate(vectors)), default_width(spark), _vector_bytes)
     deleted = frame_of_tasks(spark, _Decoder(snapshot.store.spec()), tasks, "file int, row long")
     same = (rows[FILE] == deleted["file"]) & (rows[ROW] == deleted["row"])
     return rows.join(deleted, same, "left_anti").drop(FILE, ROW)
@@ -179,11 +166,21 @@ class _Decoder:
 
     spec: StoreSpec
 
-    def __call__(self, vectors: Sequence[tuple[int, DeletionVector]]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, files: Sequence[tuple[int, DataFile]]) -> Iterator[pa.RecordBatch]:
         store = open_store(self.spec)
-        for number, vector in vectors:
-            rows = deleted_rows(store, vector).cast(pa.int64())
-            yield pa.record_batch({"file": pa.repeat(pa.scalar(number, pa.int32()), len(rows)), "row": rows})
+        for number, file in files:
+            gone = hidden_rows(store, file)
+            assert gone is not None
+            numbers = pa.repeat(pa.scalar(number, pa.int32()), len(gone))
+            yield pa.record_batch({"file": numbers, "row": gone.cast(pa.int64())})
+
+
+def _vector_bytes(item: tuple[int, DataFile]) -> int:
+    return 0 if item[1].vector is None else item[1].vector.size_bytes
+
+
+def _key(file: DataFile) -> tuple[str, str | None]:
+    return file.path, None if file.vector is None else file.vector.unique_id
 
 
 def _relation(

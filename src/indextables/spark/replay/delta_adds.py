@@ -22,6 +22,7 @@ from pyspark.sql import types as T  # noqa: N812 - its usual name
 from indextables.log.delta.checkpoint.reader import AddRows
 from indextables.log.delta.columns import DeltaColumns, Leaf
 from indextables.log.delta.files.file_table import (
+    BOUNDS,
     COUNTS_NAN,
     Wanted,
     partitions_of,
@@ -131,7 +132,7 @@ def files_frame(
         F.timestamp_millis(add["modificationTime"]).alias("modification_time"),
         F.col(_KNOWN)["num_records"].alias("num_records"),
         F.col(_PARTITIONS).alias("partition_values"),
-        *(_of(name, leaves).alias(name) for name in ("min", "max", "null_count")),
+        *(_of(name, leaves).alias(name) for name in BOUNDS),
         add["stats"].alias("stats"),
         add["dataChange"].alias("data_change"),
         add["tags"].alias("tags"),
@@ -141,26 +142,37 @@ def files_frame(
 
 
 def _of(name: str, leaves: Sequence[Leaf]) -> Column:
-    return F.col(_KNOWN)[name] if leaves else F.lit(None).cast("struct<>")
+    bounded = _floating(leaves) if name == "max_number" else leaves
+    return F.col(_KNOWN)[name] if bounded else F.lit(None).cast("struct<>")
+
+
+def _floating(leaves: Sequence[Leaf]) -> list[Leaf]:
+    return [leaf for leaf in leaves if pa.types.is_floating(leaf.type)]
 
 
 def _statistics(leaves: Sequence[Leaf], names: Sequence[str]) -> Callable[..., Column]:
     """An Arrow function for executors: statistics of a batch of adds, as the local engine reads them."""
-    columns = frozenset({"num_records", *(("min", "max", "null_count") if leaves else ())})
-    wanted, inputs = Wanted(columns, tuple(leaves)), tuple(names)
+    wanted = Wanted(frozenset({"num_records", *(BOUNDS if leaves else ())}), tuple(leaves))
+    inputs, bounds = tuple(names), _bounds_type(leaves)
+    fields = {"num_records": T.LongType()}
+    if leaves:
+        counts = T.StructType([T.StructField(_name(leaf), T.LongType()) for leaf in leaves])
+        fields |= {"min": bounds, "max": bounds, "null_count": counts}
+        if numbers := _floating(leaves):
+            fields["max_number"] = _bounds_type(numbers)
+    shown = tuple(fields)
 
     def typed(*arrays: pa.Array) -> pa.Array:
         found = statistics_of(pa.table(dict(zip(inputs, arrays, strict=True))), wanted)
-        return pa.StructArray.from_arrays(list(found.values()), list(found))
+        return pa.StructArray.from_arrays([found[name] for name in shown], list(shown))
 
-    bounds = T.StructType([T.StructField(_name(leaf), spark_type(leaf.type)) for leaf in leaves])
-    counts = T.StructType([T.StructField(_name(leaf), T.LongType()) for leaf in leaves])
-    fields = [T.StructField("num_records", T.LongType())]
-    if leaves:
-        fields += [T.StructField("min", bounds), T.StructField("max", bounds)]
-        fields.append(T.StructField("null_count", counts))
-    made: Callable[..., Column] = F.arrow_udf(typed, T.StructType(fields))
+    kind = T.StructType([T.StructField(name, kind) for name, kind in fields.items()])
+    made: Callable[..., Column] = F.arrow_udf(typed, kind)
     return made
+
+
+def _bounds_type(leaves: Sequence[Leaf]) -> T.StructType:
+    return T.StructType([T.StructField(_name(leaf), spark_type(leaf.type)) for leaf in leaves])
 
 
 def _partition_values(columns: DeltaColumns, add: dict[str, Column]) -> Column:

@@ -43,7 +43,7 @@ from indextables.spark.replay import delta_adds, native_adds
 from indextables.spark.replay.commit_tasks import KEY, VECTOR, AddForm, newest_adds, touched_keys
 from indextables.spark.replay.delta_commits import DeltaAdds
 from indextables.spark.replay.form import in_micros, spark_schema
-from indextables.spark.replay.pushdown import pushable
+from indextables.spark.replay.pushdown import Pushable, pushable
 from indextables.spark.replay.shared import Needs, SharedFrame, needs_of
 from indextables.spark.replay.skipping import FileColumns, Skipping, skipping
 from indextables.spark.workers import default_width
@@ -239,8 +239,9 @@ class SparkEngine:
             return _finished(rows, request), counts
         pushed = pushable(request.where, frame, request)
         if pushed is not None:
-            considered, after = _counted(frame, conditions)
-            rows = frame.where(pushed).where(conditions.everything).select(*output).toArrow()
+            considered, after, crossed = _counted(frame, conditions, pushed)
+            narrowed = frame if crossed else frame.where(pushed.condition)
+            rows = narrowed.where(conditions.everything).select(*output).toArrow()
         else:
             seen = Observation()
             counted = frame.withColumn("__keep", conditions.everything).observe(
@@ -305,7 +306,13 @@ def present_columns(
     rows = F.col("num_records") if "num_records" in kinds else None
     known = F.col("partition_values").isNotNull() if "partition_values" in kinds else None
     return FileColumns(
-        child("partition_values"), child("min"), child("max"), child("null_count"), rows, known
+        child("partition_values"),
+        child("min"),
+        child("max"),
+        child("null_count"),
+        child("max_number"),
+        rows,
+        known,
     )
 
 
@@ -423,11 +430,12 @@ def _native_form(rows: pa.Table, target: pa.Schema, request: ReplayRequest) -> p
     return pa.Table.from_arrays(arrays, schema=target)
 
 
-def _counted(frame: DataFrame, conditions: Skipping) -> tuple[int, int]:
-    """Rows before any predicate, and those partition values leave, without touching statistics."""
-    row = frame.agg(F.count(F.lit(1)), _count_if(conditions.by_partition)).first()
+def _counted(frame: DataFrame, conditions: Skipping, pushed: Pushable) -> tuple[int, int, int]:
+    """Rows before any predicate, those partition values leave, and those with statistics that cannot be."""
+    counts = F.count(F.lit(1)), _count_if(conditions.by_partition), _count_if(pushed.crossed)
+    row = frame.agg(*counts).first()
     assert row is not None
-    return int(row[0]), int(row[1] or 0)
+    return int(row[0]), int(row[1] or 0), int(row[2] or 0)
 
 
 def _count_if(condition: Column) -> Column:

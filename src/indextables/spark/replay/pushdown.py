@@ -3,11 +3,14 @@
 The pruner's conditions are exact but no reader understands them. Comparisons of
 numbers and dates that stand alone or under AND are therefore said once more in
 the plain form that Spark hands to its Parquet reader, which then skips whole
-row groups of a checkpoint. They only repeat what the conditions imply.
+row groups of a checkpoint. They only repeat what the conditions imply, as long
+as no file has a minimum above its maximum.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -23,21 +26,31 @@ from indextables.spark.read.filters import literal
 from indextables.spark.replay.delta_adds import raw_column
 
 
-def pushable(node: Node | None, frame: DataFrame, request: ReplayRequest) -> Column | None:
-    """A condition for the Parquet reader; None where statistics are text or nothing can be pushed."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Pushable:
+    """A condition for the Parquet reader, and where it must not be used."""
+
+    condition: Column
+    crossed: Column
+    """True for a file that has a minimum above its maximum, from which nothing follows."""
+
+    def and_also(self, other: Pushable) -> Pushable:
+        """Both conditions."""
+        return Pushable(self.condition & other.condition, self.crossed | other.crossed)
+
+
+def pushable(node: Node | None, frame: DataFrame, request: ReplayRequest) -> Pushable | None:
+    """What the Parquet reader can test; None where statistics are text or nothing can be pushed."""
     if not isinstance(request, DeltaRequest) or raw_column("stats_parsed") not in frame.columns:
         return None
     parts = node.children if isinstance(node, And) else (node,)
     kind = frame.schema[raw_column("stats_parsed")].dataType
-    found: Column | None = None
-    for part in parts:
-        condition = _condition(part, request, kind) if isinstance(part, Compare) else None
-        if condition is not None:
-            found = condition if found is None else found & condition
-    return found
+    conditions = (_condition(part, request, kind) for part in parts if isinstance(part, Compare))
+    found = [condition for condition in conditions if condition is not None]
+    return reduce(Pushable.and_also, found) if found else None
 
 
-def _condition(node: Compare, request: DeltaRequest, kind: T.DataType) -> Column | None:
+def _condition(node: Compare, request: DeltaRequest, kind: T.DataType) -> Pushable | None:
     column = node.column
     if not isinstance(column, TreeColumn) or column.is_one_of(request.partition_columns):
         return None
@@ -53,7 +66,10 @@ def _condition(node: Compare, request: DeltaRequest, kind: T.DataType) -> Column
         conditions.append(greatest.isNull() | (greatest > value if node.op == ">" else greatest >= value))
     if not conditions:
         return None
-    return conditions[0] if len(conditions) == 1 else conditions[0] & conditions[1]
+    crossed = (
+        F.lit(False) if least is None or greatest is None else F.coalesce(least > greatest, F.lit(False))
+    )
+    return Pushable(reduce(Column.__and__, conditions), crossed)
 
 
 def _statistic(kind: T.DataType, path: tuple[str, ...]) -> Column | None:

@@ -9,18 +9,18 @@ above all, -0.0 equal to 0.0.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from indextables.model.truncation import MARKER, REPLACEMENTS
-from indextables.predicate.prune.facts import spans_of
+from indextables.model.truncation import LAST, MARKER, REPLACEMENTS
+from indextables.predicate.prune.facts import is_nan, spans_of
 from indextables.predicate.prune.one_file import keeps_order
-from indextables.predicate.prune.rule import columns_needed, possible
-from indextables.predicate.tree import And, Cast, Node, Operand
+from indextables.predicate.prune.rule import columns_needed, conjuncts, possible
+from indextables.predicate.tree import Cast, Node, Operand
 from indextables.predicate.tree import Column as TreeColumn
 from indextables.spark.read.filters import literal
 
@@ -42,6 +42,8 @@ class FileColumns:
     least: Lookup
     greatest: Lookup
     null_count: Lookup
+    number: Lookup = lambda _: None
+    """Upper bounds of the numbers of a column, above which NaN may lie."""
     num_records: Column | None = None
     partitions_known: Column | None = None
     """False for files whose partition values could not be read; None when they always can."""
@@ -57,11 +59,10 @@ class Skipping:
 
 def skipping(node: Node | None, files: FileColumns, partition_columns: frozenset[str]) -> Skipping:
     """The conditions under which a file may hold a row that matches."""
-    parts = node.children if isinstance(node, And) else () if node is None else (node,)
     facts = SparkFiles(files, partition_columns)
     alone = SparkFiles(files, partition_columns, partitions_only=True)
     by_partition = everything = F.lit(True)
-    for part in parts:
+    for part in conjuncts(node):
         needs = columns_needed(part, partition_columns)
         if needs.partitions:
             by_partition = by_partition & _kept(possible(part, True, alone))
@@ -130,7 +131,8 @@ class SparkFiles:
             if upper is not None:
                 cut = F.when(upper.endswith(MARKER), _prefix(upper))
                 upper = F.when(~upper.endswith(MARKER), upper)
-        return ColumnOfFiles(column.type, lower, upper, cut, null, present)
+        number = _number(self._files.number(column), column.type)
+        return _trusted(ColumnOfFiles(column.type, lower, upper, cut, null, present, number))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,6 +145,14 @@ class ColumnOfFiles:
     cut: Column | None = None
     null: Column | None = None
     value: Column | None = None
+    number: Column | None = None
+
+    def of_numbers(self) -> ColumnOfFiles:
+        """The same with an upper bound of the numbers, where NaN cannot match."""
+        if self.number is None:
+            return self
+        upper = self.number if self.upper is None else F.coalesce(self.upper, self.number)
+        return replace(self, upper=upper, number=None)
 
     def may_be_null(self) -> Column:
         """From the null count, or the partition value."""
@@ -176,12 +186,14 @@ class ColumnOfFiles:
         if len(spans) <= _SEARCHED:
             found = F.lit(False)
             for low, high in spans:
-                found = found | self._within(low, high)
+                column = self if is_nan(high) else self.of_numbers()
+                found = found | column._within(low, high)  # noqa: SLF001 - the same class
             return found
         pairs = F.array(
             *(F.struct(self._literal(low).alias("l"), self._literal(high).alias("h")) for low, high in spans)
         )
-        return F.exists(pairs, lambda span: self._within(span["l"], span["h"]))
+        column = self if any(is_nan(value) for value in values) else self.of_numbers()
+        return F.exists(pairs, lambda span: column._within(span["l"], span["h"]))  # noqa: SLF001 - the same class
 
     def may_be_none_of(self, values: tuple[Any, ...]) -> Column:
         """Only a file with one single value, and that in the list, cannot."""
@@ -212,6 +224,19 @@ class ColumnOfFiles:
         return value if isinstance(value, Column) else literal(value, self.kind)
 
 
+def _trusted(column: ColumnOfFiles) -> ColumnOfFiles:
+    """The same facts, unknown where a minimum lies above its maximum: such statistics are wrong."""
+    greatest = column.of_numbers().upper
+    if column.lower is None or greatest is None:
+        return column
+    if column.cut is not None:
+        greatest = F.coalesce(greatest, F.concat(column.cut, F.lit(LAST)))
+    sound = F.coalesce(column.lower <= greatest, F.lit(True))
+    names = ("lower", "upper", "cut", "null", "value", "number")
+    facts = {name: getattr(column, name) for name in names}
+    return replace(column, **{name: F.when(sound, fact) for name, fact in facts.items() if fact is not None})
+
+
 def _number(bound: Column | None, kind: pa.DataType) -> Column | None:
     """A NaN that a writer recorded says nothing of the numbers."""
     if bound is None or not pa.types.is_floating(kind):
@@ -230,6 +255,8 @@ def _seen_as(found: ColumnOfFiles, operand: Operand) -> ColumnOfFiles:
         if operand.order == "binary":
             return found
     elif keeps_order(operand):
-        ends = [None if end is None else end.cast("double") for end in (found.lower, found.upper)]
-        return ColumnOfFiles(operand.type, ends[0], ends[1], None, found.null, found.value)
+        lower, upper, number = (
+            None if end is None else end.cast("double") for end in (found.lower, found.upper, found.number)
+        )
+        return ColumnOfFiles(operand.type, lower, upper, None, found.null, found.value, number)
     return ColumnOfFiles(found.kind, null=found.null, value=found.value)

@@ -1,14 +1,15 @@
 """Which row groups can hold a matching row, by the statistics in a Parquet footer.
 
 The statistics are arranged like those of files, one row per row group, and given to the
-same pruner. Only bounds that every Parquet writer gets right are used: no upper bounds of
-floats (writers ignore NaN, which sorts above all), none of legacy timestamps, none of
-byte strings.
+same pruner. Only bounds that every Parquet writer gets right are used: upper bounds of
+floats for their numbers alone (writers ignore NaN, which sorts above all), none of legacy
+timestamps, none of byte strings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ _PLAIN = ("INT32", "INT64", "BOOLEAN")
 
 
 Bounds = tuple[pa.Array, pa.Array, pa.Array]
-"""Minimum, maximum and null count of a column, one value per row group."""
+"""Minimum, maximum (of floats that of the numbers) and null count of a column, one value per row group."""
 
 
 class GroupStatistics:
@@ -51,11 +52,7 @@ class GroupStatistics:
                 known[column.name] = found
         if not known:
             return [True] * len(self._groups)
-        lower, upper, nulls = (
-            pa.StructArray.from_arrays([found[place] for found in known.values()], list(known))
-            for place in range(3)
-        )
-        table = pa.table({"num_records": self._rows, "min": lower, "max": upper, "null_count": nulls})
+        table = pa.table({"num_records": self._rows, **pruned_by(known)})
         kept: list[bool] = prune_table(where, table, pa.schema([]), ()).mask.to_pylist()
         return kept
 
@@ -67,6 +64,20 @@ class GroupStatistics:
             )
             self._known[name] = None if at is None else statistics_of(chunks, self._stored.field(name).type)
         return self._known[name]
+
+
+def pruned_by(known: Mapping[str, Bounds]) -> dict[str, pa.StructArray]:
+    """Bounds by column name in the structs that the pruner takes."""
+    structs: dict[str, dict[str, pa.Array]] = {"min": {}, "max": {}, "max_number": {}, "null_count": {}}
+    for name, (lower, upper, nulls) in known.items():
+        greatest = "max_number" if pa.types.is_floating(upper.type) else "max"
+        for struct, values in (("min", lower), (greatest, upper), ("null_count", nulls)):
+            structs[struct][name] = values
+    return {
+        struct: pa.StructArray.from_arrays(list(children.values()), list(children))
+        for struct, children in structs.items()
+        if children
+    }
 
 
 def statistics_of(chunks: Sequence[Any], kind: pa.DataType) -> Bounds | None:
@@ -104,5 +115,5 @@ def _bounds(chunk: Any, kind: pa.DataType) -> tuple[Any, Any]:
         # A time outside the range of Python's `datetime`.
         return None, None
     if floating:
-        return (None if low != low else low), None  # noqa: PLR0124 - NaN is not itself
+        low, high = (None if math.isnan(end) else end for end in (low, high))
     return low, high

@@ -123,7 +123,7 @@ def test_vectors_share_a_file_and_are_cut_out_by_offset(store):
     for prefix in ("", "ab"):
         store.put(f"{prefix}{'/' if prefix else ''}deletion_vector_{name}.bin", data)
         vector = DeletionVector("u", prefix + z85_encode(name.bytes), offsets[1], len(second), 6)
-        assert deleted_rows(store, vector).to_pylist() == [0, 1, 2, 10, 11, 65535]
+        assert deleted_rows(store, vector, "f.parquet", 65_536).to_pylist() == [0, 1, 2, 10, 11, 65535]
 
 
 def test_an_absolute_vector_lies_anywhere(store):
@@ -133,9 +133,9 @@ def test_an_absolute_vector_lies_anywhere(store):
     other.put("vectors/x.bin", data)
     vector = DeletionVector("p", f"{other.uri}/vectors/x.bin", offset, len(data) - 9, 4)
     trusting = open_store(store.uri, {"read.allowedRoots": other.uri})
-    assert deleted_rows(trusting, vector).to_pylist() == [0, 3, 4, 65535]
+    assert deleted_rows(trusting, vector, "f.parquet", 65_536).to_pylist() == [0, 3, 4, 65535]
     with pytest.raises(TableError, match="outside the table"):
-        deleted_rows(store, vector)
+        deleted_rows(store, vector, "f.parquet", 65_536)
 
 
 def test_an_inline_vector_lies_in_the_log(store):
@@ -143,7 +143,7 @@ def test_an_inline_vector_lies_in_the_log(store):
     data = bitmap(CASES["few rows"])
     text = z85_encode(data + b"\0" * (-len(data) % 4))
     vector = DeletionVector("i", text, None, len(data), 4)
-    assert deleted_rows(store, vector).to_pylist() == [0, 3, 4, 65535]
+    assert deleted_rows(store, vector, "f.parquet", 65_536).to_pylist() == [0, 3, 4, 65535]
     assert vector.unique_id == f"i{text}"
 
 
@@ -164,15 +164,24 @@ def test_a_damaged_file_is_an_error_that_names_it(store, place):
     store.put("x.bin", bytes(broken))
     vector = DeletionVector("p", f"{store.uri}/x.bin", offset, len(data) - 9, 4)
     with pytest.raises(CorruptLogError, match=r"x\.bin"):
-        deleted_rows(store, vector)
+        deleted_rows(store, vector, "f.parquet", 65_536)
 
 
 def test_a_wrong_cardinality_is_an_error(store):
     """K5: the descriptor and the bitmap must agree."""
     data = bitmap(CASES["few rows"])
     text = z85_encode(data + b"\0" * (-len(data) % 4))
-    with pytest.raises(CorruptLogError, match="4 rows"):
-        deleted_rows(store, DeletionVector("i", text, None, len(data), 5))
+    with pytest.raises(CorruptLogError, match=r"inline of f.parquet holds 4 rows, but the log says 5"):
+        deleted_rows(store, DeletionVector("i", text, None, len(data), 5), "f.parquet", 65_536)
+
+
+def test_a_row_beyond_the_file_is_an_error(store):
+    """K5: the vector belongs to another file, or was damaged in a way no checksum shows."""
+    data = bitmap(CASES["few rows"])
+    text = z85_encode(data + b"\0" * (-len(data) % 4))
+    vector = DeletionVector("i", text, None, len(data), 4)
+    with pytest.raises(CorruptLogError, match=r"inline of f.parquet names row 65535.* has 65535 rows"):
+        deleted_rows(store, vector, "f.parquet", 65_535)
 
 
 def test_an_absent_descriptor_is_none_and_an_incomplete_one_an_error():

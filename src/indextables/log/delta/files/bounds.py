@@ -1,7 +1,8 @@
 """Turns the minima and maxima of a Delta log into bounds that no value of the file exceeds.
 
 Writers differ. Delta truncates timestamps to milliseconds. Some writers ignore NaN in a
-maximum, although NaN sorts above every number. delta-rs writes decimals as doubles, which
+maximum, although NaN sorts above every number. Delta Lake 1.2 to 3.2 cuts a long maximum
+and ends it with U+FFFD, which is not above all that was cut off. delta-rs writes decimals as doubles, which
 keep fifteen digits. A column widened from float to double keeps the short texts of its
 floats. If the true bound may lie outside the written value, the value is moved outwards;
 if nothing can be said, it becomes null, and the file is kept.
@@ -18,10 +19,13 @@ import pyarrow.compute as pc
 
 from indextables.log.delta.columns import Leaf
 from indextables.log.delta.files.text import DOUBLE_DIGITS
+from indextables.model.arrays import scalar
+from indextables.model.truncation import MARKER
 
 # The real maximum of a timestamp may lie 999 microseconds above the written one. The scalar is taken out of
 # an array, since making one from a Python value loads pandas.
 _CUT = pa.Array.from_buffers(pa.duration("us"), 1, [None, pa.py_buffer(pack("q", 999))])[0]
+_CUT_OFF = "\ufffd"
 _EXACT = Context(prec=80)
 _TEXT_DIGITS = 17
 
@@ -40,14 +44,33 @@ def upper_bound(values: pa.Array, leaf: Leaf, counts_nan: pa.Array | None, *, is
     if not leaf.comparable:
         return pa.nulls(len(values), leaf.type)
     if pa.types.is_floating(leaf.type):
-        numbers = _widened(_numbers(values), leaf, pc.max_element_wise)
+        numbers = number_bound(values, leaf)
         return numbers if counts_nan is None else pc.if_else(counts_nan, numbers, pa.scalar(None, leaf.type))
+    if pa.types.is_string(leaf.type):
+        return _prefixes(values)
     if pa.types.is_timestamp(leaf.type):
         try:
             return pc.add_checked(values, _CUT)
         except pa.ArrowInvalid:
             return pa.nulls(len(values), leaf.type)
     return _beyond_rounding(values, is_text=is_text, upwards=True) if _may_be_rounded(leaf.type) else values
+
+
+def number_bound(values: pa.Array, leaf: Leaf) -> pa.Array:
+    """Upper bounds of the numbers of a floating-point column; NaN may occur above them."""
+    return _widened(_numbers(values), leaf, pc.max_element_wise)
+
+
+def _prefixes(values: pa.Array) -> pa.Array:
+    """Maxima that end with U+FFFD as those of our own log that were cut: what was cut off is not known.
+
+    The writer chose U+FFFD by comparing UTF-16 units, in which characters above U+FFFF are smaller. Half of
+    such a character may have become a question mark before it. Both are removed with the marker.
+    """
+    cut = pc.fill_null(pc.ends_with(values, _CUT_OFF), scalar(False, pa.bool_()))
+    return (
+        pc.if_else(cut, pc.binary_join_element_wise(values, MARKER, ""), values) if cut.true_count else values
+    )
 
 
 def _numbers(values: pa.Array) -> pa.Array:

@@ -22,7 +22,7 @@ from indextables.errors import CorruptLogError
 from indextables.log.adds.file_table import file_uris
 from indextables.log.delta.columns import DeltaColumns, Leaf
 from indextables.log.delta.commits import DeltaAdd, counts_nan
-from indextables.log.delta.files.bounds import lower_bound, upper_bound
+from indextables.log.delta.files.bounds import lower_bound, number_bound, upper_bound
 from indextables.log.delta.files.text import (
     json_values,
     map_values,
@@ -37,7 +37,7 @@ from indextables.storage.store import Store
 
 COLUMNS = (
     "path", "uri", "dv", "size", "modification_time", "num_records", "partition_values",
-    "min", "max", "null_count", "stats", "data_change", "tags", "deletion_vector",
+    "min", "max", "max_number", "null_count", "stats", "data_change", "tags", "deletion_vector",
 )  # fmt: skip
 # Typing every statistic of every file costs more than finding the files, so it is done on request.
 DEFAULT_COLUMNS = (
@@ -81,7 +81,9 @@ _SOURCES = {
     "data_change": "dataChange",
     "tags": "tags",
 }
-STATISTICS = frozenset({"num_records", "min", "max", "null_count"})
+BOUNDS = ("min", "max", "max_number", "null_count")
+"""The structs with a field per column; `max_number` has one only for floating-point columns."""
+STATISTICS = frozenset({"num_records", *BOUNDS})
 # Only Delta on Spark writes a dot before the number in a file name; other writers use a dash as well.
 _NAMED_BY_SPARK = r"\.c\d{3}\.[^/]*$"
 
@@ -98,7 +100,7 @@ class Wanted:
     def of(cls, columns: Iterable[str], schema: DeltaColumns, statistics: Iterable[str] | None) -> Wanted:
         """Made from the wanted columns of `files()`, with statistics of some table columns (None: all)."""
         names = frozenset(columns) | {"path"}
-        bounded = names & {"min", "max", "null_count"}
+        bounded = names & set(BOUNDS)
         return cls(names, tuple(schema.wanted(statistics)) if bounded else ())
 
     def sources(self, add: pa.StructType | None) -> set[str]:
@@ -270,9 +272,16 @@ def statistics_of(raw: pa.Table, wanted: Wanted) -> dict[str, pa.Array]:
         found["min"] = pa.StructArray.from_arrays(known.minima, names)
         found["max"] = pa.StructArray.from_arrays(known.maxima, names)
         found["null_count"] = pa.StructArray.from_arrays(known.null_counts, names)
-    elif wanted.columns & {"min", "max", "null_count"}:
+    numbers = {
+        ".".join(leaf.logical): bounds
+        for leaf, bounds in zip(wanted.leaves, known.numbers, strict=True)
+        if pa.types.is_floating(leaf.type)
+    }
+    if numbers:
+        found["max_number"] = pa.StructArray.from_arrays(list(numbers.values()), list(numbers))
+    if wanted.columns & set(BOUNDS):
         empty = pa.array([{}] * raw.num_rows, pa.struct([]))
-        found |= {"min": empty, "max": empty, "null_count": empty}
+        found = {**dict.fromkeys(BOUNDS, empty), **found}
     return found
 
 
@@ -282,6 +291,8 @@ class _Known:
     minima: list[pa.Array]
     maxima: list[pa.Array]
     null_counts: list[pa.Array]
+    numbers: list[pa.Array]
+    """Upper bounds of the numbers of a column; the maxima for columns that cannot hold NaN."""
 
     def bounding(self, leaves: Sequence[Leaf], raw: pa.Table, *, is_text: bool) -> _Known:
         """The same statistics, with minima and maxima made bounds that no value of the file exceeds."""
@@ -293,7 +304,11 @@ class _Known:
             for least, greatest, leaf in pairs
         ]
         minima, maxima = [low for low, _ in bounds], [high for _, high in bounds]
-        return _Known(self.num_records, minima, maxima, self.null_counts)
+        numbers = [
+            number_bound(written, leaf) if pa.types.is_floating(leaf.type) else high
+            for written, high, leaf in zip(self.maxima, maxima, leaves, strict=True)
+        ]
+        return _Known(self.num_records, minima, maxima, self.null_counts, numbers)
 
     def or_else(self, other: _Known, absent: Sequence[bool]) -> _Known:
         """These statistics, with missing rows and the `absent` columns filled in from `other`."""
@@ -305,7 +320,8 @@ class _Known:
 
         counts = pc.coalesce(self.num_records, other.num_records)
         bounds = either(self.minima, other.minima), either(self.maxima, other.maxima)
-        return _Known(counts, *bounds, either(self.null_counts, other.null_counts))
+        nulls, numbers = either(self.null_counts, other.null_counts), either(self.numbers, other.numbers)
+        return _Known(counts, *bounds, nulls, numbers)
 
 
 def unknown_to(parsed: pa.StructType, leaves: Iterable[Leaf]) -> set[Leaf]:
@@ -353,14 +369,14 @@ def _from_text(raw: pa.Table, leaves: Sequence[Leaf]) -> _Known:
         texts = [_column(raw, text_column(path), pa.string()) for path in paths]
         values = [typed(text, kind) for text, kind in zip(texts, kinds, strict=True)]
     elif not leaves:
-        return _Known(record_counts(_column(raw, "stats", pa.string())), [], [], [])
+        return _Known(record_counts(_column(raw, "stats", pa.string())), [], [], [], [])
     else:
         stats = _column(raw, "stats", pa.string())
         values = json_values(stats, list(zip(paths, kinds, strict=True)))
     count, tight = values[:2]
     minima, maxima = values[2::3], values[3::3]
     nulls = [_count(values[4 + 3 * at], count, tight) for at in range(len(leaves))]
-    return _Known(count, minima, maxima, nulls)
+    return _Known(count, minima, maxima, nulls, maxima)
 
 
 def _from_struct(parsed: pa.StructArray, leaves: Sequence[Leaf]) -> _Known:
@@ -374,7 +390,7 @@ def _from_struct(parsed: pa.StructArray, leaves: Sequence[Leaf]) -> _Known:
         _count(_typed_leaf(parsed, ("nullCount", *leaf.physical), pa.int64()), count, tight)
         for leaf in leaves
     ]
-    return _Known(count, bounds[0], bounds[1], nulls)
+    return _Known(count, bounds[0], bounds[1], nulls, bounds[1])
 
 
 def _maxima_count_nan(raw: pa.Table) -> pa.Array:
