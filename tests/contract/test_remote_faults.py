@@ -16,6 +16,7 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
 from indextables.storage.store import Store, StoreSpec, open_store, resolve
 from indextables.storage.stores import remote
+from indextables.storage.stores.put_if_absent import create_or_read
 from support.servers import ObjectServer, lossy_proxy, s3_options, s3_server  # noqa: F401
 
 
@@ -41,27 +42,40 @@ def direct(root: str, server: ObjectServer) -> Store:
     return open_store(root, server.options)
 
 
-def test_a_creation_whose_answer_is_lost_is_found_to_be_ours(root: str, s3_server: ObjectServer) -> None:  # noqa: F811
-    """E5: our own content landed, so it is a success; and it was sent once."""
-    faults = Faults("PUT", "reply")
+@pytest.mark.parametrize("fault", ["reply", "request", "503"])
+@pytest.mark.parametrize("there", [None, b"theirs"])
+def test_a_creation_without_an_answer_says_so_and_is_sent_once(
+    root: str,
+    s3_server: ObjectServer,  # noqa: F811
+    fault: str,
+    there: bytes | None,
+) -> None:
+    """E5: whatever lies there afterwards may have come later, so the store does not guess from it."""
+    if there is not None:
+        direct(root, s3_server).put("log/1.json", there)
+    faults = Faults("PUT", fault)
     with lossy_proxy(s3_server.endpoint, faults) as endpoint:
-        store = open_store(root, s3_options(endpoint))
-        assert store.put_if_absent("log/1.json", b"ours") is True
-    assert faults.asked.count("PUT") == 1
-    assert direct(root, s3_server).get("log/1.json") == b"ours"
+        with pytest.raises(StorageError, match="Could not create") as caught:
+            open_store(root, s3_options(endpoint)).put_if_absent("log/1.json", b"ours")
+        assert "final" not in caught.value.fields
+    assert faults.asked == ["PUT"]
 
 
-def test_a_creation_whose_answer_is_lost_may_turn_out_to_be_a_conflict(
+def test_a_name_that_is_never_used_again_is_read_back_after_a_lost_answer(
     root: str,
     s3_server: ObjectServer,  # noqa: F811
 ) -> None:
-    """E5: the other's content is there, so this was no success."""
-    direct(root, s3_server).put("log/1.json", b"theirs")
+    """Checkpoints and floors: what is there under their name is as good as ours, or it is not."""
     for fault in ("reply", "request", "503"):
-        with lossy_proxy(s3_server.endpoint, Faults("PUT", fault)) as endpoint:
+        direct(root, s3_server).put("theirs", b"theirs")
+        with lossy_proxy(s3_server.endpoint, Faults("PUT", fault, fault)) as endpoint:
             store = open_store(root, s3_options(endpoint))
-            assert store.put_if_absent("log/1.json", b"ours") is False
-    assert direct(root, s3_server).get("log/1.json") == b"theirs"
+            assert create_or_read(store, "theirs", b"ours") is False
+            if fault == "reply":
+                assert create_or_read(store, "ours", b"ours") is True
+            else:
+                with pytest.raises(StorageError, match="Could not create"):
+                    create_or_read(store, "absent", b"ours")
 
 
 @pytest.mark.parametrize("fault", ["request", "503"])

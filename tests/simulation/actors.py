@@ -129,7 +129,8 @@ class Actor:
         world = self.stage.world
         name = f"{self.name}-{self.lives}"
         self.store = SimStore(world, name, self.chance, self.faults, machine=self.machine)
-        self.runtime = Runtime(clock=ActorClock(world, self.skew_ms))
+        sleeps = random.Random(f"{world.seed}:{name}:sleeps")
+        self.runtime = Runtime(clock=ActorClock(world, self.skew_ms, self.faults.freeze, sleeps))
         self.held.clear()
         self.log = TransactionLog.open(
             self.store.uri, self.stage.options, store=self.store, runtime=self.runtime

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -62,6 +62,10 @@ class Topic:
     """How often the pause before a step takes minutes or days."""
     hours: int | None = None
     """Log retention; None is drawn."""
+    skews_hours: tuple[int, ...] = ()
+    """How far the clocks are wrong that clean up, truncate and purge; each actor draws one."""
+    faults: Mapping[str, float] = field(default_factory=dict)
+    """Faults that every actor has."""
 
 
 TOPICS = {
@@ -69,6 +73,20 @@ TOPICS = {
     "restore": Topic(("append", "restore", "restore", "merge", "merge")),
     "purge": Topic(("append", "overwrite", "merge", "purge", "travel"), long=0.5, hours=720),
     "upsert": Topic(("append", "upsert", "upsert", "upsert", "merge", "delete"), long=0.0),
+    "frozen": Topic(
+        ("append", "append", "merge", "truncate", "cleanup", "read"),
+        long=0.3,
+        hours=0,
+        skews_hours=(0, 2, 9 * 24, -24),
+        faults={
+            "pause": 0.15,
+            "after_put": 0.3,
+            "freeze": 0.5,
+            "lost_reply": 0.01,
+            "late": 0.02,
+            "echo": 0.02,
+        },
+    ),
 }
 GENTLE = Faults()
 
@@ -116,8 +134,11 @@ def plan_topic(name: str, seed: int) -> Plan:
     if topic.hours is not None:
         options |= {"logRetention.duration": str(topic.hours * HOUR_MS), "cleanup.enabled": "true"}
     parts = draw_parts(chance, topic.verbs, chance.randint(2, 4), (3, 6), long=topic.long)
-    if topic.pause:
-        parts = tuple(replace(part, faults=replace(part.faults, pause=topic.pause)) for part in parts)
+    faults = {**({"pause": topic.pause} if topic.pause else {}), **topic.faults}
+    if faults:
+        parts = tuple(replace(part, faults=replace(part.faults, **faults)) for part in parts)
+    if topic.skews_hours:
+        parts = tuple(replace(part, skew_ms=chance.choice(topic.skews_hours) * HOUR_MS) for part in parts)
     return Plan(f"{name}-{seed}", options, parts)
 
 

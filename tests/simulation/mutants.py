@@ -100,10 +100,11 @@ def always(value: Any) -> Callable[[Any], Any]:
 # Creating a version
 
 
-def _placed(outcome: str) -> Any:
-    from indextables.log.commit.placement import Outcome, Placed
+def _file(attempt: Any) -> Any:
+    """A version file as a writer knows it that did not look."""
+    from indextables.log.format.dialect import NATIVE, LogFile
 
-    return Placed(Outcome[outcome])
+    return LogFile(NATIVE.commit_name(attempt.version), attempt.version, "commit", len(attempt.data))
 
 
 @mutant(100)
@@ -113,7 +114,7 @@ def no_condition(bench: Bench) -> None:
     def make(_place: Any) -> Any:
         def place(attempt: Any) -> Any:
             attempt.source.store.put(attempt.path, attempt.data)
-            return _placed("LANDED")
+            return _file(attempt)
 
         return place
 
@@ -124,70 +125,101 @@ def no_condition(bench: Bench) -> None:
 def lost_reply_is_failure(bench: Bench) -> None:
     """A put without an answer is reported as one that did not happen."""
 
-    def make(settle: Any) -> Any:
+    def make(is_ours: Any) -> Any:
         def changed(attempt: Any, failed: Any) -> Any:
             if failed is not None:
                 raise CommitError("nothing was committed", outcome="absent") from failed
-            return settle(attempt, failed)
+            return is_ours(attempt, failed)
 
         return changed
 
-    bench.change("log.commit.placement", "_settle", make)
+    bench.change("log.commit.placement", "_is_ours", make)
 
 
 @mutant(100)
 def late_put_is_failure(bench: Bench) -> None:
     """A put without an answer whose file is not there is reported as one that will never land."""
 
-    def make(settle: Any) -> Any:
+    def make(is_ours: Any) -> Any:
         def changed(attempt: Any, failed: Any) -> Any:
             if failed is not None:
                 failed.fields["final"] = True
-            return settle(attempt, failed)
+            return is_ours(attempt, failed)
 
         return changed
 
-    bench.change("log.commit.placement", "_settle", make)
+    bench.change("log.commit.placement", "_is_ours", make)
 
 
 @mutant(100)
 def lost_reply_is_conflict(bench: Bench) -> None:
     """A put without an answer counts as a version that another writer took, and is tried again."""
 
-    def make(settle: Any) -> Any:
-        return lambda attempt, failed: settle(attempt, failed) if failed is None else _placed("TAKEN")
+    def make(is_ours: Any) -> Any:
+        return lambda attempt, failed: failed is None and is_ours(attempt, failed)
 
-    bench.change("log.commit.placement", "_settle", make)
+    bench.change("log.commit.placement", "_is_ours", make)
 
 
 @mutant(100)
 def present_is_ours(bench: Bench) -> None:
     """After a put without an answer, any file under that number is taken for one's own."""
-    bench.change("log.commit.placement", "_is_ours", always(True))
+    bench.change("log.commit.placement", "_commit_id", lambda _original: lambda attempt, _: attempt.commit_id)
 
 
 @mutant(100)
 def present_is_foreign(bench: Bench) -> None:
     """After a put without an answer, any file under that number is taken for another writer's."""
-    bench.change("log.commit.placement", "_is_ours", always(False))
+
+    def make(stored: Any) -> Any:
+        return lambda attempt: None if stored(attempt) is None else b'{"commitInfo":{}}'
+
+    bench.change("log.commit.placement", "_stored", make)
 
 
 @mutant(300, "reuse")
 def number_reuse_unnoticed(bench: Bench) -> None:
     """A put that succeeds is acknowledged, though its number had been used and freed before."""
 
-    def make(_look_back: Any) -> Any:
-        return lambda _attempt, *, ours, answered: _placed("LANDED" if ours else "TAKEN")
+    def make(_look: Any) -> Any:
+        return lambda attempt, *, ours: _file(attempt) if ours else None
 
-    bench.change("log.commit.placement", "_look_back", make)
+    bench.change("log.commit.placement", "_look", make)
+
+
+@mutant(1000, "frozen")
+def always_in_time(bench: Bench) -> None:
+    """A put that was confirmed is acknowledged when the look after it fails: the clock says it was in time."""
+    from indextables.errors import StorageError
+
+    def make(look: Any) -> Any:
+        def changed(attempt: Any, *, ours: bool) -> Any:
+            try:
+                return look(attempt, ours=ours)
+            except StorageError:
+                if ours:
+                    return _file(attempt)
+                raise
+
+        return changed
+
+    bench.change("log.commit.placement", "_look", make)
+
+
+@mutant(300, "frozen")
+def stranger_believed(bench: Bench) -> None:
+    """Another's file under our number counts as proof that ours never was history."""
+
+    def make(look: Any) -> Any:
+        return lambda attempt, *, ours: look(attempt, ours=ours) if ours else None
+
+    bench.change("log.commit.placement", "_look", make)
 
 
 @mutant(300, "reuse")
 def follower_unasked(bench: Bench) -> None:
-    """A writer whose number was retired takes its commit for history when there is a next version."""
-    from indextables.log.commit.placement import Outcome
-
-    bench.change("log.commit.placement", "_followed", always(Outcome.LANDED))
+    """A writer whose number was retired takes its commit for history, whatever the log says."""
+    bench.change("log.commit.placement", "_retired", lambda _original: lambda attempt, _: _file(attempt))
 
 
 @mutant(1500)

@@ -140,7 +140,7 @@ def smaller(plan: Plan) -> Iterator[Plan]:
             steps = (*part.steps[:step], *part.steps[step + 1 :])
             yield _with(plan, at, replace(part, steps=steps))
     for at, part in enumerate(parts):
-        for kind in ("error", "lost_reply", "late", "echo", "crash", "pause"):
+        for kind in ("error", "lost_reply", "late", "echo", "crash", "pause", "after_put", "freeze"):
             if getattr(part.faults, kind):
                 yield _with(plan, at, replace(part, faults=replace(part.faults, **{kind: 0.0})))
         if part.skew_ms:

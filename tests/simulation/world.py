@@ -25,7 +25,7 @@ from typing import Any
 import greenlet
 
 from indextables.errors import NotFoundError, StorageError
-from indextables.storage.objects import ObjectMeta, StoreSpec, range_end, short_read
+from indextables.storage.objects import ObjectMeta, StoreSpec, range_end, replaced, short_read
 
 START_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
@@ -52,6 +52,11 @@ class Faults:
     """The process dies before or after it."""
     pause: float = 0.0
     """It takes minutes or hours."""
+
+    after_put: float = 0.0
+    """A listing right after a put-if-absent of the same process does not happen, and raises."""
+    freeze: float = 0.0
+    """The monotonic clock stands still between two looks at it, as while a machine sleeps."""
 
     on_puts: float = 6.0
     """A put-if-absent fails so many times more often than anything else: commits are the point."""
@@ -176,12 +181,20 @@ class ActorClock:
 
     world: World
     skew_ms: int = 0
+    freeze: float = 0.0
+    chance: random.Random | None = None
+    _seen_ms: int = START_MS
+    _asleep_ms: int = 0
 
     def now_ms(self) -> int:
         return self.world.now_ms + self.skew_ms
 
     def monotonic_s(self) -> float:
-        return (self.world.now_ms - START_MS) / 1000
+        now_ms = self.world.now_ms
+        if self.chance is not None and self.chance.random() < self.freeze:
+            self._asleep_ms += now_ms - self._seen_ms
+        self._seen_ms = now_ms
+        return (now_ms - self._asleep_ms - START_MS) / 1000
 
     def sleep_s(self, seconds: float) -> None:
         self.world.wait(seconds * 1000)
@@ -208,6 +221,8 @@ class SimStore:
     """No waiting and no faults: for looking at the end of a history."""
     machine: str | None = None
     """Who has the same machine hears of changes at once; None is a machine of its own."""
+    just_put: bool = False
+    """Whether the last operation was a put-if-absent."""
 
     @property
     def uri(self) -> str:
@@ -215,13 +230,13 @@ class SimStore:
 
     # Reads
 
-    def get(self, path: str) -> bytes:
-        return self._do("get", path, lambda: self._entry(path).data)
+    def get(self, path: str, *, etag: str | None = None) -> bytes:
+        return self._do("get", path, lambda: self._entry(path, etag).data)
 
-    def get_range(self, path: str, start: int, length: int) -> bytes:
+    def get_range(self, path: str, start: int, length: int, *, etag: str | None = None) -> bytes:
         def cut() -> bytes:
             end = range_end(path, start, length, uri=self.uri)
-            data = self._entry(path).data
+            data = self._entry(path, etag).data
             if end > len(data):
                 raise short_read(path, start, length, max(0, len(data) - start), uri=self.uri)
             return data[start:end]
@@ -248,10 +263,8 @@ class SimStore:
     def put_if_absent(self, path: str, data: bytes) -> bool:
         return self._write("put_if_absent", path, bytes(data))
 
-    def put_file(self, path: str, local_path: str) -> ObjectMeta:
-        data = Path(local_path).read_bytes()
-        self._write("put", path, data)
-        return ObjectMeta(path, len(data), self.world.now_ms, "put")
+    def put_file(self, path: str, local_path: str) -> None:
+        self._write("put", path, Path(local_path).read_bytes())
 
     def delete(self, path: str) -> None:
         self._write("delete", path, None)
@@ -269,10 +282,12 @@ class SimStore:
 
     # How an operation goes
 
-    def _entry(self, path: str) -> Stored:
+    def _entry(self, path: str, etag: str | None = None) -> Stored:
         entry = self.world.objects.get(path)
         if entry is None:
             raise NotFoundError(f"There is no {self.uri}/{path}.", uri=self.uri, path=path)
+        if etag not in (None, entry.meta.etag):
+            raise replaced(path, uri=self.uri)
         return entry
 
     def _listed(self, operation: str, prefix: str, start_after: str | None) -> Any:
@@ -340,6 +355,9 @@ class SimStore:
             if self.intent is not None:
                 self.intent.met("pause", operation, path)
         fault = self._fault(operation)
+        if self.just_put and operation == "list_level" and chance.random() < rates.after_put:
+            fault = fault or "error"
+        self.just_put = bool(rates.after_put) and operation == "put_if_absent"
         self.world.wait(takes_ms)
         self.world.operations += 1
         self.world.note(self.who, f"{operation} {path}{f' [{fault}]' if fault else ''}", data)

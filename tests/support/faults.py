@@ -40,11 +40,11 @@ class Around:
     def uri(self) -> str:
         return self.inner.uri
 
-    def get(self, path: str) -> bytes:
-        return self._do("get", path, lambda: self.inner.get(path))
+    def get(self, path: str, *, etag: str | None = None) -> bytes:
+        return self._do("get", path, lambda: self.inner.get(path, etag=etag))
 
-    def get_range(self, path: str, start: int, length: int) -> bytes:
-        return self._do("get_range", path, lambda: self.inner.get_range(path, start, length))
+    def get_range(self, path: str, start: int, length: int, *, etag: str | None = None) -> bytes:
+        return self._do("get_range", path, lambda: self.inner.get_range(path, start, length, etag=etag))
 
     def head(self, path: str) -> ObjectMeta:
         return self._do("head", path, lambda: self.inner.head(path))
@@ -61,7 +61,7 @@ class Around:
     def put_if_absent(self, path: str, data: bytes) -> bool:
         return self._do("put_if_absent", path, lambda: self.inner.put_if_absent(path, data))
 
-    def put_file(self, path: str, local_path: str) -> ObjectMeta:
+    def put_file(self, path: str, local_path: str) -> None:
         return self._do("put_file", path, lambda: self.inner.put_file(path, local_path))
 
     def delete(self, path: str) -> None:

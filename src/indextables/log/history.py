@@ -8,6 +8,7 @@ precedence.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from datetime import UTC, date, datetime, time
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Moment = str | date | datetime
+_MOST_LOOKS = 5
 
 
 @dataclass(slots=True)
@@ -93,7 +95,7 @@ def read_info(source: LogSource, file: LogFile) -> CommitInfo | None:
     """The commitInfo of a native commit file; if we wrote it, only the last line is decoded."""
     actions = None if source.versions is None else source.versions.get(file.identity)
     if actions is None:
-        data = source.store.get(source.path(file.name))
+        data = source.store.get(source.path(file.name), etag=file.etag)
         info = NATIVE.decode_info(data, name=file.name)
         if info is not None:
             return info
@@ -101,8 +103,19 @@ def read_info(source: LogSource, file: LogFile) -> CommitInfo | None:
     return next((action for action in reversed(actions) if isinstance(action, CommitInfo)), None)
 
 
-def find_commit(source: LogSource, listing: Listing, commit_id: str) -> int | None:
-    """The version that a commit became, searched newest first; None when it is not part of the history.
+def find_commit(source: LogSource, look: Callable[[], Listing], commit_id: str) -> int | None:
+    """The version that a commit became; None when the log knows no such commit.
+
+    `look` lists the log; it is called again when a file has gone since.
+    """
+    for _ in range(_MOST_LOOKS - 1):
+        with contextlib.suppress(NotFoundError):
+            return _find(source, look(), commit_id)
+    return _find(source, look(), commit_id)
+
+
+def _find(source: LogSource, listing: Listing, commit_id: str) -> int | None:
+    """Search the version files, newest first, and then what the oldest checkpoint says of those before it.
 
     A file below the floor proves nothing by itself, since a put that came too late looks like a commit there.
     The commit that a version says it follows is always correct.
@@ -110,17 +123,16 @@ def find_commit(source: LogSource, listing: Listing, commit_id: str) -> int | No
     kept = listing.commits
     retired = {file.version: file for file in listing.retired if file.kind == "commit"}
     for version, file in sorted({**retired, **kept}.items(), reverse=True):
-        try:
-            info = read_info(source, file)
-        except NotFoundError:
-            # Cleanup deleted it after the listing.
-            continue
+        info = read_info(source, file)
         if info is None:
             continue
         if info.commit_id == commit_id and version in kept:
             return version
         if info.previous_commit_id == commit_id:
             return version - 1
+    for checkpoint in NATIVE.checkpoints(listing.files)[-1:]:
+        ids = source.reader.head(source.store, checkpoint).commit_ids
+        return next((version for version, named in ids.items() if named == commit_id), None)
     return None
 
 

@@ -31,10 +31,11 @@ class NativePiece:
     name: str
     version: int
     length: int
+    etag: str | None = None
 
     def actions(self, store: Store) -> Sequence[Action]:
         """The actions of the commit, oldest first."""
-        data = store.get(NATIVE.path(self.name))
+        data = store.get(NATIVE.path(self.name), etag=self.etag)
         return NATIVE.decode_commit(data, name=self.name, version=self.version)
 
 
@@ -50,7 +51,7 @@ class NativeSource(LongTailSource):
 
     def pass_over(self, file: LogFile) -> Passed:
         """Scan one commit: inflated block by block, its adds and removes counted but not decoded."""
-        data = self.store.get(self.path(file.name))
+        data = self.store.get(self.path(file.name), etag=file.etag)
         lines = LineCount()
         if is_packed(data):
             kept = b""
@@ -67,7 +68,7 @@ class NativeSource(LongTailSource):
         else:
             heads = NATIVE.decode_commit(data, name=file.name, version=file.version)
         self.require_kept(file, heads)
-        piece = NativePiece(file.name, file.version, len(data))
+        piece = NativePiece(file.name, file.version, len(data), file.etag)
         return Passed(file.version, tuple(heads), (piece,), lines.adds, lines.removes)
 
 

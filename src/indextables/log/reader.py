@@ -154,7 +154,7 @@ class LogHandle:
         tried to use. None is final once the log has a version of that number: another commit took it. While
         the newest version is lower, the put may still arrive.
         """
-        return find_commit(self._source, self._listing(), commit_id)
+        return find_commit(self._source, self._listing, commit_id)
 
     def latest_version(self) -> int:
         """The newest version's number."""

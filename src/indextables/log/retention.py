@@ -29,6 +29,7 @@ from indextables.options import RetentionOptions
 from indextables.records import dataclass
 from indextables.storage.envelope import pack
 from indextables.storage.store import Store
+from indextables.storage.stores.put_if_absent import create_or_read
 
 logger = logging.getLogger(__name__)
 
@@ -91,14 +92,9 @@ def plan_floor(listing: Listing, floor: int, now_ms: int) -> CleanupPlan:
     commits = [file for file in below if file.kind == "commit"]
     versions = tuple(takewhile(lambda file: now_ms - file.modified_ms > FENCE_MS, commits))
     checkpoints = [file for file in below if file.kind in {"checkpoint", "part"}]
-    # Old floors are kept for an hour: a slow listing must not miss both the old floor and the new one.
-    floors = [
-        file
-        for file in below
-        if file.kind == "floor"
-        and file.version < max(floor, listing.floor)
-        and now_ms - file.modified_ms > FENCE_MS
-    ]
+    # The floor that was listed stays beside a new one: a listing that began before the new one was put, and
+    # is not in order, must not miss both.
+    floors = [file for file in below if file.kind == "floor" and file.version < listing.floor]
     return CleanupPlan(
         floor if floor > listing.floor else None,
         tuple(sorted(checkpoints, key=lambda file: file.kind == "part")),
@@ -177,7 +173,7 @@ def run_cleanup(
     With `erase`, fences that remain are overwritten and keep only the id of their commit.
     """
     if plan.floor is not None:
-        source.store.put_if_absent(source.path(NATIVE.floor_name(plan.floor)), b"{}\n")
+        create_or_read(source.store, source.path(NATIVE.floor_name(plan.floor)), b"{}\n")
     checkpoints, lost = _delete(source, (*plan.checkpoints, *plan.floors), retention, stop=False)
     # If a version file could not be deleted, no newer one may be deleted.
     versions, stuck = _delete(source, plan.versions, retention, stop=True)

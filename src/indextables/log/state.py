@@ -88,7 +88,7 @@ class LogSource:
             cached = self.versions.get(file.identity)
             if cached is not None:
                 return cached
-        data = self.store.get(self.path(file.name))
+        data = self.store.get(self.path(file.name), etag=file.etag)
         try:
             actions = tuple(self.dialect.decode_commit(data, name=file.name, version=file.version))
         except CorruptLogError as bad:

@@ -127,7 +127,7 @@ class TransactionLog(LogHandle):
 
     def commit(self, plan: CommitPlan) -> Committed:
         """Commit a plan, then write a checkpoint and clean up if that is due."""
-        done, after = run_commit(plan, lambda: self._newest(0), self.runtime.clock)
+        done, after = run_commit(plan, lambda: self._newest(0))
         self._last_commit = replace(done, actions=())
         if done.written:
             mark = NEWS.announce(self.uri)
@@ -266,7 +266,7 @@ class TransactionLog(LogHandle):
         """Raise the protocol to allow Parquet checkpoints; None if that failed and they remain JSON."""
         plan = _upgrade(READER_VERSION, WRITER_VERSION, (PARQUET_CHECKPOINT,))
         try:
-            done, after = run_commit(plan, lambda: self._newest(0), self.runtime.clock)
+            done, after = run_commit(plan, lambda: self._newest(0))
         except CommitError as failed:
             logger.warning("%s: checkpoints stay JSON for now: %s", self.uri, failed)
             return None

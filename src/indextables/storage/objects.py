@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from indextables.errors import StorageError
+from indextables.errors import NotFoundError, StorageError
 from indextables.options import ALLOWED_ROOTS
 from indextables.records import dataclass
 
@@ -14,8 +14,9 @@ from indextables.records import dataclass
 class ObjectMeta:
     """One object as a listing or a head request shows it.
 
-    `path` is relative to the root of the store. `etag` changes whenever the
-    content does; it is None where the store has no such thing.
+    `path` is relative to the root of the store. `etag` is the identity of the
+    object: another one of the same name has another, unless a bucket holds the
+    very same bytes again. It is None where the store has no such thing.
     """
 
     path: str
@@ -75,6 +76,11 @@ def range_end(path: str, start: int, length: int, *, uri: str) -> int:
             path=path,
         )
     return start + length
+
+
+def replaced(path: str, *, uri: str) -> NotFoundError:
+    """The error for an object that is no longer the one that was listed under its name."""
+    return NotFoundError(f"{uri}/{path} is gone: another object has its name now.", uri=uri, path=path)
 
 
 def short_read(path: str, start: int, length: int, got: int, *, uri: str) -> StorageError:

@@ -9,9 +9,16 @@ Three guarantees carry the transaction log, and every implementation gives them:
   listing that could not be completed raises: it is never a shorter one.
 
 A write that has returned is durable. A write that raised may or may not have happened, and may
-even happen later: the caller reads the object back to find out. An error that carries `final=True`
-came from the store itself: what is not there when it is raised will not come. The contract tests
-run over every implementation.
+even happen later. An error that carries `final=True` came from the store itself: what is not there
+when it is raised will not come. The contract tests run over every implementation.
+
+`put_if_absent` therefore has three answers: created (True), exists (False), and no answer (it
+raises). A store sends the request once and never guesses an answer that got lost: whoever finds the
+object there afterwards may be looking at one that came later. `put_if_absent.py` has what callers
+do about a lost answer.
+
+A path may be freed and used again. Whoever has listed an object reads it with the `etag` of the
+listing, and gets that object or NotFoundError, never another one that has its name by now.
 """
 
 from __future__ import annotations
@@ -41,11 +48,11 @@ class Store(Protocol):
     def uri(self) -> str:
         """The canonical root, without a trailing slash: file:///a/b, s3://bucket/x, memory://name."""
 
-    def get(self, path: str) -> bytes:
-        """The whole object; NotFoundError when there is none."""
+    def get(self, path: str, *, etag: str | None = None) -> bytes:
+        """The whole object; NotFoundError when there is none, or when `etag` is given and it has another."""
 
-    def get_range(self, path: str, start: int, length: int) -> bytes:
-        """Exactly `length` bytes from `start`; StorageError when the object ends before that."""
+    def get_range(self, path: str, start: int, length: int, *, etag: str | None = None) -> bytes:
+        """Exactly `length` bytes from `start`, as `get` does; StorageError when it ends before that."""
 
     def head(self, path: str) -> ObjectMeta:
         """Size, time and etag of one object; NotFoundError when there is none."""
@@ -64,9 +71,9 @@ class Store(Protocol):
         """Write an object, replacing one that is there in one step."""
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Create an object: True if this call did it, False if it was there already, unchanged."""
+        """Create an object: True if this call did it, False if one was there, StorageError if nobody said."""
 
-    def put_file(self, path: str, local_path: str) -> ObjectMeta:
+    def put_file(self, path: str, local_path: str) -> None:
         """Publish a finished local file as `path`, replacing one that is there.
 
         The local file may be moved rather than copied: do not use it afterwards.

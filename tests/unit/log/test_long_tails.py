@@ -11,6 +11,7 @@ from indextables.log.format.dialect import NATIVE
 from indextables.log.native import native_source
 from indextables.log.replay.long_tail import LongTail
 from indextables.log.replay.rule import Tail, reduce_tail
+from indextables.log.segment import list_log
 from indextables.log.state import LogSource
 from indextables.model.actions import AddAction, RemoveAction, TxnAction
 from indextables.options import Options
@@ -81,12 +82,17 @@ def test_the_pieces_of_commits_reduce_to_what_the_commits_reduce_to(seed, compre
 def test_damage_is_not_passed_over():
     """K5: a torn file, a copy of another version and a retired number are what they are for any reader."""
     builder = history(1, **{"transaction.compression.enabled": "false"})
-    source, files = source_of(builder), builder.log().snapshot().segment.commits
+    source = source_of(builder)
     whole = builder.store.get(commit_path(3))
+
+    def read():
+        listed = list_log(builder.store, NATIVE).commits
+        source.reduced(list(listed.values()), Tail(-1))
+
     for bad in (whole.replace(b'"size":', b'"size" :', 1), builder.store.get(commit_path(4)), b"", b"\n"):
         builder.store.put(commit_path(3), bad)
         with pytest.raises(CorruptLogError, match=f"{3:020d}"):
-            source.reduced(files, Tail(-1))
+            read()
     builder.store.put(commit_path(3), b'{"commitInfo":{"retired":true}}\n')
     with pytest.raises(NotFoundError, match="removed from the history"):
-        source.reduced(files, Tail(-1))
+        read()

@@ -126,7 +126,7 @@ def test_versions_are_read_side_by_side_and_in_order():
         def __getattr__(self, name):
             return getattr(self.inner, name)
 
-        def get(self, path):
+        def get(self, path, *, etag=None):
             nonlocal running, most
             if path.endswith("_last_checkpoint"):
                 return self.inner.get(path)
@@ -138,7 +138,7 @@ def test_versions_are_read_side_by_side_and_in_order():
                 both.wait()
             with lock:
                 running -= 1
-            return self.inner.get(path)
+            return self.inner.get(path, etag=etag)
 
     log = LogBuilder(Watched(builder.store), {"checkpoint.parallelism": 3}, builder.clock).log()
     assert len(log.list_files()) == 12
@@ -157,10 +157,10 @@ def test_a_read_that_hangs_ends_in_an_error_naming_the_versions():
         def __getattr__(self, name):
             return getattr(self.inner, name)
 
-        def get(self, path):
+        def get(self, path, *, etag=None):
             if path in {commit_path(2), commit_path(3)}:
                 release.wait(20)
-            return self.inner.get(path)
+            return self.inner.get(path, etag=etag)
 
     log = LogBuilder(Hanging(builder.store), {"checkpoint.read.timeoutSeconds": 1}, builder.clock).log()
     try:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import field
 from typing import Protocol
 
 from indextables.log.format.dialect import Checkpoint
 from indextables.model.actions import AddAction, MetadataAction, ProtocolAction, SkipAction, TxnAction
 from indextables.records import dataclass
 from indextables.storage.store import Store
+
+KEPT_COMMIT_IDS = 256
+"""A checkpoint names the commits of so many versions: a writer whose number was retired asks it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,8 @@ class CheckpointHead:
     num_parts: int = 1
     parts: tuple[str, ...] = ()
     """Names of the part files a manifest refers to, relative to the log directory."""
+    commit_ids: Mapping[int, str] = field(default_factory=dict)
+    """The ids of the last commits, by version: what is left of them when their files are gone."""
 
 
 class CheckpointReader(Protocol):

@@ -25,6 +25,8 @@ ORDER = "path"
 """
 COUNT = "numFiles"
 """The key in the head under which a document says how many adds follow."""
+COMMIT_IDS = "commitIds"
+"""The key in the head with the ids of the last commits, null where one has none; the last is its own."""
 PART_OPENING = b"{" + OPENING
 _HEAD_BYTES = 64 << 10
 

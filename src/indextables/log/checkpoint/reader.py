@@ -28,7 +28,7 @@ from indextables.log.adds.decoder import decode_lines
 from indextables.log.adds.lines import line_array, line_paths, lines_adds
 from indextables.log.checkpoint import parquet
 from indextables.log.checkpoint.head import CheckpointHead
-from indextables.log.checkpoint.json_document import COUNT, Document, read_document, read_head
+from indextables.log.checkpoint.json_document import COMMIT_IDS, COUNT, Document, read_document, read_head
 from indextables.log.format.binding import check_head, check_same_table
 from indextables.log.format.checksum import check_document
 from indextables.log.format.dialect import NATIVE, Checkpoint
@@ -161,7 +161,7 @@ class OpenCheckpoint:
 def open_checkpoint(store: Store, checkpoint: Checkpoint) -> OpenCheckpoint:
     """Read and check the main file of a checkpoint; CorruptLogError when it is damaged."""
     name = checkpoint.files[0].name
-    data = store.get(NATIVE.path(name))
+    data = store.get(NATIVE.path(name), etag=checkpoint.files[0].etag)
     if checkpoint.checksum is not None:
         _check_sum(data, checkpoint.checksum, name)
     check_document(data, name)
@@ -194,7 +194,8 @@ class NativeCheckpointReader:
         """Protocol, metadata, skips and transactions, without reading the adds of a large document."""
         file = checkpoint.files[0]
         if checkpoint.format == "json" and file.size > _READ_WHOLE:
-            head = read_head(store.get_range(NATIVE.path(file.name), 0, _HEAD_BYTES), file.name)
+            begin = store.get_range(NATIVE.path(file.name), 0, _HEAD_BYTES, etag=file.etag)
+            head = read_head(begin, file.name)
             if head is not None:
                 counted = _agreed_count(_stated_count(head), checkpoint)
                 return decode_head(head, checkpoint.version, file.name, counted)
@@ -228,6 +229,7 @@ def decode_head(
             schema_from_json(metadata.schema_string)
         skips = tuple(_action("mergeskip", item, SkipAction) for item in head.get("mergeskip") or ())
         txns = tuple(_action("txn", item, TxnAction) for item in head.get("txn") or ())
+        commit_ids = _commit_ids(head, version)
     except (CorruptLogError, SchemaError, TypeError) as bad:
         raise CorruptLogError(
             f"{name}: {bad}. The checkpoint is damaged.", file=name, version=version
@@ -241,8 +243,18 @@ def decode_head(
     return CheckpointHead(
         version, protocol, metadata,
         tuple(skip for skip in skips if skip), tuple(txn for txn in txns if txn),
-        num_files, len(parts) or 1, parts,
+        num_files, len(parts) or 1, parts, commit_ids,
     )  # fmt: skip
+
+
+def _commit_ids(head: Mapping[str, Any], version: int) -> dict[int, str]:
+    """The ids of the last commits by version: the list in the head ends with that of its own version."""
+    try:
+        ids = msgspec.convert(head.get(COMMIT_IDS) or [], list[str | None])
+    except msgspec.ValidationError as bad:
+        raise CorruptLogError(f"{COMMIT_IDS} cannot be read: {bad}") from bad
+    first = version - len(ids) + 1
+    return {number: commit_id for number, commit_id in enumerate(ids, start=first) if commit_id}
 
 
 def _stated_count(head: Mapping[str, Any]) -> int | None:

@@ -22,7 +22,8 @@ import msgspec
 from indextables.errors import CorruptLogError, NotFoundError
 from indextables.log.adds.columns import Leaf, leaves_of
 from indextables.log.adds.lines import line_paths
-from indextables.log.checkpoint.json_document import COUNT, ORDER
+from indextables.log.checkpoint.head import KEPT_COMMIT_IDS
+from indextables.log.checkpoint.json_document import COMMIT_IDS, COUNT, ORDER
 from indextables.log.checkpoint.live_adds import live_adds
 from indextables.log.checkpoint.parts import JsonParts, ParquetParts, Parts
 from indextables.log.checkpoint.reader import NativeCheckpointReader, Part, open_checkpoint
@@ -36,6 +37,7 @@ from indextables.records import dataclass
 from indextables.runtime import Clock
 from indextables.storage.scratch import scratch_directory
 from indextables.storage.store import Store
+from indextables.storage.stores.put_if_absent import create_or_read
 
 HOUR_MS = 3_600_000
 
@@ -105,8 +107,17 @@ def _head(snapshot: Snapshot, options: Options, now_ms: int) -> dict[str, Any]:
         "metaData": _wire(snapshot.metadata),
         "mergeskip": [_wire(skip) for skip in skips],
         "txn": [_wire(txn) for txn in txns],
+        COMMIT_IDS: _last_commit_ids(snapshot),
         "order": ORDER,
     }
+
+
+def _last_commit_ids(snapshot: Snapshot) -> list[str | None]:
+    """The ids of the last commits up to the snapshot's, from the checkpoint before and its tail."""
+    state = snapshot.state
+    known = {**(state.head.commit_ids if state.head is not None else {}), **state.tail.commit_ids}
+    first = max(min(known, default=snapshot.version + 1), snapshot.version + 1 - KEPT_COMMIT_IDS)
+    return [known.get(version) for version in range(first, snapshot.version + 1)]
 
 
 def _skips_that_matter(snapshot: Snapshot, now_ms: int) -> list[SkipAction]:
@@ -151,7 +162,7 @@ def _publish(snapshot: Snapshot, file_format: str, head: Mapping[str, Any], part
     else:
         data = parts.single({**head, COUNT: parts.actions})
     name = NATIVE.checkpoint_name(version, file_format)
-    if not store.put_if_absent(NATIVE.path(name), data):
+    if not create_or_read(store, NATIVE.path(name), data):
         # Another writer was first: that checkpoint is as good as ours, unless it is damaged. Or our own put
         # was repeated and found its own file, which then names our parts.
         present = _present(store, version, file_format)

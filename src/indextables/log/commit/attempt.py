@@ -10,7 +10,6 @@ another attempt. `placement` makes sure that a created file is part of the histo
 from __future__ import annotations
 
 import logging
-import random
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,7 +17,8 @@ from dataclasses import replace
 from indextables import __version__
 from indextables.errors import AttemptsExhaustedError
 from indextables.log.commit.conflicts import CommitPlan, Rule, check_conflicts, check_schema
-from indextables.log.commit.placement import Attempt, Outcome, place
+from indextables.log.commit.patience import delay_ms, pause
+from indextables.log.commit.placement import Attempt, place
 from indextables.log.commit.redaction import redacted, without_secrets
 from indextables.log.format.dialect import NATIVE, LogFile
 from indextables.log.format.protocol import check_upgrade, check_writable
@@ -31,9 +31,7 @@ from indextables.model.actions import (
     ProtocolAction,
     RemoveAction,
 )
-from indextables.options import TransactionOptions
 from indextables.records import dataclass
-from indextables.runtime import Clock
 from indextables.storage.envelope import pack
 
 logger = logging.getLogger(__name__)
@@ -43,8 +41,6 @@ __all__ = ["CommitPlan", "Committed", "Rule", "delay_ms", "run_commit"]
 ENGINE = f"IndexTables/{__version__}"
 BUSY_FACTOR = 10
 """While other writers make progress, up to maxAttempts times this many attempts are made."""
-
-_JITTER = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +55,14 @@ class Committed:
     actions: tuple[Action, ...] = ()
 
 
-def run_commit(
-    plan: CommitPlan, look: Callable[[], Snapshot], clock: Clock
-) -> tuple[Committed, Snapshot | None]:
+def run_commit(plan: CommitPlan, look: Callable[[], Snapshot]) -> tuple[Committed, Snapshot | None]:
     """Commit a plan; `look` returns the newest version, always from a fresh listing.
 
     Returns the outcome and the snapshot after the commit, if that could be made. Raises ConflictError when
     others changed what the plan relies on, AttemptsExhaustedError when every attempt lost the race, and
-    CommitError when the outcome is not known. Once the commit is durable, nothing raises.
+    CommitError when the outcome is not known. Once the commit is known to be history, nothing raises.
     """
     commit_id = uuid.uuid4().hex
-    began_s = clock.monotonic_s()
     first = base = look()
     attempts = stuck = conflicts = 0
     while True:
@@ -85,13 +78,12 @@ def run_commit(
         check_schema(plan, first, base, actions)
         lines = _finish(plan, base, actions, commit_id)
         data = pack(NATIVE.encode_commit(lines), base.settings.compression)
-        placed = place(Attempt(base.source, base.version + 1, data, commit_id, began_s))
-        if placed.outcome is Outcome.LANDED:
+        file = place(Attempt(base.source, base.version + 1, data, commit_id, base.segment.head))
+        if file is not None:
             done = Committed(base.version + 1, attempts, conflicts, written=True, actions=lines)
-            return done, _after(base, lines, len(data), placed.file)
+            return done, _after(base, lines, file)
         conflicts += 1
         _pause(base, plan, stuck, attempts)
-        began_s = clock.monotonic_s()
         newer = look()
         # One foreign version since the last attempt explains losing; several mean a busy log, not a stuck
         # one.
@@ -101,12 +93,6 @@ def run_commit(
         ):
             stuck = 0
         base = newer
-
-
-def delay_ms(transaction: TransactionOptions, failures: int, jitter: float) -> float:
-    """The pause in ms after `failures` failures in a row; `jitter` is a number from 0 to 1."""
-    plain = min(transaction.base_delay_ms * 2 ** min(failures - 1, 62), transaction.max_delay_ms)
-    return float(plain) * (1 + _JITTER * jitter)
 
 
 def _already_done(plan: CommitPlan, base: Snapshot) -> bool:
@@ -154,16 +140,13 @@ def _pause(base: Snapshot, plan: CommitPlan, stuck: int, attempts: int) -> None:
             "transaction.retry.maxAttempts.",
             version=base.version + 1, attempts=attempts, uri=base.store.uri,
         )  # fmt: skip
-    pause = delay_ms(transaction, stuck, random.random())  # noqa: S311 - spreading writers, not a secret
-    logger.info("%s: version %d is taken, trying again in %.0f ms", base.store.uri, base.version + 1, pause)
-    base.runtime.clock.sleep_s(pause / 1000)
+    logger.info("%s: version %d is taken, trying again", base.store.uri, base.version + 1)
+    pause(transaction, stuck, base.runtime.clock)
 
 
-def _after(base: Snapshot, lines: Sequence[Action], size: int, found: LogFile | None) -> Snapshot | None:
+def _after(base: Snapshot, lines: Sequence[Action], file: LogFile) -> Snapshot | None:
     """The snapshot after our own commit, made without reading the commit back; None when that fails."""
     source, version = base.source, base.version + 1
-    # A file whose identity is unknown only makes the next read load the log again.
-    file = found or LogFile(NATIVE.commit_name(version), version, "commit", size)
     try:
         return Snapshot(source, advance_state(base.state, source.dialect, file, lines))
     except Exception:  # the commit is durable, and its caller must hear so

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from indextables.errors import CommitError, NotATableError, NotFoundError, SchemaError, StorageError
+from indextables.log.commit.patience import look_patiently
 from indextables.log.commit.redaction import refuse_secrets
 from indextables.log.format.binding import COMMIT_INFO, REQUIRED
 from indextables.log.format.dialect import NATIVE
@@ -78,27 +79,30 @@ def _put_first(source: LogSource, actions: Sequence[Action], table_id: str) -> b
     require_exclusion(source.store, source.dialect.log_dir)
     data = pack(NATIVE.encode_commit(actions), source.options.compression)
     failed: StorageError | None = None
+    ours = False
     try:
-        if source.store.put_if_absent(source.path(name), data):
-            return _never_retired(source)
+        ours = source.store.put_if_absent(source.path(name), data)
     except StorageError as error:
         failed = error
     try:
-        stored = source.store.get(source.path(name))
+        # If the reply to our put was lost, the existing file may be our own.
+        return (ours or _holds(source, name, table_id)) and _never_retired(source)
     except StorageError as absent:
-        raise _not_created(source, failed or absent, certain=isinstance(absent, NotFoundError)) from absent
-    # If the reply to our put was lost, the existing file may be our own.
-    found = NATIVE.decode_commit(stored, name=name, version=0)
+        certain = not ours and isinstance(absent, NotFoundError)
+        raise _not_created(source, failed or absent, certain=certain) from absent
+
+
+def _holds(source: LogSource, name: str, table_id: str) -> bool:
+    """Whether version 0 is that of this table."""
+    found = NATIVE.decode_commit(source.store.get(source.path(name)), name=name, version=0)
     return any(isinstance(action, MetadataAction) and action.id == table_id for action in found)
 
 
 def _never_retired(source: LogSource) -> bool:
     """Whether version 0 was never retired: since we looked, a table may have been created and truncated."""
-    try:
-        return list_log(source.store, NATIVE, 0).floor == 0
-    except StorageError:
-        # Assume so when the listing fails: at worst the table is created again, which does no harm.
-        return True
+    clock = source.runtime.clock
+    listing = look_patiently(lambda: list_log(source.store, NATIVE, 0), source.options.transaction, clock)
+    return listing.floor == 0
 
 
 def _not_created(source: LogSource, failed: StorageError, *, certain: bool) -> CommitError:

@@ -3,46 +3,35 @@
 A successful put-if-absent proves that no file has the number now. It does not prove that
 none ever had it: cleanup and TRUNCATE delete old version files, and a writer that paused
 may return to a number that was used and retired meanwhile. So the writer looks at the log
-once more after its put:
+once more after its put, and only that look decides:
 
-* The floor is at or below its number: the number was never retired, and the
-  file is part of the history.
-* The next version exists: it names the commit it follows, ours or another.
-* The next version is gone and our file is still there: version files are deleted
-  oldest first, so the next one was retired before ours was created.
-* Otherwise nothing in the log can tell, and the outcome is unknown.
+* The floor is at or below its number: the number was never retired, and whoever put the
+  file that is there has committed.
+* The floor is above its number: the checkpoint at the floor names the commits of the last
+  versions. Where it does not reach back that far, the next version names the one it follows.
+* Nothing in the log can tell, or no look succeeds: the outcome is unknown.
 
-A writer never deletes a version file that it put. `docs/spec/commit-protocol.md` has the
-rules, what each is for, and the model that checks them.
+No clock decides anything here, and that our own file is there proves nothing: it may have
+come too late. A writer never deletes a version file that it put.
+`docs/spec/commit-protocol.md` has the rules, what each is for, and the model that checks them.
 """
 
 from __future__ import annotations
 
 import logging
-from enum import Enum, auto
+from collections.abc import Mapping
 
 from indextables.errors import CommitError, CorruptLogError, NotFoundError, StorageError
+from indextables.log.commit.patience import look_patiently
 from indextables.log.format.dialect import NATIVE, LogFile
 from indextables.log.history import read_info
-from indextables.log.retention import FENCE_MS
-from indextables.log.segment import list_log
+from indextables.log.segment import Listing, list_log
 from indextables.log.state import LogSource
 from indextables.model.actions import CommitInfo
 from indextables.records import dataclass
 from indextables.storage.stores.put_if_absent import require_exclusion
 
 logger = logging.getLogger(__name__)
-
-
-class Outcome(Enum):
-    """The outcome of one try to create a version file."""
-
-    LANDED = auto()
-    """The file was created and is part of the history."""
-    TAKEN = auto()
-    """Another commit has the number."""
-    RETIRED = auto()
-    """The file was created under a number that another commit had used before; no reader will ever use it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +42,8 @@ class Attempt:
     version: int
     data: bytes
     commit_id: str
-    began_s: float
-    """When the writer looked at the log, on its monotonic clock."""
+    base: LogFile | None = None
+    """The file of the version before it, as it was listed; None if only its checkpoint is left."""
 
     @property
     def path(self) -> str:
@@ -66,7 +55,7 @@ class Attempt:
         """The table's root."""
         return self.source.store.uri
 
-    def unknown(self, why: str) -> CommitError:
+    def unknown(self, why: object) -> CommitError:
         """The error for an outcome that cannot be determined."""
         return CommitError(
             f"{self.uri}: whether version {self.version} was written is unknown: {why} "
@@ -77,106 +66,159 @@ class Attempt:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """The outcome of an attempt."""
+def place(attempt: Attempt) -> LogFile | None:
+    """Create the version file: the file once it is history, None if the number belongs to another commit.
 
-    outcome: Outcome
-    file: LogFile | None = None
-    """The version file as a listing shows it."""
-
-
-def place(attempt: Attempt) -> Placed:
-    """Create the version file; raises CommitError when it failed or when its outcome is unknown."""
-    failed: StorageError | None = None
-    require_exclusion(attempt.source.store, attempt.source.dialect.log_dir)
+    Raises CommitError when nothing was committed or when the outcome is unknown.
+    """
+    store = attempt.source.store
+    require_exclusion(store, attempt.source.dialect.log_dir)
     try:
-        if attempt.source.store.put_if_absent(attempt.path, attempt.data):
-            return _look_back(attempt, ours=True, answered=True)
-    except StorageError as error:
-        failed = error
-    # Needed for "already exists" too: a store that repeats a request after a lost reply finds its own file.
-    return _settle(attempt, failed)
-
-
-def _settle(attempt: Attempt, failed: StorageError | None) -> Placed:
-    """Find out what happened when the put was not confirmed: our file exists, another's does, or none."""
+        # Also after "exists": a proxy that repeats a request after a lost reply finds our own file.
+        ours = store.put_if_absent(attempt.path, attempt.data) or _is_ours(attempt, None)
+    except StorageError as failed:
+        ours = _is_ours(attempt, failed)
     try:
-        ours = _is_ours(attempt)
-    except NotFoundError:
-        if failed is None:
-            # Two writers blocked each other and neither won, or the winner's file was retired since.
-            return _look_back(attempt, ours=False, answered=False)
-        if failed.fields.get("final"):
-            raise CommitError(
-                f"{attempt.uri}: version {attempt.version} could not be written and nothing was committed: "
-                f"{failed}",
-                version=attempt.version, outcome="absent", uri=attempt.uri,
-            ) from failed  # fmt: skip
-        raise attempt.unknown(f"{failed} It is not there now, and may still arrive.") from failed
+        return look_patiently(
+            lambda: _look(attempt, ours=ours),
+            attempt.source.options.transaction,
+            attempt.source.runtime.clock,
+        )
+    except (StorageError, CorruptLogError) as failed:
+        raise attempt.unknown(failed) from failed
+
+
+def _is_ours(attempt: Attempt, failed: StorageError | None) -> bool:
+    """Whether the file under our number is ours, when the put did not confirm it.
+
+    `failed` is the error of a put without an answer; None if the store said that a file exists.
+    """
+    source = attempt.source
+    try:
+        stored = look_patiently(lambda: _stored(attempt), source.options.transaction, source.runtime.clock)
+        if stored is not None:
+            return stored == attempt.data or _commit_id(attempt, stored) == attempt.commit_id
     except (StorageError, CorruptLogError) as unreadable:
         raise attempt.unknown(f"the file cannot be read back: {unreadable}") from failed or unreadable
-    if not ours and failed is None and _in_time(attempt):
-        return Placed(Outcome.TAKEN)
-    return _look_back(attempt, ours=ours, answered=False)
+    if failed is None:
+        # Two writers blocked each other and neither won, or the winner's file was retired since.
+        return False
+    if failed.fields.get("final"):
+        raise CommitError(
+            f"{attempt.uri}: version {attempt.version} could not be written and nothing was committed: "
+            f"{failed}",
+            version=attempt.version, outcome="absent", uri=attempt.uri,
+        ) from failed  # fmt: skip
+    raise attempt.unknown(f"{failed} It is not there now, and may still arrive.") from failed
 
 
-def _look_back(attempt: Attempt, *, ours: bool, answered: bool) -> Placed:
-    """Decide whether a file under our number is part of the history.
-
-    `ours`: the file is ours, not another writer's. `answered`: the store confirmed that our put created it.
-    """
-    source, version = attempt.source, attempt.version
+def _stored(attempt: Attempt) -> bytes | None:
+    """What lies under our number; None if nothing does."""
     try:
-        listing = list_log(source.store, NATIVE, version)
-        if listing.floor <= version:
-            return Placed(Outcome.LANDED if ours else Outcome.TAKEN, listing.commits.get(version))
-        logger.warning(
-            "%s: version %d was retired while it was being written; checking whether the commit counts",
-            attempt.uri, version,
-        )  # fmt: skip
-        follower = _info(source, version + 1)
-        if follower is not None:
-            return Placed(_followed(attempt, follower, ours=ours))
-        if ours and answered and source.store.get(attempt.path) == attempt.data:
-            return Placed(Outcome.RETIRED)
-    except NotFoundError:
-        pass
-    except (StorageError, CorruptLogError) as failed:
-        if ours and answered and _in_time(attempt):
-            # Retired numbers stay taken for longer than this attempt took, so ours cannot have been
-            # retired.
-            logger.warning("%s: version %d is written; %s", attempt.uri, version, failed)
-            return Placed(Outcome.LANDED)
-        raise attempt.unknown(f"{failed}") from failed
-    raise attempt.unknown("the log has moved on too far to tell.")
-
-
-def _followed(attempt: Attempt, follower: CommitInfo, *, ours: bool) -> Outcome:
-    if follower.previous_commit_id is None:
-        raise attempt.unknown(f"version {attempt.version + 1} does not say which commit it follows.")
-    if follower.previous_commit_id == attempt.commit_id:
-        return Outcome.LANDED
-    return Outcome.RETIRED if ours else Outcome.TAKEN
-
-
-def _info(source: LogSource, version: int) -> CommitInfo | None:
-    """The commitInfo of a version; None when the version has no file or its file has no commitInfo."""
-    try:
-        return read_info(source, LogFile(NATIVE.commit_name(version), version, "commit")) or CommitInfo()
+        return attempt.source.store.get(attempt.path)
     except NotFoundError:
         return None
 
 
-def _in_time(attempt: Attempt) -> bool:
-    elapsed_s = attempt.source.runtime.clock.monotonic_s() - attempt.began_s
-    return elapsed_s * 1000 < FENCE_MS / 2
-
-
-def _is_ours(attempt: Attempt) -> bool:
+def _commit_id(attempt: Attempt, stored: bytes) -> str | None:
     name = NATIVE.commit_name(attempt.version)
-    stored = attempt.source.store.get(attempt.path)
-    if stored == attempt.data:
-        return True
     actions = NATIVE.decode_commit(stored, name=name, version=attempt.version)
-    return any(isinstance(action, CommitInfo) and action.commit_id == attempt.commit_id for action in actions)
+    return next((action.commit_id for action in actions if isinstance(action, CommitInfo)), None)
+
+
+def _look(attempt: Attempt, *, ours: bool) -> LogFile | None:
+    """Decide whether our commit is part of the history: its file if so, None if another has the number.
+
+    `ours`: the file under the number is, or was, ours. A StorageError says that this look decided nothing.
+    """
+    source, version = attempt.source, attempt.version
+    if ours and (own := _beside_base(attempt)) is not None:
+        return own
+    listing = list_log(source.store, NATIVE, version - 1)
+    if listing.floor > version:
+        logger.warning(
+            "%s: version %d was retired while it was being written; checking whether the commit counts",
+            attempt.uri, version,
+        )  # fmt: skip
+        return _retired(attempt, listing)
+    commits = listing.commits
+    if listing.floor < version:
+        # Nothing below our number was retired, so the base must be there; else this listing missed a floor,
+        # or somebody deleted the table.
+        _require(attempt, attempt.base, commits.get(version - 1))
+    if not ours:
+        return None
+    if version not in commits:
+        raise _missing(attempt, NATIVE.commit_name(version))
+    return commits[version]
+
+
+def _beside_base(attempt: Attempt) -> LogFile | None:
+    """Our file, if on a local disk the base is still the file that was listed; else a listing has to tell.
+
+    Version files go from the oldest up, so while the base is there our number was never retired. Our own
+    file is looked at first: then what it shows is from before that.
+    """
+    source, base = attempt.source, attempt.base
+    if base is None or base.etag is None or source.store.local_path("") is None:
+        return None
+    try:
+        own = source.commit_file(attempt.version)
+        # Opened rather than looked at: network file systems answer a mere `stat` from a cache.
+        source.store.get_range(source.path(base.name), 0, 0, etag=base.etag)
+    except NotFoundError:
+        return None
+    return own
+
+
+def _require(attempt: Attempt, expected: LogFile | None, listed: LogFile | None) -> None:
+    if expected is None or expected.etag is None:
+        return
+    if listed is None or listed.identity != expected.identity:
+        raise _missing(attempt, expected.name)
+
+
+def _missing(attempt: Attempt, name: str) -> NotFoundError:
+    return NotFoundError(
+        f"{name}, which was there a moment ago, is gone or is another file now, although the log does not "
+        "say that it was retired. Somebody deleted or replaced the table.",
+        uri=attempt.uri, path=attempt.source.path(name),
+    )  # fmt: skip
+
+
+def _retired(attempt: Attempt, listing: Listing) -> LogFile | None:
+    """Decide by what the log keeps about a number below its floor."""
+    version = attempt.version
+    commit_id = _ids_at_floor(attempt, listing).get(version)
+    if commit_id is None:
+        commit_id = _followed(attempt)
+    # Readers do not use the file any more, so it does not matter which one is there now.
+    file = LogFile(NATIVE.commit_name(version), version, "commit", len(attempt.data))
+    return file if commit_id == attempt.commit_id else None
+
+
+def _ids_at_floor(attempt: Attempt, listing: Listing) -> Mapping[int, str]:
+    """The commits that the checkpoint at the floor names, by version; NotFoundError if it is gone by now."""
+    source = attempt.source
+    at_floor = [item for item in NATIVE.checkpoints(listing.files) if item.version == listing.floor]
+    if not at_floor:
+        # A newer floor took its place, which the next listing shows.
+        raise _missing(attempt, NATIVE.checkpoint_name(listing.floor))
+    for checkpoint in at_floor:
+        try:
+            return source.reader.head(source.store, checkpoint).commit_ids
+        except CorruptLogError as damaged:
+            logger.warning("%s: %s", attempt.uri, damaged)
+    return {}
+
+
+def _followed(attempt: Attempt) -> str:
+    """The commit that the next version says it follows."""
+    following = attempt.version + 1
+    try:
+        info = read_info(attempt.source, LogFile(NATIVE.commit_name(following), following, "commit"))
+    except NotFoundError:
+        raise attempt.unknown("the log has moved on too far to tell.") from None
+    if info is None or info.previous_commit_id is None:
+        raise attempt.unknown(f"version {following} does not say which commit it follows.")
+    return info.previous_commit_id

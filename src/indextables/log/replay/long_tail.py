@@ -23,7 +23,7 @@ from indextables.runtime import in_threads
 from indextables.storage.store import Store
 
 _ABOUT_FILES = re.compile(rb'\s*\{\s*"(add|remove)"\s*:\s*\{')
-_OF_TAIL = ("version", "protocol", "metadata", "skips", "txns", "info", "table_ids", "bare")
+_OF_TAIL = ("version", "protocol", "metadata", "skips", "txns", "info", "table_ids", "bare", "commit_ids")
 _LONG_BYTES = 32 << 20
 """Commits with more text than this are left to executors: an add takes several times its text as an object.
 """

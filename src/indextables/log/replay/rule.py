@@ -17,7 +17,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from indextables.errors import OptionError
-from indextables.log.checkpoint.head import CheckpointReader
+from indextables.log.checkpoint.head import KEPT_COMMIT_IDS, CheckpointReader
 from indextables.log.format.dialect import Dialect, Key
 from indextables.log.segment import Segment
 from indextables.model.actions import (
@@ -61,6 +61,8 @@ class Tail:
     """The table ids the commits name, each with the first version that names it."""
     bare: int | None = None
     """The first version after 0 that has no commitInfo."""
+    commit_ids: Mapping[int, str] = field(default_factory=dict)
+    """The ids of the last commits, by version."""
 
     def size(self) -> tuple[int, int]:
         """How many files it adds and removes."""
@@ -85,6 +87,7 @@ def reduce_tail(
     info = start.info if start else None
     ids: dict[str, int] = dict(start.table_ids) if start else {}
     bare = start.bare if start else None
+    commit_ids: dict[int, str] = dict(start.commit_ids) if start else {}
     for number, actions in commits:
         version, info = number, None
         for action in actions:
@@ -112,7 +115,11 @@ def reduce_tail(
                         ids.setdefault(action.table_id, number)
         if info is None and number > 0 and bare is None:
             bare = number
-    return Tail(version, adds, removed, protocol, metadata, skips, txns, info, ids, bare)
+        if info is not None and info.commit_id is not None:
+            commit_ids[number] = info.commit_id
+    for number in sorted(commit_ids)[:-KEPT_COMMIT_IDS]:
+        del commit_ids[number]
+    return Tail(version, adds, removed, protocol, metadata, skips, txns, info, ids, bare, commit_ids)
 
 
 @dataclass(frozen=True, slots=True)

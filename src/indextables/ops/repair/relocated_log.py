@@ -42,13 +42,13 @@ class LogDirectory:
         """The canonical address of the directory itself."""
         return f"{self.around.uri.rstrip('/')}/{self.name}"
 
-    def get(self, path: str) -> bytes:
+    def get(self, path: str, *, etag: str | None = None) -> bytes:
         """The whole object."""
-        return self.around.get(self._real(path))
+        return self.around.get(self._real(path), etag=etag)
 
-    def get_range(self, path: str, start: int, length: int) -> bytes:
+    def get_range(self, path: str, start: int, length: int, *, etag: str | None = None) -> bytes:
         """Some bytes of an object."""
-        return self.around.get_range(self._real(path), start, length)
+        return self.around.get_range(self._real(path), start, length, etag=etag)
 
     def head(self, path: str) -> ObjectMeta:
         """Size, time and etag of one object."""
@@ -72,9 +72,9 @@ class LogDirectory:
         """Create an object."""
         return self.around.put_if_absent(self._real(path), data)
 
-    def put_file(self, path: str, local_path: str) -> ObjectMeta:
+    def put_file(self, path: str, local_path: str) -> None:
         """Publish a local file."""
-        return self._seen(self.around.put_file(self._real(path), local_path))
+        self.around.put_file(self._real(path), local_path)
 
     def delete(self, path: str) -> None:
         """Remove an object."""

@@ -51,6 +51,7 @@ from indextables.options import Options
 from indextables.runtime import LOCAL, Runtime
 from indextables.storage.envelope import pack
 from indextables.storage.store import is_allowed
+from indextables.storage.stores.put_if_absent import create_or_read
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -332,7 +333,7 @@ def _publish(job: RepairJob, plan: RepairPlan) -> None:
     """Write version 1, then 0, then the checkpoint and its hint: a crash leaves no table, or a whole one."""
     for version, actions in ((_STATE_VERSION, plan.state), (0, (plan.protocol, plan.metadata))):
         data = pack(NATIVE.encode_commit(actions), job.options.compression)
-        if not job.target.put_if_absent(NATIVE.path(NATIVE.commit_name(version)), data):
+        if not create_or_read(job.target, NATIVE.path(NATIVE.commit_name(version)), data):
             raise TableError(
                 f"version {version} appeared in {job.target.log_uri} while it was being written; another "
                 "repair is at work there. Choose another directory.",

@@ -30,6 +30,7 @@ from indextables.storage.objects import (
     directory_path,
     object_path,
     range_end,
+    replaced,
     short_read,
     sort_key,
 )
@@ -74,19 +75,22 @@ class LocalStore:
     def __reduce__(self) -> tuple[Any, ...]:
         return LocalStore, (self._root, self._options)
 
-    def get(self, path: str) -> bytes:
+    def get(self, path: str, *, etag: str | None = None) -> bytes:
         """The whole object."""
         full = self._full(path)
         with self._reading("read", path), open(open_regular(full), "rb") as file:
+            self._bound(path, os.fstat(file.fileno()), etag)
             return file.read()
 
-    def get_range(self, path: str, start: int, length: int) -> bytes:
+    def get_range(self, path: str, start: int, length: int, *, etag: str | None = None) -> bytes:
         """Exactly the bytes asked for."""
         range_end(path, start, length, uri=self._uri)
         full = self._full(path)
         with self._reading("read", path), open(open_regular(full), "rb", buffering=0) as file:
+            status = os.fstat(file.fileno())
+            self._bound(path, status, etag)
             # Damaged offsets may ask for more than memory holds: never for more than the file does.
-            size = os.fstat(file.fileno()).st_size
+            size = status.st_size
             if start + length > size:
                 raise short_read(path, start, length, max(0, size - start), uri=self._uri)
             found = _read_at(file.fileno(), start, length)
@@ -127,12 +131,11 @@ class LocalStore:
         with self._writing("create", path):
             return durable.create(full, data)
 
-    def put_file(self, path: str, local_path: str) -> ObjectMeta:
+    def put_file(self, path: str, local_path: str) -> None:
         """Move a finished file into place, or copy it from another file system."""
         full = self._full(path)
         with self._writing("write", path):
             durable.publish(full, local_path)
-            return _meta(path, os.stat(full))
 
     def delete(self, path: str) -> None:
         """Remove an object if it is there."""
@@ -154,6 +157,11 @@ class LocalStore:
 
     def _full(self, path: str) -> str:
         return f"{self._root.rstrip('/')}/{object_path(path, uri=self._uri)}"
+
+    def _bound(self, path: str, status: os.stat_result, etag: str | None) -> None:
+        """Refuse an open file that is not the one that was listed."""
+        if etag not in (None, _etag(status)):
+            raise replaced(path, uri=self._uri)
 
     @contextlib.contextmanager
     def _reading(self, verb: str, path: str) -> Iterator[None]:
@@ -221,8 +229,11 @@ class LocalStore:
 
 
 def _meta(path: str, status: os.stat_result) -> ObjectMeta:
-    etag = f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
-    return ObjectMeta(path, status.st_size, status.st_mtime_ns // 1_000_000, etag)
+    return ObjectMeta(path, status.st_size, status.st_mtime_ns // 1_000_000, _etag(status))
+
+
+def _etag(status: os.stat_result) -> str:
+    return f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
 
 
 def open_regular(path: str) -> int:

@@ -23,6 +23,7 @@ from indextables.storage.objects import (
     directory_path,
     object_path,
     range_end,
+    replaced,
     short_read,
     sort_key,
 )
@@ -92,14 +93,14 @@ class MemoryStore:
     def __reduce__(self) -> tuple[Any, ...]:
         return MemoryStore, (self._uri,)
 
-    def get(self, path: str) -> bytes:
+    def get(self, path: str, *, etag: str | None = None) -> bytes:
         """The whole object."""
-        return self._entry(path).data
+        return self._entry(path, etag).data
 
-    def get_range(self, path: str, start: int, length: int) -> bytes:
+    def get_range(self, path: str, start: int, length: int, *, etag: str | None = None) -> bytes:
         """Exactly the bytes asked for."""
         end = range_end(path, start, length, uri=self._uri)
-        data = self._entry(path).data
+        data = self._entry(path, etag).data
         if end > len(data):
             raise short_read(path, start, length, max(0, len(data) - start), uri=self._uri)
         return data[start:end]
@@ -149,7 +150,7 @@ class MemoryStore:
             self._space.entries[key] = self._new_entry(data)
             return True
 
-    def put_file(self, path: str, local_path: str) -> ObjectMeta:
+    def put_file(self, path: str, local_path: str) -> None:
         """Take over the content of a local file."""
         try:
             data = Path(local_path).read_bytes()
@@ -161,7 +162,6 @@ class MemoryStore:
                 path=path,
             ) from error
         self.put(path, data)
-        return self.head(path)
 
     def delete(self, path: str) -> None:
         """Remove an object if it is there."""
@@ -188,10 +188,12 @@ class MemoryStore:
     def _new_entry(self, data: bytes) -> _Entry:
         return _Entry(bytes(data), self._now_ms(), f"m{next(_serial)}")
 
-    def _entry(self, path: str) -> _Entry:
+    def _entry(self, path: str, etag: str | None = None) -> _Entry:
         key = self._key(path)
         with self._space.lock:
             entry = self._space.entries.get(key)
         if entry is None:
             raise NotFoundError(f"There is no {self._uri}/{path}.", uri=self._uri, path=path)
+        if etag not in (None, entry.etag):
+            raise replaced(path, uri=self._uri)
         return entry

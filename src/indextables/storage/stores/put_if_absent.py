@@ -1,8 +1,9 @@
-"""Checks whether a server honours put-if-absent, once per bucket and process, by putting one key twice.
+"""What callers of put-if-absent share: settling a lost answer, and a check that the server honours it.
 
 The vendors' own services do. A compatible server that ignores `If-None-Match: *` confirms
 two writers of one version, and one of their commits is lost without a trace; committing
-safely is impossible there, so the first commit is refused.
+safely is impossible there, so the first commit is refused. Each bucket is checked once per
+process, by putting one key twice.
 """
 
 from __future__ import annotations
@@ -16,6 +17,22 @@ from indextables.storage.store import Store
 
 _lock = threading.Lock()
 _honest: set[object] = set()
+
+
+def create_or_read(store: Store, path: str, data: bytes) -> bool:
+    """Create an object; if the answer gets lost, read it: whether it holds these bytes now.
+
+    Only for names that are never freed and used for something else, such as checkpoints and floors. What
+    lies under the number of a version may have come later: `log.commit.placement` decides about those.
+    """
+    try:
+        return store.put_if_absent(path, data)
+    except StorageError as lost:
+        try:
+            return store.get(path) == data
+        except StorageError:
+            # Absent is no answer either: the request may still be on its way.
+            raise lost from lost.__cause__
 
 
 def require_exclusion(store: Store, directory: str) -> None:

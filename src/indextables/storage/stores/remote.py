@@ -2,7 +2,7 @@
 
 Creating is the vendor's conditional put. It is sent once, never repeated behind our back: a
 repeated one would meet its own first try and report a conflict that is none. When its answer gets
-lost, the object is read back; only if that does not settle it does the call raise.
+lost, the call raises: what lies under the name afterwards may have come later.
 
 What the vendors leave open: an S3 look-alike must honour `If-None-Match: *`; one that ignores it
 loses commits, which `exclusion` finds out before the first one. Google Cloud takes about one write
@@ -37,6 +37,7 @@ from indextables.storage.objects import (
     directory_path,
     object_path,
     range_end,
+    replaced,
     short_read,
     sort_key,
 )
@@ -106,24 +107,32 @@ class RemoteStore:
     def __reduce__(self) -> tuple[Any, ...]:
         return RemoteStore, (self._place, self._options)
 
-    def get(self, path: str) -> bytes:
+    def get(self, path: str, *, etag: str | None = None) -> bytes:
         """The whole object."""
         key = self._key(path)
         with self._errors("read", path):
-            return bytes(obstore.get(self._client(), key).bytes())
+            return bytes(obstore.get(self._client(), key, options=_if_match(etag)).bytes())
 
-    def get_range(self, path: str, start: int, length: int) -> bytes:
+    def get_range(self, path: str, start: int, length: int, *, etag: str | None = None) -> bytes:
         """Exactly the bytes asked for."""
-        range_end(path, start, length, uri=self._uri)
+        end = range_end(path, start, length, uri=self._uri)
         key = self._key(path)
         if length == 0:
-            size = self.head(path).size
-            if start > size:
+            meta = self.head(path)
+            if etag not in (None, meta.etag):
+                raise replaced(path, uri=self._uri)
+            if start > meta.size:
                 raise short_read(path, start, length, 0, uri=self._uri)
             return b""
         with self._errors("read", path):
             try:
-                found = bytes(obstore.get_range(self._client(), key, start=start, length=length))
+                if etag is None:
+                    found = bytes(obstore.get_range(self._client(), key, start=start, length=length))
+                else:
+                    chosen: Any = {**_if_match(etag), "range": (start, end)}
+                    found = bytes(obstore.get(self._client(), key, options=chosen).bytes())
+            except failures.PreconditionError:
+                raise
             except failures.BaseError as error:
                 if _PAST_END.search(str(error)):
                     raise short_read(path, start, length, 0, uri=self._uri) from error
@@ -164,31 +173,18 @@ class RemoteStore:
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Create an object unless it is there."""
         key = self._key(path)
-        try:
-            with self._errors("create", path):
-                try:
-                    obstore.put(self._client(once=True), key, data, mode="create", use_multipart=False)
-                except failures.AlreadyExistsError:
-                    return False
-        except StorageError as error:
-            return self._settle(path, data, error)
+        with self._errors("create", path):
+            try:
+                obstore.put(self._client(once=True), key, data, mode="create", use_multipart=False)
+            except failures.AlreadyExistsError:
+                return False
         return True
 
-    def put_file(self, path: str, local_path: str) -> ObjectMeta:
+    def put_file(self, path: str, local_path: str) -> None:
         """Upload a finished file, in parts when it is large."""
         key = self._key(path)
         with self._errors("write", path):
-            size = Path(local_path).stat().st_size
             obstore.put(self._client(), key, Path(local_path), chunk_size=_PART_BYTES)
-        meta = self.head(path)
-        if meta.size != size:
-            raise StorageError(
-                f"{self._uri}/{path} has {meta.size} bytes after an upload of {size}. Another writer "
-                "uses the same name, or the local file changed meanwhile.",
-                uri=self._uri,
-                path=path,
-            )
-        return meta
 
     def delete(self, path: str) -> None:
         """Remove an object if it is there."""
@@ -270,14 +266,6 @@ class RemoteStore:
         etag = item["e_tag"].strip('"') if item["e_tag"] else None
         return ObjectMeta(item["path"][len(self._root) :], item["size"], modified_ms, etag)
 
-    def _settle(self, path: str, data: bytes, error: StorageError) -> bool:
-        """Find out what became of a conditional put whose answer is not known."""
-        try:
-            return self.get(path) == data
-        except StorageError:
-            # Absent is no answer either: the request may still be on its way.
-            raise error from error.__cause__
-
     @contextlib.contextmanager
     def _errors(self, verb: str, path: str) -> Iterator[None]:
         try:
@@ -299,6 +287,8 @@ class RemoteStore:
             and verb not in {"write", "create"}
         ):
             raise NotFoundError(f"There is no {place}.", uri=self._uri, path=path) from cause
+        if isinstance(error, failures.PreconditionError) and verb == "read":
+            raise replaced(path, uri=self._uri) from cause
         if _ROLE_SERVICE.search(text):
             raise StorageError(
                 f"Could not {verb} {place}: no credentials were given, and this machine has no role to "
@@ -337,6 +327,11 @@ def _connect(
     return _CLASSES[kind](
         bucket, config=dict(config), client_options=options or None, retry_config=again or None
     )
+
+
+def _if_match(etag: str | None) -> Any:
+    """The condition that an object is still the one that was listed. A weak tag cannot be one."""
+    return {"if_match": f'"{etag}"'} if etag is not None and not etag.startswith("W/") else {}
 
 
 def _short(text: str) -> str:

@@ -169,10 +169,10 @@ def test_an_unreachable_store_after_a_failed_put_is_an_unknown_outcome(builder):
             self.down = True
             raise StorageError("no answer")
 
-        def get(self, path):
+        def get(self, path, *, etag=None):
             if self.down:
                 raise StorageError("still no answer")
-            return self.inner.get(path)
+            return self.inner.get(path, etag=etag)
 
     log = LogBuilder(Down(builder.store), clock=builder.clock).log()
     with pytest.raises(CommitError, match="is unknown") as error:

@@ -10,11 +10,13 @@ import pytest
 
 from indextables.errors import CommitError, StorageError
 from indextables.log.commit.attempt import CommitPlan, Rule
+from indextables.log.commit.patience import MOST_LOOKS
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import TxnAction
 from indextables.storage.stores.memory import MemoryStore
 from indextables.table import Table
 from support.builder import LogBuilder, add, paths_of
+from support.clock import FixedClock, runtime_at
 from support.faults import Around
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string())])
@@ -31,19 +33,37 @@ def rows(*ids, day="mon"):
 
 
 class Down(Around):
-    """A store that answers nothing any more once a version file has been put, while it is `armed`."""
+    """A store that answers nothing any more after a version file was put, or after the look that follows.
+
+    `failures` limits how many operations go without an answer.
+    """
 
     def __init__(self, inner):
         super().__init__(inner)
-        self.armed = self.down = False
+        self.goes_down_after = None
+        self.put = self.down = False
+        self.failures = 10**6
 
     def _do(self, operation, path, call):
-        if self.down:
+        if self.down and self.failures:
+            self.failures -= 1
             raise StorageError(f"{operation} {path}: the store is down")
         done = call()
-        is_version = path.endswith(".json") and "checkpoint" not in path
-        self.down = self.armed and operation == "put_if_absent" and done and is_version
+        looked = self.put and operation == "list_level"
+        if operation == "put_if_absent" and done and path.endswith(".json") and "checkpoint" not in path:
+            self.put = True
+        if self.goes_down_after == "put" and self.put:
+            self.down = True
+        if self.goes_down_after == "look" and looked:
+            self.down = True
         return done
+
+    def comes_back(self):
+        self.goes_down_after, self.put, self.down = None, False, False
+
+    def goes_down(self, after):
+        self.comes_back()
+        self.goes_down_after = after
 
 
 VERBS = {
@@ -58,25 +78,46 @@ VERBS = {
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_verb_whose_commit_is_durable_returns_its_result_though_the_store_is_gone(verb, caplog):
+def test_a_verb_whose_commit_was_seen_to_be_history_returns_its_result_though_the_store_is_gone(verb, caplog):
     call, rows_after = VERBS[verb]
+    store, table = _table_of_four_appends()
+    before = table.version
+    store.goes_down(after="look")
+    with caplog.at_level(logging.WARNING):
+        call(table)
+    assert store.down
+    assert table.version == before + 1
+    store.comes_back()
+    fresh = Table(*_reopened(store))
+    assert (fresh.version, fresh.count()) == (before + 1, rows_after)
+    assert table.count() == rows_after
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_whose_commit_could_not_be_looked_at_does_not_know_and_its_commit_is_found(verb):
+    """The put was confirmed; but a confirmed put may have taken a number that had been used before."""
+    call, rows_after = VERBS[verb]
+    store, table = _table_of_four_appends()
+    before = table.version
+    store.goes_down(after="put")
+    with pytest.raises(CommitError, match="is unknown") as error:
+        call(table)
+    assert error.value.outcome == "unknown"
+    store.comes_back()
+    fresh = Table(*_reopened(store))
+    assert fresh.log.find_commit(error.value.commit_id) == before + 1
+    assert fresh.count() == rows_after, "the splits of an unknown commit stay"
+
+
+def _table_of_four_appends():
     store = Down(MemoryStore())
-    log = TransactionLog.open(store.uri, CARE, store=store)
+    log = TransactionLog.open(store.uri, CARE, store=store, runtime=runtime_at(FixedClock()))
     log.initialize(SCHEMA, ["day"])
     table = Table(log, log.snapshot())
     plain = {"mergeOnWrite.enabled": "false"}
     for at in range(4):
         table.append(rows(2 * at, 2 * at + 1, day="mon" if at % 2 else "tue"), options=plain)
-    before = table.version
-    store.armed = True
-    with caplog.at_level(logging.WARNING):
-        call(table)
-    assert store.down
-    assert table.version == before + 1
-    store.armed = store.down = False
-    fresh = Table(*_reopened(store))
-    assert (fresh.version, fresh.count()) == (before + 1, rows_after)
-    assert table.count() == rows_after
+    return store, table
 
 
 def _reopened(store):
@@ -84,13 +125,41 @@ def _reopened(store):
     return log, log.snapshot()
 
 
-def test_a_log_commit_returns_its_version_though_the_store_is_gone():
+def test_a_log_commit_returns_its_version_though_the_store_is_gone_after_the_look():
     builder = LogBuilder().create()
     store = Down(builder.store)
     log = LogBuilder(store, {"checkpoint.interval": 1}, builder.clock).log()
-    store.armed = True
+    store.goes_down(after="look")
     assert log.add_files([add("a")]) == 1
-    store.down = store.armed = False
+    store.comes_back()
+    assert paths_of(builder.log()) == ["a"]
+
+
+def test_a_look_that_fails_is_repeated_after_pauses():
+    builder = LogBuilder().create()
+    store = Down(builder.store)
+    log = LogBuilder(store, {"checkpoint.interval": 100}, builder.clock).log()
+    store.goes_down(after="put")
+    store.failures = MOST_LOOKS - 1
+    assert log.add_files([add("a")]) == 1
+    pauses = builder.clock.slept_s
+    assert len(pauses) == MOST_LOOKS - 1
+    assert pauses == sorted(pauses)
+
+
+def test_a_batch_whose_commit_could_not_be_looked_at_is_not_written_again():
+    builder = LogBuilder().create()
+    store = Down(builder.store)
+    log = LogBuilder(store, clock=builder.clock).log()
+    txn = TxnAction(app_id="nightly", version=1)
+    store.goes_down(after="put")
+    with pytest.raises(CommitError) as error:
+        log.add_files([add("a")], txn=txn)
+    assert (error.value.outcome, error.value.version) == ("unknown", 1)
+    store.comes_back()
+    log.add_files([add("a again")], txn=txn)
+    assert not log.last_commit.written
+    assert log.find_commit(error.value.commit_id) == 1
     assert paths_of(builder.log()) == ["a"]
 
 

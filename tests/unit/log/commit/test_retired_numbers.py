@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from indextables.errors import CommitError, ConflictError, StorageError, VersionNotFoundError
@@ -11,6 +13,7 @@ from indextables.log.format.dialect import NATIVE
 from indextables.model.actions import TxnAction
 from indextables.ops.upkeep.purge import PurgeRequest, run_purge
 from indextables.ops.upkeep.truncate_history import run_truncate
+from indextables.storage.envelope import unpack
 from support.builder import LOG_DIR, SCHEMA, LogBuilder, add, checkpoint_path, commit_path, paths_of
 
 SHORT = {"logRetention.duration": 0, "checkpointRetention.duration": 0, "checkpoint.enabled": "false"}
@@ -100,18 +103,134 @@ def test_a_commit_whose_file_was_deleted_before_its_writer_looked_back_counts(bu
     assert builder.log().find_commit(commit_of(builder, 3).previous_commit_id) == 2
 
 
-def test_a_writer_that_paused_too_long_after_its_put_says_that_it_does_not_know(builder):
-    """Its file and the one that followed it are gone: nothing is left that could tell."""
+@pytest.mark.parametrize("form", ["json", "parquet"])
+def test_a_writer_that_paused_long_after_its_put_learns_from_the_checkpoint_that_its_commit_counts(form):
+    """Its file and the one that followed it are gone; the checkpoint at the floor names both commits."""
+    builder = LogBuilder(options={**SHORT, "checkpoint.format": form}).create().append("a")
 
     def meanwhile():
         builder.append("b").wait(hours=3).append("c")
         truncate(builder)
 
     log = paused(builder, meanwhile, after=True)
-    with pytest.raises(CommitError) as error:
+    version = log.add_files([add("ours")])
+    assert commit_path(version) not in [f"{LOG_DIR}/{name}" for name in builder.names()]
+    assert paths_of(builder.log()) == ["a", "b", "c", "ours"]
+    assert log.last_commit.conflicts == 0
+
+
+def without_commit_ids(builder):
+    """Make the newest checkpoint one of 0.2.0, which named no commits."""
+    path = checkpoint_path(builder.log().latest_version())
+    document = json.loads(unpack(builder.store.get(path), name=path))
+    assert document.pop("commitIds")
+    builder.damage(path, json.dumps(document).encode()).hint(None)
+
+
+def test_a_writer_that_paused_too_long_after_its_put_says_that_it_does_not_know(builder):
+    """Its file, the one that followed it and its name are gone: nothing is left that could tell."""
+
+    def meanwhile():
+        builder.append("b").wait(hours=3).append("c")
+        truncate(builder)
+        without_commit_ids(builder)
+
+    log = paused(builder, meanwhile, after=True)
+    with pytest.raises(CommitError, match="moved on too far") as error:
         log.add_files([add("ours")])
     assert error.value.outcome == "unknown"
     assert paths_of(builder.log()) == ["a", "b", "c", "ours"]
+
+
+def test_below_a_checkpoint_without_names_the_next_version_tells(builder):
+    def meanwhile():
+        builder.append("b").append("c")
+        truncate(builder)
+        without_commit_ids(builder)
+
+    log = paused(builder, meanwhile, after=True)
+    assert log.add_files([add("ours")]) == 2
+    assert paths_of(builder.log()) == ["a", "b", "c", "ours"]
+
+
+def test_a_checkpoint_names_the_last_256_commits_and_no_more(builder):
+    """The ids of a checkpoint come from the one before and its tail."""
+    builder.appends(100).checkpoint().appends(100).checkpoint().appends(100)
+    truncate(builder)
+    latest = builder.log().latest_version()
+    document = json.loads(unpack(builder.store.get(checkpoint_path(latest)), name="checkpoint"))
+    ids = document["commitIds"]
+    assert len(ids) == len(set(ids)) == 256
+    assert ids[-1] == builder.log().snapshot().info.commit_id
+    found = [builder.log().find_commit(commit_id) for commit_id in (ids[0], ids[100], ids[-1])]
+    assert found == [latest - 255, latest - 155, latest]
+
+
+def test_a_writer_whose_number_the_checkpoint_does_not_reach_says_that_it_does_not_know(builder):
+    def meanwhile():
+        builder.appends(257).wait(hours=3).append("last")
+        truncate(builder)
+
+    log = paused(builder, meanwhile, after=True)
+    with pytest.raises(CommitError) as error:
+        log.add_files([add("ours")])
+    assert error.value.outcome == "unknown"
+    assert "ours" in paths_of(builder.log())
+
+
+def test_a_checkpoint_that_goes_before_it_is_read_makes_the_writer_look_again(builder):
+    """A second cleaner raises the floor once more, between the listing and the checkpoint at the first."""
+
+    class Overtaken(Pausing):
+        def get(self, path, *, etag=None):
+            if path == checkpoint_path(4) and self.overtake:
+                self.overtake = False
+                builder.append("d")
+                truncate(builder)
+            return self.inner.get(path, etag=etag)
+
+    def meanwhile():
+        builder.append("b").wait(hours=3).append("c")
+        truncate(builder)
+        store.overtake = True
+
+    store = Overtaken(builder.store, meanwhile, after=True)
+    store.overtake = False
+    log = LogBuilder(store, builder.options, builder.clock).log()
+    assert log.add_files([add("ours")]) == 2
+    assert not store.overtake
+    assert checkpoint_path(4) not in [f"{LOG_DIR}/{name}" for name in builder.names()]
+    assert paths_of(builder.log()) == ["a", "b", "c", "d", "ours"]
+
+
+def test_of_two_cleaners_the_slower_one_with_the_lower_floor_changes_nothing(builder):
+    """Its floor arrives after the higher one, and after the files above it went."""
+
+    class Slow(Pausing):
+        def put_if_absent(self, path, data):
+            if path.endswith(".floor"):
+                builder.append("c").wait(hours=3).append("d")
+                truncate(builder)
+            return self.inner.put_if_absent(path, data)
+
+    builder.append("b")
+    run_truncate(LogBuilder(Slow(builder.store, None), builder.options, builder.clock).log())
+    assert {name for name in builder.names() if name.endswith(".floor")} == {
+        "00000000000000000002.floor",
+        "00000000000000000004.floor",
+    }
+    assert builder.log().versions() == [4]
+    assert paths_of(builder.log()) == ["a", "b", "c", "d"]
+
+
+def test_a_writer_on_a_table_that_was_deleted_meanwhile_names_the_file_that_is_gone(builder):
+    def meanwhile():
+        builder.lose(*(f"{LOG_DIR}/{name}" for name in builder.names()))
+
+    log = paused(builder, meanwhile)
+    with pytest.raises(CommitError, match=r"0001\.json, which was there a moment ago, is gone") as error:
+        log.add_files([add("ours")])
+    assert error.value.outcome == "unknown"
 
 
 def test_a_commit_that_was_fenced_before_its_writer_looked_back_counts(builder):
