@@ -3,7 +3,8 @@
 We write the adds last and one per line, so that the head is the first gzip member and the
 adds follow in members of their own. When reading, any layout of the document is accepted,
 as are a JSON list of actions and JSON lines. The manifest of a multi-part checkpoint is
-the same document with `parts` instead of `add`; a part has `add` only.
+the same document with `parts` instead of `add`; a part says that it is part i of n, and
+of which table and version, before its `add`. Parts written by 0.2.0 have `add` only.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ COUNT = "numFiles"
 COMMIT_IDS = "commitIds"
 """The key in the head with the ids of the last commits, null where one has none; the last is its own."""
 PART_OPENING = b"{" + OPENING
+"""The opening of a part written by 0.2.0."""
 _HEAD_BYTES = 64 << 10
 
 
@@ -48,6 +50,7 @@ class _Actions(msgspec.Struct):
     remove: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     mergeskip: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     txn: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    commitInfo: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET  # noqa: N815 - wire name
 
 
 class _Keyed(msgspec.Struct):
@@ -146,23 +149,23 @@ def _read_any(text: bytes, name: str) -> Document:
     stripped = text.removeprefix(b"\xef\xbb\xbf").strip()
     try:
         if stripped.startswith(b"["):
-            return _reduce(_MANY.decode(stripped))
+            return _reduce(_MANY.decode(stripped), name)
         try:
             document = _DOCUMENT.decode(stripped)
         except msgspec.DecodeError:
-            return _reduce(_ONE.decode(line) for line in stripped.split(b"\n") if line.strip())
-        return _whole_document(document)
+            return _reduce((_ONE.decode(line) for line in stripped.split(b"\n") if line.strip()), name)
+        return _whole_document(document, name)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
         raise CorruptLogError(
             f"{name} cannot be read as a checkpoint: {bad}. It is damaged or was cut off.", file=name
         ) from bad
 
 
-def _whole_document(document: dict[str, Any]) -> Document:
+def _whole_document(document: dict[str, Any], name: str) -> Document:
     adds = document.pop("add", None)
     if adds is not None and bytes(adds).lstrip().startswith(b"{"):
         # A single line of a JSON-lines file also parses as a document; it holds one action.
-        return _reduce([_Actions(add=adds)])
+        return _reduce([_Actions(add=adds)], name)
     head = {key: msgspec.json.decode(raw) for key, raw in document.items()}
     raws = [] if adds is None or bytes(adds) == b"null" else _RAWS.decode(adds)
     return Document(head, chunk_raws(_newest(raws)))
@@ -174,13 +177,20 @@ def _newest(raws: Iterable[Any]) -> list[Any]:
     return [live[path] for path in sorted(live)]
 
 
-def _reduce(lines: Iterable[_Actions]) -> Document:
-    """Reduce a list of actions, or JSON lines, to the newest action of each key, in order."""
+def _reduce(lines: Iterable[_Actions], name: str) -> Document:
+    """Reduce a list of actions, or JSON lines, to the newest action of each key, in order.
+
+    Version files look the same, but their commitInfo names their version, and version 0 holds nothing but the
+    two actions that create a table: these are refused.
+    """
+    kinds: set[str] = set()
+    bound = False
     head: dict[str, Any] = {}
     live: dict[str, Any] = {}
     skips: dict[str, Any] = {}
     txns: dict[str, Any] = {}
     for line in lines:
+        kinds.update(key for key in line.__struct_fields__ if getattr(line, key) is not msgspec.UNSET)
         for key in ("protocol", "metaData"):
             if (raw := getattr(line, key)) is not msgspec.UNSET:
                 head[key] = msgspec.json.decode(raw)
@@ -188,11 +198,19 @@ def _reduce(lines: Iterable[_Actions]) -> Document:
             live.pop(_KEYED.decode(line.remove).path, None)
         if line.add is not msgspec.UNSET:
             live[_KEYED.decode(line.add).path] = line.add
+        if line.commitInfo is not msgspec.UNSET:
+            info = msgspec.json.decode(line.commitInfo)
+            bound = bound or (isinstance(info, dict) and "version" in info)
         if line.mergeskip is not msgspec.UNSET:
             skip = msgspec.json.decode(line.mergeskip)
             skips[skip.get("path")] = skip
         if line.txn is not msgspec.UNSET:
             txn = msgspec.json.decode(line.txn)
             txns[txn.get("appId")] = txn
+    if bound or kinds == {"protocol", "metaData"}:
+        raise CorruptLogError(
+            f"{name} is a version file in the place of a checkpoint: it was overwritten with a copy",
+            file=name,
+        )
     head |= {"mergeskip": list(skips.values()), "txn": list(txns.values())}
     return Document(head, chunk_raws(live[path] for path in sorted(live)))

@@ -3,7 +3,9 @@
 The columns are the leaves of `files()`, named `min.<column>` and so on, and `add`, the
 complete JSON of the action. Planning reads only the typed columns it needs; the next
 checkpoint copies the text. The head (protocol, metaData, skips, transactions, and the
-list of parts in a manifest) is JSON in the file's key-value metadata.
+list of parts in a manifest) is JSON in the file's key-value metadata. Beside it stands
+what only the end of writing shows: how many adds the file holds and, for a part, that it
+is part i of n.
 """
 
 from __future__ import annotations
@@ -26,23 +28,26 @@ from indextables.model.arrays import whole
 _HEAD_KEY = b"indextables.checkpoint"
 _SUM_KEY = b"indextables.checkpoint.crc32"
 """Checksum of the head: Parquet has checksums for its pages, but none for its footer."""
+_PLACE_KEY = b"indextables.checkpoint.place"
+"""What the file is: the count of its adds and, for a part, its number. Versions up to 0.2.0 write none."""
 _TEXT = "add"
 _BATCH_ROWS = 1 << 16
 
 
 def read_head(data: bytes, name: str) -> Mapping[str, Any]:
     """The head of the checkpoint: everything but its adds."""
-    stored = _open(data, name).schema_arrow.metadata or {}
+    stored = _open(data, name).metadata.metadata or {}
     found = stored.get(_HEAD_KEY)
     if found is not None and stored.get(_SUM_KEY, _sum(found)) != _sum(found):
         raise CorruptLogError(f"{name} has a damaged head: its checksum does not match", file=name)
     try:
         head = msgspec.json.decode(found) if found is not None else None
+        place = msgspec.json.decode(stored.get(_PLACE_KEY, b"{}"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
         raise CorruptLogError(f"{name} has a damaged head: {bad}", file=name) from bad
-    if not isinstance(head, dict):
+    if not isinstance(head, dict) or not isinstance(place, dict):
         raise CorruptLogError(f"{name} is not a checkpoint: it has no {_HEAD_KEY.decode()}", file=name)
-    return head
+    return {**head, **place}
 
 
 def _sum(head: bytes) -> bytes:
@@ -146,8 +151,9 @@ class AddsWriter:
             pa.record_batch([*columns, text], schema=self._schema), row_group_size=_BATCH_ROWS
         )
 
-    def close(self) -> None:
-        """Write the footer."""
+    def close(self, place: Mapping[str, Any]) -> None:
+        """Write the footer; `place` says what the file is among those of its checkpoint."""
+        self._writer.add_key_value_metadata({_PLACE_KEY: msgspec.json.encode(place)})
         self._writer.close()
 
 

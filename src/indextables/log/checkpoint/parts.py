@@ -1,15 +1,16 @@
 """The files of a checkpoint while it is written: parts with a limited number of adds, on local disk.
 
-If one part turns out to be enough, it is published as a single file, with the head of the
-checkpoint in place of the opening of a part.
+How many parts there are shows at the end. Only then does each say that it is part i of n;
+if one turns out to be enough, it becomes a checkpoint in a single file.
 """
 
 from __future__ import annotations
 
 import hashlib
+import shutil
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
@@ -19,8 +20,15 @@ import pyarrow as pa
 
 from indextables.log.adds.columns import Leaf
 from indextables.log.adds.lines import CHUNK_LINES, LINE_END, line_chunk
-from indextables.log.checkpoint.json_document import CLOSING, PART_OPENING, encode_head, encode_manifest
+from indextables.log.checkpoint.json_document import (
+    CLOSING,
+    COUNT,
+    ORDER,
+    encode_head,
+    encode_manifest,
+)
 from indextables.log.checkpoint.parquet import AddsWriter
+from indextables.log.format.binding import PART, PARTS
 from indextables.log.format.checksum import sealed_document
 from indextables.options import CompressionOptions
 from indextables.records import dataclass
@@ -49,9 +57,10 @@ class Parts(ABC):
     chunk_rows = CHUNK_LINES
     """How many adds are written at a time."""
 
-    def __init__(self, directory: Path, limit: int) -> None:
+    def __init__(self, directory: Path, limit: int, head: Mapping[str, Any]) -> None:
         self.files: list[PartFile] = []
         self.actions = 0
+        self._head = head
         self._directory = directory
         self._limit = limit
         self._cutter = _Cutter(limit, self.chunk_rows)
@@ -64,25 +73,33 @@ class Parts(ABC):
                     self._add(chunk)
             for chunk in self._cutter.rest():
                 self._add(chunk)
-            self._end()
+            self.files = self._end()
         finally:
             self._release()
 
     @abstractmethod
-    def single(self, head: Mapping[str, Any]) -> bytes:
+    def single(self) -> bytes:
         """The checkpoint as one file, when there is only one part."""
 
     @abstractmethod
-    def manifest(self, head: Mapping[str, Any]) -> bytes:
+    def manifest(self, parts: Sequence[Any]) -> bytes:
         """The main file of a checkpoint with several parts."""
+
+    def _place(self, part: int, parts: int) -> dict[str, Any]:
+        """What a part says of itself."""
+        return {PART: part, PARTS: parts, **{key: self._head[key] for key in ("version", "tableId")}}
+
+    def _listed(self, parts: Sequence[Any]) -> dict[str, Any]:
+        """The head of a manifest."""
+        return {"manifest": 1, **self._head, COUNT: self.actions, "parts": parts}
 
     @abstractmethod
     def _add(self, batch: pa.RecordBatch) -> None:
         """Write one chunk. It never crosses the end of a part."""
 
     @abstractmethod
-    def _end(self) -> None:
-        """Finish the open part; if there is no part at all, make an empty one."""
+    def _end(self) -> list[PartFile]:
+        """Finish every part; if there is none at all, make an empty one."""
 
     @abstractmethod
     def _release(self) -> None:
@@ -123,34 +140,42 @@ class _Cutter:
 class JsonParts(Parts):
     """Parts as JSON documents, a gzip member for each chunk, compressed by several threads."""
 
-    def __init__(self, directory: Path, limit: int, compression: CompressionOptions) -> None:
-        super().__init__(directory, limit)
+    def __init__(
+        self, directory: Path, limit: int, head: Mapping[str, Any], compression: CompressionOptions
+    ) -> None:
+        super().__init__(directory, limit, head)
         self._compression = compression
         self._threads = default_parallelism()
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="indextables-pack")
         self._packing: deque[Future[bytes]] = deque()
+        self._bodies: list[_LocalFile] = []
+        """What comes after the opening of each part, which says how many there are."""
         self._open: _LocalFile | None = None
         self._pending: bytes | None = None
 
-    def _end(self) -> None:
-        if self._open is not None or not self.files:
+    def _end(self) -> list[PartFile]:
+        if self._open is not None or not self._bodies:
             self._finish()
+        if len(self._bodies) == 1:
+            return [self._bodies[0].finish()]
+        return [
+            body.behind(self._stored(encode_head({**self._place(at, len(self._bodies)), "order": ORDER})))
+            for at, body in enumerate(self._bodies, start=1)
+        ]
 
     def _release(self) -> None:
         self._pool.shutdown(cancel_futures=True)
         if self._open is not None:
             self._open.file.close()
 
-    def single(self, head: Mapping[str, Any]) -> bytes:
-        """The checkpoint as one file: the part, with the head in place of the part's opening."""
-        body = self.files[0].path.read_bytes()[len(self._stored(PART_OPENING)) :]
-        if self._compression.enabled:
-            return self._stored(encode_head(head)) + body
-        return sealed_document(encode_head(head) + body)
+    def single(self) -> bytes:
+        """The checkpoint as one file: the part, behind the head of the checkpoint."""
+        head, body = encode_head({**self._head, COUNT: self.actions}), self.files[0].path.read_bytes()
+        return self._stored(head) + body if self._compression.enabled else sealed_document(head + body)
 
-    def manifest(self, head: Mapping[str, Any]) -> bytes:
+    def manifest(self, parts: Sequence[Any]) -> bytes:
         """The main file of a checkpoint with several parts."""
-        text = encode_manifest(head)
+        text = encode_manifest(self._listed(parts))
         return self._stored(text) if self._compression.enabled else sealed_document(text)
 
     def _stored(self, text: bytes) -> bytes:
@@ -172,8 +197,7 @@ class JsonParts(Parts):
 
     def _part(self) -> _LocalFile:
         if self._open is None:
-            self._open = _LocalFile(self._directory / f"{len(self.files)}.json")
-            self._open.write(self._stored(PART_OPENING))
+            self._open = _LocalFile(self._directory / f"{len(self._bodies)}.json")
         return self._open
 
     def _submit(self, text: bytes) -> None:
@@ -189,7 +213,8 @@ class JsonParts(Parts):
         while self._packing:
             part.write(self._packing.popleft().result())
         part.write(self._member(CLOSING))
-        self.files.append(part.finish())
+        part.file.close()
+        self._bodies.append(part)
         self._open, self._pending = None, None
 
 
@@ -201,50 +226,45 @@ class ParquetParts(Parts):
     def __init__(
         self, directory: Path, limit: int, head: Mapping[str, Any], leaves: tuple[Leaf, ...]
     ) -> None:
-        super().__init__(directory, limit)
-        self._head = head
+        super().__init__(directory, limit, head)
         self._leaves = leaves
-        self._open: tuple[_LocalFile, AddsWriter] | None = None
+        self._parts: list[tuple[_LocalFile, AddsWriter]] = []
+        """Each lacks its footer, which says how many there are."""
 
-    def _end(self) -> None:
-        if self._open is not None or not self.files:
-            self._finish()
+    def _end(self) -> list[PartFile]:
+        if not self._parts:
+            self._next()
+        total = len(self._parts)
+        for at, (file, writer) in enumerate(self._parts, start=1):
+            writer.close({COUNT: file.actions, **(self._place(at, total) if total > 1 else {})})
+        return [file.finish() for file, _ in self._parts]
 
     def _release(self) -> None:
-        if self._open is not None:
-            self._open[0].file.close()
+        for file, _ in self._parts:
+            file.file.close()
 
-    def single(self, head: Mapping[str, Any]) -> bytes:
+    def single(self) -> bytes:
         """The whole checkpoint as one file: every part carries the head."""
-        del head
         return self.files[0].path.read_bytes()
 
-    def manifest(self, head: Mapping[str, Any]) -> bytes:
+    def manifest(self, parts: Sequence[Any]) -> bytes:
         """A Parquet file without rows that carries the manifest."""
         sink = BytesIO()
-        AddsWriter(sink, self._leaves, head).close()
+        AddsWriter(sink, self._leaves, self._listed(parts)).close({})
         return sink.getvalue()
 
     def _add(self, batch: pa.RecordBatch) -> None:
         self.actions += len(batch)
-        file, writer = self._part()
+        if not self._parts or self._parts[-1][0].actions == self._limit:
+            self._next()
+        file, writer = self._parts[-1]
         file.actions += len(batch)
         lines, *columns = batch.columns
         writer.write(lines, columns)
-        if file.actions == self._limit:
-            self._finish()
 
-    def _part(self) -> tuple[_LocalFile, AddsWriter]:
-        if self._open is None:
-            file = _LocalFile(self._directory / f"{len(self.files)}.parquet")
-            self._open = file, AddsWriter(file.file, self._leaves, self._head)
-        return self._open
-
-    def _finish(self) -> None:
-        file, writer = self._part()
-        writer.close()
-        self.files.append(file.finish())
-        self._open = None
+    def _next(self) -> None:
+        file = _LocalFile(self._directory / f"{len(self._parts)}.parquet")
+        self._parts.append((file, AddsWriter(file.file, self._leaves, self._head)))
 
 
 class _LocalFile:
@@ -257,6 +277,16 @@ class _LocalFile:
 
     def write(self, data: bytes) -> None:
         self.file.write(data)
+
+    def behind(self, opening: bytes) -> PartFile:
+        """The finished file with something before its content."""
+        whole = _LocalFile(self.path.with_suffix(".part"))
+        whole.actions = self.actions
+        whole.write(opening)
+        with self.path.open("rb") as body:
+            shutil.copyfileobj(body, whole.file)
+        self.path.unlink()
+        return whole.finish()
 
     def finish(self) -> PartFile:
         if not self.file.closed:

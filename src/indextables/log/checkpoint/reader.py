@@ -29,7 +29,7 @@ from indextables.log.adds.lines import line_array, line_paths, lines_adds
 from indextables.log.checkpoint import parquet
 from indextables.log.checkpoint.head import CheckpointHead
 from indextables.log.checkpoint.json_document import COMMIT_IDS, COUNT, Document, read_document, read_head
-from indextables.log.format.binding import check_head, check_same_table
+from indextables.log.format.binding import check_head, check_main, check_same_table
 from indextables.log.format.checksum import check_document
 from indextables.log.format.dialect import NATIVE, Checkpoint
 from indextables.log.segment import HINT_NAME
@@ -91,6 +91,13 @@ class OpenCheckpoint:
             return sum(part.actions for part in self.parts)
         if isinstance(self.content, bytes):
             return parquet.count_rows(self.content, self.name)
+        return self.stated_count
+
+    @property
+    def stated_count(self) -> int | None:
+        """The number of adds that the checkpoint's own head states; None if it states none."""
+        if self.parts is not None:
+            return self.num_files
         return _stated_count(self.head)
 
     def files(self, workers: int) -> Iterator[tuple[str, Document | bytes, int | None]]:
@@ -172,7 +179,27 @@ def open_checkpoint(store: Store, checkpoint: Checkpoint) -> OpenCheckpoint:
         content = _document(data, name)
         head = content.head
     check_same_table(head, checkpoint.table_id, name)
-    return OpenCheckpoint(store, name, checkpoint.format, head, content, len(data), _parts(head, name))
+    check_main(head, name)
+    opened = OpenCheckpoint(store, name, checkpoint.format, head, content, len(data), _parts(head, name))
+    if isinstance(content, bytes):
+        _check_rows(opened, content)
+    if opened.stated_count is None and checkpoint.beside_parts:
+        raise CorruptLogError(
+            f"{name} states no count of its adds and lies beside parts of the same version: one of these may "
+            "have taken its place.",
+            file=name, version=checkpoint.version,
+        )  # fmt: skip
+    return opened
+
+
+def _check_rows(opened: OpenCheckpoint, content: bytes) -> None:
+    """Raise when a Parquet file holds another number of adds than it states; a manifest holds none."""
+    stated = 0 if opened.parts is not None else opened.stated_count
+    found = parquet.count_rows(content, opened.name)
+    if stated is not None and found != stated:
+        raise CorruptLogError(
+            f"{opened.name} holds {found} adds, {stated} were written. It is damaged.", file=opened.name
+        )
 
 
 def choose_rows(pieces: Iterable[list[pa.Array]], rows: Rows) -> Iterator[list[pa.Array]]:
@@ -197,6 +224,7 @@ class NativeCheckpointReader:
             begin = store.get_range(NATIVE.path(file.name), 0, _HEAD_BYTES, etag=file.etag)
             head = read_head(begin, file.name)
             if head is not None:
+                check_main(head, file.name)
                 counted = _agreed_count(_stated_count(head), checkpoint)
                 return decode_head(head, checkpoint.version, file.name, counted)
         opened = open_checkpoint(store, checkpoint)

@@ -23,7 +23,7 @@ from indextables.errors import CorruptLogError, NotFoundError
 from indextables.log.adds.columns import Leaf, leaves_of
 from indextables.log.adds.lines import line_paths
 from indextables.log.checkpoint.head import KEPT_COMMIT_IDS
-from indextables.log.checkpoint.json_document import COMMIT_IDS, COUNT, ORDER
+from indextables.log.checkpoint.json_document import COMMIT_IDS, ORDER
 from indextables.log.checkpoint.live_adds import live_adds
 from indextables.log.checkpoint.parts import JsonParts, ParquetParts, Parts
 from indextables.log.checkpoint.reader import NativeCheckpointReader, Part, open_checkpoint
@@ -142,7 +142,7 @@ def _create(snapshot: Snapshot, options: Options, clock: Clock, file_format: str
             leaves = leaves_of(snapshot.schema, snapshot.partition_columns)
             parts = ParquetParts(directory, limit, head, leaves)
         else:
-            parts = JsonParts(directory, limit, options.compression)
+            parts = JsonParts(directory, limit, head, options.compression)
         parts.write_all(live_adds(snapshot, options, leaves))
         return _publish(snapshot, file_format, head, parts)
 
@@ -157,10 +157,9 @@ def _publish(snapshot: Snapshot, file_format: str, head: Mapping[str, Any], part
             path = NATIVE.part_name(version, name, at, total, file_format)
             entries.append(Part(path, file.sha256, file.actions, file.size_bytes))
             store.put_file(NATIVE.path(path), str(file.path))
-        listed = {"manifest": 1, **head, "parts": msgspec.to_builtins(entries)}
-        data = parts.manifest(listed)
+        data = parts.manifest(msgspec.to_builtins(entries))
     else:
-        data = parts.single({**head, COUNT: parts.actions})
+        data = parts.single()
     name = NATIVE.checkpoint_name(version, file_format)
     if not create_or_read(store, NATIVE.path(name), data):
         # Another writer was first: that checkpoint is as good as ours, unless it is damaged. Or our own put
@@ -198,6 +197,9 @@ def _present(store: Store, version: int, file_format: str) -> Written | None:
     try:
         head = NativeCheckpointReader().head(store, reference)
         opened = open_checkpoint(store, reference)
+        if opened.stated_count is None:
+            # 0.2.0 wrote it. It cannot be told from one of its parts by itself, so it is written anew.
+            return None
         count = sum(len(line_paths(lines, name)) for lines in opened.lines())
     except (CorruptLogError, NotFoundError):
         return None

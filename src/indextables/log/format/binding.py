@@ -17,6 +17,8 @@ from indextables.model.actions import Action, CommitInfo, MetadataAction, Protoc
 
 COMMIT_INFO, REQUIRED = "commitInfo", "required"
 """An option in `metaData.format`: every version but 0 ends with its commitInfo, else it was cut short."""
+PART, PARTS = "part", "of"
+"""The keys under which a part of a checkpoint says which one it is, counted from 1, and of how many."""
 
 
 def check_whole(bare: int | None, metadata: MetadataAction | None, uri: str) -> None:
@@ -102,6 +104,16 @@ def check_head(head: Mapping[str, Any], metadata: MetadataAction, name: str, ver
             f"{name} says it belongs to the table {table_id}, and its metaData to {metadata.id}",
             file=name, version=version,
         )  # fmt: skip
+
+
+def check_main(head: Mapping[str, Any], name: str) -> None:
+    """Raise when a file in the place of a checkpoint is only one of its parts."""
+    if PART in head:
+        raise CorruptLogError(
+            f"{name} is part {head[PART]} of {head.get(PARTS)} of a checkpoint and no checkpoint by itself: "
+            "the checkpoint was overwritten with one of its parts",
+            file=name,
+        )
 
 
 def check_same_table(head: Mapping[str, Any], expected: str | None, name: str) -> None:

@@ -78,6 +78,8 @@ class Checkpoint:
     """Number of live files, as the hint says; None if unknown."""
     table_id: str | None = None
     """The table it belonged to when its head was first read; another id later means another file."""
+    beside_parts: bool = False
+    """Whether the listing shows parts of the same version and format."""
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -250,6 +252,12 @@ class NativeDialect(LogNames):
         actions = decode_many(text, name=name, version=version)
         if actions or text.removeprefix(_BYTE_ORDER_MARK).strip():
             found = decode_lines(text, name=name, version=version) if actions is None else actions
+            if not found:
+                raise CorruptLogError(
+                    f"{name} (version {version}) is not a version file: it holds no action of a known kind. "
+                    f"It was overwritten with another file. {self.advice}",
+                    file=name, version=version,
+                )  # fmt: skip
             check_version(found, name, version)
             return found
         raise CorruptLogError(
@@ -288,7 +296,16 @@ class NativeDialect(LogNames):
         """One candidate per main file, newest first; Parquet before JSON where both exist."""
         mains = [file for file in files if file.kind == "checkpoint"]
         mains.sort(key=lambda file: (file.version, file.format == "parquet"), reverse=True)
-        return [Checkpoint(file.version, file.format or "json", (file,)) for file in mains]
+        parted = {(file.version, file.format) for file in files if file.kind == "part"}
+        return [
+            Checkpoint(
+                file.version,
+                file.format or "json",
+                (file,),
+                beside_parts=(file.version, file.format) in parted,
+            )
+            for file in mains
+        ]
 
     def key(self, action: AddAction | RemoveAction) -> Key:
         """The path."""

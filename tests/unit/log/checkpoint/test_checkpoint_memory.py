@@ -10,11 +10,12 @@ import pyarrow as pa
 import pytest
 
 from indextables.log.adds.lines import CHUNK_LINES, join_lines, line_array
-from indextables.log.checkpoint.json_document import encode_manifest
+from indextables.log.checkpoint.json_document import PART_OPENING, encode_manifest
 from indextables.log.checkpoint.parts import JsonParts
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import action_to_wire
 from indextables.options import CompressionOptions
+from indextables.storage.envelope import pack
 from support.builder import SCHEMA
 
 FILES = 120_000
@@ -35,10 +36,11 @@ def write_base(directory: Path) -> TransactionLog:
     where = directory / "_transaction_log"
     chunks = (join_lines(lines(at, min(at + CHUNK_LINES, FILES))) for at in range(0, FILES, CHUNK_LINES))
     part = where / f"{0:020d}.checkpoint.base.00001of00001.json"
-    parts = JsonParts(where, FILES, CompressionOptions())
+    parts = JsonParts(where, FILES, {}, CompressionOptions())
     parts.write_all(pa.record_batch([line_array(chunk, part.name)], ["line"]) for chunk in chunks)
-    parts.files[0].path.rename(part)
-    data = part.read_bytes()
+    data = pack(PART_OPENING, CompressionOptions()) + parts.files[0].path.read_bytes()
+    parts.files[0].path.unlink()
+    part.write_bytes(data)
     entry = {
         "path": part.name,
         "sha256": hashlib.sha256(data).hexdigest(),
