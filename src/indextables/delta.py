@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from indextables.connection import delta_frames, surroundings
 from indextables.errors import OptionError, PredicateError, TableError
 from indextables.handle import Handle
+from indextables.model.names import quoted_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -140,8 +141,7 @@ class DeltaTable(Handle["DeltaSnapshot"]):
 
         wanted = None if columns is None else known_columns(self._snapshot, columns)
         frame = delta_frames().read(self._spark, self._snapshot, where)
-        quoted = [] if wanted is None else ["`" + name.replace("`", "``") + "`" for name in wanted]
-        return frame if wanted is None else frame.select(*quoted)
+        return frame if wanted is None else frame.select(*map(quoted_name, wanted))
 
     def _node(self, where: Any) -> Any:
         """A filter for choosing files; of a Spark Column what can be told from its expression."""
@@ -236,5 +236,9 @@ def _snapshot(
     if version is not None and as_of is not None:
         raise OptionError("give a version or a time to read as of, not both", version=version)
     resolved, runtime = surroundings(spark, options, uri)
-    moment = None if as_of is None else moment_of(as_of, resolved.search.time_zone)
+
+    def zone() -> str:
+        return resolved.zone_or(lambda: open_snapshot(uri, options=resolved, runtime=runtime).time_zone)
+
+    moment = None if as_of is None else moment_of(as_of, zone)
     return open_snapshot(uri, version=version, as_of_ms=moment, options=resolved, runtime=runtime)

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.errors import OptionError
-from indextables.model.names import find_name
+from indextables.model.names import find_name, no_column
 from indextables.options import PREFIX, IndexingOptions, Options
 from indextables.records import dataclass
 
@@ -199,9 +199,7 @@ def _known(name: str, option: str, schema: pa.Schema) -> str:
     if found is not None:
         return found
     raise OptionError(
-        f"indexing.{option} names column {name!r}, which the table does not have; "
-        f"its columns are {', '.join(schema.names)}",
-        column=name,
+        f"indexing.{option} names a column that is not there: {no_column(schema.names, name)}", column=name
     )
 
 

@@ -136,9 +136,9 @@ def _find(source: LogSource, listing: Listing, commit_id: str) -> int | None:
     return None
 
 
-def version_as_of(timeline: Timeline, moment: Moment, time_zone: str, uri: str) -> int:
+def version_as_of(timeline: Timeline, moment: Moment, zone: Callable[[], str], uri: str) -> int:
     """The newest version at or before a time; if all are later, the error names the available range."""
-    moment_ms = moment_of(moment, time_zone)
+    moment_ms = moment_of(moment, zone)
     found = timeline.at(moment_ms)
     if found is None:
         first, last = timeline.time_ms(0), timeline.time_ms(len(timeline.files) - 1)
@@ -151,10 +151,10 @@ def version_as_of(timeline: Timeline, moment: Moment, time_zone: str, uri: str) 
     return timeline.files[found].version
 
 
-def moment_of(moment: Moment, time_zone: str) -> int:
-    """A time in ms since the epoch; text and dates without an offset are taken in the given zone."""
+def moment_of(moment: Moment, zone: Callable[[], str]) -> int:
+    """A time in ms since the epoch; only for text and dates without an offset is the zone looked up."""
     if isinstance(moment, str):
-        return _ms(time_of_text(moment, time_zone))
+        return _ms(time_of_text(moment, zone))
     if isinstance(moment, datetime):
         if moment.tzinfo is None or moment.utcoffset() is None:
             raise OptionError(
@@ -164,11 +164,11 @@ def moment_of(moment: Moment, time_zone: str) -> int:
             )
         return _ms(moment)
     if isinstance(moment, date):
-        return _ms(datetime.combine(moment, time(), _zone(time_zone)))
+        return _ms(datetime.combine(moment, time(), _zone(zone())))
     raise OptionError(f"as_of={moment!r} is neither a datetime, a date nor ISO text", value=repr(moment))
 
 
-def time_of_text(text: str, time_zone: str) -> datetime:
+def time_of_text(text: str, zone: Callable[[], str]) -> datetime:
     """ISO text as a time with an offset; text without one is taken in the given zone."""
     try:
         parsed = datetime.fromisoformat(text.strip())
@@ -178,7 +178,7 @@ def time_of_text(text: str, time_zone: str) -> datetime:
             "2024-05-01T12:30:00+02:00",
             value=text,
         ) from bad
-    return parsed if parsed.tzinfo else parsed.replace(tzinfo=_zone(time_zone))
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=_zone(zone()))
 
 
 def instant(moment_ms: int) -> str:

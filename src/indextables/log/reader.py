@@ -95,7 +95,7 @@ class LogHandle:
         if version is not None and as_of is not None:
             raise OptionError("give a version or as_of, not both")
         if as_of is not None:
-            version = version_as_of(self._timeline(), as_of, self.options.search.time_zone, self.uri)
+            version = version_as_of(self._timeline(), as_of, self._zone, self.uri)
         if isinstance(version, bool) or not isinstance(version, (int, type(None))):
             raise OptionError(f"version={version!r} is not the number of a version", value=repr(version))
         return self._newest(max_staleness_s) if version is None else self._at(version)
@@ -257,6 +257,10 @@ class LogHandle:
 
     def _listing(self) -> Listing:
         return list_log(self.store, NATIVE)
+
+    def _zone(self) -> str:
+        """The zone of a time without an offset that names a version."""
+        return self.options.zone_or(lambda: self._newest(None).time_zone)
 
     def _timeline(self) -> Timeline:
         listing = self._listing()

@@ -37,6 +37,7 @@ from indextables.log.segment import (
     reconstructible,
 )
 from indextables.model.actions import Action, CommitInfo
+from indextables.model.names import quoted_text
 from indextables.options import Options
 from indextables.records import dataclass
 from indextables.runtime import Runtime
@@ -197,12 +198,13 @@ def _read_tail(source: LogSource, files: Sequence[LogFile]) -> list[tuple[int, t
         version = torn.fields.get("version", 0)
         if source.dialect.name != "native" or version < 1:
             raise
-        log = f"{source.store.uri}/{source.dialect.log_dir}".replace("'", "''")
+        log = f"{source.store.uri}/{source.dialect.log_dir}"
         cut = "It is the newest version, perhaps of a writer that was cut off. "
         raise CorruptLogError(
             f"{torn.message} {cut if version == files[-1].version else ''}Everything up to version "
             f"{version - 1} can be read: open it with version={version - 1}, or save it with REPAIR "
-            f"INDEXFILES TRANSACTION LOG '{log}' AT LOCATION '{log}_repaired' UP TO VERSION {version - 1}.",
+            f"INDEXFILES TRANSACTION LOG {quoted_text(log)} AT LOCATION {quoted_text(log + '_repaired')} "
+            f"UP TO VERSION {version - 1}.",
             **{**torn.fields, "uri": source.store.uri, "readable_version": version - 1},
         ) from torn
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Any, cast
 
@@ -128,6 +128,13 @@ class Options:
             else:
                 said[key] = value
         return _build({**said, **self.explicit}, self.explicit) if said else self
+
+    def zone_or(self, of_table: Callable[[], str]) -> str:
+        """The zone of times without an offset where the version is not open yet, as `over` would choose it.
+
+        That is the option's or the session's, which need no look at the table, else the table's own.
+        """
+        return self.search.time_zone if "timeZone" in self.explicit else of_table()
 
 
 def _as_text(value: Any) -> str:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from indextables.errors import PredicateError
 from indextables.model.fields import find_field, string_order
+from indextables.model.names import no_column
 from indextables.model.types import is_variant, type_to_sql
 from indextables.predicate.tree import Column
 
@@ -26,7 +27,7 @@ def resolve(path: Sequence[str], schema: pa.Schema) -> Column:
         if field is None:
             inside = f"the column {'.'.join(spelled)!r}" if step else "the table"
             raise PredicateError(
-                f"{inside} has no column {name!r}; it has {', '.join(item.name for item in fields)}",
+                no_column([item.name for item in fields], name, inside),
                 part=".".join(path), column=name,
             )  # fmt: skip
         spelled.append(field.name)
@@ -42,18 +43,6 @@ def resolve(path: Sequence[str], schema: pa.Schema) -> Column:
     return Column(
         tuple(spelled), field.type, string_order(field) if pa.types.is_string(field.type) else "binary"
     )
-
-
-def quoted_name(name: str) -> str:
-    """One name in backticks, as SQL and Spark's column functions take it whatever it holds."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def unquoted_name(text: str) -> str:
-    """The name that a text in backticks means; any other text is the name itself."""
-    stripped = text.strip()
-    is_quoted = len(stripped) > 1 and stripped.startswith("`") and stripped.endswith("`")
-    return stripped[1:-1].replace("``", "`") if is_quoted else stripped
 
 
 def split_name(name: str) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from indextables.model.calendar import format_date, format_timestamp
+from indextables.model.names import quoted_text
 from indextables.model.types import type_to_sql
 from indextables.predicate.expr import Expr, col
 
@@ -274,7 +275,7 @@ def _nested(node: Node) -> str:
 
 def _quote(text: str) -> str:
     shown = text if len(text) <= 64 else text[:61] + "..."  # noqa: PLR2004 - readable in one line
-    return "'" + shown.replace("'", "''") + "'"
+    return quoted_text(shown)
 
 
 def _literal_text(value: Any, kind: pa.DataType) -> str:

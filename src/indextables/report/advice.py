@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from indextables.errors import Error
 from indextables.log.segment import ranges
 from indextables.log.transaction_log import TransactionLog
+from indextables.model.names import quoted_name, quoted_text
 from indextables.model.plain import size_text
 from indextables.ops.describe.table import Description
 from indextables.ops.rewrite.merge import MergeRequest, plan_by_log
@@ -40,12 +41,12 @@ class Advice:
 
 def table_advice(table: Table, state: Description) -> list[Advice]:
     """What to do for a table of ours."""
-    log, path = table.log, state.table_path.replace("'", "''")
+    log, path = table.log, quoted_text(state.table_path)
     found = [*_merge(table, path), *_purge(log, state, path), *_checkpoint(log, state, path)]
     if state.files_in_cooldown:
         text = f"{_several(state.files_in_cooldown, 'split')} could not be merged and wait for another try."
         effect = "The list says why each of them failed, and until when it is left alone."
-        found.append(Advice(text, f"DESCRIBE INDEXTABLES SKIPPED FILES '{path}'", effect))
+        found.append(Advice(text, f"DESCRIBE INDEXTABLES SKIPPED FILES {path}", effect))
     if state.num_rows is None:
         found.append(_uncounted("splits"))
     return found
@@ -72,7 +73,7 @@ def _merge(table: Table, path: str) -> list[Advice]:
             f"{files:,} splits become {groups:,}, so that a query over all of them opens "
             f"{plan.considered - files + groups:,} files instead of {plan.considered:,}."
         )
-    return [Advice(text, f"MERGE SPLITS '{path}'", effect)]
+    return [Advice(text, f"MERGE SPLITS {path}", effect)]
 
 
 def _purge(log: TransactionLog, state: Description, path: str) -> list[Advice]:
@@ -85,7 +86,7 @@ def _purge(log: TransactionLog, state: Description, path: str) -> list[Advice]:
     if plan.orphans:
         size = size_text(sum(file.size for file in plan.orphans))
         text = f"{_several(len(plan.orphans), 'file')} of {size} belong to no version any more."
-        found.append(Advice(text, f"PURGE INDEXTABLE '{path}'", f"{size} are freed."))
+        found.append(Advice(text, f"PURGE INDEXTABLE {path}", f"{size} are freed."))
     if kept.young:
         text = (
             f"{_several(kept.young, 'file')} of {size_text(kept.young_bytes)} belong to no version, and are "
@@ -105,7 +106,7 @@ def _purge(log: TransactionLog, state: Description, path: str) -> list[Advice]:
             f"Up to {size} are freed by the next PURGE, and those versions can no longer be read. "
             "Leave it if you want to go back to them."
         )
-        found.append(Advice(text, f"TRUNCATE INDEXTABLES TIME TRAVEL '{path}'", effect))
+        found.append(Advice(text, f"TRUNCATE INDEXTABLES TIME TRAVEL {path}", effect))
     return found
 
 
@@ -115,7 +116,7 @@ def _checkpoint(log: TransactionLog, state: Description, path: str) -> list[Advi
         return []
     text = f"The newest checkpoint is {behind:,} versions behind, and every reader reads them one by one."
     effect = f"A reader begins at version {state.version:,} and reads no older commit."
-    return [Advice(text, f"CHECKPOINT INDEXTABLES '{path}'", effect)]
+    return [Advice(text, f"CHECKPOINT INDEXTABLES {path}", effect)]
 
 
 def delta_advice(table: DeltaTable, state: Description, files: pa.Table) -> list[Advice]:
@@ -128,7 +129,7 @@ def delta_advice(table: DeltaTable, state: Description, files: pa.Table) -> list
             f"{size_text(state.size_bytes / state.num_files)} on average."
         )
         effect = f"About {small:,} files become {left:,}. Run it in the system that writes the table."
-        found.append(Advice(text, f"OPTIMIZE delta.`{table.uri}`", effect))
+        found.append(Advice(text, f"OPTIMIZE delta.{quoted_name(table.uri)}", effect))
     if state.num_rows is None:
         found.append(_uncounted("files"))
     return found

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from indextables.errors import OptionError
 from indextables.log.delta.snapshot import DeltaSnapshot
+from indextables.model.names import quoted_name, unquoted_name
 from indextables.ops.table_settings import require_parquet
-from indextables.predicate.names import unquoted_name
 from indextables.spark.options import READ_KEYS, CallSettings, settings_for
 from indextables.spark.read.frame import reading_way, version_frame
 from indextables.spark.read.version import snapshot_of
@@ -33,7 +33,7 @@ def load_table(spark: Any, request: ReadRequest, way: str = "auto") -> Any:
 
         frame = load_delta(spark, snapshot, settings)
         wanted = _columns(settings)
-        return frame if wanted is None else frame.select(*(f"`{name}`" for name in wanted))
+        return frame if wanted is None else frame.select(*map(quoted_name, wanted))
     require_parquet(snapshot)
     if "query" in settings.call:
         query, wanted = settings.call["query"], _columns(settings)

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from indextables.errors import TableError
+from indextables.model.names import quoted_name
 from indextables.options import Options
 from indextables.runtime import Runtime
 from indextables.spark import errors, patches
@@ -115,11 +116,11 @@ def options_of(
 
 def _address_of_view(spark: Any, name: Sequence[str]) -> str | None:
     """The path of the table that a view shows or a catalog names; None when it is none of ours."""
-    from indextables.spark.catalog.names import place_of, quoted
+    from indextables.spark.catalog.names import place_of
     from indextables.spark.read.views import table_of_name
 
     found = table_of_name(spark, tuple(name))
-    return place_of(spark, quoted(name)) if found is None else found.path
+    return place_of(spark, quoted_name(*name)) if found is None else found.path
 
 
 class SparkFrames:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from indextables.model.names import quoted_text
 from indextables.runtime import default_parallelism
 
 ROW_NUMBER = "file_row_number"
@@ -34,7 +35,7 @@ def connect(**settings: str | int) -> Any:
     found = duckdb.connect(config={"temp_directory": str(spilled)})
     for name, value in settings.items():
         # One after the other: once access to files is refused, the directory could not be set.
-        found.execute(f"SET {name} = {text(str(value))}")
+        found.execute(f"SET {name} = {quoted_text(str(value))}")
     return found
 
 
@@ -79,14 +80,9 @@ def can_name(path: str) -> bool:
 def scan(*paths: str) -> str:
     """The rows of Parquet files with the same columns, with their numbers, as a table of a query."""
     files = ", ".join(
-        text("".join(f"[{sign}]" if sign in _PATTERNS else sign for sign in path)) for path in paths
+        quoted_text("".join(f"[{sign}]" if sign in _PATTERNS else sign for sign in path)) for path in paths
     )
     return f"read_parquet([{files}], {ROW_NUMBER} = true, hive_partitioning = false)"
-
-
-def text(value: str) -> str:
-    """A literal."""
-    return "'" + value.replace("'", "''") + "'"
 
 
 def quoted(name: str) -> str:

@@ -14,7 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from indextables.errors import OptionError, PredicateError, SchemaError
+from indextables.errors import OptionError, PredicateError
+from indextables.model.names import quoted_name, require_name
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.expr import Expr, col
 from indextables.predicate.tree import Node, all_of
@@ -125,13 +126,11 @@ def moment(text: str, kind: pa.DataType) -> date | datetime:
 
 def quoted(name: str) -> Expr:
     """A top-level column of exactly that name."""
-    return col("`" + name.replace("`", "``") + "`")
+    return col(quoted_name(name))
 
 
 def _kind_of(schema: pa.Schema, name: str) -> pa.DataType:
-    if name not in schema.names:
-        raise SchemaError(f"there is no column {name!r}", column=name)
-    return schema.field(name).type
+    return schema.field(require_name(schema.names, name)).type
 
 
 def _choices(text: str | None) -> tuple[Choice, ...]:

@@ -329,7 +329,11 @@ def test_rows_that_are_equal_keep_their_order_when_sorted(table):
 
 @pytest.mark.parametrize(
     ("sort", "says"),
-    [("nothing", "no column 'nothing' to sort by"), ("place", "no order"), ("", "names no column")],
+    [
+        ("nothing", "sort: the table has no column 'nothing'; it has"),
+        ("place", "no order"),
+        ("", "names no column"),
+    ],
 )
 def test_a_wrong_sort_is_an_error(table, sort, says):
     with pytest.raises(SchemaError, match=says):
@@ -456,3 +460,12 @@ def test_buckets_close_together_are_counted_like_buckets_far_apart(near_and_far,
     beyond = set(far) - set(near)
     assert len(beyond) == 1
     assert {bucket: count for bucket, count in far.items() if bucket not in beyond} == near
+
+
+@pytest.mark.parametrize(
+    "names", [("mins", "min", "m", "minutes"), ("secs", "s", "seconds"), ("mons", "mon")]
+)
+def test_an_interval_may_be_written_in_every_way_that_spark_takes(names):
+    from indextables.ops.counting.buckets import span_of
+
+    assert len({span_of(f"15 {name}") for name in names}) == 1

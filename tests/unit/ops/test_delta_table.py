@@ -86,7 +86,7 @@ def test_only_the_wanted_columns_come_in_the_order_they_were_asked_for(log):
     assert found.to_pylist() == [{"name": "name 22", "p": "x %0"}]
     only = table.scan(columns=["p"]).read_all().column("p").to_pylist()
     assert (only.count("x %0"), only.count("x %1")) == (18, 8)
-    with pytest.raises(SchemaError, match="there is no column 'nam'"):
+    with pytest.raises(SchemaError, match="the table has no column 'nam'; it has"):
         table.scan(columns=["nam"])
 
 

@@ -220,10 +220,10 @@ def test_settings_survive_as_table_properties():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"indexing.typemap.nope": "text"}, "names column 'nope', which the table does not have"),
-        ({"indexing.typemap.text": "nope"}, "names column 'nope'"),
-        ({"indexing.fastfields": "nope"}, "names column 'nope'"),
-        ({"indexing.tokenizer.nope": "raw"}, "names column 'nope'"),
+        ({"indexing.typemap.nope": "text"}, "the table has no column 'nope'; it has"),
+        ({"indexing.typemap.text": "nope"}, "has no column 'nope'; it has"),
+        ({"indexing.fastfields": "nope"}, "has no column 'nope'; it has"),
+        ({"indexing.tokenizer.nope": "raw"}, "has no column 'nope'; it has"),
         ({"indexing.typemap.message": "fulltext"}, "expected one of text, string, json, ip"),
         (
             {"indexing.typemap.message": "text", "indexing.tokenizer.message": "klingon"},

@@ -29,7 +29,7 @@ def test_a_column_gets_another_kind_of_index_by_one_property_and_a_merge(tmp_pat
     ("properties", "said"),
     [
         ({"indexing.tokenizer.t": "nosuch"}, "expected one of default"),
-        ({"indexing.typemap.other": "text"}, "column 'other', which the table does not have"),
+        ({"indexing.typemap.other": "text"}, "the table has no column 'other'; it has"),
         ({"checkpoint.interval": "-3"}, "expected a whole number"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
@@ -113,9 +114,33 @@ def test_a_delta_table_follows_the_same_rule(prop, option, winner, tmp_path):
         assert table.count(where, query="word") == len(answers[winner]), where
 
 
-def delta_copy(directory, prop):
+def delta_copy(directory, prop, **properties):
     schema = schema_string(id="long", local="timestamp_ntz", moment="timestamp", text="string")
-    properties = {} if prop is None else {"spark.indextables.timeZone": prop}
+    if prop is not None:
+        properties["spark.indextables.timeZone"] = prop
     log = DeltaLog(open_store(directory / "delta"), schema, configuration=properties)
     log.commit(put_file(log, "one.parquet", ROWS))
     return log.store.uri
+
+
+@pytest.mark.parametrize(("prop", "option", "winner"), WINNERS)
+@pytest.mark.parametrize("kind", ["ours", "delta"])
+def test_a_version_as_of_a_local_time_is_found_in_the_zone_that_wins(kind, prop, option, winner, tmp_path):
+    uri = made(str(tmp_path / "t"), prop) if kind == "ours" else delta_copy(tmp_path, prop)
+    opened = it.Table if kind == "ours" else it.DeltaTable
+    for row in opened.open(uri).history().to_pylist():
+        local = row["timestamp"].astimezone(ZoneInfo(winner)).replace(tzinfo=None).isoformat(" ")
+        assert opened.open(uri, as_of=local, options=given(option)).version == row["version"]
+
+
+def test_words_of_a_delta_table_are_joined_as_its_property_says(tmp_path):
+    uri = delta_copy(tmp_path, None, **{"spark.indextables.search.defaultOperator": "and"})
+    assert ids(it.DeltaTable.open(uri).search("word two")) == [2]
+    with_option = it.DeltaTable.open(uri, options={"search.defaultOperator": "or"})
+    assert ids(with_option.search("word two")) == [1, 2, 3, 4]
+
+
+def test_a_delta_table_is_searched_by_the_index_settings_of_its_properties(tmp_path):
+    uri = delta_copy(tmp_path, None, **{"spark.indextables.indexing.tokenizer.text": "raw"})
+    assert ids(it.DeltaTable.open(uri).search("word")) == []
+    assert ids(it.DeltaTable.open(uri).search('"word two"')) == [2]

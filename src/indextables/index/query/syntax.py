@@ -50,7 +50,7 @@ from indextables.index.query.tree import (
 from indextables.index.query.values import address_bounds, number_text, numeric, typed_value
 from indextables.index.settings import FAST, IP, JSON, STRING, TEXT, IndexField, IndexSpec, is_list_of_text
 from indextables.index.tokens import id_places, is_id, words_of
-from indextables.model.names import find_name
+from indextables.model.names import find_name, no_column
 
 Found = list[tuple[IndexField, str | None]]
 """Columns to search; for a JSON column also the path inside it."""
@@ -136,7 +136,7 @@ class _QueryParser:
         if name == "_exists_":
             raise self.bad("there is no column '_exists_'; write column:* for rows with a value", at)
         raise self.bad(
-            f"there is no column {name!r}; searchable are {', '.join(self.spec.columns)}. "
+            f"{no_column(self.spec.columns, name, 'the search index')}. "
             'For a text with a colon in it write it in double quotes, as "12:30"',
             at,
         )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from indextables.log.format.dialect import NATIVE
+from indextables.model.names import quoted_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,16 +82,10 @@ class Commands:
     def repair(self, how: str = "") -> str:
         """REPAIR into a directory beside the log."""
         log = f"{self.uri}/{NATIVE.log_dir}"
+        place = quoted_text(f"{log}_repaired")
         wanted = f" {how}" if how else ""
-        return (
-            f"REPAIR INDEXFILES TRANSACTION LOG {quoted(log)} AT LOCATION {quoted(log + '_repaired')}{wanted}"
-        )
+        return f"REPAIR INDEXFILES TRANSACTION LOG {quoted_text(log)} AT LOCATION {place}{wanted}"
 
     def on_table(self, verb: str, rest: str = "") -> str:
         """A command that names the table."""
-        return f"{verb} {quoted(self.uri)}{rest}"
-
-
-def quoted(text: str) -> str:
-    """Text as a SQL literal."""
-    return "'" + text.replace("'", "''") + "'"
+        return f"{verb} {quoted_text(self.uri)}{rest}"

@@ -27,20 +27,10 @@ from indextables.model.types import type_to_sql
 from indextables.predicate.evaluate.casts import instants_of, local_times_of
 from indextables.predicate.zones import zone_of
 
-_US = {
-    "millisecond": 1_000,
-    "second": 1_000_000,
-    "minute": 60_000_000,
-    "hour": 3_600_000_000,
-}
-_DAYS = {"day": 1, "week": 7}
-_MONTHS = {"month": 1, "quarter": 3, "year": 12}
-_SHORT = {
-    "ms": "millisecond", "s": "second", "sec": "second", "m": "minute", "min": "minute", "h": "hour",
-    "d": "day", "w": "week", "mon": "month", "q": "quarter", "y": "year",
-}  # fmt: skip
 _TEXT = re.compile(r"\s*(\d*)\s*([A-Za-z]+)\s*\Z")
 _US_PER_DAY = 86_400_000_000
+_US_PER_SECOND, _US_PER_HOUR = 1_000_000, 3_600_000_000
+_WEEK = 7
 _MONDAY = 3  # days from the Monday of the week of 1970-01-01 to that day
 _INT64_DIGITS = 18
 _EXACT_STEPS = 2.0**52
@@ -63,6 +53,28 @@ class Span:
     microseconds: int = 0
     days: int = 0
     months: int = 0
+
+
+_NAMES = {
+    Span(microseconds=1_000): ("ms", "millisecond"),
+    Span(microseconds=_US_PER_SECOND): ("s", "sec", "second"),
+    Span(microseconds=60_000_000): ("m", "min", "minute"),
+    Span(microseconds=_US_PER_HOUR): ("h", "hour"),
+    Span(days=1): ("d", "day"),
+    Span(days=7): ("w", "week"),
+    Span(months=1): ("mon", "month"),
+    Span(months=3): ("q", "quarter"),
+    Span(months=12): ("y", "year"),
+}
+_LETTERS = 2
+"""A name of more than so many letters may have an s behind it: `mins`, but not `hs`."""
+UNITS = {
+    name + ending: span
+    for span, names in _NAMES.items()
+    for name in names
+    for ending in ("", "s" if len(name) > _LETTERS else "")
+}
+"""Every unit that an interval may be written in, in Python and in SQL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +165,7 @@ class Calendar:
             days = values.cast(pa.int32()).cast(pa.int64()).to_numpy()
             return Ticks(days, lambda some: self.of(integers(some).cast(pa.int32()).cast(kind)))
         fixed = self.fixed_steps(kind)
-        unit, origin = fixed or (_US["second"], 0)
+        unit, origin = fixed or (_US_PER_SECOND, 0)
         if fixed is None and (self.span.microseconds % unit or self.offset % unit):
             return None
         numbers = (values.cast(pa.int64()).to_numpy() - origin) // unit
@@ -184,7 +196,7 @@ class Calendar:
             for end in (low, high)
         ]
         still = pc.and_(pc.equal(*offsets), pc.less(pc.subtract(last, first), 2 * _US_PER_DAY))
-        margin = _US_PER_DAY + _US["hour"]
+        margin = _US_PER_DAY + _US_PER_HOUR
         before = pc.subtract(first, margin).cast(low.type)
         after = pc.add(last, margin).cast(low.type)
         return pc.and_(same, pc.or_(still, pc.equal(self.of(before), self.of(after))))
@@ -199,7 +211,7 @@ class Calendar:
         if span.microseconds:
             found = numbers - numbers % span.microseconds
         elif span.days:
-            shift = _MONDAY * _US_PER_DAY if span.days % _DAYS["week"] == 0 else 0
+            shift = _MONDAY * _US_PER_DAY if span.days % _WEEK == 0 else 0
             found = numbers - (numbers + shift) % (span.days * _US_PER_DAY)
         else:
             months = (numbers // _US_PER_DAY).astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
@@ -242,16 +254,13 @@ def span_of(interval: Any) -> Span:
         return Span(microseconds=micros) if rest else Span(days=whole)
     match = _TEXT.match(interval) if isinstance(interval, str) else None
     count = int(match[1] or 1) if match else 0
-    unit = match[2].lower() if match else ""
-    name = _SHORT.get(unit) or unit.removesuffix("s")
-    if count < 1 or name not in (_US | _DAYS | _MONTHS):
+    unit = UNITS.get(match[2].lower()) if match else None
+    if count < 1 or unit is None:
         raise OptionError(
             f"{interval!r} is not an interval of time; use a number and ms, s, m, h, d, w, mon, q or y, "
             "such as '15m', '1h', 'day', 'week', '3 months'"
         )
-    if name in _US:
-        return Span(microseconds=count * _US[name])
-    return Span(days=count * _DAYS[name]) if name in _DAYS else Span(months=count * _MONTHS[name])
+    return Span(count * unit.microseconds, count * unit.days, count * unit.months)
 
 
 def _number(value: Any, what: str, *, positive: bool = False) -> int | float | Decimal:

@@ -12,10 +12,10 @@ import pyarrow as pa
 from indextables.errors import SchemaError
 from indextables.log.snapshot import Snapshot
 from indextables.model.fields import find_field
+from indextables.model.names import no_column, unquoted_name
 from indextables.model.types import type_to_sql
 from indextables.ops.read.in_order import in_order, small_together
 from indextables.predicate.evaluate.ordering import spark_order
-from indextables.predicate.names import unquoted_name
 from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef
 from indextables.split.metrics import Note
@@ -34,11 +34,8 @@ def sort_keys(snapshot: Snapshot, sort: str | Sequence[str]) -> Keys:
         name = unquoted_name(match[1]) if match else ""
         field = find_field(snapshot.schema, name) if name else None
         if match is None or field is None:
-            raise SchemaError(
-                f"there is no column {name or part!r} to sort by; "
-                f"the table has {', '.join(snapshot.schema.names)}",
-                column=name,
-            )
+            unknown = name or part
+            raise SchemaError(f"sort: {no_column(snapshot.schema.names, unknown)}", column=unknown)
         if pa.types.is_nested(field.type):
             raise SchemaError(
                 f"rows have no order by {name!r}, which is {type_to_sql(field.type)}", column=name

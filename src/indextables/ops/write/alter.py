@@ -19,6 +19,7 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, MetadataAction
 from indextables.model.fields import schema_from_json, schema_to_json
+from indextables.model.names import no_column
 from indextables.ops.write.definition import property_key
 
 _WIDER = {("integer", "long"), ("float", "double")}
@@ -113,7 +114,7 @@ def _change_columns(fields: list[dict[str, Any]], change: Change, base: Snapshot
         return
     found = next((item for item in fields if item["name"].lower() == name.lower()), None)
     if found is None:
-        raise SchemaError(f"{base.store.uri} has no column {name}")
+        raise SchemaError(no_column(base.schema.names, name, base.store.uri), column=name)
     _COLUMN_CHANGES[change.kind](found, change, base)
 
 

@@ -18,6 +18,7 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.model.arrays import replaced
 from indextables.model.casting import cast_column
 from indextables.model.fields import find_field
+from indextables.model.names import require_name, unquoted_name
 from indextables.model.plain import counted
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, UpdateResult
 from indextables.ops.progress import Progress, silent, watched
@@ -37,7 +38,6 @@ from indextables.ops.write.after_write import after_write
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.evaluate.rows import mask, require_exact
 from indextables.predicate.expr import Expr
-from indextables.predicate.names import unquoted_name
 from indextables.predicate.tree import Node, columns_of
 
 if TYPE_CHECKING:
@@ -176,10 +176,7 @@ def _named(values: Mapping[str, NewValue], schema: pa.Schema) -> tuple[tuple[str
         raise SchemaError("UPDATE needs at least one column to set, such as {'status': 'done'}")
     found = []
     for name, value in values.items():
-        field = find_field(schema, name)
-        if field is None:
-            raise SchemaError(f"there is no column {name!r}; the columns are {', '.join(schema.names)}")
-        found.append((field.name, value))
+        found.append((require_name(schema.names, name), value))
     return tuple(found)
 
 

@@ -21,6 +21,7 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
 from indextables.model.arrays import integers, replaced
 from indextables.model.fields import cast_table, find_field
+from indextables.model.names import no_column
 from indextables.model.plain import counted
 from indextables.model.types import type_to_sql
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, UpsertResult
@@ -277,8 +278,9 @@ def _key_columns(on: Sequence[str], snapshot: Snapshot, data: pa.Schema) -> tupl
     for name in on:
         known = find_field(snapshot.schema, name)
         if known is None or find_field(data, name) is None:
-            where = "the table" if known is None else "the source"
-            raise SchemaError(f"{where} has no column {name!r} to merge on")
+            lacks, where = (snapshot.schema, "the table") if known is None else (data, "the source")
+            message = no_column(lacks.names, name, where)
+            raise SchemaError(f"{message}. Merge on columns that both have", column=name)
         if pa.types.is_nested(known.type):
             raise SchemaError(
                 f"rows cannot be merged on {known.name!r}, a column of type {type_to_sql(known.type)}: "

@@ -4,16 +4,10 @@
 # because PySpark keeps its JVM objects private
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from indextables.spark.options import is_connect
 from indextables.spark.requests import stream_partitioning, stream_written_frame
-
-
-def quoted(parts: Sequence[str]) -> str:
-    """The parts of a name as one text for Spark."""
-    return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
 
 
 def place_of(spark: Any, name: str) -> str | None:

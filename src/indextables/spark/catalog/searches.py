@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from indextables.errors import CommandError, TableError
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.log.transaction_log import TransactionLog
+from indextables.model.names import quoted_name
 from indextables.spark.catalog.asked import Asked
 from indextables.spark.load import load_table
 from indextables.spark.read.frame import LoadedTable, recall
@@ -41,7 +42,7 @@ def spell(asked: Asked) -> dict[str, Any]:
 
     def columns_of(parts: Sequence[str]) -> Sequence[str]:
         try:
-            found: list[str] = asked.spark.table(".".join(f"`{part}`" for part in parts)).columns
+            found: list[str] = asked.spark.table(quoted_name(*parts)).columns
         except AnalysisException:
             return ()
         return found

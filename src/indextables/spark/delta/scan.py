@@ -31,6 +31,7 @@ from indextables.log.delta.columns import (
 from indextables.log.delta.files.file_table import require_partition_values
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.log.replay.rule import LiveFiles, Sums
+from indextables.model.names import quoted_name
 from indextables.ops.delta.data_file import NAMES, DataFile, data_files, hidden_rows
 from indextables.predicate.build.from_spark import from_typed
 from indextables.predicate.tree import Node, all_of
@@ -260,7 +261,7 @@ def _logical(field: T.StructField, physical: Mapping[str, Any]) -> Any:
     metadata = {
         key: value for key, value in (field.metadata or {}).items() if key not in {FIELD_ID, PHYSICAL_NAME}
     }
-    column = F.col("`" + physical["name"].replace("`", "``") + "`")
+    column = F.col(quoted_name(physical["name"]))
     if isinstance(field.dataType, (T.StructType, T.ArrayType, T.MapType)):
         column = column.cast(_nullable(field.dataType))
     return column.alias(field.name, metadata=metadata)

@@ -13,10 +13,10 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from indextables.errors import PredicateError
 from indextables.model.calendar import format_timestamp
+from indextables.model.names import quoted_name
 from indextables.model.types import type_to_sql
 from indextables.predicate import tree
 from indextables.predicate.build.from_sql import as_node
-from indextables.predicate.names import quoted_name
 from indextables.spark.options import session_zone
 
 

@@ -21,9 +21,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from indextables.log.format.dialect import NATIVE
+from indextables.model.names import quoted_name
 from indextables.ops.read.scan import known_columns
 from indextables.ops.table_settings import require_parquet
-from indextables.predicate.names import quoted_name
 from indextables.spark.hadoop import hadoop_settings, package_of
 from indextables.spark.options import READ_KEYS, CallSettings, is_connect, split
 from indextables.spark.read.planner import TablePlanner, chosen_of, hadoop_paths

@@ -42,5 +42,5 @@ def snapshot_of(spark: Any, path: str, settings: CallSettings) -> Snapshot:
         if other.fields.get("kind") is not TableKind.DELTA:
             raise
     options = settings.options()
-    moment_ms = None if moment is None else moment_of(moment, options.search.time_zone)
+    moment_ms = None if moment is None else moment_of(moment, lambda: options.search.time_zone)
     return open_snapshot(log.uri, version=version, as_of_ms=moment_ms, options=options, runtime=log.runtime)

@@ -12,6 +12,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from indextables.errors import Error
+from indextables.model.names import quoted_name
 from indextables.spark.load import load_table
 from indextables.spark.options import is_connect
 from indextables.spark.read.frame import LoadedTable, recall
@@ -54,7 +55,7 @@ class TableView:
 
 def register_view(frame: Any, view: TableView, request: ReadRequest | None = None) -> None:
     """Register a DataFrame as a view in the session."""
-    name = f"`{view.name}`" if not re.fullmatch(r"\w+", view.name) else view.name
+    name = quoted_name(view.name) if not re.fullmatch(r"\w+", view.name) else view.name
     if view.shared:
         (frame.createOrReplaceGlobalTempView if view.replace else frame.createGlobalTempView)(name)
     else:
@@ -118,7 +119,7 @@ def _forget(spark: Any, name: str, kept: _Named) -> None:
 
 def _is_still(spark: Any, name: str, kept: _Named) -> bool:
     """Whether the name still refers to the view we made: the user may have reused it."""
-    full = f"global_temp.`{name}`" if kept.shared else f"`{name}`"
+    full = quoted_name("global_temp", name) if kept.shared else quoted_name(name)
     if not is_connect(spark):
         found = table_of_view(spark, full)
         if found is not None or not kept.fixed:

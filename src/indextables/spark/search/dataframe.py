@@ -20,11 +20,11 @@ from pyspark.sql.types import FloatType, LongType, StringType, StructField, Stru
 from indextables.index.query.tree import Boolean, Query
 from indextables.index.read.lookup import Term
 from indextables.index.read.ranking import Statistics
+from indextables.model.names import quoted_name
 from indextables.ops.read.ranking import table_statistics
 from indextables.ops.read.scan import check_limit, known_columns, row_filter
 from indextables.ops.read.word_filters import splits_to_search
 from indextables.ops.table_settings import query_of, settings_of
-from indextables.predicate.names import quoted_name
 from indextables.spark.options import CallSettings
 from indextables.spark.read.arrow_scan import FILE, ROW, arrow_frame
 from indextables.spark.read.frame import reading_way, restricted_frame

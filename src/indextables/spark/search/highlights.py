@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from indextables.errors import CommandError
 from indextables.index.highlight import Highlighter, marked
+from indextables.model.names import quoted_name
 from indextables.ops.table_settings import query_of
-from indextables.predicate.names import quoted_name
 
 if TYPE_CHECKING:
     from indextables.log.snapshot import Snapshot

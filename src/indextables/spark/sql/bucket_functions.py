@@ -11,17 +11,13 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from indextables.ops.counting.buckets import UNITS
 from indextables.sql.bucket_functions import RANGE_NAMES, RANGES, names_bucket_function
 
 _DAY = 86_400_000_000
-_UNITS: Mapping[int, tuple[str, ...]] = {
-    1_000: ("ms", "millisecond"),
-    1_000_000: ("s", "sec", "second"),
-    60_000_000: ("m", "min", "minute"),
-    3_600_000_000: ("h", "hour"),
-}
-_DAYS: Mapping[int, tuple[str, ...]] = {1: ("d", "day"), 7: ("w", "week")}
-_MONTHS: Mapping[int, tuple[str, ...]] = {1: ("mon", "month"), 3: ("q", "quarter"), 12: ("y", "year")}
+_MICROSECONDS = {name: span.microseconds for name, span in UNITS.items() if span.microseconds}
+_DAYS = {name: span.days for name, span in UNITS.items() if span.days}
+_MONTHS = {name: span.months for name, span in UNITS.items() if span.months}
 
 _made: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -60,7 +56,7 @@ def _range() -> str:
 def _date_histogram() -> str:
     local = _local("moment")
     since = f"({local} - {_shift()})"
-    clock, days, months = _length("cut", _UNITS), _length("cut", _DAYS), _length("cut", _MONTHS)
+    clock, days, months = _length("cut", _MICROSECONDS), _length("cut", _DAYS), _length("cut", _MONTHS)
     by_clock = f"({since} - pmod({since}, {clock}) + {_shift()})"
     near = f"timestamp_micros(unix_micros(moment) - ({local} - {by_clock}))"
     week = f"if({days} % 7 = 0, {3 * _DAY}L, 0L)"
@@ -98,14 +94,12 @@ def _begins(date: str) -> str:
 
 def _shift() -> str:
     days = _length("shift", _DAYS)
-    return f"if(shift IS NULL, 0L, {_length('shift', _UNITS)} + {days} * {_DAY}L)"
+    return f"if(shift IS NULL, 0L, {_length('shift', _MICROSECONDS)} + {days} * {_DAY}L)"
 
 
-def _length(text: str, units: Mapping[int, tuple[str, ...]]) -> str:
+def _length(text: str, units: Mapping[str, int]) -> str:
     """So many of these units as a text such as `15 minutes` says; 0 when it names another unit."""
     found = f"regexp_extract(lower(trim({text})), '^([0-9]*) *([a-z]+)$', %d)"
-    spelled = {name: size for size, names in units.items() for name in names}
-    spelled |= {f"{name}s": size for name, size in spelled.items() if len(name) > 2}  # noqa: PLR2004 - a word
-    cases = " ".join(f"WHEN '{name}' THEN {size}L" for name, size in spelled.items())
+    cases = " ".join(f"WHEN '{name}' THEN {size}L" for name, size in units.items())
     count = f"coalesce(CAST(nullif({found % 1}, '') AS BIGINT), 1L)"
     return f"({count} * CASE {found % 2} {cases} ELSE 0L END)"

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from indextables.errors import CommandError, NotATableError
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.log.history import time_of_text
+from indextables.model.names import quoted_name, unquoted_name
 from indextables.spark.catalog import CATALOG
-from indextables.spark.catalog.names import place_of, quoted
+from indextables.spark.catalog.names import place_of
 from indextables.spark.load import load_table
 from indextables.spark.options import CallSettings, is_connect, session_zone
 from indextables.spark.read.frame import LoadedTable, reading_way
@@ -108,7 +109,7 @@ def _is_shared(spark: Any, text: str) -> bool:
         if table_of_name(spark, subject.view) is not None:
             return True
         by_spark = names_tables(spark) and _ASKED_BY_SPARK.match(text, _LEADING.match(text).end())  # type: ignore[union-attr]
-        return not by_spark and place_of(spark, quoted(subject.view)) is not None
+        return not by_spark and place_of(spark, quoted_name(*subject.view)) is not None
     if "delta" not in spark.conf.get("spark.sql.extensions", "").lower():
         return True
     try:
@@ -144,8 +145,8 @@ def _no_change(change: Change, path: str) -> CommandError:
     )
     return CommandError(
         f"{change.verb} is not supported on {name}, a view of the IndexTables table {path}. Run it on the "
-        f"table: on indextables.`{path}`, or on a name that CREATE TABLE ... USING indextables LOCATION "
-        f"'{place}' gives it.{other}"
+        f"table: on indextables.{quoted_name(path)}, or on a name that CREATE TABLE ... USING indextables "
+        f"LOCATION '{place}' gives it.{other}"
     )
 
 
@@ -179,7 +180,7 @@ def _query(spark: Any, original: Sql, text: str, args: Any, frames: Mapping[str,
     if prefix is None or prefix["view"] is None:
         return original(_unformat(text[:start] + found.text, views), rest, **views)
     frame = original(_unformat(found.text, views), rest, **views)
-    name = prefix["view"].strip("`").replace("``", "`")
+    name = unquoted_name(prefix["view"])
     register_view(frame, TableView(name, replace=bool(prefix["replace"]), shared=bool(prefix["global"])))
     return _nothing(spark)
 
@@ -294,7 +295,8 @@ def _evaluated(spark: Any, expression: str) -> str:
     """The time a SQL expression evaluates to, as text with its offset."""
     literal = re.fullmatch(r"'([^'\\]*)'|\"([^\"\\]*)\"", expression)
     if literal:
-        return time_of_text(literal.group(1) or literal.group(2) or "", session_zone(spark)).isoformat()
+        text = literal.group(1) or literal.group(2) or ""
+        return time_of_text(text, lambda: session_zone(spark)).isoformat()
     micros = spark.range(1).selectExpr(f"unix_micros(CAST({expression} AS TIMESTAMP)) AS at").first()["at"]
     if micros is None:
         raise CommandError(f"TIMESTAMP AS OF {expression} is NULL")

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.fields import normalise_schema
+from indextables.model.names import quoted_name
 from indextables.ops.results import WriteResult
 from indextables.ops.write.after_write import after_write
 from indextables.ops.write.replace_where import checked
 from indextables.ops.write.rows import WritePlan, build
 from indextables.options import Options
-from indextables.predicate.names import quoted_name
 from indextables.predicate.tree import Node
 from indextables.split.write.build import BuiltSplit
 

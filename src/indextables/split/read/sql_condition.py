@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as is_a
 
+from indextables.model.names import quoted_text
 from indextables.predicate.coerce import like_pieces
 from indextables.predicate.tree import (
     And,
@@ -134,7 +135,7 @@ def _text(value: str) -> str:
         value.encode()
     except UnicodeEncodeError as bad:
         raise UnlikeError("half a character is no text of SQL") from bad
-    return duck.text(value)
+    return quoted_text(value)
 
 
 def is_comparable(kind: pa.DataType) -> bool:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from indextables.errors import CorruptLogError
 from indextables.log.delta.checkpoint.reader import AddRows
 from indextables.log.delta.files.text import Path, decode_paths, if_document, text_column
+from indextables.model.names import quoted_text
 from indextables.runtime import default_parallelism, in_threads
 from indextables.storage import duck
 from indextables.storage.store import Store, resolve
@@ -41,7 +42,7 @@ def read_adds_with_texts(
     fields = [name for name in sorted({"path", *names}) if name in present and name != "stats"]
     columns = [f"add.{duck.quoted(name)} AS {duck.quoted(name)}" for name in fields]
     columns += [f"found[{at + 1}] AS {duck.quoted(text_column(path))}" for at, path in enumerate(texts)]
-    wanted = ", ".join(duck.text(_pointer(path)) for path in texts)
+    wanted = ", ".join(quoted_text(_pointer(path)) for path in texts)
     values = f"json_extract_string(add.stats, [{wanted}])"
 
     def query(found: str) -> str:

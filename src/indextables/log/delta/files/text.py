@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from indextables.log.delta.paths import LOCAL_SCHEME, decode_path
 from indextables.model.arrays import from_values, integers, scalar, whole
+from indextables.model.names import quoted_text
 from indextables.storage import duck
 
 Path = tuple[str, ...]
@@ -180,7 +181,7 @@ def _texts_by_duckdb(array: pa.Array, paths: Sequence[Path]) -> list[pa.Array]:
 
     pointers = ["/" + "/".join(part.replace("~", "~0").replace("/", "~1") for part in path) for path in paths]
     columns = ", ".join(f"found[{index + 1}] AS c{index}" for index in range(len(pointers)))
-    wanted = ", ".join("'" + pointer.replace("'", "''") + "'" for pointer in pointers)
+    wanted = ", ".join(quoted_text(pointer) for pointer in pointers)
     values = f"json_extract_string(document, [{wanted}])"
     with duck.connect() as connection:
         connection.register("source", pa.table({"document": array}))
