@@ -1,7 +1,6 @@
-"""Bringing rows in: load and tail, what they guess, and that no line is lost or comes twice."""
+"""Loading files: what is guessed of them, and what is refused."""
 
 import json
-import os
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,9 +8,6 @@ import pytest
 
 import indextables as it
 from indextables.ingest.files import open_source
-from indextables.ingest.log_lines import instants
-from indextables.ingest.tail import Tailer
-from indextables.ops.read.follow import Follower
 
 ISO = "2024-05-03 10:00:{:02},123 ERROR disk {} is full\n"
 
@@ -74,15 +70,10 @@ def test_json_lines_and_parquet_load_too_and_a_second_load_appends(run, tmp_path
 )  # fmt: skip
 def test_the_form_of_a_log_is_recognised(tmp_path, line, expected):
     (tmp_path / "x.log").write_text(line * 3)
-    source = open_source([str(tmp_path / "x.log")], None, 2024)
+    source = open_source([str(tmp_path / "x.log")], None)
     row = next(iter(source.batches())).to_pylist()[0]
     found = {key: value.isoformat() if key == "ts" else value for key, value in row.items()}
     assert expected.items() <= found.items()
-
-
-def test_a_syslog_line_takes_the_year_it_does_not_say():
-    found = instants(pa.array(["May  3 10:00:05", "Maybe not"]), 2024).to_pylist()
-    assert [value and value.isoformat() for value in found] == ["2024-05-03T10:00:05+00:00", None]
 
 
 def test_lines_that_do_not_fit_keep_their_text(run, tmp_path):
@@ -119,74 +110,16 @@ def test_a_guess_that_a_later_row_breaks_loads_nothing(run, tmp_path):
     assert it.Table.open(tmp_path / "t").count() == 0
 
 
-def tailer(tmp_path):
-    source = open_source([str(tmp_path / "app.log")], "log", 2024)
-    table = it.Table.create(tmp_path / "t", source.schema, options={"indexing.typemap.message": "text"})
-    return Tailer(str(tmp_path / "app.log"), table, source.log)
+@pytest.mark.parametrize("levels", [101, 3_000, 100_000])
+def test_json_that_is_nested_too_deeply_is_refused_by_its_line(run, tmp_path, levels):
+    deep = '{"a":' * levels + "1" + "}" * levels
+    (tmp_path / "deep.jsonl").write_text(f'{{"a": 1}}\n{deep}\n')
+    code, _, err = run("load", tmp_path / "deep.jsonl", "--to", tmp_path / "t")
+    assert (code, f"{tmp_path / 'deep.jsonl'}, line 2" in err) == (2, True)
+    assert not (tmp_path / "t").exists()
 
 
-def write(path, *numbers, mode="a"):
-    with open(path, mode) as out:
-        out.write("".join(ISO.format(n % 60, n) for n in numbers))
-
-
-def disks(tmp_path):
-    found = it.Table.open(tmp_path / "t").scan(columns=["message"]).read_all()["message"].to_pylist()
-    return sorted(int(text.split()[1]) for text in found)
-
-
-def test_a_followed_file_is_in_the_table_once_across_restarts_and_rotation(tmp_path):
-    log = tmp_path / "app.log"
-    write(log, 1, 2)
-    first = tailer(tmp_path)
-    assert first.poll() == 2
-    assert first.poll() == 0
-    write(log, 3)
-    second = tailer(tmp_path)
-    assert second.poll() == 1
-    # The first process still runs: what the table has already is not written again.
-    assert first.poll() == 0
-    assert disks(tmp_path) == [1, 2, 3]
-    with open(log, "a") as out:
-        out.write("2024-05-03 10:00:04,000 ERROR disk 4")
-    assert second.poll() == 0
-    with open(log, "a") as out:
-        out.write(" is full\n")
-    os.rename(log, tmp_path / "app.log.1")
-    write(log, 5)
-    assert [second.poll(), second.poll()] == [1, 1]
-    assert disks(tmp_path) == [1, 2, 3, 4, 5]
-
-
-def test_a_file_that_was_cut_short_begins_again(tmp_path):
-    log = tmp_path / "app.log"
-    write(log, 1, 2, 3)
-    one = tailer(tmp_path)
-    assert one.poll() == 3
-    write(log, 7, mode="w")
-    assert one.poll() == 1
-    assert tailer(tmp_path).poll() == 0
-    assert disks(tmp_path) == [1, 2, 3, 7]
-
-
-def test_the_verb_brings_everything_in_and_ends(run, tmp_path):
-    write(tmp_path / "app.log", 1, 2)
-    code, out, err = run("tail", tmp_path / "app.log", "--to", tmp_path / "t", "--json")
-    assert code == 0, err
-    assert json.loads(out)["rows"] == 2
-    assert run("tail", tmp_path / "app.log", "--to", tmp_path / "t", "--json")[1] == ""
-    assert it.Table.open(tmp_path / "t").count(query="full") == 2
-
-
-def test_following_a_search_sees_appends_and_passes_over_changes(tmp_path):
-    write(tmp_path / "app.log", 1)
-    one = tailer(tmp_path)
-    one.poll()
-    table = it.Table.open(tmp_path / "t")
-    follower = Follower(table.log, "disk", None, ["message"])
-    write(tmp_path / "app.log", 2)
-    one.poll()
-    assert [row for part in follower.poll() for row in part.to_pylist()] == [{"message": "disk 2 is full"}]
-    it.Table.open(tmp_path / "t").delete("message LIKE 'disk 1%'")
-    assert list(follower.poll()) == []
-    assert follower.passed_over == 1
+def test_brackets_inside_texts_are_no_levels(run, tmp_path):
+    lines = [{"id": n, "text": '[{"\\' * 200} for n in range(3)]
+    table, _ = loaded(run, tmp_path, "a.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    assert table.scan().read_all().to_pylist() == lines

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from indextables.ingest.files import Source
+    from indextables.ingest.log_lines import LogForm
     from indextables.table import Table
 
 _FORMATS = ("csv", "jsonl", "parquet", "log")
@@ -118,7 +118,7 @@ def load(
     """  # noqa: D301 - the backspace of click's verbatim paragraphs
     from indextables.ingest.files import open_source
 
-    source = open_source(files, form, datetime.now(UTC).year, pattern, types, names=columns)
+    source = open_source(files, form, pattern, types, names=columns)
     chosen = texts or source.text_columns
     said = render.Form.TEXT is settings.form
     if said:
@@ -129,7 +129,9 @@ def load(
         return
     table = _table(target, source.schema, chosen, partition_by, settings)
     began = time.perf_counter()
-    done = table.append(_watched(source))
+    notes: list[str] = []
+    done = table.append(_watched(source, notes))
+    render.show_notes(notes)
     if not said:
         render.show(done.to_arrow(), settings.form)
         return
@@ -151,13 +153,13 @@ def _table(
     return Table.create(target, schema, partition_by, options={**indexed, **settings.options})
 
 
-def _watched(source: Source) -> pa.RecordBatchReader:
+def _watched(source: Source, notes: list[str]) -> pa.RecordBatchReader:
     import pyarrow as pa
 
     def batches() -> Iterator[pa.RecordBatch]:
         rows = 0
         with render.watching() as progress:
-            for batch in source.batches():
+            for batch in source.batches(notes.append):
                 rows += batch.num_rows
                 progress("Loading rows", rows, rows)
                 yield batch.cast(source.schema)
@@ -190,7 +192,7 @@ def _show_guess(source: Source, texts: tuple[str, ...], partition_by: tuple[str,
 
 
 @click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.argument("file", type=click.Path(dir_okay=False))
 @to_flag
 @click.option("-f", "--follow", is_flag=True, help="Wait for new lines, until Ctrl-C.")
 @click.option(
@@ -212,26 +214,59 @@ def tail(
     """Load the new lines of a log file into a table, each exactly once.
 
     Each commit stores the position in the file, so a restart continues where the
-    last run stopped. A rotated file is read to its end first. Small splits (data
-    files) are merged from time to time.
+    last run stopped. A file that is rotated, or a link that points elsewhere, is read
+    to its end first, then the new file from its start. Small splits (data files) are
+    merged from time to time.
 
     For example: indextables tail -f /var/log/app.log --to /data/app
     """
-    from indextables.ingest.files import open_source
     from indextables.ingest.tail import Tailer
 
-    source = open_source([file], "log", datetime.now(UTC).year, pattern)
-    assert source.log is not None
-    table = _table(target, source.schema, texts or source.text_columns or ("message",), (), settings)
-    tailer = Tailer(file, table, source.log)
-    while True:
-        rows = tailer.poll()
-        if rows:
-            render.show_line(settings.form, {"rows": rows, "version": table.version, "offset": tailer.offset})
-        elif not follow:
-            return
-        else:
+    rows = commits = 0
+    try:
+        while (guess := _form(file, target, pattern, settings, wait=follow)) is None:
             time.sleep(every)
+        form, text_columns = guess
+        table = _table(target, form.schema, texts or text_columns or ("message",), (), settings)
+        tailer = Tailer(file, table, form, lambda note: render.show_notes([note]))
+        while True:
+            new = tailer.poll()
+            if new:
+                rows, commits = rows + new, commits + 1
+                facts = {"rows": new, "version": table.version, "offset": tailer.offset}
+                render.show_line(settings.form, facts)
+            elif not follow:
+                return
+            else:
+                time.sleep(every)
+    except KeyboardInterrupt:
+        # The way to end it; a commit that was under way is complete or absent, and the next run knows.
+        if settings.form is render.Form.TEXT:
+            click.echo(f"Stopped after {counted(rows, 'row')} in {counted(commits, 'commit')}.")
+
+
+def _form(
+    file: str, target: str, pattern: str | None, settings: Flags, *, wait: bool
+) -> tuple[LogForm, tuple[str, ...]] | None:
+    """How lines are taken apart, and which columns hold texts: as in the last run, or by the first lines.
+
+    None if that takes a line to know, and there is none yet.
+    """
+    from pathlib import Path
+
+    from indextables.ingest.files import open_source
+    from indextables.ingest.tail import saved_form
+    from indextables.table import Table
+
+    if pattern is None and Table.exists(target, settings.options):
+        saved = saved_form(Table.open(target, options=settings.options), file)
+        if saved is not None:
+            return saved, ()
+    if wait and not (Path(file).is_file() and Path(file).stat().st_size):
+        return None
+    source = open_source([file], "log", pattern)
+    assert source.log is not None
+    return source.log, source.text_columns
 
 
 VERBS = (load, tail)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import OptionError, StorageError
-from indextables.ingest.log_lines import LogForm, log_form, split_lines
+from indextables.ingest.json_depth import CheckedJson
+from indextables.ingest.log_lines import LineReader, LogForm, line_shown, log_form, split_lines
+from indextables.ingest.log_times import Years
+from indextables.model.plain import counted
 
 FORMATS = ("csv", "jsonl", "parquet", "log")
 _BY_NAME = {
@@ -35,11 +39,18 @@ class Source:
     names: tuple[str, ...] = ()
     """The columns of a CSV file that has no line of headings."""
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows of all files, one after the other."""
+    def batches(self, say: Callable[[str], None] = lambda _: None) -> Iterator[pa.RecordBatch]:
+        """The rows of all files, one after the other; `say` is told of times that cannot be read."""
         for path in self.paths:
             try:
-                yield from _rows(path, self.form, self.schema, self.log, self.names)
+                if self.log is not None:
+                    reader = line_reader(path, self.log)
+                    for block in blocks(path):
+                        yield reader.rows(split_lines(block))
+                    if reader.unread:
+                        say(unread_times(path, reader))
+                else:
+                    yield from _rows(path, self.form, self.schema, self.names)
             except (pa.ArrowInvalid, pa.ArrowKeyError) as wrong:
                 raise OptionError(
                     f"{path} does not fit the columns that were guessed from {self.paths[0]}: {wrong}. "
@@ -50,7 +61,6 @@ class Source:
 def open_source(
     paths: Sequence[str],
     form: str | None,
-    year: int,
     pattern: str | None = None,
     types: Mapping[str, pa.DataType] | None = None,
     *,
@@ -63,8 +73,10 @@ def open_source(
     chosen = form or ("log" if pattern else guess_format(paths[0]))
     if names and chosen != "csv":
         raise OptionError(f"only CSV files take column names; {paths[0]} is read as {chosen}")
-    log = log_form(_first_lines(paths[0]), year, pattern) if chosen == "log" else None
-    sample = log.rows(_first_lines(paths[0])) if log else _sample(paths[0], chosen, names)
+    log = log_form(first_lines(paths[0]), pattern) if chosen == "log" else None
+    sample = (
+        line_reader(paths[0], log).rows(first_lines(paths[0])) if log else _sample(paths[0], chosen, names)
+    )
     known = types or {}
     missing = [name for name in known if name not in sample.schema.names]
     if missing:
@@ -100,7 +112,7 @@ def _text_columns(sample: pa.RecordBatch) -> tuple[str, ...]:
 
 def _sample(path: str, form: str, names: Sequence[str]) -> pa.RecordBatch:
     try:
-        first = next(_rows(path, form, None, None, names), None)
+        first = next(_rows(path, form, None, names), None)
     except pa.ArrowInvalid as wrong:
         raise OptionError(f"{path} cannot be read as {form}: {wrong}. --format says what it is.") from wrong
     if first is None:
@@ -108,13 +120,24 @@ def _sample(path: str, form: str, names: Sequence[str]) -> pa.RecordBatch:
     return first.slice(0, _SAMPLE_LINES)
 
 
-def _rows(
-    path: str, form: str, schema: pa.Schema | None, log: LogForm | None, names: Sequence[str]
-) -> Iterator[pa.RecordBatch]:
-    if log is not None:
-        for block in _blocks(path):
-            yield log.rows(split_lines(block))
-    elif form == "parquet":
+def line_reader(path: str, log: LogForm) -> LineReader:
+    """A reader of a file's lines; it reads the file once more if the times say no year."""
+    modified = datetime.fromtimestamp(Path(path).stat().st_mtime, UTC)
+    return LineReader(
+        log, lambda: Years.of((log.times(split_lines(block)) for block in blocks(path)), modified)
+    )
+
+
+def unread_times(path: str, reader: LineReader) -> str:
+    """The sentence about the lines of a file whose times cannot be read."""
+    return (
+        f"{path}: the time of {counted(reader.unread, 'line')} cannot be read, first of "
+        f"{line_shown(reader.example)}; ts is null there, and message holds the whole line"
+    )
+
+
+def _rows(path: str, form: str, schema: pa.Schema | None, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    if form == "parquet":
         import pyarrow.parquet as pq
 
         yield from pq.ParquetFile(path).iter_batches()
@@ -122,7 +145,7 @@ def _rows(
         import pyarrow.json as pj
 
         options = pj.ParseOptions(explicit_schema=schema) if schema is not None else None
-        yield from pj.open_json(pa.input_stream(path), pj.ReadOptions(block_size=_BLOCK), options)
+        yield from pj.open_json(CheckedJson(path), pj.ReadOptions(block_size=_BLOCK), options)
     else:
         import pyarrow.csv as pv
 
@@ -135,7 +158,7 @@ def _rows(
         )
 
 
-def _blocks(path: str) -> Iterator[str]:
+def blocks(path: str) -> Iterator[str]:
     """The text of a file in pieces that end with a line."""
     with pa.input_stream(path) as stream:
         left = b""
@@ -148,7 +171,8 @@ def _blocks(path: str) -> Iterator[str]:
             yield left.decode("utf-8", "replace")
 
 
-def _first_lines(path: str) -> pa.Array:
-    for block in _blocks(path):
+def first_lines(path: str) -> pa.Array:
+    """What the form of a log is guessed from."""
+    for block in blocks(path):
         return split_lines(block).slice(0, _SAMPLE_LINES)
     raise OptionError(f"{path} is empty")

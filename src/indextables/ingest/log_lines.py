@@ -1,24 +1,25 @@
 """Lines of a log as columns: by a pattern with named groups, or by a form that is recognised.
 
 A line that does not fit, such as one of a stack trace, keeps its text as `message`
-and has no other value. All lines of a block are taken apart at once.
+and has no other value. A line whose time cannot be read keeps the whole of it there
+too, beside its other values, and is counted. All lines of a block are taken apart at once.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import OptionError
+from indextables.ingest.log_times import FORMS, INSTANT, Years, has_yearless, instants
 
 TIME = "ts"
 MESSAGE = "message"
 _LEVELS = "TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL"
-_INSTANT = pa.timestamp("us", "UTC")
-_US = 1_000_000
 KNOWN = {
     "ISO times": (
         r"^(?P<ts>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)\s+"
@@ -36,6 +37,8 @@ KNOWN = {
 }
 _NUMBERS = ("status", "bytes", "pid")
 _FITS = 0.5
+_SHOWN = 120
+_ANY_LEAP_YEAR = 2024
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,27 +48,48 @@ class LogForm:
     name: str
     pattern: str | None
     groups: tuple[str, ...]
-    year: int
-    """For times that say no year."""
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of the rows."""
         return pa.schema([pa.field(name, _type_of(name)) for name in self.groups or (MESSAGE,)])
 
+    def times(self, lines: pa.Array) -> pa.Array:
+        """The texts of the times; null for a line that does not fit."""
+        if self.pattern is None or TIME not in self.groups:
+            return pa.nulls(len(lines), pa.string())
+        return pc.struct_field(pc.extract_regex(lines, self.pattern), TIME)
+
+
+@dataclass(slots=True)
+class LineReader:
+    """Takes the lines of one file apart, in their order, and counts the times that cannot be read."""
+
+    form: LogForm
+    find_years: Callable[[], Years]
+    """Called once, at the first time that says no year."""
+    unread: int = 0
+    example: str = ""
+    """The first line whose time cannot be read."""
+    _years: Years | None = field(default=None, init=False)
+
     def rows(self, lines: pa.Array) -> pa.RecordBatch:
-        """The rows of some lines."""
-        schema = self.schema
-        if self.pattern is None:
+        """The rows of the next lines."""
+        schema = self.form.schema
+        if self.form.pattern is None:
             return pa.record_batch([lines], schema=schema)
-        found = pc.extract_regex(lines, self.pattern)
+        groups = pc.extract_regex(lines, self.form.pattern)
+        times = self._times(pc.struct_field(groups, TIME), lines) if TIME in schema.names else None
         columns = []
         for name in schema.names:
-            text = pc.struct_field(found, name)
+            text = pc.struct_field(groups, name)
             if name == TIME:
-                columns.append(instants(text, self.year))
+                columns.append(times)
             elif name == MESSAGE:
-                columns.append(pc.if_else(pc.is_valid(found), text, lines))
+                fits = pc.is_valid(groups)
+                if times is not None:
+                    fits = pc.and_(fits, pc.invert(_unread(pc.struct_field(groups, TIME), times)))
+                columns.append(pc.if_else(fits, text, lines))
             elif name in _NUMBERS:
                 digits = pc.if_else(
                     pc.match_substring_regex(text, r"^\d{1,18}$"), text, pa.scalar(None, pa.string())
@@ -75,16 +99,59 @@ class LogForm:
                 columns.append(pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text))
         return pa.record_batch(columns, schema=schema)
 
+    def _times(self, text: pa.Array, lines: pa.Array) -> pa.Array:
+        if self._years is None and has_yearless(text):
+            self._years = self.find_years()
+        times = instants(text, self._years)
+        unread = _unread(text, times)
+        count = pc.sum(unread).as_py() or 0
+        if count and not self.unread:
+            self.example = lines.filter(unread)[0].as_py()
+        self.unread += count
+        return times
 
-def log_form(sample: pa.Array, year: int, pattern: str | None = None) -> LogForm:
+
+def _unread(text: pa.Array, times: pa.Array) -> pa.Array:
+    """Which texts are there and were not understood as a time."""
+    given = pc.fill_null(pc.not_equal(pc.utf8_trim_whitespace(text), ""), fill_value=False)
+    return pc.and_(given, pc.is_null(times))
+
+
+def log_form(sample: pa.Array, pattern: str | None = None) -> LogForm:
     """The form of a log, by a pattern of the caller or by what most of the first lines look like."""
     if pattern is not None:
-        return LogForm("your pattern", pattern, _groups(pattern), year)
+        form = form_of("your pattern", pattern)
+        _check_times(form, sample)
+        return form
     for name, known in KNOWN.items():
         fits = pc.sum(pc.match_substring_regex(sample, known)).as_py() or 0
         if len(sample) and fits >= _FITS * len(sample):
-            return LogForm(name, known, _groups(known), year)
-    return LogForm("plain lines", None, (), year)
+            return form_of(name, known)
+    return form_of("plain lines", None)
+
+
+def form_of(name: str, pattern: str | None) -> LogForm:
+    """The form with a pattern; without one, every line is a message."""
+    return LogForm(name, pattern, () if pattern is None else _groups(pattern))
+
+
+def _check_times(form: LogForm, sample: pa.Array) -> None:
+    """Refuse a pattern if none of the times it finds can be read: it takes something else for the time."""
+    texts = form.times(sample)
+    unread = _unread(texts, instants(texts, Years(_ANY_LEAP_YEAR)))
+    times = pc.sum(pc.fill_null(pc.not_equal(texts, ""), fill_value=False)).as_py() or 0
+    if times and times == (pc.sum(unread).as_py() or 0):
+        raise OptionError(
+            f"the group ts of --pattern finds {texts.filter(unread)[0].as_py()!r} as the time of the line "
+            f"{line_shown(sample.filter(unread)[0].as_py())}, and no time of the first {len(sample)} lines "
+            f"can be read. Times look like {FORMS}. Give the group another name, such as "
+            "time_text, to load it as text."
+        )
+
+
+def line_shown(line: str) -> str:
+    """A line for a message, cut if it is long."""
+    return repr(line if len(line) <= _SHOWN else f"{line[:_SHOWN]}...")
 
 
 def _groups(pattern: str) -> tuple[str, ...]:
@@ -99,30 +166,7 @@ def _groups(pattern: str) -> tuple[str, ...]:
 
 
 def _type_of(name: str) -> pa.DataType:
-    return _INSTANT if name == TIME else pa.int64() if name in _NUMBERS else pa.string()
-
-
-def instants(text: pa.Array, year: int) -> pa.Array:
-    """Times as instants, those without an offset in UTC; what is no time becomes null."""
-    iso = _strptime(pc.replace_substring(pc.utf8_slice_codeunits(text, 0, 19), "T", " "), "%Y-%m-%d %H:%M:%S")
-    web = _strptime(pc.utf8_slice_codeunits(text, 0, 20), "%d/%b/%Y:%H:%M:%S")
-    dated = pc.binary_join_element_wise(pa.scalar(str(year)), text, " ")
-    plain = _strptime(dated, "%Y %b %d %H:%M:%S")
-    seconds = pc.coalesce(iso, web, plain)
-    fraction = pc.struct_field(pc.extract_regex(text, r":\d\d[.,](?P<part>\d{1,6})"), "part")
-    micros = pc.fill_null(pc.utf8_rpad(fraction, 6, "0").cast(pa.int64()), 0)
-    offset = pc.extract_regex(text, r"(?P<sign>[+-])(?P<hour>\d\d):?(?P<minute>\d\d)$")
-    minutes = pc.add(
-        pc.multiply(pc.struct_field(offset, "hour").cast(pa.int64()), 60),
-        pc.struct_field(offset, "minute").cast(pa.int64()),
-    )
-    signed = pc.if_else(pc.equal(pc.struct_field(offset, "sign"), "-"), pc.negate(minutes), minutes)
-    shift = pc.multiply(pc.fill_null(signed, 0), 60 * _US)
-    return pc.subtract(pc.add(seconds, micros), shift).cast(_INSTANT)
-
-
-def _strptime(text: pa.Array, form: str) -> pa.Array:
-    return pc.strptime(text, format=form, unit="us", error_is_null=True).cast(pa.int64())
+    return INSTANT if name == TIME else pa.int64() if name in _NUMBERS else pa.string()
 
 
 def split_lines(block: str) -> pa.Array:
