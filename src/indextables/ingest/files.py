@@ -21,7 +21,7 @@ _BY_NAME = {
     ".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl",
     ".parquet": "parquet", ".pq": "parquet",
 }  # fmt: skip
-_BLOCK = 4 << 20
+BLOCK_BYTES = 4 << 20
 _SAMPLE_LINES = 1000
 _WORDS = 3
 """A column of texts that have so many words on average is searched by its words."""
@@ -145,14 +145,14 @@ def _rows(path: str, form: str, schema: pa.Schema | None, names: Sequence[str]) 
         import pyarrow.json as pj
 
         options = pj.ParseOptions(explicit_schema=schema) if schema is not None else None
-        yield from pj.open_json(CheckedJson(path), pj.ReadOptions(block_size=_BLOCK), options)
+        yield from pj.open_json(CheckedJson(path), pj.ReadOptions(block_size=BLOCK_BYTES), options)
     else:
         import pyarrow.csv as pv
 
         tabs = Path(path.removesuffix(".gz")).suffix.lower() == ".tsv"
         yield from pv.open_csv(
             pa.input_stream(path),
-            pv.ReadOptions(block_size=_BLOCK, column_names=list(names) or None),
+            pv.ReadOptions(block_size=BLOCK_BYTES, column_names=list(names) or None),
             pv.ParseOptions(delimiter="\t" if tabs else ",", newlines_in_values=True),
             pv.ConvertOptions(column_types=schema, strings_can_be_null=True),
         )
@@ -162,7 +162,7 @@ def blocks(path: str) -> Iterator[str]:
     """The text of a file in pieces that end with a line."""
     with pa.input_stream(path) as stream:
         left = b""
-        while data := stream.read(_BLOCK):
+        while data := stream.read(BLOCK_BYTES):
             whole, end, rest = (left + data).rpartition(b"\n")
             left = rest
             if end:
