@@ -49,6 +49,11 @@ class Handle(Generic[S]):
         return self._snapshot.schema
 
     @property
+    def time_zone(self) -> str:
+        """The zone in which a filter's times without an offset are read."""
+        return self._snapshot.time_zone
+
+    @property
     def spark_schema(self) -> str:
         """The columns as the JSON text of a Spark StructType, as the log has it."""
         return self._snapshot.metadata.schema_string

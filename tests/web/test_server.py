@@ -360,3 +360,54 @@ def test_the_newest_rows_are_looked_for_in_the_newest_splits(tmp_path):
     assert len(answer["rows"]) == 50
     assert "n11510" in answer["rows"][0][-1]
     assert answer["found"]["skipped_by_statistics"] == 7
+
+
+def test_every_parameter_finds_a_column_whatever_the_case_of_its_name(client):
+    span = {"time": "TS", "from": "2024-05-02T00:00:00Z", "to": "2024-05-02T01:00:00Z"}
+    chosen = json.dumps([{"column": "Level", "values": ["ERROR"]}])
+    assert asked(client, "count", **span)["total"] == 60
+    assert asked(client, "count", where="TS >= '2024-05-03'")["total"] == 1440
+    assert asked(client, "count", filters=chosen)["total"] == 1440
+    rows = asked(client, "rows", sort="Ts", order="desc", columns='["MESSAGE"]', limit=1, **span)
+    assert [column["name"] for column in rows["columns"]] == ["message"]
+    assert rows["rows"] == [["request served n1499"]]
+    facets = asked(client, "facets", column="LEVEL", filters=chosen)
+    assert {item["value"] for item in facets["values"]} == {"INFO", "WARN", "ERROR"}
+    bars = asked(client, "histogram", column="Ts", **span)
+    assert (bars["column"], bars["interval"], bars["total"]) == ("ts", "1m", 60)
+
+
+@pytest.mark.parametrize(
+    ("what", "params"),
+    [
+        ("rows", {"sort": "nowhere"}),
+        ("rows", {"columns": '["nowhere"]'}),
+        ("rows", {"columns": "1"}),
+        ("rows", {"time": "nowhere", "from": "2024-05-02"}),
+        ("rows", {"filters": '[{"column": "nowhere", "values": [1]}]'}),
+        ("facets", {"column": "nowhere"}),
+        ("facets", {}),
+        ("histogram", {"column": "nowhere"}),
+        ("histogram", {"column": "message"}),
+    ],
+)
+def test_a_column_that_is_not_there_is_refused_by_every_parameter(client, what, params):
+    answer = client.get(f"/api/tables/events/{what}", params=params)
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"]["message"]
+
+
+def test_a_filter_means_here_what_it_means_to_the_table(tmp_path):
+    """Times without an offset are read in the zone of the table."""
+    schema = pa.schema([("n", pa.int64()), ("ts", pa.timestamp("us", "UTC"))])
+    table = it.Table.create(tmp_path / "zoned", schema)
+    table.update_properties({"spark.indextables.timeZone": "America/New_York"})
+    hours = pa.array([1_704_067_200_000_000 + n * 3_600_000_000 for n in range(12)], pa.int64())
+    table.append(pa.table({"n": range(12), "ts": hours.cast(schema.field("ts").type)}, schema))
+    where = "ts >= TIMESTAMP'2024-01-01 02:00:00'"
+    with (
+        serving(str(tmp_path / "zoned")) as address,
+        httpx.Client(base_url=address, headers={"authorization": f"Bearer {TOKEN}"}) as client,
+    ):
+        count = client.get("/api/tables/zoned/count", params={"where": where}).json()["total"]
+    assert count == it.Table.open(tmp_path / "zoned").count(where) == 5

@@ -45,7 +45,7 @@ def settings_of(snapshot: Snapshot) -> IndexSpec:
 
 def query_of(
     snapshot: Snapshot,
-    query: str,
+    query: str | Query,
     columns: Sequence[str] | None = None,
     operator: str | None = None,
     *,
@@ -55,9 +55,12 @@ def query_of(
 
     Words without a column are searched in `columns`, by default in all indexed ones. Adjacent words are
     joined by the operator, by default that of `search.defaultOperator`. `with_text` leaves out rows in which
-    all of `columns` are null: for them SQL treats the search as null.
+    all of `columns` are null: for them SQL treats the search as null. A tree that was checked against this
+    version before is returned as it is.
     """
     require_parquet(snapshot)
+    if isinstance(query, Query):
+        return query
     joined = operator_of(operator, snapshot.settings)
     named = None if columns is None else tuple(columns)
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.errors import OptionError
+from indextables.errors import OptionError, SchemaError
+from indextables.model.names import require_name
 from indextables.model.plain import plain_value
 from indextables.model.types import type_to_sql
 from indextables.ops.read.rows import Rows
@@ -63,6 +64,7 @@ def first_rows(table: AnyTable, question: Question, count: int) -> pa.Table:
 
 def stream(table: AnyTable, question: Question, limit: int | None = None) -> Rows:
     """All rows of an answer, or the first of them, as a stream of batches."""
+    question = question.of(table.schema)
     where = filter_of(table, question)
     if not isinstance(table, Table):
         if question.sort is not None:
@@ -94,6 +96,7 @@ def facets(served: Served, question: Question, column: str, top: int = 12) -> di
     """The most frequent values of a column; what is chosen of that column does not narrow them."""
     began = time.perf_counter()
     table = _counting(served, question)
+    column = require_name(table.schema.names, column)
     where = filter_of(table, question, without=column)
     found = table.facets(column, query=question.query, where=where, top=top + 1)
     values = [{"value": _shown(row["value"]), "count": row["count"]} for row in found.to_pylist()]
@@ -104,6 +107,8 @@ def histogram(served: Served, question: Question, column: str) -> dict[str, Any]
     """How many rows there are over time, in bars of a readable width."""
     began = time.perf_counter()
     table = _counting(served, question)
+    question = question.of(table.schema)
+    column = require_name(table.schema.names, column)
     span = _extent(table, question, column)
     if span is None:
         return {"column": column, "interval": None, "bars": [], "total": 0, "found": how(table, began)}
@@ -127,7 +132,7 @@ def histogram(served: Served, question: Question, column: str) -> dict[str, Any]
 
 def filter_of(table: AnyTable, question: Question, *, without: str | None = None) -> Node | None:
     """The filter of a question, read against the columns of the table."""
-    return question.where(table.schema, "UTC", without=without)
+    return question.where(table.schema, table.time_zone, without=without)
 
 
 def how(table: AnyTable, began: float) -> dict[str, Any]:
@@ -164,6 +169,8 @@ def _counting(served: Served, question: Question) -> Table:
 def _extent(table: Table, question: Question, column: str) -> tuple[Any, Any] | None:
     """From when to when: as far as the question says, else as the log's statistics have it."""
     kind = table.schema.field(column).type
+    if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+        raise SchemaError(f"{column!r} is {type_to_sql(kind)}; a histogram here is over dates or timestamps")
     span = question.span
     start = moment(span.start, kind) if span and span.column == column and span.start else None
     end = moment(span.end, kind) if span and span.column == column and span.end else None

@@ -29,7 +29,8 @@ class Follower:
         table = served.open()
         if not isinstance(table, Table):
             raise OptionError("a Delta table cannot be followed here")
-        where = question.where(table.schema, "UTC")
+        question = question.of(table.schema)
+        where = question.where(table.schema, table.time_zone)
         table_id, _, version = (after or "").rpartition(":")
         self._appended = follow.Follower(
             table.log,

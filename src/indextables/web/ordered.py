@@ -27,7 +27,7 @@ _WIDER = 4
 
 def ordered(
     table: Table,
-    query: str | None,
+    query: Any,
     where: Any,
     columns: list[str],
     by: str,
@@ -72,7 +72,7 @@ def _bounds(table: Table, where: Node | None, by: str, limit: int, *, descending
 
 
 def _first(
-    table: Table, query: str | None, where: Node | None, columns: list[str], by: str,
+    table: Table, query: Any, where: Node | None, columns: list[str], by: str,
     *, descending: bool, limit: int | None,
 ) -> pa.Table:  # fmt: skip
     """The first of all rows that match."""

@@ -7,8 +7,8 @@ become one tree, typed by the schema. Nothing of a request is pasted into SQL.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -19,6 +19,7 @@ from indextables.model.names import quoted_name, require_name
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.expr import Expr, col
 from indextables.predicate.tree import Node, all_of
+from indextables.split.search import SCORE
 
 PAGE_ROWS = 50
 MOST_ROWS = 1000
@@ -70,19 +71,33 @@ class Question:
     limit: int = PAGE_ROWS
     offset: int = 0
 
+    def of(self, schema: pa.Schema) -> Question:
+        """The same question with every column as the table spells it; SchemaError names one it lacks."""
+        names = schema.names
+        return replace(
+            self,
+            choices=tuple(
+                replace(choice, column=require_name(names, choice.column)) for choice in self.choices
+            ),
+            span=self.span and replace(self.span, column=require_name(names, self.span.column)),
+            columns=None if self.columns is None else tuple(require_name(names, one) for one in self.columns),
+            sort=self.sort if self.sort in (None, SCORE) else require_name(names, self.sort),
+        )
+
     def where(self, schema: pa.Schema, zone: str, *, without: str | None = None) -> Node | None:
         """The filter as a tree; `without` leaves out the choices of one column."""
+        asked = self.of(schema)
         parts = [] if self.text is None else [as_node(self.text, schema, zone)]
         parts += [
-            as_node(choice.to_expr(), schema, zone) for choice in self.choices if choice.column != without
+            as_node(choice.to_expr(), schema, zone) for choice in asked.choices if choice.column != without
         ]
-        if self.span is not None:
-            column = quoted(self.span.column)
-            kind = _kind_of(schema, self.span.column)
-            if self.span.start is not None:
-                parts.append(as_node(column >= moment(self.span.start, kind), schema, zone))
-            if self.span.end is not None:
-                parts.append(as_node(column < moment(self.span.end, kind), schema, zone))
+        if asked.span is not None:
+            column = quoted(asked.span.column)
+            kind = schema.field(asked.span.column).type
+            if asked.span.start is not None:
+                parts.append(as_node(column >= moment(asked.span.start, kind), schema, zone))
+            if asked.span.end is not None:
+                parts.append(as_node(column < moment(asked.span.end, kind), schema, zone))
         return all_of([part for part in parts if part is not None]) if parts else None
 
 
@@ -129,10 +144,6 @@ def quoted(name: str) -> Expr:
     return col(quoted_name(name))
 
 
-def _kind_of(schema: pa.Schema, name: str) -> pa.DataType:
-    return schema.field(require_name(schema.names, name)).type
-
-
 def _choices(text: str | None) -> tuple[Choice, ...]:
     if not text:
         return ()
@@ -143,7 +154,7 @@ def _choices(text: str | None) -> tuple[Choice, ...]:
             for item in found
             if item["values"]
         )
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise OptionError(
             'filters is not JSON such as [{"column": "level", "values": ["error"], "not": false}]'
         ) from None
@@ -159,10 +170,12 @@ def _names(text: str | None) -> tuple[str, ...] | None:
     if not text:
         return None
     try:
-        found: Sequence[str] = json.loads(text)
-    except ValueError:
-        raise OptionError('columns is not JSON such as ["ts", "message"]') from None
-    return tuple(map(str, found)) or None
+        names = json.loads(text)
+    except (ValueError, RecursionError):
+        names = None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise OptionError('columns is not JSON such as ["ts", "message"]')
+    return tuple(names) or None
 
 
 def _whole(given: Mapping[str, str], name: str, default: int) -> int:

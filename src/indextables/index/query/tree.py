@@ -104,6 +104,22 @@ class Query:
         object.__setattr__(self, "columns", found)
 
 
+def joined(must: Sequence[Query] = (), should: Sequence[Query] = (), must_not: Sequence[Query] = ()) -> Query:
+    """One query of several about the same table: their trees are joined, never their texts."""
+    every = (*must, *should, *must_not)
+    if len(every) == 1 and not must_not:
+        return every[0]
+    node = Boolean(*(tuple(query.node for query in some) for some in (must, should, must_not)))
+    signed = [
+        f"{sign}({query.text})"
+        for sign, some in zip(("+", "", "-"), (must, should, must_not), strict=True)
+        for query in some
+    ]
+    notes = tuple(dict.fromkeys(note for query in every for note in query.notes))
+    several = frozenset().union(*(query.several for query in every))
+    return Query(" ".join(signed), node, every[0].spec, several, notes)
+
+
 def with_any_text(query: Query, columns: Sequence[str] | None) -> Query:
     """The query, restricted to rows in which at least one of the columns (default: all indexed) is not null.
 

@@ -27,11 +27,12 @@ from indextables.model.types import type_to_sql
 from indextables.predicate.evaluate.casts import instants_of, local_times_of
 from indextables.predicate.zones import zone_of
 
-_TEXT = re.compile(r"\s*(\d*)\s*([A-Za-z]+)\s*\Z")
+_TEXT = re.compile(r"\s*(\d{0,18})\s*([A-Za-z]+)\s*\Z")
 _US_PER_DAY = 86_400_000_000
 _US_PER_SECOND, _US_PER_HOUR = 1_000_000, 3_600_000_000
 _WEEK = 7
 _MONDAY = 3  # days from the Monday of the week of 1970-01-01 to that day
+_LONGEST_US = 1000 * 366 * _US_PER_DAY
 _INT64_DIGITS = 18
 _EXACT_STEPS = 2.0**52
 _EXACT = Context(prec=100)
@@ -53,6 +54,11 @@ class Span:
     microseconds: int = 0
     days: int = 0
     months: int = 0
+
+    @property
+    def longest_us(self) -> int:
+        """The microseconds it has at most."""
+        return self.microseconds + (self.days + 31 * self.months) * _US_PER_DAY
 
 
 _NAMES = {
@@ -241,6 +247,9 @@ def bucket_of(kind: pa.DataType, interval: Any, *, offset: Any = None, zone: str
             f"a histogram needs numbers, dates or timestamps, and the column is {type_to_sql(kind)}; "
             "facets() counts the values of any column"
         )
+    if pa.types.is_decimal(kind):
+        # As it is written: 0.1 as a binary fraction has more digits than any decimal column.
+        interval, offset = str(interval), str(offset or 0)
     return Width(_number(interval, "interval", positive=True), _number(offset or 0, "offset"))
 
 
@@ -255,7 +264,7 @@ def span_of(interval: Any) -> Span:
     match = _TEXT.match(interval) if isinstance(interval, str) else None
     count = int(match[1] or 1) if match else 0
     unit = UNITS.get(match[2].lower()) if match else None
-    if count < 1 or unit is None:
+    if unit is None or not 1 <= count <= _LONGEST_US // unit.longest_us:
         raise OptionError(
             f"{interval!r} is not an interval of time; use a number and ms, s, m, h, d, w, mon, q or y, "
             "such as '15m', '1h', 'day', 'week', '3 months'"

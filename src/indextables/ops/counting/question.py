@@ -118,14 +118,22 @@ def _aggregate(schema: pa.Schema, name: str, text: str) -> Aggregate:
         if function != "count" or distinct:
             raise SchemaError(f"{text!r}: only count takes *")
         return Aggregate(name, "count")
-    column = column_of(schema, call[3])
+    return aggregate_of(schema, name, function, call[3], distinct=distinct)
+
+
+def aggregate_of(
+    schema: pa.Schema, name: str, function: str, of: str, *, distinct: bool = False
+) -> Aggregate:
+    """An aggregate of a column, checked against the column's type."""
+    column = column_of(schema, of)
+    text = f"{function}({'distinct ' if distinct else ''}{of})"
     if distinct and function != "count":
         raise SchemaError(f"{text!r}: only count takes distinct")
     if function in ("sum", "avg") and not _is_number(column.type):
-        raise SchemaError(f"{text!r} needs a column of numbers, and {call[3]} is {type_to_sql(column.type)}")
+        raise SchemaError(f"{text!r} needs a column of numbers, and {of} is {type_to_sql(column.type)}")
     if distinct or function in ("min", "max"):
         if pa.types.is_nested(column.type):
-            raise SchemaError(f"{text!r} compares values, and {call[3]} is {type_to_sql(column.type)}")
+            raise SchemaError(f"{text!r} compares values, and {of} is {type_to_sql(column.type)}")
         _require_binary(column, "compared")
     return Aggregate(name, function, column, distinct)
 

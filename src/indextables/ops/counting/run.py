@@ -95,7 +95,9 @@ def histogram(
     return answer(snapshot, Question((key,), (Aggregate("count", "count"),)), query, where)
 
 
-def answer(snapshot: Snapshot, question: Question, query: str | None, where: Any) -> tuple[pa.Table, Record]:
+def answer(
+    snapshot: Snapshot, question: Question, query: str | Query | None, where: Any
+) -> tuple[pa.Table, Record]:
     """Answer a question whose keys and aggregates are resolved already."""
     require_parquet(snapshot)
     node = row_filter(snapshot, where)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from indextables.log.snapshot import Snapshot
 from indextables.ops.read.record import Record
 
+if TYPE_CHECKING:
+    from indextables.index.query.tree import Query
+
 
 def count(
-    snapshot: Snapshot, where: Any = None, query: str | None = None, operator: str | None = None
+    snapshot: Snapshot,
+    where: Any = None,
+    query: str | Query | None = None,
+    operator: str | None = None,
 ) -> tuple[int, Record]:
     """How many rows there are, match a filter, or are found by a query."""
     record = Record(snapshot)

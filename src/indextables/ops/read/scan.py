@@ -97,7 +97,7 @@ def count_rows(snapshot: Snapshot, node: Node | None, record: Record) -> int:
 
 def search(
     snapshot: Snapshot,
-    query: str,
+    query: str | Query,
     where: Any = None,
     columns: Sequence[str] | None = None,
     limit: int | None = None,

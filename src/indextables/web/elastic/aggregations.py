@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -11,20 +12,42 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.log.snapshot import Snapshot
+from indextables.model.names import quoted_name
 from indextables.model.plain import plain_value
 from indextables.ops.counting import run
 from indextables.ops.counting.buckets import Calendar, bucket_of
-from indextables.ops.counting.question import Aggregate, Key, Question, column_of, key_of
-from indextables.web.elastic.translate import Asked, Columns, refused
+from indextables.ops.counting.question import Aggregate, Key, Question, aggregate_of, column_of, key_of
+from indextables.web.elastic.shapes import (
+    flag_at,
+    list_at,
+    object_at,
+    object_or_value,
+    refused,
+    text_at,
+    value_at,
+    whole_at,
+)
+from indextables.web.elastic.translate import Asked, Columns, bound
 
 METRICS = {
     "min": "min", "max": "max", "sum": "sum", "avg": "avg", "value_count": "count", "cardinality": "count",
 }  # fmt: skip
-BUCKETS = ("terms", "date_histogram", "histogram")
+BUCKETS = {
+    "terms": ("field", "size", "order", "min_doc_count", "shard_size", "show_term_doc_count_error"),
+    "date_histogram": (
+        "field", "fixed_interval", "calendar_interval", "interval", "time_zone", "offset", "min_doc_count",
+        "extended_bounds", "format", "keyed",
+    ),
+    "histogram": ("field", "interval", "offset", "min_doc_count", "extended_bounds", "keyed"),
+}  # fmt: skip
+"""The kinds of buckets, each with what may stand in it."""
+_OF_METRICS = ("field", "precision_threshold")
 _NESTED = ("aggs", "aggregations")
 _TERMS = 10
 _CALENDAR = {"1M": "1mon", "month": "1mon", "1q": "3mon", "quarter": "3mon", "1y": "1y", "year": "1y"}
-_MOST_GAPS = 10_000
+_FORMATS = (None, "strict_date_optional_time", "date_optional_time", "epoch_millis")
+_MOST_BUCKETS = 10_000
+_MOST_TERMS = 65_536
 
 Path = tuple[Any, ...]
 
@@ -47,7 +70,7 @@ class Aggregations:
         self._columns = columns
         self._asked = asked
 
-    def answer(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def answer(self, given: Any) -> dict[str, Any]:
         """The `aggregations` of a response."""
         return self._inside(_levels(given), ()).get((), {})
 
@@ -84,37 +107,64 @@ class Aggregations:
         inner: Mapping[Path, dict[str, Any]],
     ) -> dict[str, Any]:
         answer: dict[str, Any] = {}
+        body = level.body
+        least = whole_at(body.get("min_doc_count", 1 if level.kind == "terms" else 0), "min_doc_count")
+        pairs = [pair for pair in pairs if pair[1] >= least]
         if level.kind == "terms":
-            size = int(level.body.get("size", _TERMS))
-            pairs = _ordered(pairs, level.body.get("order"))
+            size = whole_at(body.get("size", _TERMS), "terms.size")
+            if not 0 < size <= _MOST_TERMS or least < 1:
+                raise refused(f"[terms] has a size from 1 to {_MOST_TERMS} and a min_doc_count above 0")
+            pairs = _ordered(pairs, body.get("order"))
             answer = {
                 "doc_count_error_upper_bound": 0,
                 "sum_other_doc_count": sum(rows for _, rows in pairs[size:]),
             }
             pairs = pairs[:size]
-        elif level.body.get("min_doc_count", 0) == 0:
-            pairs = _without_gaps(pairs, key)
-        else:
-            least = int(level.body["min_doc_count"])
-            pairs = [pair for pair in pairs if pair[1] >= least]
+        elif least == 0:
+            pairs = _without_gaps(pairs, key, self._edges(body, key))
         answer["buckets"] = [
             {**_key_shown(value), "doc_count": rows, **inner.get((*path, value), {})} for value, rows in pairs
         ]
         return answer
 
+    def _edges(self, body: Mapping[str, Any], key: Key) -> list[Any]:
+        """The buckets that `extended_bounds` adds at both ends."""
+        given = object_at(body.get("extended_bounds"), "extended_bounds")
+        if set(given) - {"min", "max"}:
+            raise refused("[extended_bounds] has min and max")
+        kind = key.column.type
+        ends = [value_at(value, "extended_bounds") for value in given.values()]
+        try:
+            values = pa.array([bound(value, kind, self._columns.now) for value in ends], kind)
+            return key.bucket.of(values).to_pylist() if key.bucket and ends else []
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            raise refused(f"[extended_bounds] {ends!r:.60} are not values of {key.column}") from None
+
     def _key(self, level: Level, depth: int) -> Key:
-        name = self._columns.field(str(level.body.get("field")))
+        body = level.body
+        name = self._columns.column(body.get("field"), f"{level.kind}.field")
         shown = f"key{depth}"
         if level.kind == "terms":
-            return key_of(self._snapshot.schema, name, shown=shown)
-        body = level.body
-        interval = body.get("fixed_interval") or body.get("calendar_interval") or body.get("interval") or "1d"
+            return key_of(self._snapshot.schema, quoted_name(name), shown=shown)
+        if flag_at(body.get("keyed", False), "keyed") or body.get("format") not in _FORMATS:
+            raise refused(f"[{level.kind}] gives its buckets as a list, with dates as ISO text")
+        names = ("fixed_interval", "calendar_interval", "interval")
+        intervals = [body[key] for key in names if body.get(key) is not None]
+        if len(intervals) != 1:
+            raise refused(f"[{level.kind}] has exactly one interval")
+        interval = value_at(intervals[0], "interval")
         if level.kind == "date_histogram":
-            interval = _CALENDAR.get(interval, interval)
-        zone = body.get("time_zone", "UTC")
-        kind = column_of(self._snapshot.schema, name).type
-        bucket = bucket_of(kind, interval, offset=body.get("offset"), zone=zone)
-        return key_of(self._snapshot.schema, name, bucket, shown=shown)
+            interval = _CALENDAR.get(text_at(interval, "interval"), interval)
+            if interval.endswith("M"):
+                raise refused(f"[{interval}] is no interval; months are counted one or three at a time")
+        offset = body.get("offset")
+        bucket = bucket_of(
+            column_of(self._snapshot.schema, quoted_name(name)).type,
+            interval,
+            offset=None if offset is None else value_at(offset, "offset"),
+            zone=text_at(body.get("time_zone", "UTC"), "time_zone"),
+        )
+        return key_of(self._snapshot.schema, quoted_name(name), bucket, shown=shown)
 
     def _counted(
         self, keys: tuple[Key, ...], metrics: Any
@@ -122,12 +172,10 @@ class Aggregations:
         """One entry per group: where it is, its rows, and its metrics."""
         wanted = [Aggregate("rows", "count")]
         for number, level in enumerate(metrics):
-            column = column_of(self._snapshot.schema, self._columns.field(str(level.body.get("field"))))
-            wanted.append(
-                Aggregate(
-                    f"metric{number}", METRICS[level.kind], column, distinct=level.kind == "cardinality"
-                )
-            )
+            name = quoted_name(self._columns.column(level.body.get("field"), f"{level.kind}.field"))
+            distinct = level.kind == "cardinality"
+            schema, function = self._snapshot.schema, METRICS[level.kind]
+            wanted.append(aggregate_of(schema, f"metric{number}", function, name, distinct=distinct))
         asked = self._asked
         table, _ = run.answer(self._snapshot, Question(keys, tuple(wanted)), asked.query, asked.where)
         found = []
@@ -140,48 +188,69 @@ class Aggregations:
         return found
 
 
-def _levels(given: Mapping[str, Any]) -> list[Level]:
-    found = []
-    for name, body in given.items():
+def _levels(given: Any) -> list[Level]:
+    levels = []
+    for name, value in object_at(given, "aggs").items():
+        body = object_at(value, f"aggs.{name}")
         kinds = [key for key in body if key not in (*_NESTED, "meta")]
         if len(kinds) != 1 or kinds[0] not in (*METRICS, *BUCKETS):
             raise refused(f"the aggregation [{name}] is none of {', '.join((*BUCKETS, *METRICS))}")
-        inner = body.get("aggs") or body.get("aggregations") or {}
-        found.append(Level(name, kinds[0], body[kinds[0]], inner))
-    return found
+        kind = kinds[0]
+        inside = object_at(body[kind], f"aggs.{name}.{kind}")
+        unknown = sorted(set(inside) - set(BUCKETS.get(kind, _OF_METRICS)))
+        inner = {**object_at(body.get("aggs"), "aggs"), **object_at(body.get("aggregations"), "aggregations")}
+        if unknown or (inner and kind in METRICS):
+            raise refused(f"[{kind}] does not support {unknown or 'aggregations inside it'}")
+        levels.append(Level(name, kind, inside, inner))
+    return levels
 
 
 def _ordered(pairs: list[tuple[Any, int]], order: Any) -> list[tuple[Any, int]]:
-    first = order[0] if isinstance(order, list) and order else order
-    ((by, way),) = (first or {"_count": "desc"}).items()
-    if by not in ("_count", "_key", "_term"):
-        raise refused(f"[terms] is ordered by _count or _key, not by [{by}]")
-    place = 1 if by == "_count" else 0
-    return sorted(pairs, key=lambda pair: pair[place], reverse=str(way).lower() == "desc")
+    # Equal counts come in the order of their keys.
+    for item in reversed([*(list_at(order, "order") or [{"_count": "desc"}]), {"_key": "asc"}]):
+        given = object_at(object_or_value(item, "order"), "order")
+        if len(given) != 1 or set(given) - {"_count", "_key", "_term"}:
+            raise refused(f"[terms] is ordered by _count or _key, not by {sorted(given)}")
+        ((by, way),) = given.items()
+        if way not in ("asc", "desc"):
+            raise refused(f"[order] is asc or desc, not {way!r:.60}")
+        place = 1 if by == "_count" else 0
+        pairs = sorted(pairs, key=lambda pair: pair[place], reverse=way == "desc")
+    return pairs
 
 
-def _without_gaps(pairs: list[tuple[Any, int]], key: Key) -> list[tuple[Any, int]]:
+def _without_gaps(pairs: list[tuple[Any, int]], key: Key, edges: list[Any]) -> list[tuple[Any, int]]:
     """Buckets without rows between others, as Elasticsearch shows them."""
-    if len(pairs) <= 1 or key.bucket is None:
-        return pairs
-    known = dict(pairs)
-    found, at, last = [], min(known), max(known)
-    while at <= last:
-        found.append((at, known.get(at, 0)))
-        if len(found) > _MOST_GAPS:
-            raise refused(f"the histogram has more than {_MOST_GAPS} buckets; use a longer interval")
-        at = _following(at, key)
-    return found
+    rows = {**dict.fromkeys(edges, 0), **dict(pairs)}
+    finite = [value for value in rows if not isinstance(value, float) or math.isfinite(value)]
+    if len(finite) <= 1 or key.bucket is None:
+        return sorted(rows.items())
+    for value in _between(min(finite), max(finite), key):
+        rows.setdefault(value, 0)
+        if len(rows) > _MOST_BUCKETS:
+            raise refused(f"the histogram has more than {_MOST_BUCKETS} buckets; use a longer interval")
+    return sorted(rows.items())
 
 
-def _following(at: Any, key: Key) -> Any:
-    if not isinstance(key.bucket, Calendar):
-        return at + key.bucket.size if key.bucket else at
-    span = key.bucket.span
+def _between(first: Any, last: Any, key: Key) -> Iterator[Any]:
+    """The bucket after the first one, and so on up to the last."""
+    if isinstance(key.bucket, Calendar):
+        while first < last:
+            first = _following(first, key.bucket, key.type)
+            yield first
+    elif key.bucket is not None:
+        size, offset = (type(first)(value) for value in (key.bucket.size, key.bucket.offset))
+        # A bucket begins at a multiple of the size: adding sizes up would miss it by a rounding.
+        for step in range(round((first - offset) / size) + 1, round((last - offset) / size)):
+            yield step * size + offset
+
+
+def _following(at: Any, bucket: Calendar, kind: pa.DataType) -> Any:
+    span = bucket.span
     step = timedelta(days=span.days + 31 * span.months, microseconds=span.microseconds)
     # A little beyond the end of the longest such bucket is inside the next, whatever the clocks do.
     later = at + step + (min(step / 2, timedelta(hours=2)) if isinstance(at, datetime) else timedelta())
-    return key.bucket.of(pa.array([later], key.type))[0].as_py()
+    return bucket.of(pa.array([later], kind))[0].as_py()
 
 
 def _key_shown(value: Any) -> dict[str, Any]:

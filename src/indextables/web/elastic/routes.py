@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -11,54 +10,65 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from indextables.errors import Error, NotFoundError
+from indextables.errors import Error, NotATableError, NotFoundError
+from indextables.web.elastic import parameters
 from indextables.web.elastic.fields import field_caps, mapping
-from indextables.web.elastic.search import columns_of, search
-from indextables.web.elastic.translate import refused
+from indextables.web.elastic.scrolls import MissingScrollError, Scrolls
+from indextables.web.elastic.search import Search, columns_of
+from indextables.web.elastic.shapes import document, flag_at, refused, texts_at
 from indextables.web.tables import Catalog, Served
 from indextables.web.waiting import Desk
 
 VERSION = "9.0.0"
 """The version of Elasticsearch whose form of answers this is."""
+HTTP_BAD_REQUEST, HTTP_NOT_FOUND, HTTP_SERVER_ERROR = 400, 404, 500
 _PRODUCT = {"x-elastic-product": "Elasticsearch"}
 
 Endpoint = Callable[[Request], Awaitable[Response]]
+Parameters = Mapping[str, Any]
+Work = Callable[[dict[str, Any], Parameters, Mapping[str, str]], dict[str, Any]]
+"""An answer from a body, the parameters of the URL, and the parts of its path."""
 
 
 def elastic_routes(catalog: Catalog, desk: Desk) -> list[Route]:
     """The routes, below whatever they are mounted under."""
     one = ["GET", "POST"]
+    scrolls = Scrolls()
+    search = _answered(desk, parameters.SEARCH, partial(_search, catalog, scrolls))
+    several = _answered(desk, parameters.SEVERAL, partial(_several, catalog), lines=True)
+    caps = _answered(desk, parameters.FIELDS, partial(_caps, catalog))
+    following = _answered(desk, parameters.SCROLL, partial(_following, scrolls))
+    close = _answered(desk, frozenset({"scroll_id"}), partial(_close, scrolls))
     return [
-        Route("/", _info),
-        Route("/_search", _answered(catalog, desk, _search), methods=one),
-        Route("/{index}/_search", _answered(catalog, desk, _search), methods=one),
-        Route("/_msearch", _several(catalog, desk), methods=one),
-        Route("/{index}/_msearch", _several(catalog, desk), methods=one),
-        Route("/_field_caps", _answered(catalog, desk, _caps), methods=one),
-        Route("/{index}/_field_caps", _answered(catalog, desk, _caps), methods=one),
-        Route("/{index}/_mapping", _answered(catalog, desk, _mapping)),
+        Route("/", _answered(desk, frozenset(), _info)),
+        Route("/_search", search, methods=one),
+        Route("/_search/scroll", following, methods=one),
+        Route("/_search/scroll", close, methods=["DELETE"]),
+        Route("/_search/scroll/{scroll_id}", following, methods=one),
+        Route("/_search/scroll/{scroll_id}", close, methods=["DELETE"]),
+        Route("/{index}/_search", search, methods=one),
+        Route("/_msearch", several, methods=one),
+        Route("/{index}/_msearch", several, methods=one),
+        Route("/_field_caps", caps, methods=one),
+        Route("/{index}/_field_caps", caps, methods=one),
+        Route("/{index}/_mapping", _answered(desk, parameters.MAPPING, partial(_mapping, catalog))),
     ]
 
 
-async def _info(_request: Request) -> Response:
-    said = {
-        "name": "indextables",
-        "cluster_name": "indextables",
-        "version": {"number": VERSION, "build_flavor": "default"},
-        "tagline": "Tables that answer a part of Elasticsearch's interface",
-    }
-    return JSONResponse(said, headers=_PRODUCT)
+def _answered(desk: Desk, obeyed: frozenset[str], work: Work, *, lines: bool = False) -> Endpoint:
+    """An endpoint that refuses unknown parameters and bodies of another form, and answers the rest."""
 
-
-def _answered(
-    catalog: Catalog, desk: Desk, work: Callable[[Served, Any, Request], dict[str, Any]]
-) -> Endpoint:
     async def answer(request: Request) -> Response:
         try:
-            served = _table(catalog, request.path_params.get("index", "*"))
+            params = parameters.checked(request.query_params, obeyed, request.url.path)
             text = await request.body()
-            given = _document(text) if text else {}
-            found = await desk.answer(request, partial(work, served, given, request))
+            if lines:
+                body: dict[str, Any] = {
+                    "lines": [document(line) for line in text.splitlines() if line.strip()]
+                }
+            else:
+                body = document(text) if text.strip() else {}
+            found = await desk.answer(request, partial(work, body, params, request.path_params))
         except Error as error:
             return JSONResponse(_mistake(error), _status(error), headers=_PRODUCT)
         return JSONResponse(found, headers=_PRODUCT)
@@ -66,57 +76,101 @@ def _answered(
     return answer
 
 
-def _several(catalog: Catalog, desk: Desk) -> Endpoint:
-    async def answer(request: Request) -> Response:
-        fallback = request.path_params.get("index", "*")
-        try:
-            lines = [_document(line) for line in (await request.body()).splitlines() if line.strip()]
-            if len(lines) % 2:
-                raise refused("_msearch takes lines in pairs: a header and a body")
-        except Error as error:
-            return JSONResponse(_mistake(error), _status(error), headers=_PRODUCT)
-        pairs = list(zip(lines[::2], lines[1::2], strict=True))
-
-        def work() -> list[dict[str, Any]]:
-            return [_one_of(catalog, fallback, header, body) for header, body in pairs]
-
-        responses = await desk.answer(request, work)
-        took = sum(item.get("took", 0) for item in responses)
-        return JSONResponse({"took": took, "responses": responses}, headers=_PRODUCT)
-
-    return answer
+def _info(_body: dict[str, Any], _params: Parameters, _path: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "name": "indextables",
+        "cluster_name": "indextables",
+        "version": {"number": VERSION, "build_flavor": "default"},
+        "tagline": "Tables that answer a part of Elasticsearch's interface",
+    }
 
 
-def _one_of(catalog: Catalog, fallback: str, header: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+def _search(
+    catalog: Catalog, scrolls: Scrolls, body: dict[str, Any], params: Parameters, path: Mapping[str, str]
+) -> dict[str, Any]:
+    served = _table(catalog, path.get("index", "*"))
+    given = parameters.search_body(body, params)
+    if "scroll" in params:
+        answer = scrolls.begin(Search(served, given, scroll=True).pages(), params["scroll"])
+    else:
+        answer = Search(served, given).answer()
+    return _with_total(answer, params)
+
+
+def _following(
+    scrolls: Scrolls, body: dict[str, Any], params: Parameters, path: Mapping[str, str]
+) -> dict[str, Any]:
+    given = _scroll_body(
+        {**path, **body, **{name: params[name] for name in ("scroll", "scroll_id") if name in params}}
+    )
+    return _with_total(scrolls.following(given.get("scroll_id"), given.get("scroll")), params)
+
+
+def _close(
+    scrolls: Scrolls, body: dict[str, Any], params: Parameters, path: Mapping[str, str]
+) -> dict[str, Any]:
+    given = _scroll_body({**path, **body, **params})
+    ids = [one for text in texts_at(given.get("scroll_id"), "scroll_id") for one in text.split(",")]
+    closed = scrolls.close(ids)
+    if not closed:
+        raise MissingScrollError("none of these scrolls is open")
+    return {"succeeded": True, "num_freed": closed}
+
+
+def _scroll_body(given: dict[str, Any]) -> dict[str, Any]:
+    if set(given) - {"scroll", "scroll_id"} - parameters.HARMLESS:
+        raise refused(f"a scroll has scroll and scroll_id, not {sorted(given)}")
+    return given
+
+
+def _with_total(answer: dict[str, Any], params: Parameters) -> dict[str, Any]:
+    """The answer with its total as a plain number, where the URL asks for that."""
+    if not flag_at(params.get("rest_total_hits_as_int", False), "rest_total_hits_as_int"):
+        return answer
+    hits = answer["hits"]
+    return {**answer, "hits": {**hits, "total": hits["total"]["value"] if "total" in hits else -1}}
+
+
+def _several(
+    catalog: Catalog, body: dict[str, Any], params: Parameters, path: Mapping[str, str]
+) -> dict[str, Any]:
+    lines = body["lines"]
+    if len(lines) % 2:
+        raise refused("_msearch takes lines in pairs: a header and a body")
+    fallback = path.get("index", "*")
+    pairs = zip(lines[::2], lines[1::2], strict=True)
+    responses = [_one_of(catalog, fallback, header, one, params) for header, one in pairs]
+    return {"took": sum(item.get("took", 0) for item in responses), "responses": responses}
+
+
+def _one_of(
+    catalog: Catalog, fallback: str, header: dict[str, Any], body: dict[str, Any], params: Parameters
+) -> dict[str, Any]:
     """A mistake in one question of several is its answer; the others go on."""
     try:
-        index = header.get("index") or fallback
-        name = ",".join(index) if isinstance(index, list) else str(index)
-        return {**search(_table(catalog, name), body), "status": 200}
+        named = parameters.checked(header, parameters.HEADER, "_msearch")
+        name = ",".join(texts_at(named.get("index"), "index")) or fallback
+        answer = Search(_table(catalog, name), body).answer()
+        return {**_with_total(answer, params), "status": 200}
     except Error as error:
         return _mistake(error)
 
 
-def _search(served: Served, given: Any, request: Request) -> dict[str, Any]:
-    asked = dict(given)
-    text = request.query_params.get("q")
-    if text and "query" not in asked:
-        asked["query"] = {"query_string": {"query": text}}
-    for name in ("size", "from"):
-        if name in request.query_params:
-            asked.setdefault(name, request.query_params[name])
-    if request.query_params.get("track_total_hits") == "false":
-        asked.setdefault("track_total_hits", False)
-    return search(served, asked)
-
-
-def _caps(served: Served, given: Any, request: Request) -> dict[str, Any]:
-    fields = given.get("fields") or request.query_params.get("fields", "*")
-    patterns = fields.split(",") if isinstance(fields, str) else [str(item) for item in fields]
+def _caps(
+    catalog: Catalog, body: dict[str, Any], params: Parameters, path: Mapping[str, str]
+) -> dict[str, Any]:
+    if set(body) - {"fields"}:
+        raise refused(f"_field_caps does not support {sorted(set(body) - {'fields'})}")
+    fields = body.get("fields") or params.get("fields", "*")
+    patterns = [one for text in texts_at(fields, "fields") for one in text.split(",")]
+    served = _table(catalog, path.get("index", "*"))
     return field_caps(served.name, columns_of(served.open()), patterns)
 
 
-def _mapping(served: Served, _given: Any, _request: Request) -> dict[str, Any]:
+def _mapping(
+    catalog: Catalog, _body: dict[str, Any], _params: Parameters, path: Mapping[str, str]
+) -> dict[str, Any]:
+    served = _table(catalog, path["index"])
     return mapping(served.name, columns_of(served.open()))
 
 
@@ -129,23 +183,21 @@ def _table(catalog: Catalog, name: str) -> Served:
     return catalog.find(name)
 
 
-def _document(text: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except ValueError:
-        raise refused("the body is not JSON") from None
-    if not isinstance(found, dict):
-        raise refused("the body is not a JSON object")
-    return found
-
-
 def _status(error: Error) -> int:
-    if isinstance(error, NotFoundError):
-        return 404
-    return 400 if isinstance(error, ValueError) else 500
+    if isinstance(error, (NotFoundError, NotATableError)):
+        return HTTP_NOT_FOUND
+    return HTTP_BAD_REQUEST if isinstance(error, ValueError) else HTTP_SERVER_ERROR
 
 
 def _mistake(error: Error) -> dict[str, Any]:
-    kind = "index_not_found_exception" if isinstance(error, NotFoundError) else "illegal_argument_exception"
+    kind = "illegal_argument_exception"
+    if isinstance(error, MissingScrollError):
+        kind = "search_context_missing_exception"
+    elif _status(error) != HTTP_BAD_REQUEST:
+        kind = (
+            "index_not_found_exception"
+            if _status(error) == HTTP_NOT_FOUND
+            else "search_phase_execution_exception"
+        )
     cause = {"type": kind, "reason": error.message}
     return {"error": {"root_cause": [cause], **cause}, "status": _status(error)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -13,10 +13,22 @@ import pyarrow as pa
 
 from indextables.errors import OptionError
 from indextables.model.plain import plain_value
+from indextables.ops.read.count import count
+from indextables.ops.read.scan import scan
+from indextables.ops.read.scan import search as search_rows
 from indextables.table import Table
 from indextables.web.elastic.aggregations import Aggregations
-from indextables.web.elastic.translate import Asked, Columns, refused, translate
-from indextables.web.ordered import ordered
+from indextables.web.elastic.shapes import (
+    flag_at,
+    list_at,
+    object_at,
+    object_or_value,
+    refused,
+    text_at,
+    texts_at,
+    whole_at,
+)
+from indextables.web.elastic.translate import Asked, Columns, translate
 from indextables.web.tables import Served
 
 if TYPE_CHECKING:
@@ -26,10 +38,11 @@ _KNOWN = {
     "query", "size", "from", "sort", "_source", "aggs", "aggregations", "track_total_hits", "timeout",
     "version", "script_fields", "docvalue_fields", "stored_fields", "fields", "track_scores",
 }  # fmt: skip
-_EMPTY = {"version", "script_fields", "docvalue_fields", "stored_fields", "fields", "track_scores"}
+_EMPTY = {"script_fields", "docvalue_fields", "stored_fields", "fields", "track_scores"}
 """Sent by dashboards as a matter of form; accepted only where they ask for nothing."""
 _DEFAULT_SIZE = 10
 _DEEPEST = 10_000
+_UNSORTED = ("_doc", "_shard_doc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,57 +52,131 @@ class Body:
     asked: Asked
     size: int
     start: int
-    sort: tuple[str, bool] | None
+    sort: tuple[tuple[str, bool], ...]
     scored: bool
     columns: tuple[str, ...]
     aggregations: Mapping[str, Any]
     total: bool
+    version: bool
+
+
+class Search:
+    """One question on one version of a table."""
+
+    def __init__(self, served: Served, given: Mapping[str, Any], *, scroll: bool = False) -> None:
+        self._began = time.perf_counter()
+        self._index = served.name
+        self._table = served.open()
+        self._columns = columns_of(self._table)
+        self._snapshot = self._columns.snapshot
+        self._body = read_body(given, self._columns)
+        if scroll and (self._body.start or not self._body.size):
+            raise refused("a scroll begins with the first row, and its pages have rows: leave [from] out")
+
+    def answer(self) -> dict[str, Any]:
+        """The response, with the hits of one page."""
+        body = self._body
+        rows = self._rows(body.start + body.size).read_all() if body.size else None
+        hits = [] if rows is None else self._hits(rows.slice(body.start, body.size), body.start)
+        return self._response(hits, self._total(), with_aggregations=True)
+
+    def pages(self) -> Iterator[dict[str, Any]]:
+        """The responses of a scroll: pages until no row is left, and empty ones from then on."""
+        size, start, total = self._body.size, 0, self._total()
+        batches = iter(self._rows(None))
+        held = pa.table({})
+        while True:
+            while held.num_rows < size and (batch := next(batches, None)) is not None:
+                more = pa.Table.from_batches([batch])
+                held = pa.concat_tables([held, more]) if held.num_rows else more
+            yield self._response(self._hits(held.slice(0, size), start), total, with_aggregations=not start)
+            start += min(size, held.num_rows)
+            held = held.slice(size)
+            self._began = time.perf_counter()
+
+    def _total(self) -> int | None:
+        asked = self._body.asked
+        return count(self._snapshot, asked.where, asked.query)[0] if self._body.total else None
+
+    def _response(
+        self, hits: list[dict[str, Any]], total: int | None, *, with_aggregations: bool
+    ) -> dict[str, Any]:
+        body = self._body
+        scores = [hit["_score"] for hit in hits if hit["_score"] is not None]
+        answer: dict[str, Any] = {
+            "took": 0,
+            "timed_out": False,
+            "_shards": {"total": 1, "successful": 1, "skipped": 0, "failed": 0},
+            "hits": {
+                **({} if total is None else {"total": {"value": total, "relation": "eq"}}),
+                "max_score": max(scores, default=None),
+                "hits": hits,
+            },
+        }
+        if body.aggregations and with_aggregations:
+            counted = Aggregations(self._snapshot, self._columns, body.asked)
+            answer["aggregations"] = counted.answer(body.aggregations)
+        answer["took"] = round((time.perf_counter() - self._began) * 1000)
+        return answer
+
+    def _hits(self, page: pa.Table, start: int) -> list[dict[str, Any]]:
+        body = self._body
+        hits = []
+        for number, row in enumerate(page.to_pylist(maps_as_pydicts="lossy"), start):
+            hit: dict[str, Any] = {
+                "_index": self._index,
+                "_id": f"{self._snapshot.version}-{number}",
+                "_score": row.pop("_score", None) if body.scored else None,
+                "_source": {name: plain_value(row[name]) for name in body.columns},
+            }
+            if body.version:
+                # A row is never changed in place.
+                hit["_version"] = 1
+            if body.sort:
+                hit["sort"] = [plain_value(row[name]) for name, _ in body.sort]
+            hits.append(hit)
+        return hits
+
+    def _rows(self, limit: int | None) -> pa.RecordBatchReader:
+        body, asked = self._body, self._body.asked
+        columns = list(dict.fromkeys([*body.columns, *(name for name, _ in body.sort)]))
+        columns = columns or self._columns.schema.names[:1]
+        if body.sort:
+            from indextables.web.ordered import ordered
+
+            assert isinstance(self._table, Table)
+
+            (by, descending), *_ = body.sort
+            return ordered(
+                self._table, asked.query, asked.where, columns, by, descending=descending, limit=limit
+            ).to_reader()
+        if asked.query is not None:
+            return search_rows(self._snapshot, asked.query, asked.where, columns, limit, score=body.scored)[0]
+        reader = scan(self._snapshot, asked.where, columns)[0]
+        return reader if limit is None else _first(reader, limit)
 
 
 def columns_of(table: Table | DeltaTable) -> Columns:
     """What a translation needs of a table."""
-    indexed = {item.name: item.index for item in table.describe().columns if item.index}
-    return Columns(table.schema, indexed, datetime.now(UTC))
-
-
-def search(served: Served, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer one request."""
-    began = time.perf_counter()
-    table = served.open()
     if not isinstance(table, Table):
         raise OptionError("a Delta table is not asked this way")
-    columns = columns_of(table)
-    body = read_body(given, columns)
-    hits = _hits(table, served.name, body) if body.size else []
-    total = table.count(body.asked.where, query=body.asked.query) if body.total else None
-    scores = [hit["_score"] for hit in hits if hit["_score"] is not None]
-    answer: dict[str, Any] = {
-        "took": 0,
-        "timed_out": False,
-        "_shards": {"total": 1, "successful": 1, "skipped": 0, "failed": 0},
-        "hits": {
-            **({} if total is None else {"total": {"value": total, "relation": "eq"}}),
-            "max_score": max(scores, default=None),
-            "hits": hits,
-        },
-    }
-    if body.aggregations:
-        snapshot = table.log.snapshot(table.version)
-        answer["aggregations"] = Aggregations(snapshot, columns, body.asked).answer(body.aggregations)
-    answer["took"] = round((time.perf_counter() - began) * 1000)
-    return answer
+    return Columns(table.log.snapshot(table.version), datetime.now(UTC))
 
 
 def read_body(given: Mapping[str, Any], columns: Columns) -> Body:
     """Read and check a body; what cannot be done is refused by name."""
-    unknown = set(given) - _KNOWN or {name for name in _EMPTY if given.get(name)} - {"version"}
+    unknown = set(given) - _KNOWN or {name for name in _EMPTY if given.get(name)}
     if unknown:
-        raise refused(f"the parameter {sorted(unknown)} is not supported")
-    size, start = int(given.get("size", _DEFAULT_SIZE)), int(given.get("from", 0))
+        raise refused(f"the parameters {sorted(unknown)} are not supported")
+    size, start = whole_at(given.get("size", _DEFAULT_SIZE), "size"), whole_at(given.get("from", 0), "from")
     if size < 0 or start < 0 or size + start > _DEEPEST:
-        raise refused(f"from + size is {size + start}; at most {_DEEPEST} rows are reached this way")
+        raise refused(
+            f"from is {start} and size {size}; at most {_DEEPEST} rows are reached, or all by scroll"
+        )
     sort, scored = _sort(given.get("sort"), columns)
     asked = translate(given.get("query"), columns)
+    inner = (object_at(given.get(name), name) for name in ("aggs", "aggregations"))
+    total = given.get("track_total_hits", True)
     return Body(
         asked=asked,
         size=size,
@@ -97,70 +184,73 @@ def read_body(given: Mapping[str, Any], columns: Columns) -> Body:
         sort=sort,
         scored=asked.query is not None and scored,
         columns=_source(given.get("_source", True), columns),
-        aggregations=given.get("aggs") or given.get("aggregations") or {},
-        total=given.get("track_total_hits", True) is not False,
+        aggregations={name: body for some in inner for name, body in some.items()},
+        # A number asks for a total that is exact up to there; this one is exact beyond it too.
+        total=flag_at(total, "track_total_hits")
+        if isinstance(total, (bool, str))
+        else whole_at(total, "track_total_hits") >= 0,
+        version=flag_at(given.get("version", False), "version"),
     )
 
 
-def _sort(given: Any, columns: Columns) -> tuple[tuple[str, bool] | None, bool]:
-    """The column to sort by, and whether the best matches come first instead."""
-    items = given if isinstance(given, list) else [given] if given else []
-    found: list[tuple[str, bool]] = []
-    for item in items:
-        ((name, body),) = item.items() if isinstance(item, Mapping) else [(item, {})]
-        way = str(body.get("order", "") if isinstance(body, Mapping) else body).lower()
-        if name not in ("_doc", "_shard_doc"):
-            found.append((name, way == "desc" if way else name == "_score"))
-    if not found or found[0][0] == "_score":
-        return None, True
-    if len(found) > 1:
+def _sort(given: Any, columns: Columns) -> tuple[tuple[tuple[str, bool], ...], bool]:
+    """The columns to sort by, and whether the best matches come first instead."""
+    keys: list[tuple[str, bool]] = []
+    for number, item in enumerate(list_at(given, "sort")):
+        entry = item if isinstance(item, Mapping) else {text_at(item, "sort"): {}}
+        if len(entry) != 1:
+            raise refused("each entry of [sort] names exactly one field")
+        ((name, settings),) = entry.items()
+        descending = _descends(name, settings)
+        if name == "_score":
+            if number or len(list_at(given, "sort")) > 1 or not descending:
+                raise refused("[_score] is the only entry of [sort], and descends")
+            return (), True
+        if name not in _UNSORTED:
+            keys.append((columns.column(name, "sort"), descending))
+    if len(keys) > 1:
         raise refused("rows are sorted by one field")
-    return (columns.field(found[0][0]), found[0][1]), False
+    return tuple(keys), given is None
+
+
+def _descends(name: str, given: Any) -> bool:
+    settings = given if isinstance(given, Mapping) else {"order": object_or_value(given, f"sort.{name}")}
+    if set(settings) - {"order", "unmapped_type", "missing"}:
+        raise refused(
+            f"[sort] does not support {sorted(set(settings) - {'order', 'unmapped_type', 'missing'})}"
+        )
+    if settings.get("missing", "_last") != "_last":
+        raise refused("[missing] is _last here")
+    order = settings.get("order", "desc" if name == "_score" else "asc")
+    if order not in ("asc", "desc"):
+        raise refused(f"[order] of [{name}] is asc or desc, not {order!r:.60}")
+    return bool(order == "desc")
 
 
 def _source(given: Any, columns: Columns) -> tuple[str, ...]:
     names: Sequence[str] = columns.schema.names
-    if given is True:
-        return tuple(names)
-    if given is False:
-        return ()
-    include: Any = given.get("includes", ["*"]) if isinstance(given, Mapping) else given
-    exclude: Any = given.get("excludes", []) if isinstance(given, Mapping) else []
-    wanted, left = ([item] if isinstance(item, str) else item for item in (include, exclude))
+    if isinstance(given, bool):
+        return tuple(names) if given else ()
+    keys = {"includes": ["*"], "include": [], "excludes": [], "exclude": []}
+    settings = given if isinstance(given, Mapping) else {"includes": given}
+    if set(settings) - set(keys):
+        raise refused(f"[_source] does not support {sorted(set(settings) - set(keys))}")
+    if "include" in settings:
+        keys["includes"] = []
+    include, exclude = (
+        [text.lower() for key in some for text in texts_at(settings.get(key, keys[key]), "_source")]
+        for some in (("includes", "include"), ("excludes", "exclude"))
+    )
     return tuple(
         name
         for name in names
-        if any(fnmatchcase(name, pattern) for pattern in wanted)
-        and not any(fnmatchcase(name, pattern) for pattern in left)
+        if any(fnmatchcase(name.lower(), pattern) for pattern in include)
+        and not any(fnmatchcase(name.lower(), pattern) for pattern in exclude)
     )
 
 
-def _hits(table: Table, index: str, body: Body) -> list[dict[str, Any]]:
-    page = _rows(table, body).slice(body.start, body.size)
-    found = []
-    for number, row in enumerate(page.to_pylist(maps_as_pydicts="lossy"), body.start):
-        score = row.pop("_score", None) if body.scored else None
-        source = {name: plain_value(row[name]) for name in body.columns}
-        hit: dict[str, Any] = {
-            "_index": index,
-            "_id": f"{table.version}-{number}",
-            "_score": score,
-            "_source": source,
-        }
-        if body.sort is not None:
-            hit["sort"] = [plain_value(row[body.sort[0]])]
-        found.append(hit)
-    return found
+def _first(reader: pa.RecordBatchReader, limit: int) -> pa.RecordBatchReader:
+    from indextables.ops.read.rows import Rows
 
-
-def _rows(table: Table, body: Body) -> pa.Table:
-    asked, count = body.asked, body.start + body.size
-    columns = list(body.columns)
-    if body.sort is not None:
-        columns += [] if body.sort[0] in columns else [body.sort[0]]
-        by, descending = body.sort
-        return ordered(table, asked.query, asked.where, columns, by, descending=descending, limit=count)
-    if asked.query is not None:
-        return table.search(asked.query, asked.where, columns, count, score=body.scored).read_all()
-    with table.scan(asked.where, columns) as rows:
-        return rows.head(count)
+    with Rows(reader) as rows:
+        return rows.head(limit).to_reader()

@@ -1,8 +1,10 @@
 """Elasticsearch's query clauses as a full-text query and a filter that both have to hold.
 
-Words are looked for by the query language, values and ranges by the filter. A
-clause under `should` or `must_not` has to be one or the other: a choice between
-words and values cannot be asked in one question, and is refused.
+Words are looked for by the query language, values and ranges by the filter. Each
+clause becomes a tree of its own and trees are joined, so that no text of a request
+can reach beyond its clause. A clause under `should` or `must_not` has to be one or
+the other: a choice between words and values cannot be asked in one question, and is
+refused.
 """
 
 from __future__ import annotations
@@ -15,23 +17,35 @@ from typing import Any
 
 import pyarrow as pa
 
-from indextables.errors import QueryError
+from indextables.index.query.tree import Query, joined
+from indextables.log.snapshot import Snapshot
+from indextables.model.names import find_name
+from indextables.ops.table_settings import query_of, settings_of
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.expr import Expr
 from indextables.predicate.tree import FALSE, IsTrue, Node, Not, all_of, any_of
+from indextables.web.elastic.shapes import (
+    list_at,
+    object_at,
+    refused,
+    text_at,
+    texts_at,
+    value_at,
+    whole_at,
+)
 from indextables.web.questions import moment, quoted
 
 _WORDS = ("text", "json", "ip")
-_MATH = re.compile(r"now(?:([+-])(\d+)([smhdw]))?\Z")
+_MATH = re.compile(r"now(?:([+-])(\d{1,9})([smhdw]))?\Z")
+_MILLISECONDS = re.compile(r"-?\d{10,}", re.ASCII)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A query and a filter; None asks nothing."""
 
-    query: str | None = None
+    query: Query | None = None
     where: Node | None = None
 
     @property
@@ -44,66 +58,97 @@ class Asked:
 class Columns:
     """What the translation has to know of a table."""
 
-    schema: pa.Schema
-    indexed: Mapping[str, str]
-    """The kind of index of each indexed column."""
+    snapshot: Snapshot
     now: datetime
 
-    def field(self, name: str) -> str:
-        """The column a clause names; `level.keyword` is the column `level`, as dashboards write it."""
-        plain = name if name in self.schema.names else name.removesuffix(".keyword")
-        if plain not in self.schema.names and not self._is_path(plain):
-            raise refused(f"there is no field [{name}]")
-        return plain
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the table."""
+        return self.snapshot.schema
 
-    def _is_path(self, name: str) -> bool:
-        return self.indexed.get(name.partition(".")[0]) == "json"
+    @property
+    def indexed(self) -> Mapping[str, str]:
+        """The kind of index of each indexed column."""
+        return {item.column: item.kind for item in settings_of(self.snapshot).fields}
+
+    def field(self, given: Any, place: str) -> str:
+        """The column a clause names; `level.keyword` is the column `level`, as dashboards write it."""
+        name = text_at(given, place)
+        for spelled in (name, name.removesuffix(".keyword")):
+            column = find_name(self.schema.names, spelled)
+            if column is not None:
+                return column
+        head, dot, path = name.partition(".")
+        column = find_name(self.schema.names, head)
+        if dot and column is not None and self.indexed.get(column) == "json":
+            return f"{column}.{path}"
+        raise refused(f"there is no field [{name}]")
+
+    def column(self, given: Any, place: str) -> str:
+        """A column by itself, not a path inside one."""
+        name = self.field(given, place)
+        if name not in self.schema.names:
+            raise refused(f"[{place}] takes a column, not the path [{name}] inside one")
+        return name
 
     def has_words(self, name: str) -> bool:
         """Whether a column is searched by its words."""
-        return self.indexed.get(name.partition(".")[0]) in _WORDS
+        head = name if name in self.schema.names else name.partition(".")[0]
+        return self.indexed.get(head) in _WORDS
 
     def node(self, expr: Expr) -> Node:
         """A condition, typed."""
-        found = as_node(expr, self.schema, "UTC")
-        assert found is not None
-        return found
+        condition = as_node(expr, self.schema, "UTC")
+        assert condition is not None
+        return condition
+
+    def query(self, text: str, columns: Sequence[str] | None = None, operator: str = "or") -> Asked:
+        """The rows that a text of the query language finds, as a tree of its own."""
+        return Asked(query_of(self.snapshot, text, columns, operator))
+
+    def words(self, text: str, column: str, slop: int = 0) -> Asked:
+        """The rows in which the words of a text follow each other in a column."""
+        quoted_text = '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        return self.query(f"{quoted_text}~{slop}" if slop else quoted_text, [column])
 
 
-def refused(reason: str) -> QueryError:
-    """The error for what cannot be answered exactly."""
-    return QueryError(f"{reason}; what is supported stands in docs/serve.md", elastic=True)
-
-
-def translate(clause: Mapping[str, Any] | None, columns: Columns) -> Asked:
+def translate(clause: Any, columns: Columns, place: str = "query") -> Asked:
     """Read one clause."""
-    if not clause:
+    given = object_at(clause, place)
+    if not given:
         return Asked()
-    if len(clause) != 1:
-        raise refused("a query clause has exactly one name")
-    ((name, body),) = clause.items()
-    if name == "bool":
-        return _bool(body, columns)
+    name, body = _only(given, place)
     if name not in _CLAUSES:
         raise refused(f"the query clause [{name}] is not supported")
-    return _CLAUSES[name](body, columns)
+    return _CLAUSES[name](object_at(body, name), columns)
+
+
+def _only(given: Mapping[str, Any], place: str) -> tuple[str, Any]:
+    """The one entry of an object."""
+    if len(given) != 1:
+        raise refused(f"[{place}] has exactly one name in it, not {len(given)}")
+    ((name, body),) = given.items()
+    return name, body
+
+
+def _known(body: Mapping[str, Any], names: Iterable[str], place: str) -> None:
+    unknown = sorted(set(body) - set(names))
+    if unknown:
+        raise refused(f"[{place}] does not support {unknown}")
 
 
 def _bool(body: Mapping[str, Any], columns: Columns) -> Asked:
-    known = {"must", "filter", "should", "must_not", "minimum_should_match", "boost"}
-    if set(body) - known:
-        raise refused(f"[bool] does not support {sorted(set(body) - known)}")
+    _known(body, ("must", "filter", "should", "must_not", "minimum_should_match", "boost"), "bool")
 
     def parts(key: str) -> list[Asked]:
-        given = body.get(key) or []
-        return [translate(item, columns) for item in (given if isinstance(given, list) else [given])]
+        return [translate(item, columns, f"bool.{key}") for item in list_at(body.get(key), f"bool.{key}")]
 
     needed = parts("must") + parts("filter")
     should = parts("should")
-    least = body.get("minimum_should_match", 0 if needed else 1)
-    if should and least not in (0, 1, "0", "1"):
+    least = whole_at(body.get("minimum_should_match", 0 if needed else 1), "minimum_should_match")
+    if should and least not in (0, 1):
         raise refused("[minimum_should_match] is 0 or 1 here")
-    if should and int(least) == 1:
+    if should and least == 1:
         needed.append(_any(should))
     needed += [_none(item) for item in parts("must_not")]
     return _every(needed)
@@ -112,120 +157,119 @@ def _bool(body: Mapping[str, Any], columns: Columns) -> Asked:
 def _every(parts: Sequence[Asked]) -> Asked:
     queries = [part.query for part in parts if part.query is not None]
     wheres = [part.where for part in parts if part.where is not None]
-    query = queries[0] if len(queries) == 1 else " AND ".join(f"({text})" for text in queries) or None
-    return Asked(query, all_of(wheres) if wheres else None)
+    return Asked(joined(must=queries) if queries else None, all_of(wheres) if wheres else None)
 
 
 def _any(parts: Sequence[Asked]) -> Asked:
     if any(part.is_all for part in parts):
         return Asked()
-    if all(part.where is None for part in parts):
-        return Asked(query=" OR ".join(f"({part.query})" for part in parts))
-    if all(part.query is None for part in parts):
-        return Asked(where=any_of([part.where for part in parts if part.where is not None]))
+    queries = [part.query for part in parts if part.query is not None]
+    wheres = [part.where for part in parts if part.where is not None]
+    if not wheres:
+        return Asked(joined(should=queries)) if queries else Asked(where=FALSE)
+    if not queries:
+        return Asked(where=any_of(wheres))
     raise refused("a [should] between words and values cannot be answered in one question")
 
 
 def _none(part: Asked) -> Asked:
     if part.is_all:
         return Asked(where=FALSE)
-    if part.where is None:
-        return Asked(query=f"* AND NOT ({part.query})")
     if part.query is None:
         # A row without the value does not have it, as in Elasticsearch.
-        return Asked(where=Not(IsTrue(part.where)))
+        return Asked(where=Not(IsTrue(part.where))) if part.where is not None else Asked()
+    if part.where is None:
+        return Asked(joined(must_not=[part.query]))
     raise refused("a [must_not] of words and values together cannot be answered in one question")
 
 
-def _one(body: Mapping[str, Any], key: str) -> tuple[str, Any, dict[str, Any]]:
+def _one(body: Mapping[str, Any], key: str, place: str) -> tuple[str, Any, dict[str, Any]]:
     """The field of a clause, the value under `key` or given directly, and the other settings."""
-    if len(body) != 1:
-        raise refused("a clause names exactly one field")
-    ((field, given),) = body.items()
+    field, given = _only(body, place)
     if isinstance(given, Mapping):
-        return (
-            field,
-            given.get(key),
-            {name: item for name, item in given.items() if name not in (key, "boost")},
-        )
-    return field, given, {}
+        rest = {name: item for name, item in given.items() if name not in (key, "boost")}
+        return field, value_at(given.get(key), f"{place}.{field}.{key}"), rest
+    return field, value_at(given, f"{place}.{field}"), {}
 
 
 def _match(body: Mapping[str, Any], columns: Columns) -> Asked:
-    field, text, rest = _one(body, "query")
-    way = str(rest.pop("operator", "or")).upper()
-    if rest or way not in ("OR", "AND"):
-        raise refused(f"[match] does not support {sorted(rest) or way}")
-    name = columns.field(field)
+    field, text, rest = _one(body, "query", "match")
+    way = text_at(rest.pop("operator", "or"), "match.operator").lower()
+    _known(rest, (), "match")
+    if way not in ("or", "and"):
+        raise refused(f"[match] has the operators or and and, not [{way}]")
+    name = columns.field(field, "match")
     if not columns.has_words(name):
         return _equal(name, text, columns)
-    words = [f"{_name(name)}:{_phrase(word)}" for word in str(text).split()]
-    return Asked(query=f" {way} ".join(words)) if words else Asked(where=FALSE)
+    words = [columns.words(word, name) for word in str(text).split()]
+    return (_every if way == "and" else _any)(words) if words else Asked(where=FALSE)
 
 
 def _match_phrase(body: Mapping[str, Any], columns: Columns) -> Asked:
-    field, text, rest = _one(body, "query")
-    slop = rest.get("slop", 0)
-    if set(rest) - {"slop"} or not isinstance(slop, int):
-        raise refused(f"[match_phrase] does not support {sorted(set(rest) - {'slop'})}")
-    name = columns.field(field)
-    if not columns.has_words(name):
-        return _equal(name, text, columns)
-    return Asked(query=f"{_name(name)}:{_phrase(str(text))}{f'~{slop}' if slop else ''}")
+    field, text, rest = _one(body, "query", "match_phrase")
+    slop = whole_at(rest.pop("slop", 0), "match_phrase.slop")
+    _known(rest, (), "match_phrase")
+    if not 0 <= slop <= _MOST_SLOP:
+        raise refused(f"[match_phrase] takes a slop from 0 to {_MOST_SLOP}, not {slop}")
+    name = columns.field(field, "match_phrase")
+    return columns.words(str(text), name, slop) if columns.has_words(name) else _equal(name, text, columns)
 
 
 def _multi_match(body: Mapping[str, Any], columns: Columns) -> Asked:
-    fields = [str(field).partition("^")[0] for field in body.get("fields") or _searchable(columns)]
+    _known(body, ("query", "fields", "type", "operator"), "multi_match")
+    fields = _fields(body.get("fields"), "multi_match.fields")
     kind = body.get("type", "best_fields")
+    if kind not in ("best_fields", "phrase"):
+        raise refused("[multi_match] supports the types best_fields and phrase")
     clause = _match_phrase if kind == "phrase" else _match
-    if set(body) - {"query", "fields", "type", "operator"} or kind not in ("best_fields", "phrase"):
-        raise refused("[multi_match] supports query, fields, operator and the types best_fields and phrase")
     settings = {"operator": body["operator"]} if "operator" in body else {}
-    return _any([clause({field: {"query": body.get("query"), **settings}}, columns) for field in fields])
+    every = fields or [name for name, index in columns.indexed.items() if index in _WORDS]
+    return _any([clause({field: {"query": body.get("query"), **settings}}, columns) for field in every])
+
+
+def _fields(given: Any, place: str) -> list[str]:
+    """Names of fields without their boosts."""
+    return [field.partition("^")[0] for field in texts_at(given, place)]
 
 
 def _query_string(body: Mapping[str, Any], columns: Columns) -> Asked:
-    ignored = {"analyze_wildcard", "lenient", "boost", "allow_leading_wildcard"}
-    way = str(body.get("default_operator", "OR")).upper()
-    extra = set(body) - {"query", "default_field", "fields", "default_operator"} - ignored
-    if extra or way != "OR":
-        raise refused(f"[query_string] does not support {sorted(extra) or 'default_operator AND'}")
-    text = str(body.get("query", "")).strip()
+    harmless = ("analyze_wildcard", "lenient", "boost", "allow_leading_wildcard")
+    _known(body, ("query", "default_field", "fields", "default_operator", *harmless), "query_string")
+    operator = text_at(body.get("default_operator", "or"), "query_string.default_operator").lower()
+    if operator not in ("or", "and"):
+        raise refused(f"[query_string] has the default operators or and and, not [{operator}]")
+    text = text_at(body.get("query", ""), "query_string.query").strip()
     if text in ("", "*", "*:*"):
         return Asked()
-    fields = body.get("fields") or ([body["default_field"]] if body.get("default_field") else [])
-    if not fields or fields == ["*"]:
-        return Asked(query=text)
-    names = [columns.field(str(field).partition("^")[0]) for field in fields]
-    return Asked(query=" OR ".join(f"{_name(name)}:({text})" for name in names))
+    fields = _fields(body.get("fields") or body.get("default_field"), "query_string.fields")
+    names = None if fields in ([], ["*"]) else [columns.field(one, "query_string.fields") for one in fields]
+    return columns.query(text, names, operator)
 
 
 def _term(body: Mapping[str, Any], columns: Columns) -> Asked:
-    field, value, rest = _one(body, "value")
-    if rest:
-        raise refused(f"[term] does not support {sorted(rest)}")
-    name = columns.field(field)
-    return (
-        Asked(query=f"{_name(name)}:{_phrase(str(value))}")
-        if columns.has_words(name)
-        else _equal(name, value, columns)
-    )
+    field, value, rest = _one(body, "value", "term")
+    _known(rest, (), "term")
+    name = columns.field(field, "term")
+    return columns.words(_spelled(value), name) if columns.has_words(name) else _equal(name, value, columns)
+
+
+def _spelled(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _terms(body: Mapping[str, Any], columns: Columns) -> Asked:
-    ((field, values),) = ((key, item) for key, item in body.items() if key != "boost")
+    field, values = _only({key: item for key, item in body.items() if key != "boost"}, "terms")
     if not isinstance(values, list):
         raise refused("[terms] takes a list of values")
     if not values:
         return Asked(where=FALSE)
-    return _any([_term({field: value}, columns) for value in values])
+    return _any([_term({field: value_at(value, f"terms.{field}")}, columns) for value in values])
 
 
 def _range(body: Mapping[str, Any], columns: Columns) -> Asked:
-    if len(body) != 1:
-        raise refused("[range] names exactly one field")
-    ((field, bounds),) = body.items()
-    name = columns.field(field)
+    field, given = _only(body, "range")
+    bounds = object_at(given, f"range.{field}")
+    name = columns.column(field, "range")
     column, kind = quoted(name), columns.schema.field(name).type
     compare: dict[str, Callable[[Any], Expr]] = {
         "gte": lambda value: column >= value,
@@ -233,75 +277,90 @@ def _range(body: Mapping[str, Any], columns: Columns) -> Asked:
         "lte": lambda value: column <= value,
         "lt": lambda value: column < value,
     }
-    parts = []
-    for key, value in bounds.items():
-        if key in compare and value is not None:
-            parts.append(columns.node(compare[key](_bound(value, kind, columns.now))))
-        elif key not in (*compare, "format", "boost", "time_zone"):
-            raise refused(f"[range] does not support [{key}]")
+    _known(bounds, (*compare, "format", "boost", "time_zone"), "range")
     if bounds.get("time_zone") not in (None, "UTC", "Z", "+00:00"):
         raise refused("[range] takes times in UTC")
+    seconds = _is_seconds(bounds.get("format"))
+    parts = [
+        columns.node(compare[key](bound(value_at(value, f"range.{field}.{key}"), kind, columns.now, seconds)))
+        for key, value in bounds.items()
+        if key in compare and value is not None
+    ]
     return Asked(where=all_of(parts)) if parts else _exists({"field": field}, columns)
 
 
-def _bound(value: Any, kind: pa.DataType, now: datetime) -> Any:
-    """A bound as the column compares it: milliseconds since 1970, ISO text or `now-1h` for times."""
+def _is_seconds(given: Any) -> bool:
+    """Whether a format says that numbers are seconds; formats that would change a value are refused."""
+    formats = [] if given is None else text_at(given, "range.format").split("||")
+    unknown = [one for one in formats if one not in _FORMATS]
+    if unknown or ("epoch_second" in formats and "epoch_millis" in formats):
+        raise refused(f"[range] reads times in the formats {', '.join(_FORMATS)}, not in [{given}]")
+    return "epoch_second" in formats
+
+
+def bound(value: Any, kind: pa.DataType, now: datetime, seconds: bool = False) -> Any:
+    """A bound as the column compares it: a number since 1970, ISO text or `now-1h` for times."""
     if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
         return value
-    if isinstance(value, (int, float)) or re.fullmatch(r"-?\d{10,}", str(value)):
-        when = datetime.fromtimestamp(float(value) / 1000, UTC)
-        return moment(when.isoformat(), kind)
     relative = _MATH.match(str(value))
-    if relative is None:
-        return moment(str(value), kind)
-    sign, number, unit = relative.groups()
-    shift = timedelta(**{_UNITS[unit]: int(number)}) if unit else timedelta()
-    return moment((now - shift if sign == "-" else now + shift).isoformat(), kind)
+    try:
+        if relative is not None:
+            sign, number, unit = relative.groups()
+            shift = timedelta(**{_UNITS[unit]: int(number)}) if unit else timedelta()
+            return moment((now - shift if sign == "-" else now + shift).isoformat(), kind)
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if is_number or _MILLISECONDS.fullmatch(str(value)):
+            since = _EPOCH + (
+                timedelta(seconds=float(value)) if seconds else timedelta(milliseconds=float(value))
+            )
+            return moment(since.isoformat(), kind)
+    except (OverflowError, ValueError):
+        raise refused(f"{value!r:.60} is not a time between the years 1 and 9999") from None
+    return moment(str(value), kind)
 
 
 def _exists(body: Mapping[str, Any], columns: Columns) -> Asked:
-    return Asked(where=columns.node(quoted(columns.field(str(body.get("field")))).is_not_null()))
+    _known(body, ("field", "boost"), "exists")
+    name = columns.column(body.get("field"), "exists.field")
+    return Asked(where=columns.node(quoted(name).is_not_null()))
 
 
 def _prefix(body: Mapping[str, Any], columns: Columns) -> Asked:
-    field, text, rest = _one(body, "value")
-    name = columns.field(field)
-    if rest or columns.has_words(name):
-        raise refused("[prefix] works on fields of whole values; use [query_string] with word*")
-    return Asked(where=columns.node(quoted(name).startswith(str(text))))
+    field, text, rest = _one(body, "value", "prefix")
+    _known(rest, (), "prefix")
+    return Asked(where=columns.node(_whole(field, "prefix", columns).startswith(str(text))))
 
 
 def _wildcard(body: Mapping[str, Any], columns: Columns) -> Asked:
-    field, text, rest = _one(body, "value")
-    name = columns.field(field)
-    if set(rest) - {"wildcard"} or columns.has_words(name):
-        raise refused("[wildcard] works on fields of whole values; use [query_string] with word*")
-    escaped = re.sub(r"([\\%_])", r"\\\1", str(text if text is not None else rest.get("wildcard")))
-    return Asked(where=columns.node(quoted(name).like(escaped.replace("*", "%").replace("?", "_"))))
+    field, given = _only(body, "wildcard")
+    key = "wildcard" if isinstance(given, Mapping) and "wildcard" in given else "value"
+    _, text, rest = _one(body, key, "wildcard")
+    _known(rest, (), "wildcard")
+    escaped = re.sub(r"([\\%_])", r"\\\1", str(text)).replace("*", "%").replace("?", "_")
+    return Asked(where=columns.node(_whole(field, "wildcard", columns).like(escaped)))
 
 
-def _equal(name: str, value: Any, columns: Columns) -> Asked:
+def _whole(field: str, place: str, columns: Columns) -> Expr:
+    """A column of texts that are compared as a whole."""
+    name = columns.column(field, place)
+    if columns.has_words(name) or not pa.types.is_string(columns.schema.field(name).type):
+        raise refused(f"[{place}] works on fields of whole texts; for words use [query_string] with word*")
+    return quoted(name)
+
+
+def _equal(field: str, value: Any, columns: Columns) -> Asked:
+    name = columns.column(field, "field")
     kind = columns.schema.field(name).type
-    if isinstance(value, str) and not pa.types.is_string(kind):
-        value = _bound(value, kind, columns.now)
+    if not pa.types.is_string(kind):
+        value = bound(value, kind, columns.now)
     return Asked(where=columns.node(quoted(name) == value))
 
 
-def _searchable(columns: Columns) -> Iterable[str]:
-    return [name for name, kind in columns.indexed.items() if kind in _WORDS]
-
-
-def _name(name: str) -> str:
-    if not _PLAIN_NAME.match(name):
-        raise refused(f"the field [{name}] has a name that a query of words cannot spell")
-    return name
-
-
-def _phrase(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-_CLAUSES: dict[str, Callable[[Any, Columns], Asked]] = {
+_FORMATS = ("strict_date_optional_time", "date_optional_time", "epoch_millis", "epoch_second")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MOST_SLOP = 1000
+_CLAUSES: dict[str, Callable[[Mapping[str, Any], Columns], Asked]] = {
+    "bool": _bool,
     "match_all": lambda _body, _columns: Asked(),
     "match_none": lambda _body, _columns: Asked(where=FALSE),
     "match": _match,
