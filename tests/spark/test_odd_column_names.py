@@ -6,11 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 import indextables as it
+from indextables.storage.store import open_store
+from support.deltarows import put_file
+from support.deltatables import DeltaLog, schema_string
 
 NAMES = ["id", "a.b", "c`d", "e f", "g,h"]
 ROWS = [(1, "x%y", "k", "u", "1"), (2, "xzy", "l", "v", "2")]
@@ -120,3 +124,25 @@ def test_the_newest_version_loads_right_after_another_process_truncated_history(
     assert (reader.load(path).count(), live.count()) == (1, 1)
     subprocess.run([sys.executable, "-c", _OTHER_PROCESS, path], check=True)
     assert (reader.load(path).count(), live.count()) == (31, 31)
+
+
+def test_columns_of_a_delta_table_are_chosen_whatever_they_are_called(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    log = DeltaLog(open_store(tmp_path / "delta"), schema_string(**{"id": "long", "c`d": "string"}))
+    log.commit(put_file(log, "one.parquet", pa.table({"id": [1], "c`d": ["k"]})))
+    chosen = spark.read.format("indextables").option("columns", "`c``d`").load(log.store.uri)
+    assert [tuple(row) for row in chosen.collect()] == [("k",)]
+    table = it.DeltaTable.open(log.store.uri, spark=spark)
+    assert [tuple(row) for row in table.to_df(columns=["c`d"]).collect()] == [("k",)]
+
+
+def test_a_view_may_have_a_backtick_in_its_name(
+    spark: SparkSession, frame: DataFrame, tmp_path: Path
+) -> None:
+    frame.select("id", F.col("`e f`").alias("text")).write.format("indextables").option(
+        "indexing.typemap.text", "text"
+    ).save(str(tmp_path / "t"))
+    spark.sql(f"CREATE TEMPORARY VIEW `a``b` USING indextables OPTIONS (path '{tmp_path / 't'}')")
+    found = spark.sql("SELECT id FROM `a``b` WHERE text indexquery 'u'").collect()
+    assert [row["id"] for row in found] == [1]

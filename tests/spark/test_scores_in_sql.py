@@ -118,7 +118,7 @@ def test_a_plan_pushes_the_same_down(
     original = on_driver.counted
 
     def counted(session: SparkSession, task: SearchTask) -> dict[str, int] | None:
-        limits.append(task.limit)
+        limits.append(task.selection.limit)
         return original(session, task)
 
     monkeypatch.setattr(on_driver, "counted", counted)

@@ -273,7 +273,10 @@ class SearchOptions:
     """How searches run."""
 
     max_hits: int | None = option(
-        "search.maxHits", None, POSITIVE, "Most rows a search may return per split."
+        "search.maxHits",
+        None,
+        POSITIVE,
+        "Most rows of a split that a search without a limit may return, whatever their order.",
     )
     default_operator: str = option(
         "search.defaultOperator",
@@ -295,7 +298,8 @@ class SearchOptions:
         "timeZone",
         "UTC",
         TEXT,
-        "Time zone of times without an offset in conditions and `as_of`; on Spark by default the session's.",
+        "Time zone of times without an offset in conditions, queries and `as_of`; "
+        "on Spark by default the session's.",
     )
 
 

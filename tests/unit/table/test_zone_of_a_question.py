@@ -2,34 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-import pyarrow as pa
 import pytest
 
 import indextables as it
-from indextables.storage.store import open_store
-from support.deltarows import put_file
-from support.deltatables import DeltaLog, schema_string
+from support.zones import ANSWERS, NEW_YORK, TOKYO, delta_copy, given, ids, made
 
-NEW_YORK, TOKYO = "America/New_York", "Asia/Tokyo"
-LOCAL = [datetime(2024, 1, 1, hour) for hour in (0, 3, 12, 20)]
-ROWS = pa.table(
-    {
-        "id": [1, 2, 3, 4],
-        "local": pa.array(LOCAL, pa.timestamp("us")),
-        "moment": pa.array([at.replace(tzinfo=UTC) for at in LOCAL], pa.timestamp("us", "UTC")),
-        "text": ["word one", "word two", "word three", "word four"],
-    }
-)
-# 06:00Z is 01:00 in New York and 15:00 in Tokyo; 06:00 there is 11:00Z and 21:00Z of the day before.
-BY_LOCAL = "local >= TIMESTAMP'2024-01-01 06:00:00Z'"
-BY_MOMENT = "moment >= TIMESTAMP'2024-01-01 06:00:00'"
-ANSWERS = {
-    BY_LOCAL: {"UTC": [3, 4], NEW_YORK: [2, 3, 4], TOKYO: [4]},
-    BY_MOMENT: {"UTC": [3, 4], NEW_YORK: [3, 4], TOKYO: [1, 2, 3, 4]},
-}
 WINNERS = [
     (None, None, "UTC"),
     (NEW_YORK, None, NEW_YORK),
@@ -37,10 +16,6 @@ WINNERS = [
     (NEW_YORK, TOKYO, TOKYO),
     (NEW_YORK, "UTC", "UTC"),
 ]
-
-
-def ids(rows):
-    return sorted(rows.read_all()["id"].to_pylist())
 
 
 def deleted(table, where):
@@ -73,18 +48,6 @@ COUNTS = {
 }
 
 
-def made(uri, prop):
-    table = it.Table.create(uri, ROWS.schema, options={"indexing.typemap.text": "text"})
-    table.append(ROWS)
-    if prop is not None:
-        table.update_properties({"timeZone": prop})
-    return uri
-
-
-def given(option):
-    return {} if option is None else {"timeZone": option}
-
-
 @pytest.mark.parametrize(("prop", "option", "winner"), WINNERS)
 @pytest.mark.parametrize("door", [*DOORS, *COUNTS])
 def test_every_door_reads_times_in_the_zone_that_wins(tmp_path, door, prop, option, winner):
@@ -112,15 +75,6 @@ def test_a_delta_table_follows_the_same_rule(prop, option, winner, tmp_path):
         assert table.count(where) == len(answers[winner]), where
         assert ids(table.search("word", where)) == answers[winner], where
         assert table.count(where, query="word") == len(answers[winner]), where
-
-
-def delta_copy(directory, prop, **properties):
-    schema = schema_string(id="long", local="timestamp_ntz", moment="timestamp", text="string")
-    if prop is not None:
-        properties["spark.indextables.timeZone"] = prop
-    log = DeltaLog(open_store(directory / "delta"), schema, configuration=properties)
-    log.commit(put_file(log, "one.parquet", ROWS))
-    return log.store.uri
 
 
 @pytest.mark.parametrize(("prop", "option", "winner"), WINNERS)
