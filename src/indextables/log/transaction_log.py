@@ -7,7 +7,8 @@ newest version first, and write checkpoints and clean up afterwards when due.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Self
 
@@ -125,9 +126,27 @@ class TransactionLog(LogHandle):
         """Raise the protocol; versions and features the table already has are kept."""
         return self.commit(_upgrade(reader, writer, features)).version
 
-    def commit(self, plan: CommitPlan) -> Committed:
-        """Commit a plan, then write a checkpoint and clean up if that is due."""
-        done, after = run_commit(plan, lambda: self._newest(0))
+    def look_beside(self) -> Callable[[], Snapshot]:
+        """Begin to look for the newest version in another thread; the function returned waits for it.
+
+        What it found counts for as long as a read would believe it; after that, it looks once more.
+        """
+        pool = ThreadPoolExecutor(1, thread_name_prefix="indextables-look")
+        looking = pool.submit(self._newest, 0)
+        pool.shutdown(wait=False)
+
+        def newest() -> Snapshot:
+            found = looking.result()
+            return found if self._caches is None else self._newest(None)
+
+        return newest
+
+    def commit(self, plan: CommitPlan, begin: Callable[[], Snapshot] | None = None) -> Committed:
+        """Commit a plan, then write a checkpoint and clean up if that is due.
+
+        `begin` returns the version to begin with, as `look_beside` finds it during the same call.
+        """
+        done, after = run_commit(plan, lambda: self._newest(0), begin)
         self._last_commit = replace(done, actions=())
         if done.written:
             mark = NEWS.announce(self.uri)

@@ -25,8 +25,8 @@ def rows(*ids):
 class Overtaken(TransactionLog):
     """A log in which another writer appends right after each of our commits."""
 
-    def commit(self, plan):
-        done = super().commit(plan)
+    def commit(self, plan, begin=None):
+        done = super().commit(plan, begin)
         Table.open(self.uri).append(rows(100))
         return done
 

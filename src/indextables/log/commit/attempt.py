@@ -55,15 +55,20 @@ class Committed:
     actions: tuple[Action, ...] = ()
 
 
-def run_commit(plan: CommitPlan, look: Callable[[], Snapshot]) -> tuple[Committed, Snapshot | None]:
+def run_commit(
+    plan: CommitPlan, look: Callable[[], Snapshot], begin: Callable[[], Snapshot] | None = None
+) -> tuple[Committed, Snapshot | None]:
     """Commit a plan; `look` returns the newest version, always from a fresh listing.
+
+    `begin` returns the version to begin with, from a listing that was begun during the same call: what ends
+    without a put (nothing to do, done already, a conflict) was true then.
 
     Returns the outcome and the snapshot after the commit, if that could be made. Raises ConflictError when
     others changed what the plan relies on, AttemptsExhaustedError when every attempt lost the race, and
     CommitError when the outcome is not known. Once the commit is known to be history, nothing raises.
     """
     commit_id = uuid.uuid4().hex
-    first = base = look()
+    first = base = (begin or look)()
     attempts = stuck = conflicts = 0
     while True:
         attempts += 1

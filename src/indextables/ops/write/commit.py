@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from indextables.errors import OptionError
+import pyarrow as pa
+
+from indextables.errors import Error, OptionError
 from indextables.log.commit.attempt import CommitPlan, Committed, Rule
 from indextables.log.commit.changes import removals
 from indextables.log.snapshot import Snapshot
@@ -26,9 +28,6 @@ from indextables.ops.write.rows import WritePlan, as_batches, build, plan_write
 from indextables.options import Options
 from indextables.predicate.tree import FALSE, Column, Compare, IsNull, Literal, Node, all_of, any_of
 from indextables.split.write.build import BuiltSplit
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Values = tuple[str | None, ...]
 Taken = tuple[Sequence[AddAction], Sequence[AddAction]]
@@ -68,18 +67,53 @@ APPEND = Order()
 
 
 def write(log: TransactionLog, data: Any, order: Order = APPEND) -> WriteResult:
-    """Write rows as the order says, in one commit, with the options of the log and of the table."""
-    given, batches = as_batches(data)
-    snapshot = log.snapshot(max_staleness_s=0)
-    chosen = snapshot.settings
-    schema = given if given.names else snapshot.schema
-    plan = planned(snapshot, schema, chosen, order)
-    if order.where is not None:
-        node = condition(order.where, snapshot.schema, chosen)
-        batches = checked(batches, plan.schema, node, order.where, chosen)
-    done = commit_splits(log, snapshot, plan, build(log, plan, batches, chosen), order, chosen)
+    """Write rows as the order says, in one commit, with the options of the log and of the table.
+
+    An append does not wait to hear whether there is a newer version before it builds its splits. If the
+    table turns out to be described otherwise by now, it begins again, provided its rows can be read again.
+    """
+    done = None
+    known = log.newest_known()
+    if known is not None and not order.overwrite and isinstance(data, pa.Table | pa.RecordBatch):
+        done = _write_on(log, known, data, order, assumed=True)
+    if done is None:
+        done = _write_on(log, log.snapshot(max_staleness_s=0), data, order)
+        assert done is not None
     after_write(log)
     return done
+
+
+def _write_on(
+    log: TransactionLog, snapshot: Snapshot, data: Any, order: Order, *, assumed: bool = False
+) -> WriteResult | None:
+    """Write rows planned on a version; None if it was only assumed to be current and is not."""
+    newest = log.look_beside()
+
+    def has_changed() -> bool:
+        return assumed and newest().metadata != snapshot.metadata
+
+    try:
+        given, batches = as_batches(data)
+        chosen = snapshot.settings
+        schema = given if given.names else snapshot.schema
+        plan = planned(snapshot, schema, chosen, order)
+        if order.where is not None:
+            node = condition(order.where, snapshot.schema, chosen)
+            batches = checked(batches, plan.schema, node, order.where, chosen)
+        built = build(log, plan, batches, chosen)
+    except Error:
+        if has_changed():
+            return None
+        raise
+    try:
+        changed = has_changed()
+    except BaseException:
+        discard(log.store, [split.add for split in built])
+        raise
+    if changed:
+        discard(log.store, [split.add for split in built])
+        return None
+    return commit_splits(log, snapshot, plan, built, order, chosen, newest)
 
 
 def planned(snapshot: Snapshot, schema: pa.Schema, options: Options, order: Order) -> WritePlan:
@@ -101,12 +135,16 @@ def commit_splits(  # noqa: PLR0917 - one value, passed on in one place
     built: Sequence[BuiltSplit],
     order: Order,
     options: Options,
+    begin: Callable[[], Snapshot] | None = None,
 ) -> WriteResult:
-    """Commit splits that were built on a version; if that fails for certain, they are deleted."""
+    """Commit splits that were built on a version; if that fails for certain, they are deleted.
+
+    `begin` returns the version to commit on, from a listing that was begun beside the upload.
+    """
     adds = [split.add for split in built]
     way = _way(log, snapshot, plan, adds, order, options)
     try:
-        done = log.commit(way.commit(plan, adds, order))
+        done = log.commit(way.commit(plan, adds, order), begin)
     except NEVER_COMMITTED:
         discard(log.store, [*adds, *way.rewritten])
         raise
