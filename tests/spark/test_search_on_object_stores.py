@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 
 import indextables as it
@@ -30,11 +31,21 @@ class Asked:
         return [path for path in self.gets if path.endswith(".split")]
 
 
-def test_a_word_of_one_split_opens_that_split_and_no_other(
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        ("message indexquery 'id7919'", [1]),
+        ("message indexquery 'answered' AND n = 1", [1]),
+        ("t.n < 5 AND (message indexquery 'id7919' OR t.n = 2)", [1, 2]),
+    ],
+)
+def test_a_statement_that_one_split_answers_opens_that_split_and_no_other(
     spark: SparkSession,
     s3_server: ObjectServer,  # noqa: F811
+    condition: str,
+    rows: list[int],
 ) -> None:
-    uri = f"{s3_server.root}/many-splits"
+    uri = f"{s3_server.root}/many-splits-{len(condition)}"
     options = {
         "indexing.typemap.message": "text",
         "indexFilters.enabled": "true",
@@ -53,12 +64,11 @@ def test_a_word_of_one_split_opens_that_split_and_no_other(
         for key, value in reached.items():
             spark.conf.set(f"spark.indextables.{key}", value)
         try:
-            question = f"SELECT n FROM indextables.`{uri}` WHERE message indexquery 'id7919'"
-            found = spark.sql(question).collect()
+            found = spark.sql(f"SELECT n FROM indextables.`{uri}` AS t WHERE {condition}").collect()
         finally:
             for key in reached:
                 spark.conf.unset(f"spark.indextables.{key}")
-    assert [row.n for row in found] == [1]
+    assert sorted(row.n for row in found) == rows
     opened = set(asked.splits())
     assert 1 <= len(opened) <= 3  # a filter may be wrong about a split now and then
     assert len(asked.gets) <= 8 + 3 * len(opened)

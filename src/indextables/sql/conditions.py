@@ -1,13 +1,19 @@
-"""The searches of a WHERE text, apart from the rest of its condition."""
+"""Conditions of Spark's SQL: the searches of a WHERE text apart from the rest, and filters for pruning."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from indextables.errors import CommandError
+import pyarrow as pa
+
+from indextables.errors import CommandError, PredicateError
+from indextables.predicate.tree import Node, all_of
 from indextables.sql.mentions import ALL_COLUMNS, NO_QUERY, edited, mark
 from indextables.sql.rewrite import call_number
+from indextables.sql.scopes import conjuncts
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +36,11 @@ def searched_condition(where: str) -> SearchedCondition:
     from sqlglot.errors import SqlglotError
 
     try:
-        parsed: Any = sqlglot.parse_one(f"SELECT 1 WHERE {marked.text}", read="spark")
+        parsed: Any = sqlglot.parse_one(f"SELECT 1 WHERE {marked.parsable}", read="spark")
     except SqlglotError as error:
         raise CommandError(f"a condition with indexquery could not be read: {error}") from error
-    condition = parsed.args["where"].this.unnest()
-    parts = [
-        part.unnest() for part in (condition.flatten() if isinstance(condition, exp.And) else [condition])
-    ]
     found = {}
-    for part in parts:
+    for part in conjuncts(parsed.args["where"]):
         number = call_number(part) if isinstance(part, exp.Anonymous) else None
         if number is not None:
             found[number] = _search(part)
@@ -47,8 +49,30 @@ def searched_condition(where: str) -> SearchedCondition:
             "here indexquery can be combined with other conditions by AND only; "
             "for OR, run one statement for each alternative"
         )
-    rest = edited(marked.text, [(item.start, item.end, "true") for item in marked.searches])
+    rest = edited(where, [(item.start, item.end, "true") for item in marked.searches])
     return SearchedCondition(rest, tuple(found[number] for number in sorted(found)))
+
+
+def pruning_filter(conditions: Iterable[Any], schema: pa.Schema, zone: str) -> Node | None:
+    """A filter by which splits can be left out where Spark evaluates all of the conditions by itself.
+
+    What the filter does not understand is left out of it: so are texts that touch, which Spark joins in its
+    own way.
+    """
+    from sqlglot import exp
+
+    from indextables.predicate.build.from_sql import of_syntax
+
+    found: list[Node] = []
+    for condition in conditions:
+        if condition.find(exp.Concat) is not None:
+            continue
+        bare = condition.copy()
+        for column in bare.find_all(exp.Column):
+            column.set("table", None)
+        with suppress(PredicateError):
+            found.append(of_syntax(bare, schema, zone))
+    return all_of(found) if found else None
 
 
 def _search(call: Any) -> tuple[str | None, str]:

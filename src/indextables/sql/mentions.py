@@ -1,20 +1,25 @@
-"""Where a statement mentions us, found in its tokens before anything is parsed.
+"""Where a statement mentions us, found in its words before anything is parsed.
 
-`column indexquery 'words'` is no SQL. Here it becomes a call of a function
-with a name of its own, `__indexquery_0(column, 'words')`, which every SQL
-parser accepts; ``indextables.`path` `` is found with its VERSION or TIMESTAMP
-AS OF. Strings and comments that merely contain those words are left alone.
+`column indexquery 'words'` is no SQL. For the parser it becomes a call of a
+function with a name of its own, `__indexquery_0(column, 'words')`;
+``indextables.`path` ``, or ``FROM 'path'`` in DuckDB, is found with its VERSION or
+TIMESTAMP AS OF. Strings and comments that merely contain those words are left
+alone. The statement itself stays as it is: positions in what was parsed lead
+back to positions in it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from indextables.errors import CommandError
 
+SPARK, DUCKDB = "spark", "duckdb"
+"""The engines whose SQL is read here."""
 OPERATOR = "indexquery"
 _OPERATORS = (OPERATOR, "textsearch", "fieldmatch")
 _CALL_FOR_ALL = "indexqueryall"
@@ -27,8 +32,33 @@ _CLAUSES = frozenset(
      "QUALIFY", "VALUES", "SET", "LIMIT", "TABLE", "INTO", "CLUSTER", "DISTRIBUTE", "SORT"}
 )  # fmt: skip
 _TABLE_CLAUSES = frozenset({"FROM", "JOIN"})
+_QUERY_STARTS = frozenset({"SELECT", "WITH", "FROM", "("})
+_NOT_COLUMNS = frozenset(
+    {"select", "where", "and", "or", "not", "on", "when", "then", "else", "having", "case", "by", "in", "is",
+     "filter", "distinct", "all", "between", "like", "qualify", "as"}
+)  # fmt: skip
+_AS_OF = re.compile(r"(?:FOR )?(VERSION|SYSTEM_VERSION|TIMESTAMP|SYSTEM_TIME) AS OF(?= |\Z)")
 
 NO_QUERY = "indexquery needs its query as a string or a parameter: message indexquery 'error AND timeout'"
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word or sign of a statement."""
+
+    raw: str
+    """As it is written; a string or a quoted name with its quotes."""
+    value: str
+    """What it means, without quotes."""
+    start: int
+    end: int
+    is_name: bool
+    """Whether it is a name in quotes."""
+
+    @property
+    def upper(self) -> str:
+        """As it is written, in capitals."""
+        return self.raw.upper()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,86 +73,109 @@ class PathMention:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchMention:
-    """A search; the span is that of the whole call."""
+class WrittenSearch:
+    """A search as its author wrote it: an operator, or a call. A highlight is one as well."""
 
-    number: int
     start: int
     end: int
+    column: str | None
+    """The column as written; `_indexall`, with its table if it has one, for all of them."""
+    query: str | None
+    """The query as written; None where something is missing, of which `column` is then the rest."""
+    negated: bool = False
     argument: int | None = None
     """Which positional argument is its query, when it is one."""
+
+    def called(self, name: str) -> str:
+        """A call of a function with the same column and query."""
+        given = ", ".join(part for part in (self.column, self.query) if part is not None)
+        return f"{'NOT ' if self.negated else ''}{name}({given})"
 
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A statement with searches as calls, and where they and the paths stand in it."""
+    """What is ours in a statement, and a text that parsers understand."""
 
     text: str
+    """The statement, as it was written."""
+    parsable: str
+    """The statement with names in place of paths, and calls in place of searches."""
     paths: tuple[PathMention, ...]
-    searches: tuple[SearchMention, ...]
-    highlights: tuple[SearchMention, ...] = ()
-    """Calls of `highlight(column, 'words')`, which are ours only beside a search."""
+    searches: tuple[WrittenSearch, ...]
+    highlights: tuple[WrittenSearch, ...]
+    """Calls of `highlight(column, 'words')`; in Spark they are ours only beside a search."""
+    edits: tuple[tuple[int, int, str], ...]
+
+    def origin(self, place: int) -> int:
+        """Where a character of the parsable text that was not replaced stands in the statement."""
+        shift = 0
+        for start, end, new in self.edits:
+            if place < start + shift + len(new):
+                break
+            shift += len(new) - (end - start)
+        return place - shift
 
 
-def mark(text: str) -> Marked:
+def mark(text: str, engine: str = SPARK) -> Marked:
     """Find the mentions of a statement."""
-    called = _searches_as_calls(text)
-    tokens = tokens_of(called)
-    searches = _calls(tokens, SEARCH_CALL)
-    highlights = _calls(tokens, HIGHLIGHT_CALL)
-    return Marked(called, tuple(_paths(called, tokens)), tuple(searches), tuple(highlights))
-
-
-def quoted_paths_as_names(text: str) -> str:
-    """A statement in which ``FROM 'path'``, as DuckDB writes it, is ``FROM indextables.`path` ``.
-
-    Strings elsewhere stay as they are.
-    """
-    tokens = tokens_of(text)
-    found = [
-        token
-        for before, token in pairwise(tokens)
-        if before.text.upper() in _TABLE_CLAUSES and text[token.start] == "'" and "`" not in token.text
+    words = words_of(text, engine)
+    searches = _with_arguments(written_searches(text, words), words)
+    named = written_highlights(words) if searches or engine == DUCKDB else []
+    highlights = _with_arguments([_call(text, words, at, for_all=False) for at in named], words)
+    paths = _paths(text, words, engine)
+    edits = [
+        *((one.start, one.end, one.called(f"{SEARCH_CALL}{at}")) for at, one in enumerate(searches)),
+        *((one.start, one.end, one.called(f"{HIGHLIGHT_CALL}{at}")) for at, one in enumerate(highlights)),
+        *((one.start, one.end, path_name(at)) for at, one in enumerate(paths)),
     ]
-    for token in reversed(found):
-        text = f"{text[: token.start]}{_SCHEMA}.`{token.text}`{text[token.end + 1 :]}"
-    return text
+    parsable = edited(text, edits)
+    return Marked(text, parsable, tuple(paths), tuple(searches), tuple(highlights), tuple(sorted(edits)))
+
+
+def path_name(number: int) -> str:
+    """The name that stands for a path in a text to parse."""
+    return f"__path_{number}"
 
 
 def mark_paths(text: str) -> tuple[PathMention, ...]:
-    """The tables that a statement reads by path, alone."""
-    return tuple(_paths(text, tokens_of(text)))
+    """The tables that a statement of Spark reads by path, alone."""
+    return tuple(_paths(text, words_of(text), SPARK))
 
 
-def tokens_of(text: str) -> list[Any]:
+def words_of(text: str, engine: str = SPARK) -> list[Word]:
     """The words and signs of a statement."""
     import sqlglot
     from sqlglot.errors import SqlglotError
+    from sqlglot.tokens import TokenType
 
     try:
-        return list(sqlglot.tokenize(text, read="spark"))
+        tokens = sqlglot.tokenize(text, read=dialect_of(engine))
     except SqlglotError as error:
         raise CommandError(f"the statement could not be read: {error}") from error
-
-
-def _is_word(token: Any, word: str, text: str) -> bool:
-    return bool(token.text.lower() == word and text[token.start] not in "'\"`")
-
-
-def _searches_as_calls(text: str) -> str:
-    """Every search as `__indexquery_<n>(column, query)`."""
-    tokens = tokens_of(text)
-    found = written_searches(text, tokens)
-    edits = [
-        (one.start, one.end, f"{'NOT ' if one.negated else ''}{SEARCH_CALL}{number}({one.arguments})")
-        for number, one in enumerate(found)
+    return [
+        Word(
+            text[token.start : token.end + 1],
+            token.text,
+            token.start,
+            token.end + 1,
+            token.token_type == TokenType.IDENTIFIER,
+        )
+        for token in tokens
     ]
-    if found:
-        edits += [
-            (token.start, token.end + 1, f"{HIGHLIGHT_CALL}{number}")
-            for number, token in enumerate(written_highlights(text, tokens))
-        ]
-    return edited(text, edits)
+
+
+@lru_cache(maxsize=2)
+def dialect_of(engine: str) -> Any:
+    """The SQL of an engine; that of DuckDB with names in backticks too, since paths are written so."""
+    if engine != DUCKDB:
+        return engine
+    from sqlglot.dialects.duckdb import DuckDB
+
+    class WithPaths(DuckDB):  # type: ignore[misc]
+        class Tokenizer(DuckDB.Tokenizer):  # type: ignore[misc]
+            IDENTIFIERS = ['"', "`"]
+
+    return WithPaths
 
 
 def edited(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
@@ -132,36 +185,19 @@ def edited(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenSearch:
-    """A search as its author wrote it: an operator, or a call."""
-
-    start: int
-    end: int
-    column: str | None
-    """The column as written; `_indexall`, with its table if it has one, for all of them."""
-    query: str | None
-    """The query as written; None where something is missing, of which `column` is then the rest."""
-    negated: bool = False
-
-    @property
-    def arguments(self) -> str:
-        """What a call is given."""
-        return ", ".join(part for part in (self.column, self.query) if part is not None)
-
-
-def written_searches(text: str, tokens: Sequence[Any]) -> list[WrittenSearch]:
+def written_searches(text: str, words: Sequence[Word]) -> list[WrittenSearch]:
     """Every search of a text, in its order."""
     found = []
-    for at, token in enumerate(tokens):
-        for_all = _is_word(token, _CALL_FOR_ALL, text)
-        if not for_all and not any(_is_word(token, word, text) for word in _OPERATORS):
+    for at, word in enumerate(words):
+        name = word.raw.lower()
+        for_all = name == _CALL_FOR_ALL
+        if not for_all and name not in _OPERATORS:
             continue
-        following = tokens[at + 1] if at + 1 < len(tokens) else None
-        called = following is not None and following.text == "("
-        if called and (for_all or not _follows_column(tokens, at, text)):
-            found.append(_call(text, tokens, at, for_all=for_all))
-        elif for_all or (not _is_word(token, OPERATOR, text) and not _follows_column(tokens, at, text)):
+        following = words[at + 1] if at + 1 < len(words) else None
+        called = following is not None and following.raw == "("
+        if called and (for_all or not _follows_column(words, at)):
+            found.append(_call(text, words, at, for_all=for_all))
+        elif for_all or (name != OPERATOR and not _follows_column(words, at)):
             # A name like any other.
             continue
         elif following is None:
@@ -169,180 +205,151 @@ def written_searches(text: str, tokens: Sequence[Any]) -> list[WrittenSearch]:
                 "indexquery needs a query on its right: message indexquery 'error AND timeout'"
             )
         else:
-            found.append(_infix(text, tokens, at))
+            found.append(_infix(text, words, at))
     return found
 
 
-def written_highlights(text: str, tokens: Sequence[Any]) -> list[Any]:
-    """The names of the calls of `highlight`."""
+def written_highlights(words: Sequence[Word]) -> list[int]:
+    """Which words are the names of calls of `highlight`."""
     return [
-        token
-        for at, token in enumerate(tokens[:-1])
-        if _is_word(token, _HIGHLIGHT, text)
-        and tokens[at + 1].text == "("
-        and not (at and tokens[at - 1].text == ".")
+        at
+        for at, word in enumerate(words[:-1])
+        if word.raw.lower() == _HIGHLIGHT
+        and words[at + 1].raw == "("
+        and not (at and words[at - 1].raw == ".")
     ]
 
 
-def _call(text: str, tokens: Sequence[Any], at: int, *, for_all: bool) -> WrittenSearch:
-    end = _closing(tokens, at + 1)
+def _with_arguments(written: Sequence[WrittenSearch], words: Sequence[Word]) -> list[WrittenSearch]:
+    """The searches, each with the positional argument that it takes."""
+    markers = [word.start for word in words if word.raw == "?"]
+    found = []
+    for one in written:
+        inside = [number for number, place in enumerate(markers) if one.start <= place < one.end]
+        found.append(replace(one, argument=inside[-1]) if inside else one)
+    return found
+
+
+def _call(text: str, words: Sequence[Word], at: int, *, for_all: bool) -> WrittenSearch:
+    end = _closing(words, at + 1)
     depth, comma = 0, None
     for place in range(at + 1, end):
-        depth += {"(": 1, ")": -1}.get(tokens[place].text, 0)
-        if tokens[place].text == "," and depth == 1:
+        depth += {"(": 1, ")": -1}.get(words[place].raw, 0)
+        if words[place].raw == "," and depth == 1:
             comma = place
-    inside = text[tokens[at + 1].end + 1 : tokens[end].start].strip()
-    span = (tokens[at].start, tokens[end].end + 1)
-    if for_all and comma is None:
-        return WrittenSearch(*span, ALL_COLUMNS, inside)
+    first, span = words[at + 1].end, (words[at].start, words[end].end)
+    inside = text[first : words[end].start].strip()
     if comma is None:
-        return WrittenSearch(*span, inside, None)
-    column = text[tokens[at + 1].end + 1 : tokens[comma].start].strip()
-    query = text[tokens[comma].end + 1 : tokens[end].start].strip()
+        return WrittenSearch(*span, ALL_COLUMNS if for_all else inside, inside if for_all else None)
+    column = text[first : words[comma].start].strip()
+    query = text[words[comma].end : words[end].start].strip()
     return WrittenSearch(*span, ALL_COLUMNS if column == "*" else column, query)
 
 
-def _infix(text: str, tokens: Sequence[Any], at: int) -> WrittenSearch:
-    negated = at > 0 and _is_word(tokens[at - 1], "not", text)
+def _infix(text: str, words: Sequence[Word], at: int) -> WrittenSearch:
+    negated = at > 0 and words[at - 1].upper == "NOT"
     last = at - 2 if negated else at - 1
-    star = last >= 0 and tokens[last].text == "*"
-    first = last if star else _column_start(tokens, last, text)
+    star = last >= 0 and words[last].raw == "*"
+    first = last if star else _column_start(words, last)
     if first is None:
         raise CommandError("indexquery needs a column on its left: message indexquery 'error AND timeout'")
-    column = ALL_COLUMNS if star else text[tokens[first].start : tokens[last].end + 1]
-    end = _operand_end(tokens, at + 1, text)
-    query = text[tokens[at + 1].start : tokens[end].end + 1]
-    return WrittenSearch(tokens[first].start, tokens[end].end + 1, column, query, negated)
+    column = ALL_COLUMNS if star else text[words[first].start : words[last].end]
+    end = _operand_end(words, at + 1)
+    query = text[words[at + 1].start : words[end].end]
+    return WrittenSearch(words[first].start, words[end].end, column, query, negated)
 
 
-def _operand_end(tokens: Sequence[Any], at: int, text: str) -> int:
-    """The last token of the query: a literal, `?` or `:name`."""
-    if tokens[at].text == ":" and at + 1 < len(tokens):
+def _operand_end(words: Sequence[Word], at: int) -> int:
+    """The last word of the query: a literal, `?` or `:name`."""
+    if words[at].raw == ":" and at + 1 < len(words):
         return at + 1
-    if tokens[at].text != "?" and text[tokens[at].end] not in "'\"":
+    if words[at].raw != "?" and (words[at].is_name or words[at].raw[-1] not in "'\""):
         raise CommandError(NO_QUERY)
     return at
 
 
-def _follows_column(tokens: Sequence[Any], at: int, text: str) -> bool:
-    if at and tokens[at - 1].text == "*":
+def _follows_column(words: Sequence[Word], at: int) -> bool:
+    if at and words[at - 1].raw == "*":
         return True
-    return _column_start(tokens, at - 1, text) is not None and not _is_word(tokens[at - 1], "not", text)
+    return _column_start(words, at - 1) is not None and words[at - 1].upper != "NOT"
 
 
-_NOT_COLUMNS = frozenset(
-    {"select", "where", "and", "or", "not", "on", "when", "then", "else", "having", "case", "by", "in", "is",
-     "filter", "distinct", "all", "between", "like", "qualify", "as"}
-)  # fmt: skip
-
-
-def _column_start(tokens: Sequence[Any], last: int, text: str) -> int | None:
-    """The first token of the dotted name that ends at `last`."""
+def _column_start(words: Sequence[Word], last: int) -> int | None:
+    """The first word of the dotted name that ends at `last`."""
     at = last
     while at >= 0:
-        token = tokens[at]
-        quoted = text[token.start] == "`"
-        named = quoted or (token.text.replace("_", "a").isalnum() and not token.text[0].isdigit())
-        if text[token.start] in "'\"" or not named or (not quoted and token.text.lower() in _NOT_COLUMNS):
+        word = words[at]
+        plain = word.raw.replace("_", "a").isalnum() and not word.raw[0].isdigit()
+        if not word.is_name and (not plain or word.raw.lower() in _NOT_COLUMNS):
             return None
-        if at == 0 or tokens[at - 1].text != ".":
+        if at == 0 or words[at - 1].raw != ".":
             return at
         at -= 2
     return None
 
 
-def _calls(tokens: Sequence[Any], name: str) -> list[SearchMention]:
-    """The calls with their spans, and which of the positional arguments they take."""
-    found = []
-    markers = [at for at, token in enumerate(tokens) if token.text == "?"]
-    for at, token in enumerate(tokens):
-        if not token.text.startswith(name):
-            continue
-        end = _closing(tokens, at + 1)
-        inside = [number for number, marker in enumerate(markers) if at < marker < end]
-        number = int(token.text.removeprefix(name))
-        found.append(SearchMention(number, token.start, tokens[end].end + 1, inside[-1] if inside else None))
-    return sorted(found, key=lambda mention: mention.number)
-
-
-def _closing(tokens: Sequence[Any], at: int) -> int:
+def _closing(words: Sequence[Word], at: int) -> int:
     depth = 0
-    for place in range(at, len(tokens)):
-        depth += {"(": 1, ")": -1}.get(tokens[place].text, 0)
+    for place in range(at, len(words)):
+        depth += {"(": 1, ")": -1}.get(words[place].raw, 0)
         if depth == 0:
             return place
     raise CommandError("a parenthesis after indexquery is not closed")
 
 
-def _paths(text: str, tokens: Sequence[Any]) -> list[PathMention]:
+def _paths(text: str, words: Sequence[Word], engine: str) -> list[PathMention]:
+    """The tables named by path where a table may stand; FROM also stands in `extract(year FROM ...)`."""
     found: list[PathMention] = []
-    clauses = [""]
-    for at, token in enumerate(tokens):
-        word = token.text.upper()
-        if word == "(":
-            clauses.append(clauses[-1] if clauses[-1] in _TABLE_CLAUSES else "")
-        elif word == ")" and len(clauses) > 1:
+    clauses, queries = [""], [True]
+    for at, word in enumerate(words):
+        before = words[at - 1].upper if at else ""
+        if word.raw == "(":
+            in_tables = clauses[-1] in _TABLE_CLAUSES
+            clauses.append(clauses[-1] if in_tables else "")
+            queries.append(in_tables or (at + 1 < len(words) and words[at + 1].upper in _QUERY_STARTS))
+        elif word.raw == ")" and len(clauses) > 1:
             clauses.pop()
-        elif word in _CLAUSES and text[token.start] not in "`'\"":
-            clauses[-1] = word
-        elif _names_path(text, tokens, at) and clauses[-1] in _TABLE_CLAUSES:
-            end, version, timestamp = _as_of(text, tokens, at + 3)
-            found.append(PathMention(token.start, end, tokens[at + 2].text, version, timestamp))
+            queries.pop()
+        elif word.upper in _CLAUSES and queries[-1] and before != "DISTINCT":
+            clauses[-1] = word.upper
+        elif clauses[-1] in _TABLE_CLAUSES and queries[-1]:
+            name = _path_at(words, at, by_string=engine == DUCKDB and before in _TABLE_CLAUSES)
+            if name is not None:
+                found.append(_as_of(text, words, at, name))
     return found
 
 
-def _names_path(text: str, tokens: Sequence[Any], at: int) -> bool:
-    if not _is_word(tokens[at], _SCHEMA, text) or at + 2 >= len(tokens):
-        return False
-    after = tokens[at - 1].text if at else ""
-    return tokens[at + 1].text == "." and text[tokens[at + 2].start] == "`" and after != "."
+def _path_at(words: Sequence[Word], at: int, *, by_string: bool) -> int | None:
+    """The last word of a path that begins here: ``indextables.`path` ``, or a string."""
+    if by_string and words[at].raw[0] == "'":
+        return at
+    if words[at].raw.lower() != _SCHEMA or at + 2 >= len(words) or (at and words[at - 1].raw == "."):
+        return None
+    return at + 2 if words[at + 1].raw == "." and words[at + 2].raw[0] == "`" else None
 
 
-def _as_of(text: str, tokens: Sequence[Any], at: int) -> tuple[int, int | None, str | None]:
-    """The end of a reference with its time travel, and what that says."""
-    plain = tokens[at - 1].end + 1
-    words = [token.text.upper() for token in tokens[at : at + 4]]
-    skipped = 1 if words[:1] == ["FOR"] else 0
-    kind = words[skipped : skipped + 1]
-    start = at + skipped + 1
-    if kind not in (["VERSION"], ["SYSTEM_VERSION"], ["TIMESTAMP"], ["SYSTEM_TIME"]):
-        return _joined_snapshot(text, tokens, at, plain)
-    if [token.text.upper() for token in tokens[start : start + 2]] != ["AS", "OF"]:
-        return _joined_snapshot(text, tokens, at, plain)
-    return _time_travel(text, tokens, start + 2, is_version="VERSION" in kind[0])
-
-
-def _joined_snapshot(
-    text: str, tokens: Sequence[Any], at: int, plain: int
-) -> tuple[int, int | None, str | None]:
-    """The tokenizer takes VERSION AS OF and TIMESTAMP AS OF as one token when they stand together."""
-    if at >= len(tokens):
-        return plain, None, None
-    words = " ".join(tokens[at].text.upper().split())
-    if words == "FOR" and at + 1 < len(tokens):
+def _as_of(text: str, words: Sequence[Word], first: int, last: int) -> PathMention:
+    """A reference with its time travel."""
+    start, path, at = words[first].start, words[last].value, last + 1
+    # The tokenizer takes VERSION AS OF for one word in some dialects.
+    phrase = _AS_OF.match(" ".join(" ".join(word.upper.split()) for word in words[at : at + 5]))
+    if phrase is None:
+        return PathMention(start, words[last].end, path)
+    left = phrase[0]
+    while left:
+        left = left[len(" ".join(words[at].upper.split())) :].lstrip()
         at += 1
-        words = " ".join(tokens[at].text.upper().split())
-    if words in ("VERSION AS OF", "SYSTEM_VERSION AS OF"):
-        return _time_travel(text, tokens, at + 1, is_version=True)
-    if words in ("TIMESTAMP AS OF", "SYSTEM_TIME AS OF"):
-        return _time_travel(text, tokens, at + 1, is_version=False)
-    return plain, None, None
-
-
-def _time_travel(
-    text: str, tokens: Sequence[Any], at: int, *, is_version: bool
-) -> tuple[int, int | None, str | None]:
-    if at >= len(tokens):
+    if at >= len(words):
         raise CommandError("AS OF needs a version or a timestamp on its right")
-    if is_version:
-        if not tokens[at].text.isdigit():
-            raise CommandError(f"VERSION AS OF needs a version number, not {tokens[at].text!r}")
-        return tokens[at].end + 1, int(tokens[at].text), None
-    last = at
-    if at + 1 < len(tokens) and tokens[at].text.upper() in ("TIMESTAMP", "DATE"):
-        last = at + 1
-    elif tokens[at].text == "(":
-        last = _closing(tokens, at)
-    elif at + 1 < len(tokens) and tokens[at + 1].text == "(":
-        last = _closing(tokens, at + 1)
-    return tokens[last].end + 1, None, text[tokens[at].start : tokens[last].end + 1]
+    if "VERSION" in phrase[1]:
+        if not words[at].raw.isdigit():
+            raise CommandError(f"VERSION AS OF needs a version number, not {words[at].value!r}")
+        return PathMention(start, words[at].end, path, version=int(words[at].raw))
+    end = at
+    if at + 1 < len(words) and words[at].upper in ("TIMESTAMP", "DATE"):
+        end = at + 1
+    elif words[at].raw == "(":
+        end = _closing(words, at)
+    elif at + 1 < len(words) and words[at + 1].raw == "(":
+        end = _closing(words, at + 1)
+    return PathMention(start, words[end].end, path, timestamp=text[words[at].start : words[end].end])

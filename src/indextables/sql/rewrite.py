@@ -1,42 +1,58 @@
-"""Statements that read tables by path or search them, turned into SQL that Spark understands.
+"""Statements that read tables by path or search them, turned into SQL that Spark or DuckDB understands.
 
 Three things are ours inside a query: ``indextables.`path` `` (also with
 VERSION or TIMESTAMP AS OF), `column indexquery 'words'` and its function form.
 The statement is parsed only to find out where they stand and what they refer
 to; the result is the user's text with those places replaced and every other
-character kept. Spark then reads hidden views in place of the tables.
+character kept. The engine then reads hidden views in place of the tables; for
+DuckDB every table of ours is one.
 
 A search becomes a hidden boolean column of its table's view, NULL where the
 text is NULL, so it may stand in any boolean position. Where it has to be true
 for a row to count (a conjunct of WHERE or of an inner join) the view holds
-only matching rows instead, and splits without a match are not read.
+only matching rows instead, and splits without a match are not read. Other
+conditions that have to be true are returned with the table they are about: the
+engine evaluates them itself, and the view may leave out rows for which they
+are not true.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from indextables.errors import CommandError
-from indextables.model.names import find_name
-from indextables.sql.joins import is_nullable, is_required
+from indextables.model.names import find_name, quoted_name
 from indextables.sql.mentions import (
     ALL_COLUMNS,
+    DUCKDB,
     HIGHLIGHT_CALL,
     NO_QUERY,
     SEARCH_CALL,
+    SPARK,
     Marked,
     PathMention,
-    SearchMention,
+    WrittenSearch,
     edited,
     mark,
     mark_paths,
-    tokens_of,
+    words_of,
     written_searches,
 )
+from indextables.sql.scopes import (
+    CannotParseError,
+    columns_mentioned,
+    conjuncts,
+    is_nullable,
+    is_required,
+    refuse_pipes,
+    required_conditions,
+    scopes_of,
+)
 from indextables.sql.scores import NO_SEARCH, SCORE, best_wanted, mentions_score
+from indextables.storage import duck
 
 ColumnsOf = Callable[["Reference"], Collection[str] | None]
 """The columns of a reference when it is a whole table of ours, else None."""
@@ -44,6 +60,9 @@ ColumnsOf = Callable[["Reference"], Collection[str] | None]
 _SEARCHES = re.compile(r"indexquery|textsearch|fieldmatch", re.IGNORECASE)
 _PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _PATHS = re.compile(r"indextables\s*\.\s*`", re.IGNORECASE)
+_PATH_NAME = re.compile(r"__path_(\d+)")
+_HIDING = {SPARK: "EXCEPT", DUCKDB: "EXCLUDE"}
+"""The word with which an engine keeps columns out of `*`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +92,9 @@ class Search:
     score: bool = False
     """Whether the view has a `_score` column, which no `*` shows."""
     best: int | None = None
-    """How many of the best rows are enough; None: all of them."""
+    """How many of the best rows are enough of those that the whole WHERE leaves; None: all of them."""
+    beside: int = 0
+    """How many other conditions stand beside it in WHERE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +109,7 @@ class Highlight:
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A statement for Spark, over hidden views that the caller provides."""
+    """A statement for the engine, over hidden views that the caller provides."""
 
     text: str
     references: tuple[Reference, ...]
@@ -100,11 +121,8 @@ class Rewritten:
     """Every column name the statement mentions, in lower case; None where a `*` means all of them."""
     has_searches: bool = False
     """Whether the text still holds searches, as their author wrote them."""
-
-
-def _name(alias: str) -> str:
-    """An alias as it stands in a statement: plain where it can be, since DuckDB 1.4 knows no backticks."""
-    return alias if _PLAIN.fullmatch(alias) else f"`{alias}`"
+    conditions: tuple[tuple[int, Any], ...] = ()
+    """References with the conditions (sqlglot's) on their columns without which no row of them counts."""
 
 
 def mentions_us(text: str) -> bool:
@@ -125,7 +143,7 @@ def hidden_view(number: int) -> str:
 def rewrite_paths(text: str) -> Rewritten | None:
     """The statement with hidden views in place of paths, and its searches as they are; None without paths."""
     found = mark_paths(text)
-    searched = bool(written_searches(text, tokens_of(text)))
+    searched = bool(written_searches(text, words_of(text)))
     if not found and not searched:
         return None
     edits = [(item.start, item.end, hidden_view(at)) for at, item in enumerate(found)]
@@ -143,35 +161,33 @@ def rewrite(
     text: str,
     columns_of: ColumnsOf,
     args: Mapping[str, Any] | Sequence[Any] | None = None,
-    *,
-    hiding: str = "EXCEPT",
+    engine: str = SPARK,
 ) -> Rewritten | None:
     """The statement with its searches resolved; None when nothing in it is ours.
 
-    `hiding` is the word with which the engine keeps columns out of `*`.
+    For Spark, a statement without a search is not parsed. One for DuckDB is, and if that fails, only paths
+    are replaced: DuckDB then says what is wrong with it.
     """
-    marked = mark(text)
-    references = list(_references(marked.paths))
-    if not marked.searches:
-        if not references:
-            return None
-        edits = [(item.start, item.end, hidden_view(at)) for at, item in enumerate(marked.paths)]
-        return Rewritten(edited(marked.text, edits), tuple(references), (), frozenset())
-    return _Analysis(marked, references, columns_of, args, hiding).run()
+    marked = mark(text, engine)
+    if marked.searches or engine == DUCKDB:
+        try:
+            return _Analysis(marked, columns_of, args, engine).run()
+        except CannotParseError:
+            if marked.searches:
+                raise
+    if not marked.paths:
+        return None
+    edits = [(item.start, item.end, hidden_view(at)) for at, item in enumerate(marked.paths)]
+    return Rewritten(edited(text, edits), _references(marked.paths), (), frozenset())
 
 
 class _Analysis:
     """One walk over the parsed statement: where the searches stand, and what their columns belong to."""
 
-    def __init__(
-        self, marked: Marked, references: list[Reference], columns_of: ColumnsOf, args: Any, hiding: str
-    ) -> None:
-        self._hiding = hiding
-        self._text = marked.text
-        self._paths: Sequence[PathMention] = marked.paths
-        self._mentions: Sequence[SearchMention] = marked.searches
-        self._highlights: Sequence[SearchMention] = marked.highlights
-        self._references = references
+    def __init__(self, marked: Marked, columns_of: ColumnsOf, args: Any, engine: str) -> None:
+        self._engine = engine
+        self._marked = marked
+        self._references = list(_references(marked.paths))
         self._columns_of = columns_of
         self._args = args
         self._used: set[int] = set()
@@ -184,7 +200,10 @@ class _Analysis:
     def run(self) -> Rewritten:
         from sqlglot import exp
 
-        scopes = self._scopes()
+        refuse_pipes(self._marked.parsable, self._engine)
+        scopes = scopes_of(self._marked.parsable, self._engine)
+        if self._engine == DUCKDB:
+            self._replace_tables(scopes)
         searches: list[Search] = []
         homes: dict[int, Any] = {}
         found = 0
@@ -192,52 +211,58 @@ class _Analysis:
             for call in scope.find_all(exp.Anonymous):
                 number = call_number(call)
                 if number is not None:
-                    search, home = self._search(call, scope, self._mentions[number])
+                    search, home = self._search(call, scope, self._marked.searches[number])
                     search = self._scored(search, call, home)
                     found += 1
                     homes[search.reference] = home
                     if search not in searches:
                         searches.append(search)
-        if found != len(self._mentions):
+        if found != len(self._marked.searches):
             raise CommandError("indexquery can only be used in a query that reads a table")
         self._refuse_scores(searches, scopes)
-        highlights = self._marked(scopes, homes)
+        highlights = self._highlighted(scopes, homes)
         self._hide_columns(searches, highlights, homes)
-        for at, mention in enumerate(self._paths):
+        for at, mention in enumerate(self._marked.paths):
             if at not in self._aliases:
                 self._edits.append((mention.start, mention.end, hidden_view(at)))
         return Rewritten(
-            edited(self._text, self._edits),
+            edited(self._marked.text, self._edits),
             tuple(self._references),
             tuple(searches),
             frozenset(self._used),
             highlights,
-            _columns_mentioned(scopes),
+            columns_mentioned(scopes, self._marked.parsable, self._engine),
+            conditions=tuple(self._conditions(scopes)),
         )
 
-    def _scopes(self) -> list[Any]:
-        import sqlglot
+    def _replace_tables(self, scopes: Sequence[Any]) -> None:
+        """Put a hidden view in the place of every table of ours."""
         from sqlglot import exp
-        from sqlglot.errors import SqlglotError
-        from sqlglot.optimizer.scope import traverse_scope
 
-        # Spans of paths are blanked to a name of the same length, so that every position stays.
-        text = self._text
-        for at, item in enumerate(self._paths):
-            text = text[: item.start] + f"`{_path_name(at, item)}`" + text[item.end :]
-        try:
-            parsed = sqlglot.parse_one(text, read="spark")
-        except SqlglotError as error:
-            raise CommandError(f"a statement with indexquery could not be analysed: {error}") from error
-        if "|>" in text and any(token.text == "|>" for token in sqlglot.tokenize(text, read="spark")):
-            raise CommandError("indexquery does not work in the |> syntax; write SELECT ... WHERE instead")
-        queries = [parsed] if isinstance(parsed, exp.Query) else []
-        if not queries:
-            inner = parsed.find(exp.Query)
-            queries = [inner] if inner is not None else []
-        return [scope for query in queries for scope in traverse_scope(query)]
+        for scope in scopes:
+            for _, source in scope.selected_sources.values():
+                if isinstance(source, exp.Table) and self._columns(source) is not None:
+                    self._alias(source, self._number(source))
 
-    def _search(self, call: Any, scope: Any, mention: SearchMention) -> tuple[Search, Any]:
+    def _conditions(self, scopes: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+        """The conditions about one table alone without which a row of it counts for nothing."""
+        from sqlglot import exp
+
+        for scope in scopes:
+            for condition in required_conditions(scope):
+                columns = list(condition.find_all(exp.Column))
+                owners = [self._candidates(column, scope) for column in columns]
+                tables = {id(table): table for found in owners for table in found}
+                if len(tables) != 1 or any(len(found) != 1 for found in owners) or condition.find(exp.Query):
+                    continue
+                (table,) = tables.values()
+                number = self._numbers.get(id(table))
+                if number is None or not is_required(condition, table, scope):
+                    continue
+                if not is_nullable(condition, table, scope):
+                    yield number, condition
+
+    def _search(self, call: Any, scope: Any, mention: WrittenSearch) -> tuple[Search, Any]:
         column: Any = call.expressions[0] if call.expressions else None
         table, home = self._owner(column, scope)
         number = self._number(table)
@@ -248,10 +273,11 @@ class _Analysis:
         wanted = None if name.lower() == ALL_COLUMNS else self._spelled(number, name)
         # The same search twice is one column: Spark must see that GROUP BY and SELECT mean the same.
         hidden = self._hidden.setdefault((number, wanted, query), f"__indextables_hit_{len(self._hidden)}")
-        self._edits.append((mention.start, mention.end, "true" if required else f"{_name(alias)}.{hidden}"))
+        value = "true" if required else f"{self._name(alias)}.{hidden}"
+        self._edits.append((mention.start, mention.end, f"{'NOT ' if mention.negated else ''}{value}"))
         return Search(number, wanted, query, required, "" if required else hidden), home
 
-    def _marked(self, scopes: Sequence[Any], homes: dict[int, Any]) -> tuple[Highlight, ...]:
+    def _highlighted(self, scopes: Sequence[Any], homes: dict[int, Any]) -> tuple[Highlight, ...]:
         """The calls of `highlight`, each as a column of its table's view."""
         from sqlglot import exp
 
@@ -261,7 +287,7 @@ class _Analysis:
                 at = call_number(call, HIGHLIGHT_CALL)
                 if at is None:
                     continue
-                mention = self._highlights[at]
+                mention = self._marked.highlights[at]
                 column: Any = call.expressions[0] if call.expressions else None
                 table, home = self._owner(column, scope)
                 number = self._number(table)
@@ -269,7 +295,7 @@ class _Analysis:
                 query = self._query(call, mention)
                 homes.setdefault(number, home)
                 one = Highlight(number, self._spelled(number, column.name), query, f"__indextables_mark_{at}")
-                self._edits.append((mention.start, mention.end, f"{_name(alias)}.{one.hidden}"))
+                self._edits.append((mention.start, mention.end, f"{self._name(alias)}.{one.hidden}"))
                 found.append(one)
         return tuple(found)
 
@@ -279,7 +305,11 @@ class _Analysis:
         own = any(name.lower() == SCORE for name in names)
         if own or not search.required or not mentions_score(home.expression):
             return search
-        return replace(search, score=True, best=best_wanted(call, home))
+        best, others = best_wanted(home), list(conjuncts(home.expression.args["where"]))
+        beside = sum(other is not call for other in others)
+        # Spark decides what stands beside a search only when it has the rows.
+        best = None if beside and self._engine == SPARK else best
+        return replace(search, score=True, best=best, beside=beside)
 
     def _refuse_scores(self, searches: Sequence[Search], scopes: Sequence[Any]) -> None:
         """A score that belongs to no search, or to several, is an error here and not Spark's."""
@@ -329,11 +359,15 @@ class _Analysis:
         tables = [source for source in selected.values() if isinstance(source, exp.Table)]
         return [table for table in tables if self._has(table, column.name)]
 
-    def _has(self, table: Any, name: str) -> bool:
-        columns = self._known.get(id(table))
+    def _columns(self, table: Any) -> Collection[str] | None:
+        """The columns of a table of ours, unless the statement gives them other names."""
         if id(table) not in self._known:
-            columns = self._columns_of(self._reference(table))
-            self._known[id(table)] = columns
+            renamed = table.args.get("alias") is not None and table.args["alias"].columns
+            self._known[id(table)] = None if renamed else self._columns_of(self._reference(table))
+        return self._known[id(table)]
+
+    def _has(self, table: Any, name: str) -> bool:
+        columns = self._columns(table)
         if columns is None:
             return False
         return name.lower() == ALL_COLUMNS or find_name(columns, name) is not None
@@ -350,14 +384,12 @@ class _Analysis:
             )
 
     def _reference(self, table: Any) -> Reference:
-        at = _path_number(table.name)
-        if at is not None and len(table.parts) == 1:
-            return self._references[at]
-        return Reference(tuple(part.name for part in table.parts))
+        at = _path_number(table)
+        return Reference(tuple(part.name for part in table.parts)) if at is None else self._references[at]
 
     def _number(self, table: Any) -> int:
         if id(table) not in self._numbers:
-            at = _path_number(table.name) if len(table.parts) == 1 else None
+            at = _path_number(table)
             if at is None:
                 self._references.append(self._reference(table))
                 at = len(self._references) - 1
@@ -368,22 +400,30 @@ class _Analysis:
         """Put the hidden view in the table's place, under the name its columns are known by."""
         if number in self._aliases:
             return self._aliases[number]
-        start, end = table.parts[0].meta["start"], table.parts[-1].meta["end"] + 1
-        by_path = self._references[number].by_path
-        alias = table.alias or (f"__table_{number}" if by_path else table.name)
-        if not table.alias and self._next_word(end) == "TABLESAMPLE":
+        if self._references[number].by_path:
+            mention = self._marked.paths[number]
+            start, end, name = mention.start, mention.end, f"__table_{number}"
+        else:
+            start = self._marked.origin(table.parts[0].meta["start"])
+            end, name = self._marked.origin(table.parts[-1].meta["end"]) + 1, table.name
+        alias: str = table.alias or name
+        sampled = re.match(r"\s*TABLESAMPLE\b", self._marked.text[end:], re.IGNORECASE)
+        if not table.alias and sampled and self._engine == SPARK:
             raise CommandError(
                 f"give {table.name} an alias after TABLESAMPLE (...): it is searched with indexquery"
             )
-        self._edits.append((start, end, hidden_view(number) + ("" if table.alias else f" AS {_name(alias)}")))
+        shown = "" if table.alias else f" AS {self._name(alias)}"
+        self._edits.append((start, end, hidden_view(number) + shown))
         self._aliases[number] = alias
         return alias
 
-    def _next_word(self, at: int) -> str:
-        found = re.match(r"\s*(\w+)", self._text[at:])
-        return found.group(1).upper() if found else ""
+    def _name(self, alias: str) -> str:
+        """An alias as it stands in a statement."""
+        if _PLAIN.fullmatch(alias):
+            return alias
+        return duck.quoted(alias) if self._engine == DUCKDB else quoted_name(alias)
 
-    def _query(self, call: Any, mention: SearchMention) -> str:
+    def _query(self, call: Any, mention: WrittenSearch) -> str:
         from sqlglot import exp
 
         operands: list[Any] = list(call.expressions)
@@ -394,7 +434,7 @@ class _Analysis:
             return self._argument(given, mention)
         raise CommandError(NO_QUERY)
 
-    def _argument(self, marker: Any, mention: SearchMention) -> str:
+    def _argument(self, marker: Any, mention: WrittenSearch) -> str:
         if mention.argument is not None:
             value = self._args[mention.argument] if isinstance(self._args, Sequence) else None
             self._used.add(mention.argument)
@@ -433,39 +473,21 @@ class _Analysis:
                     self._edits.append(self._except(star, names))
 
     def _except(self, star: Any, names: Sequence[str]) -> tuple[int, int, str]:
-        end = star.meta["end"] + 1
-        listed = re.compile(rf"\s*{self._hiding}\s*\(", re.IGNORECASE).match(self._text, end)
+        end = self._marked.origin(star.meta["end"]) + 1
+        hiding = _HIDING[self._engine]
+        listed = re.compile(rf"\s*{hiding}\s*\(", re.IGNORECASE).match(self._marked.text, end)
         if listed:
             return listed.end(), listed.end(), ", ".join(names) + ", "
-        return end, end, f" {self._hiding} ({', '.join(names)})"
-
-
-def _columns_mentioned(scopes: Sequence[Any]) -> frozenset[str] | None:
-    from sqlglot import exp
-
-    names: set[str] = set()
-    for scope in scopes:
-        query = scope.expression
-        if any(not isinstance(star.parent, exp.Count) for star in query.find_all(exp.Star)):
-            return None
-        if any(join.args.get("method") == "NATURAL" for join in query.find_all(exp.Join)):
-            return None
-        # A struct's field looks like a column of a table: every part of a name counts.
-        names.update(part.name.lower() for part in query.find_all(exp.Identifier))
-    return frozenset(names)
+        return end, end, f" {hiding} ({', '.join(names)})"
 
 
 def call_number(call: Any, name: str = SEARCH_CALL) -> int | None:
     """Which search, or highlight, a call stands for; None when it is another function."""
-    found = re.fullmatch(rf"{name}(\d+)_*", call.name)
+    found = re.fullmatch(rf"{name}(\d+)", call.name)
     return int(found.group(1)) if found else None
 
 
-def _path_name(at: int, mention: PathMention) -> str:
-    """A name for a path that is exactly as long as what it stands for, back quotes included."""
-    return f"__path_{at}_".ljust(mention.end - mention.start - 2, "_")
-
-
-def _path_number(name: str) -> int | None:
-    found = re.fullmatch(r"__path_(\d+)_+", name)
+def _path_number(table: Any) -> int | None:
+    """Which path a table stands for."""
+    found = _PATH_NAME.fullmatch(table.name) if len(table.parts) == 1 else None
     return int(found.group(1)) if found else None

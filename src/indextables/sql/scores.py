@@ -19,10 +19,10 @@ def mentions_score(query: Any) -> bool:
     return any(column.name.lower() == SCORE for column in query.find_all(exp.Column))
 
 
-def best_wanted(call: Any, home: Any) -> int | None:
-    """How many of the best rows a query can use; None when it may use any of them.
+def best_wanted(home: Any) -> int | None:
+    """How many of the best rows that its WHERE leaves a query can use; None when it may use any of them.
 
-    It has to be nothing but a search, its order and its limit: whatever else stands in it may need more rows.
+    It has to be nothing but its WHERE, order and limit: whatever else stands in it may need more rows.
     """
     from sqlglot import exp
 
@@ -30,7 +30,7 @@ def best_wanted(call: Any, home: Any) -> int | None:
     where, order, limit = (select.args.get(part) for part in ("where", "order", "limit"))
     if where is None or order is None or limit is None or not isinstance(select, exp.Select):
         return None
-    if where.this.unnest() is not call or len(order.expressions) != 1:
+    if len(order.expressions) != 1:
         return None
     first = order.expressions[0]
     if (

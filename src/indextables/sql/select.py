@@ -4,13 +4,14 @@ A table is named in the statement by its path, ``'path'`` or ``indextables.`path
 or by a name that the caller gives. `column indexquery 'words'` may stand in any boolean
 position, as in Spark: the statement is rewritten by the same rules, and each
 table it reads becomes a stream of Arrow batches that is read anew for each scan.
-The bucket functions of Spark are known here too.
+What WHERE requires of a table goes along: conditions become the filter of its scan, a
+search becomes its query. The bucket functions of Spark are known here too.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,29 +21,38 @@ import pyarrow.compute as pc
 
 from indextables.any_table import open_table
 from indextables.errors import CommandError, Error
+from indextables.handle import Handle
+from indextables.index.query.tree import all_of as all_queries
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
+from indextables.model.names import no_column
+from indextables.ops.read import scan
+from indextables.ops.read.highlighting import highlighter_of, marker
 from indextables.ops.read.in_order import in_order
 from indextables.ops.read.record import Record
-from indextables.ops.read.scan import rows_found, rows_of
 from indextables.ops.table_settings import query_of
 from indextables.options import Options
+from indextables.predicate.tree import Node, all_of
+from indextables.predicate.zones import zone_of
 from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef
 from indextables.split.search import hits_split
 from indextables.split.selection import Selection
 from indextables.sql.bucket_functions import make_functions, names_bucket_function
-from indextables.sql.mentions import quoted_paths_as_names
-from indextables.sql.rewrite import Reference, Rewritten, Search, hidden_view, rewrite
+from indextables.sql.mentions import DUCKDB
+from indextables.sql.pushdown import Pushed, pushed_down
+from indextables.sql.rewrite import Highlight, Reference, Rewritten, Search, hidden_view, rewrite
 from indextables.storage import duck
 from indextables.table import Table
 
-_READS = re.compile(
-    r"\s*(?:--[^\n]*\n\s*|/\*.*?\*/\s*)*(select|with|from|describe\s+select|explain)\b",
-    re.IGNORECASE | re.DOTALL,
-)
+_COMMENTS = r"\s*(?:--[^\n]*\n\s*|/\*.*?\*/\s*)*"
+_READS = re.compile(_COMMENTS + r"(select|with|from|describe\s+select|explain)\b", re.IGNORECASE | re.DOTALL)
+_PREFIX = re.compile(_COMMENTS + r"(?:(?:explain(?:\s+analyze)?|describe)\s)?", re.IGNORECASE | re.DOTALL)
 
 _OF_OURS = re.compile(r"^.*? while executing the UDF: \w+: ", re.DOTALL)
+_NO_COLUMN = re.compile(r'Referenced column "(.*?)" not found|does not have a column named "(.*?)"')
+_NO_TABLE = re.compile(r'Table with name (.+?) does not exist|Referenced table "(.*?)" not found')
+_HIDDEN = re.compile(r'"?\b__(?:indextables|table)_(\d+)\b"?')
 _NAMING = "Tables are named by path, FROM 'path/to/table', or on the command line by --table NAME=PATH."
 
 
@@ -52,12 +62,21 @@ def is_select(text: str) -> bool:
 
 
 def run_select(
-    text: str, tables: Mapping[str, str] | None = None, options: Mapping[str, str] | None = None
+    text: str,
+    tables: Mapping[str, str | Handle[Any]] | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> pa.Table:
-    """The rows of a SELECT over tables by path, and over those that `tables` gives names to."""
+    """The rows of a SELECT over tables by path, and over those that `tables` gives names to.
+
+    Times without an offset are read in one zone: the option `timeZone`, else the zone that properties of the
+    tables name, else UTC. Instants in the result are in UTC, as in every other result.
+    """
     import duckdb
 
-    named = {name.lower(): open_table(uri, None, options) for name, uri in (tables or {}).items()}
+    named = {
+        name.lower(): table if isinstance(table, Handle) else open_table(table, None, options)
+        for name, table in (tables or {}).items()
+    }
     opened: dict[Reference, Any] = {}
 
     def table_of(reference: Reference) -> Any:
@@ -73,31 +92,78 @@ def run_select(
         table = table_of(reference)
         return None if table is None else table.schema.names
 
-    text = quoted_paths_as_names(text)
+    start = _PREFIX.match(text).end()  # type: ignore[union-attr]
     try:
-        rewritten = rewrite(text, columns_of, hiding="EXCLUDE")
+        rewritten = rewrite(text[start:], columns_of, engine=DUCKDB)
     except CommandError as wrong:
         raise CommandError(f"{wrong} {_NAMING}") from wrong
-    connection = duck.connect(enable_external_access="false")
+    rewritten = rewritten or Rewritten(text[start:], (), (), frozenset())
+    sources = [table_of(reference) for reference in rewritten.references]
+    zone = _common_zone(sources or named.values(), options)
+    connection = duck.connect(TimeZone=_name_in_duckdb(zone), enable_external_access="false")
     failed: list[Error] = []
     try:
         if names_bucket_function(text):
-            make_functions(connection, Options.of(options).search.time_zone)
+            make_functions(connection, zone)
         for name, table in named.items():
             connection.register(name, _Stream(table.scan, failed))
-        for number, reference in enumerate(rewritten.references if rewritten else ()):
-            make = _rows_of(table_of(reference), rewritten, number)
-            connection.register(hidden_view(number), _Stream(make, failed))
-        found = connection.sql(rewritten.text if rewritten else text)
+        for number, table in enumerate(sources):
+            connection.register(
+                hidden_view(number), _Stream(_rows_of(table, rewritten, number, zone), failed)
+            )
+        found = connection.sql(text[:start] + rewritten.text)
         if found is None:
             raise CommandError("the statement gives no rows; only SELECT is run here")
-        return found.to_arrow_table()
+        return _in_utc(found.to_arrow_table())
     except duckdb.Error as wrong:
         if failed:
             raise failed[0] from wrong
-        raise CommandError(f"DuckDB cannot run the statement: {_said(wrong)}") from wrong
+        raise CommandError(_explained(wrong, rewritten.references, sources)) from wrong
     finally:
         connection.close()
+
+
+def _common_zone(tables: Iterable[Handle[Any]], options: Mapping[str, str] | None) -> str:
+    """The zone of a statement. A table that no property gives a zone has none to insist on."""
+    given = {table.time_zone: table.uri for table in tables}
+    if not given:
+        return Options.of(options).search.time_zone
+    others = {zone: uri for zone, uri in given.items() if zone_of(zone) != 0}
+    if len(others) > 1:
+        listed = ", ".join(f"{uri} is in {zone}" for zone, uri in others.items())
+        raise CommandError(
+            f"the tables of this statement have time zones of their own ({listed}), and one statement has "
+            "only one; give the option timeZone"
+        )
+    return next(iter(others or given))
+
+
+def _name_in_duckdb(zone: str) -> str:
+    """What DuckDB calls a zone; an offset is a zone by another name there."""
+    rules = zone_of(zone)
+    if not isinstance(rules, int):
+        return rules.key
+    seconds = abs(rules) // 1_000_000
+    sign = "-" if rules < 0 else "+"
+    return f"GMT{sign}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}" if seconds else "UTC"
+
+
+def _in_utc(rows: pa.Table) -> pa.Table:
+    """The same instants, shown in UTC."""
+
+    def shown(kind: pa.DataType) -> pa.DataType:
+        if pa.types.is_timestamp(kind) and kind.tz:
+            return pa.timestamp(kind.unit, "UTC")
+        if pa.types.is_list(kind):
+            return pa.list_(kind.value_field.with_type(shown(kind.value_type)))
+        if pa.types.is_struct(kind):
+            return pa.struct([field.with_type(shown(field.type)) for field in kind])
+        if pa.types.is_map(kind):
+            return pa.map_(shown(kind.key_type), shown(kind.item_type))
+        return kind
+
+    schema = pa.schema([field.with_type(shown(field.type)) for field in rows.schema], rows.schema.metadata)
+    return rows if schema == rows.schema else rows.cast(schema)
 
 
 class _Stream:
@@ -127,49 +193,71 @@ class _Stream:
             raise
 
 
-def _rows_of(table: Any, rewritten: Rewritten | None, number: int) -> Callable[[], Any]:
+def _rows_of(table: Any, rewritten: Rewritten, number: int, zone: str) -> Callable[[], Any]:
     """The function that reads a table's rows for the statement; it is called for each scan."""
-    assert rewritten is not None
     searches = [item for item in rewritten.searches if item.reference == number]
-    columns = None
+    highlights = [item for item in rewritten.highlights if item.reference == number]
+    conditions = [one for at, one in rewritten.conditions if at == number]
+    pushed = [found for one in conditions if (found := pushed_down(one, table.schema, zone)) is not None]
+    columns = list(table.schema.names)
     if rewritten.columns is not None:
         # A statement that counts rows mentions no column; one is enough to count by.
-        columns = [name for name in table.schema.names if name.lower() in rewritten.columns]
-        columns = columns or [table.schema.names[0]]
-    if not searches:
-        return partial(table.scan, None, columns)
-    if not isinstance(table, Table):
+        columns = [name for name in columns if name.lower() in rewritten.columns] or columns[:1]
+    if (searches or highlights) and not isinstance(table, Table):
         raise CommandError("a Delta table has no index; search it with indextables search")
-    return partial(_searched, table, columns or list(table.schema.names), searches)
+    read = partial(_read, table, columns, searches, pushed)
+    return partial(_highlighted, table, read, highlights) if highlights else read
 
 
-def _searched(table: Table, columns: list[str], searches: Sequence[Search]) -> pa.RecordBatchReader:
-    """The rows of a table with a boolean column per search, or those that the required searches find."""
+def _read(table: Any, columns: list[str], searches: Sequence[Search], pushed: Sequence[Pushed]) -> Any:
+    """The rows of a table that can count, with a column for each search that not every row has to match."""
+    node = all_of([one.node for one in pushed]) if pushed else None
+    if not searches:
+        return table.scan(node, columns)
     snapshot = table.log.snapshot(table.version)
-    queries = [
-        query_of(snapshot, item.query, None if item.column is None else [item.column]) for item in searches
-    ]
+    if any(not item.required for item in searches):
+        return _marked(snapshot, columns, searches, node)
+    query = all_queries([_query(snapshot, item) for item in searches])
+    # The best rows are known before DuckDB sees them only if nothing is left for it to decide.
+    exact = sum(one.exact for one in pushed) == searches[0].beside
+    best = searches[0].best if exact else None
+    return scan.search(snapshot, query, node, columns, best, score=searches[0].score)[0]
+
+
+def _query(snapshot: Snapshot, search: Search) -> Any:
+    columns = None if search.column is None else [search.column]
+    return query_of(snapshot, search.query, columns, with_text=search.required)
+
+
+def _highlighted(table: Table, read: Callable[[], Any], highlights: Sequence[Highlight]) -> Any:
+    """The rows with a column of marked texts for every call of `highlight`."""
+    snapshot = table.log.snapshot(table.version)
+    markers = [marker(highlighter_of(snapshot, one.column, one.query)) for one in highlights]
+    rows = read()
+    schema = pa.schema([*rows.schema, *(pa.field(one.hidden, pa.string()) for one in highlights)])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in rows:
+            texts = [mark(batch.column(one.column)) for mark, one in zip(markers, highlights, strict=True)]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *texts], schema=schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _marked(
+    snapshot: Snapshot, columns: list[str], searches: Sequence[Search], node: Node | None
+) -> pa.RecordBatchReader:
+    """The rows of the splits that a filter leaves, with a boolean column for each optional search."""
+    pairs = [(item, _query(snapshot, item)) for item in searches]
     record = Record(snapshot)
-    hidden = [item for item in searches if not item.required]
     schema = pa.schema(
         [
             *(snapshot.schema.field(name) for name in columns),
-            *(pa.field(item.hidden, pa.bool_()) for item in hidden),
+            *(pa.field(item.hidden, pa.bool_()) for item in searches if not item.required),
         ]
     )
-    pairs = list(zip(searches, queries, strict=True))
-    make: Callable[[AddAction], Iterator[pa.Table]]
-    if len(searches) == 1 and not hidden:
-
-        def make(add: AddAction) -> Iterator[pa.Table]:
-            selection = Selection(queries[0], columns=tuple(columns))
-            return rows_found(snapshot, SplitRef.of(add), selection, record)
-    else:
-
-        def make(add: AddAction) -> Iterator[pa.Table]:
-            return _marked(snapshot, add, pairs, columns, record)
-
-    pieces = (partial(make, add) for add in snapshot.adds())
+    paths = None if node is None else snapshot.plan(node, columns={"path"}).files.column("path").to_pylist()
+    pieces = (partial(_marked_split, snapshot, add, pairs, columns, record) for add in snapshot.adds(paths))
 
     def batches() -> Iterator[pa.RecordBatch]:
         for part in in_order(pieces, default_parallelism()):
@@ -178,7 +266,7 @@ def _searched(table: Table, columns: list[str], searches: Sequence[Search]) -> p
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
-def _marked(
+def _marked_split(
     snapshot: Snapshot,
     add: AddAction,
     pairs: Sequence[tuple[Search, Any]],
@@ -190,7 +278,7 @@ def _marked(
     ]
     wanted = list(dict.fromkeys([*columns, *(item.column for item, _ in pairs if item.column)]))
     start = 0
-    for rows in rows_of(snapshot, add, None, wanted, record):
+    for rows in scan.rows_of(snapshot, add, None, wanted, record):
         keep: Any = pa.repeat(pa.scalar(True), rows.num_rows)
         shown = rows.select(columns)
         for (item, _), found in zip(pairs, hits, strict=True):
@@ -209,7 +297,17 @@ def _marked(
         yield shown.filter(keep)
 
 
-def _said(wrong: Exception) -> str:
-    """DuckDB's message without the echo of the statement, and how tables are named where it found none."""
-    said = _OF_OURS.sub("", str(wrong).strip().split("\n\n")[0])
-    return f"{said}\n{_NAMING}" if "Table with name" in said else said
+def _explained(wrong: Exception, references: Sequence[Reference], tables: Sequence[Any]) -> str:
+    """DuckDB's message without the echo of the statement, and in the names that its author used."""
+    message = _OF_OURS.sub("", str(wrong).strip().split("\n\n")[0])
+    if found := _NO_COLUMN.search(message):
+        names = dict.fromkeys(name for table in tables for name in table.schema.names)
+        return no_column(names, found[1] or found[2], "what the statement reads")
+    if found := _NO_TABLE.search(message):
+        return f"there is no table {found[1] or found[2]!r} here. {_NAMING}"
+
+    def written(hidden: re.Match[str]) -> str:
+        number = int(hidden[1])
+        return f"'{'.'.join(references[number].name)}'" if number < len(references) else hidden[0]
+
+    return f"DuckDB cannot run the statement: {_HIDDEN.sub(written, message)}"

@@ -13,7 +13,8 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from indextables.errors import CommandError
-from indextables.sql.mentions import ALL_COLUMNS, edited, tokens_of, written_highlights, written_searches
+from indextables.sql.mentions import ALL_COLUMNS, edited, words_of, written_highlights, written_searches
+from indextables.sql.scopes import scopes_of
 from indextables.sql.scores import NO_SEARCH, SCORE
 
 NamesOf = Callable[[Sequence[str]], Collection[str]]
@@ -35,8 +36,8 @@ def spelled(text: str, columns_of: NamesOf) -> str:
 
 
 def _spelled(text: str, columns_of: NamesOf) -> str:
-    tokens = tokens_of(text)
-    searches = written_searches(text, tokens)
+    words = words_of(text)
+    searches = written_searches(text, words)
     if not searches:
         return text
     edits = [
@@ -44,7 +45,7 @@ def _spelled(text: str, columns_of: NamesOf) -> str:
         for one in searches
         if one.column is not None
     ]
-    edits += [(token.start, token.end + 1, _HIGHLIGHT) for token in written_highlights(text, tokens)]
+    edits += [(words[at].start, words[at].end, _HIGHLIGHT) for at in written_highlights(words)]
     called = edited(text, edits)
     return _with_scores(called, columns_of) if SCORE in text.lower() else called
 
@@ -61,7 +62,7 @@ def _called(column: str | None, query: str | None) -> str:
 def _with_scores(text: str, columns_of: NamesOf) -> str:
     """The text with every `_score` of a search as a call."""
     edits: list[tuple[int, int, str]] = []
-    for scope in _scopes(text):
+    for scope in scopes_of(text):
         scores = [column for column in _columns(scope) if column.name.lower() == SCORE]
         if not scores or _has_own(scope, columns_of):
             continue
@@ -76,20 +77,6 @@ def _with_scores(text: str, columns_of: NamesOf) -> str:
             shown = f" AS {SCORE}" if _is_shown(column) else ""
             edits.append((first, last, f"{_SCORE}({about}){shown}"))
     return edited(text, edits)
-
-
-def _scopes(text: str) -> list[Any]:
-    import sqlglot
-    from sqlglot import exp
-    from sqlglot.errors import SqlglotError
-    from sqlglot.optimizer.scope import traverse_scope
-
-    try:
-        parsed = sqlglot.parse_one(text, read="spark")
-    except SqlglotError as error:
-        raise CommandError(f"a statement with _score could not be analysed: {error}") from error
-    query = parsed if isinstance(parsed, exp.Query) else parsed.find(exp.Query)
-    return [] if query is None else list(traverse_scope(query))
 
 
 def _columns(scope: Any) -> list[Any]:

@@ -133,6 +133,16 @@ def with_any_text(query: Query, columns: Sequence[str] | None) -> Query:
     return replace(query, node=Boolean(must=(query.node,), must_not=(empty,)))
 
 
+def all_of(queries: Sequence[Query]) -> Query:
+    """One query that finds the rows that all of the given ones find."""
+    first = queries[0]
+    if len(queries) == 1:
+        return first
+    several = frozenset[str]().union(*(query.several for query in queries))
+    text = "' and '".join(query.text for query in queries)
+    return replace(first, text=text, node=Boolean(must=tuple(one.node for one in queries)), several=several)
+
+
 def _finds_without_words(node: Node) -> bool:
     if isinstance(node, Boosted):
         return _finds_without_words(node.node)

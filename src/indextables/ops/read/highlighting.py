@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from indextables.errors import OptionError, SchemaError
+from indextables.errors import CommandError, OptionError, SchemaError
 from indextables.index.highlight import Highlighter, marked, snippets
 from indextables.index.query.tree import Query
 from indextables.index.settings import STRING, TEXT
@@ -140,3 +140,28 @@ class _RowMarker:
             for text, places in zip(texts, spans, strict=True)
         ]
         return done if self._several[name] else done[0]
+
+
+def highlighter_of(snapshot: Snapshot, column: str, text: str) -> Highlighter:
+    """What marks the matches of a query in a column."""
+    query = query_of(snapshot, text, (column,))
+    if not pa.types.is_string(snapshot.schema.field(column).type):
+        raise CommandError(f"highlight marks text, and column {column!r} is none")
+    try:
+        return Highlighter(query, column)
+    except ValueError as bad:
+        raise CommandError(f"highlight: {bad}") from bad
+
+
+def marker(highlighter: Highlighter) -> Callable[[pa.Array], pa.Array]:
+    """A function of texts that marks the matches in them."""
+
+    def mark(texts: pa.Array) -> pa.Array:
+        values = texts.to_pylist()
+        spans = highlighter.spans(values)
+        found = [
+            None if text is None else marked(text, places) for text, places in zip(values, spans, strict=True)
+        ]
+        return pa.array(found, pa.string())
+
+    return mark

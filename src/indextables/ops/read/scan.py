@@ -111,7 +111,7 @@ def search(
     check_limit(limit)
     if score and sort is not None:
         raise OptionError("rows come best first, or in the order of columns; give score or sort, not both")
-    parsed = query_of(snapshot, query, operator=operator)
+    parsed = query if isinstance(query, Query) else query_of(snapshot, query, operator=operator)
     node = row_filter(snapshot, where)
     wanted = known_columns(snapshot, columns)
     schema = snapshot.reading.columns(wanted)

@@ -93,6 +93,11 @@ def parse(text: str, schema: pa.Schema, time_zone: str = "UTC") -> Node:
     return _TreeBuilder(schema, time_zone).predicate(_syntax(text))
 
 
+def of_syntax(tree: Any, schema: pa.Schema, time_zone: str) -> Node:
+    """Return the tree of a condition that sqlglot parsed as SQL of Spark."""
+    return _TreeBuilder(schema, time_zone).predicate(tree)
+
+
 @lru_cache(maxsize=1)
 def _dialect() -> Any:
     import sqlglot

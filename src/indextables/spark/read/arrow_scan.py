@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from indextables.log.snapshot import Snapshot
+    from indextables.model.actions import AddAction
 
 FILE, ROW = "__indextables_file", "__indextables_row"
 _TASKS_PER_CORE = 4
@@ -24,12 +25,12 @@ _TASKS_PER_CORE = 4
 
 def arrow_frame(
     spark: Any, snapshot: Snapshot, options: Mapping[str, str], columns: Sequence[str] | None = None,
-    *, numbered: bool = False,
+    *, numbered: bool = False, adds: Sequence[AddAction] | None = None,
 ) -> Any:  # fmt: skip
-    """A DataFrame over one version; `numbered` adds the file and the number of each row."""
+    """A DataFrame over one version or some of its splits; `numbered` adds file and number of each row."""
     from pyspark.sql.types import LongType, StringType
 
-    files = [SplitRef.of(add) for add in snapshot.adds()]
+    files = [SplitRef.of(add) for add in (snapshot.adds() if adds is None else adds)]
     whole = spark_schema(snapshot.metadata.schema_string)
     wanted = list(columns) if columns is not None else whole.names
     schema = type(whole)([whole[name] for name in wanted])

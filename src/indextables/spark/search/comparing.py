@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import CommandError
+from indextables.ops.read.highlighting import highlighter_of, marker
 from indextables.ops.table_settings import query_of, settings_of
-from indextables.spark.search.highlights import highlighter_of, marker
 from indextables.split.match_batch import match_batch
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import FloatType, LongType, StringType, StructField, StructType
 
-from indextables.index.query.tree import Boolean, Query
+from indextables.index.query.tree import Query, all_of
 from indextables.index.read.lookup import Term
 from indextables.index.read.ranking import Statistics
 from indextables.model.names import quoted_name
@@ -158,8 +158,12 @@ def hidden_frame(
     asked: tuple[CallSettings, Snapshot],
     searches: Sequence[Search],
     mentioned: frozenset[str] | None,
+    where: Node | None,
 ) -> Any:
-    """One version of a table with the searches of a statement in it, where no plan can hold them."""
+    """One version of a table with the searches of a statement in it, where no plan can hold them.
+
+    `where` is a filter that Spark applies to the rows as well.
+    """
     settings, snapshot = asked
     names = snapshot.schema.names
     if all(search.required for search in searches):
@@ -167,17 +171,19 @@ def hidden_frame(
         # joined.
         columns = [name for name in names if mentioned is None or name.lower() in mentioned]
         best, score = (searches[0].best, searches[0].score) if len(searches) == 1 else (None, False)
-        return required_frame(spark, snapshot, searches, columns, score=score, best=best).frame
+        return required_frame(spark, snapshot, searches, columns, where=where, score=score, best=best).frame
+    adds = _left_by_the_log(snapshot, where)
     if reading_way(spark, snapshot) != "arrow":
         from pyspark.sql import functions as f
 
         file = f.col("_metadata").alias(_FILE_COLUMN)
-        rows = restricted_frame(spark, snapshot, settings, None).select("*", file)
-        found = numbered_frame(spark, snapshot, searches, rows, file=_FILE_COLUMN, where=None)
+        only = None if where is None else frozenset(add.path for add in adds)
+        rows = restricted_frame(spark, snapshot, settings, only).select("*", file)
+        found = numbered_frame(spark, snapshot, searches, rows, file=_FILE_COLUMN, where=where)
         if found is not None:
             return found.frame.drop(_FILE_COLUMN)
-    hits = [_Hits.of(spark, snapshot, search, snapshot.adds(), by_name=False) for search in searches]
-    rows = arrow_frame(spark, snapshot, settings.table, numbered=True)
+    hits = [_Hits.of(spark, snapshot, search, adds, by_name=False) for search in searches]
+    rows = arrow_frame(spark, snapshot, settings.table, numbered=True, adds=adds)
     return _joined(rows, names, hits)
 
 
@@ -194,20 +200,10 @@ def required_frame(
     queries = [parsed(snapshot, one.query, one.column, with_text=True) for one in searches]
     names = list(columns) or snapshot.schema.names[:1]
     found = _found_rows(
-        spark, snapshot, _all_of(queries), names, pruned_by=where, limit=best, score=score
+        spark, snapshot, all_of(queries), names, pruned_by=where, limit=best, score=score
     )  # fmt: skip
     hidden = [f.lit(True).alias(one.hidden) for one in searches if one.hidden]
     return replace(found, frame=found.frame.select("*", *hidden)) if hidden else found
-
-
-def _all_of(queries: Sequence[Query]) -> Query:
-    """One query that finds the rows that all of the given ones find."""
-    first = queries[0]
-    if len(queries) == 1:
-        return first
-    several = frozenset().union(*(query.several for query in queries))
-    text = "' and '".join(query.text for query in queries)
-    return replace(first, text=text, node=Boolean(must=tuple(one.node for one in queries)), several=several)
 
 
 def numbered_frame(

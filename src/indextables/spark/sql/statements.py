@@ -35,6 +35,7 @@ from indextables.spark.read.views import (
 from indextables.spark.requests import ReadRequest
 from indextables.spark.search.dataframe import hidden_frame, no_index
 from indextables.spark.search.highlights import with_highlights
+from indextables.sql.conditions import pruning_filter
 from indextables.sql.definitions import Change, CreateView, Insert, parse_change, parse_create, parse_insert
 from indextables.sql.grammar import is_command, shared_subject
 from indextables.sql.rewrite import (
@@ -200,7 +201,9 @@ def _hidden_frames(spark: Any, found: Rewritten, lookup: _Lookup) -> dict[str, A
             asked = lookup.asked(reference)
             if isinstance(asked[1], DeltaSnapshot):
                 raise CommandError(no_index(asked[1]))
-            frame = hidden_frame(spark, asked, searches, found.columns)
+            conditions = [one for at, one in found.conditions if at == number]
+            where = pruning_filter(conditions, asked[1].schema, session_zone(spark))
+            frame = hidden_frame(spark, asked, searches, found.columns, where)
             frames[hidden_view(number)] = with_highlights(frame, asked[1], highlights)
         elif highlights:
             raise CommandError(

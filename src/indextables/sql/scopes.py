@@ -1,0 +1,140 @@
+"""The queries inside a statement, as sqlglot sees them: what they read, mention and require of a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from indextables.errors import CommandError
+from indextables.sql.mentions import SPARK, dialect_of, words_of
+
+
+class CannotParseError(CommandError):
+    """A statement that only its engine may understand."""
+
+
+def scopes_of(text: str, engine: str = SPARK) -> list[Any]:
+    """The queries of a statement, inner ones first, each with the tables it reads; none without a query."""
+    import sqlglot
+    from sqlglot import exp
+    from sqlglot.errors import SqlglotError
+    from sqlglot.optimizer.scope import traverse_scope
+
+    try:
+        parsed = sqlglot.parse_one(text, read=dialect_of(engine))
+        query = parsed if isinstance(parsed, exp.Query) else parsed.find(exp.Query)
+        return [] if query is None else list(traverse_scope(query))
+    except SqlglotError as error:
+        raise CannotParseError(f"a statement with indexquery could not be analysed: {error}") from error
+
+
+def refuse_pipes(text: str, engine: str) -> None:
+    """Refuse a statement with `|>`, whose parts do not stand where its queries say."""
+    if "|>" in text and any(word.raw == "|>" for word in words_of(text, engine)):
+        raise CannotParseError("indexquery does not work in the |> syntax; write SELECT ... WHERE instead")
+
+
+def columns_mentioned(scopes: Sequence[Any], text: str, engine: str) -> frozenset[str] | None:
+    """Every column name a statement mentions, in lower case; None where it may mean all of a table's."""
+    from sqlglot import exp
+
+    for scope in scopes:
+        query = scope.expression
+        if any(not isinstance(star.parent, exp.Count) for star in query.find_all(exp.Star)):
+            return None
+        if any(join.args.get("method") == "NATURAL" for join in query.find_all(exp.Join)):
+            return None
+        if query.find(exp.Columns, exp.Pivot) is not None:
+            return None
+        # The name of a table by itself is a whole row of it.
+        sources = {name.lower() for name in scope.sources}
+        if any(not one.table and one.name.lower() in sources for one in query.find_all(exp.Column)):
+            return None
+    # A struct's field looks like a column of a table: every word of the statement counts.
+    return frozenset(word.value.lower() for word in words_of(text, engine))
+
+
+def _joins(table: Any, scope: Any) -> tuple[list[Any], int | None]:
+    """The joins of the query that reads a table, and at which of them it comes in (-1: FROM itself)."""
+    select = scope.expression
+    joins = list(select.args.get("joins") or ())
+    source = select.args.get("from_") or select.args.get("from")
+    if source is not None and source.this is table:
+        return joins, -1
+    for at, join in enumerate(joins):
+        if join.this is table:
+            return joins, at
+    return joins, None
+
+
+def is_nullable(column: Any, table: Any, home: Any) -> bool:
+    """Whether an outer join may have replaced the table's row by NULLs where the column is used."""
+    joins, at = _joins(table, home)
+    inside = _enclosing_join(column, joins)
+    if at is None:
+        return any(join.side for join in joins)
+    for number, join in enumerate(joins):
+        if inside is not None and number >= inside:
+            break
+        side = (join.side or "").upper()
+        if side in ("LEFT", "FULL") and number == at and (join.kind or "").upper() not in ("SEMI", "ANTI"):
+            return True
+        if side in ("RIGHT", "FULL") and number > at:
+            return True
+    return False
+
+
+def _enclosing_join(node: Any, joins: Sequence[Any]) -> int | None:
+    places = {id(join): number for number, join in enumerate(joins)}
+    while node is not None:
+        if id(node) in places:
+            return places[id(node)]
+        node = node.parent
+    return None
+
+
+def conjuncts(condition: Any) -> Iterator[Any]:
+    """The conditions that all have to be true for a WHERE, an ON or a condition to be true."""
+    from sqlglot import exp
+
+    if isinstance(condition, (exp.Where, exp.And, exp.Paren)):
+        for part in (condition.this, condition.args.get("expression")):
+            if part is not None:
+                yield from conjuncts(part)
+    else:
+        yield condition
+
+
+def required_conditions(scope: Any) -> Iterator[Any]:
+    """The conjuncts of a query's WHERE and of what its joins say."""
+    where = scope.expression.args.get("where")
+    ons = [join.args.get("on") for join in scope.expression.args.get("joins") or ()]
+    for condition in (where, *ons):
+        if condition is not None:
+            yield from conjuncts(condition)
+
+
+def is_required(call: Any, table: Any, home: Any) -> bool:
+    """Whether a row of the table without a match contributes nothing to the query.
+
+    A row may count without being in the result: for a sample, for a pivot, as the nearest row of an ASOF join
+    or as the one at the same place in a POSITIONAL one.
+    """
+    from sqlglot import exp
+
+    joins, at = _joins(table, home)
+    if at is None or any((join.method or "").upper() in ("ASOF", "POSITIONAL") for join in joins):
+        return False
+    if any(part.args.get(name) for part in (table, home.expression) for name in ("sample", "pivots")):
+        return False
+    node = call
+    while isinstance(node.parent, (exp.And, exp.Paren)):
+        node = node.parent
+    holder = node.parent
+    if isinstance(holder, exp.Where):
+        return holder.parent is home.expression
+    if isinstance(holder, exp.Join) and holder.args.get("on") is node:
+        place = next((number for number, join in enumerate(joins) if join is holder), None)
+        plain = not holder.side and (holder.kind or "").upper() in ("", "INNER", "CROSS")
+        return plain and place is not None and at <= place
+    return False
