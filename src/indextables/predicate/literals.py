@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from indextables.model.calendar import US_PER_DAY, US_PER_SECOND, days_of, format_date
+from indextables.model.calendar import US_PER_DAY, US_PER_SECOND, days_of, format_date, format_timestamp
 from indextables.model.types import type_to_sql
 from indextables.model.values import to_float32
 from indextables.predicate.zones import Zone, start_of_day, to_instant, to_local, zone_of
@@ -32,6 +32,7 @@ _TIMESTAMP = re.compile(
 _TRUE = frozenset({"t", "true", "y", "yes", "1"})
 _FALSE = frozenset({"f", "false", "n", "no", "0"})
 _WIDE = Context(prec=100)
+_TWO_63 = float(1 << 63)
 
 
 def cast_value(value: Any, given: pa.DataType, wanted: pa.DataType, zone: str = "UTC") -> Any:
@@ -45,8 +46,10 @@ def cast_value(value: Any, given: pa.DataType, wanted: pa.DataType, zone: str = 
         return _from_number(value, given, wanted)
     if is_.is_date(given) or is_.is_timestamp(given):
         return _from_time(value, given, wanted, zone_of(zone))
-    if is_.is_boolean(given) and is_.is_string(wanted):
-        return "true" if value else "false"
+    if is_.is_boolean(given):
+        if is_.is_string(wanted):
+            return "true" if value else "false"
+        return _from_number(int(value), pa.int8(), wanted)
     raise _unknown(given, wanted)
 
 
@@ -137,10 +140,14 @@ def _from_number(value: Any, given: pa.DataType, wanted: pa.DataType) -> Any:
     if is_.is_floating(wanted):
         number = float(value)
         return to_float32(number) if is_.is_float32(wanted) and not math.isnan(number) else number
+    if is_.is_boolean(wanted):
+        return bool(value)
     if is_.is_floating(given):
         if not math.isfinite(value):
             raise ValueError(f"{value} is not a {type_to_sql(wanted)}")
-        value = Decimal(repr(value))
+        if is_.is_int64(wanted) and value == _TWO_63:
+            return (1 << 63) - 1  # Java compares with the greatest long as a double, which is this one
+        value = int(value) if is_.is_integer(wanted) else Decimal(repr(value))
     if is_.is_integer(wanted):
         return _whole(int(Decimal(value).to_integral_value(ROUND_DOWN)), wanted)
     if is_.is_decimal(wanted):
@@ -180,4 +187,8 @@ def _from_time(value: int, given: pa.DataType, wanted: pa.DataType, zone: Zone) 
             return local // US_PER_DAY
         if is_.is_timestamp(wanted):
             return to_instant(local, zone) if wanted.tz else local
+        if is_.is_string(wanted):
+            whole, _, fraction = format_timestamp(local).replace("T", " ").partition(".")
+            fraction = fraction.rstrip("0")
+            return f"{whole}.{fraction}" if fraction else whole
     raise _unknown(given, wanted)

@@ -1,11 +1,14 @@
 """The predicate tree: what a filter says, with every name resolved and every literal typed.
 
 A node is true, false or null for a row, as in Spark, and a row matches if the whole tree
-is true. Dates in literals are days, timestamps microseconds (instants, so no node depends
-on a time zone), decimals `Decimal`. Comparisons have the column on their left; the type
-they compare in was decided when the tree was built, and appears as a `Cast` if it is not
-the column's own. `Unknown` represents what the builder did not understand: pruning keeps
-every file for it, an exact row filter refuses it.
+is true. `Compare`, `In` and the other tests of a column against values are what statistics
+can answer; `Holds` is any other condition, over computed values (`id % 100 = 7`, `a < b`):
+it is evaluated for every row, and pruning keeps every file for it.
+
+Dates in literals are days, timestamps microseconds, decimals `Decimal`. Comparisons have
+the column on their left; the type they compare in was decided when the tree was built, and
+appears as a `Cast` if it is not the column's own. `Unknown` represents what the builder did
+not understand: pruning keeps every file for it, an exact row filter refuses it.
 """
 
 from __future__ import annotations
@@ -27,11 +30,13 @@ __all__ = [
     "NULL",
     "TRUE",
     "And",
+    "Call",
     "Cast",
     "Column",
     "Compare",
     "Constant",
     "Expr",
+    "Holds",
     "In",
     "IsNull",
     "IsTrue",
@@ -45,14 +50,22 @@ __all__ = [
     "Or",
     "RLike",
     "Unknown",
+    "Value",
     "all_of",
     "any_of",
     "col",
     "columns_of",
+    "type_of",
+    "values_of",
     "walk",
 ]
 
 FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+INFIX = {op: op for op in (*FLIPPED, "+", "-", "*", "/", "%", "div")} | {
+    "concat": "||",
+    "like": "LIKE",
+    "rlike": "RLIKE",
+}
 
 
 class Column(Struct, frozen=True):
@@ -219,6 +232,40 @@ class Constant(Struct, frozen=True):
         return "NULL" if self.value is None else str(self.value).upper()
 
 
+class Call(Struct, frozen=True):
+    """A value computed from others: an operator or a function, by Spark's name for it.
+
+    The arguments have the types that the function takes: every cast Spark would add is a call of `cast`.
+    `zone` is the time zone where the result depends on one.
+    """
+
+    name: str
+    args: tuple[Value, ...]
+    type: pa.DataType
+    zone: str | None = None
+
+    def __str__(self) -> str:
+        shown = [f"({arg})" if _is_compound(arg) else str(arg) for arg in self.args]
+        if self.name == "cast":
+            return f"CAST({self.args[0]} AS {type_to_sql(self.type).upper()})"
+        if self.name == "in":
+            return f"{shown[0]} IN ({', '.join(shown[1:9])}{', ...' if len(shown) > 9 else ''})"  # noqa: PLR2004 - readable
+        if self.name == "like" and shown[2] == _quote("\\"):
+            shown = shown[:2]
+        if self.name in INFIX and len(shown) == 2:  # noqa: PLR2004 - on both sides of the operator
+            return f"{shown[0]} {INFIX[self.name]} {shown[1]}"
+        return f"{self.name}({', '.join(map(str, self.args))})"
+
+
+class Holds(Struct, frozen=True):
+    """A condition over computed values; true, false or null as its value is."""
+
+    value: Call
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
 class Unknown(Struct, frozen=True):
     """A part that the builder did not understand, as text."""
 
@@ -229,8 +276,23 @@ class Unknown(Struct, frozen=True):
 
 
 Node = (
-    Compare | In | IsNull | Match | Like | RLike | And | Or | Not | IsTrue | IsUndecided | Constant | Unknown
+    Compare
+    | In
+    | IsNull
+    | Match
+    | Like
+    | RLike
+    | Holds
+    | And
+    | Or
+    | Not
+    | IsTrue
+    | IsUndecided
+    | Constant
+    | Unknown
 )
+Value = Column | Literal | Call | Node
+"""What a call takes; a condition is a boolean value."""
 
 TRUE, FALSE, NULL = Constant(value=True), Constant(value=False), Constant(value=None)
 
@@ -257,16 +319,43 @@ def walk(node: Node) -> Iterator[Node]:
             yield from walk(child)
     elif isinstance(node, (Not, IsTrue, IsUndecided)):
         yield from walk(node.child)
+    elif isinstance(node, Holds):
+        for value in values_of(node.value):
+            if not isinstance(value, (Column, Literal, Call)):
+                yield from walk(value)
+
+
+def values_of(call: Call) -> Iterator[Value]:
+    """Yield a call and the values it is computed from, down to columns, literals and conditions."""
+    yield call
+    for arg in call.args:
+        if isinstance(arg, Call):
+            yield from values_of(arg)
+        else:
+            yield arg
 
 
 def columns_of(node: Node) -> frozenset[Column]:
     """Return every column in the tree."""
-    found = set()
+    found: set[Column] = set()
     for item in walk(node):
         if isinstance(item, (Compare, In, IsNull, Match, Like, RLike)):
             operand = item.column
             found.add(operand.column if isinstance(operand, Cast) else operand)
+        elif isinstance(item, Holds):
+            found.update(value for value in values_of(item.value) if isinstance(value, Column))
     return frozenset(found)
+
+
+def type_of(value: Value) -> pa.DataType:
+    """Return the type of a value; a condition is boolean."""
+    return value.type if isinstance(value, (Column, Literal, Call)) else pa.bool_()
+
+
+def _is_compound(value: Value) -> bool:
+    if isinstance(value, (Column, Literal)):
+        return False
+    return not isinstance(value, Call) or value.name in INFIX
 
 
 def _nested(node: Node) -> str:

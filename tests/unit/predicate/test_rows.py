@@ -178,12 +178,12 @@ def test_other_encodings_chunks_and_absent_columns_are_fine():
 def test_a_part_that_cannot_be_decided_is_an_error_before_any_row():
     """H11: naming the part; it never filters less or more."""
     schema = pa.schema([("c", pa.string())])
-    node = parse("c = 'a' AND upper(c) = 'A'", schema)
+    node = parse("c = 'a' AND soundex(c) = 'A'", schema)
     empty = pa.table({"c": pa.array([], pa.string())})
     for refuse in (lambda: require_exact(node), lambda: mask(node, empty, schema)):
-        with pytest.raises(PredicateError, match=r"UPPER\(c\) = 'A'") as caught:
+        with pytest.raises(PredicateError, match=r"SOUNDEX\(c\) = 'A'") as caught:
             refuse()
-        assert caught.value.part == "UPPER(c) = 'A'"
+        assert caught.value.part == "SOUNDEX(c) = 'A'"
 
 
 def test_binary_compares_by_bytes():

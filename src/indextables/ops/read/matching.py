@@ -17,6 +17,7 @@ from indextables.predicate.tree import (
     TRUE,
     Cast,
     Compare,
+    Holds,
     In,
     IsNull,
     Node,
@@ -82,4 +83,4 @@ def _null_by_itself(part: Node) -> bool:
     """Whether a part can be null for a row in which no column is null."""
     if isinstance(part, (Compare, In)) and isinstance(part.column, Cast):
         return True
-    return isinstance(part, Unknown) or part == NULL or (isinstance(part, In) and part.has_null)
+    return isinstance(part, (Holds, Unknown)) or part == NULL or (isinstance(part, In) and part.has_null)

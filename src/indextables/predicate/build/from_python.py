@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.errors import PredicateError
-from indextables.model.types import TIMESTAMP, TIMESTAMP_NTZ, decimal_type, type_from_sql, type_to_sql
+from indextables.model.types import TIMESTAMP, TIMESTAMP_NTZ, decimal_type, type_from_sql
 from indextables.model.values import to_internal
-from indextables.predicate import coerce
+from indextables.predicate import conditions, functions, values
 from indextables.predicate.coerce import Unsupported
 from indextables.predicate.expr import Expr
 from indextables.predicate.names import resolve, split_name
@@ -19,20 +19,17 @@ from indextables.predicate.tree import (
     FLIPPED,
     NULL,
     Constant,
-    IsTrue,
-    IsUndecided,
     Literal,
     Node,
     Not,
-    Operand,
     Unknown,
+    Value,
     all_of,
     any_of,
 )
 
 _INT, _LONG = 1 << 31, 1 << 63
-_CONDITIONS = frozenset({"=", "<=>", "<", "<=", ">", ">=", "and", "or", "not", "in", "isnull", "like",
-                         "startswith", "endswith", "contains"})  # fmt: skip
+_CONDITIONS = frozenset({*FLIPPED, "and", "or", "not", "in"})
 
 
 def integer(value: int) -> Literal:
@@ -103,43 +100,23 @@ class Builder:
         if op == "not":
             return Not(self.predicate(args[0]))
         if op in FLIPPED:
-            return self._comparison(op, args[0], args[1])
-        if op in {"column", "cast"}:
-            operand = self._operand(item)
-            if not pa.types.is_boolean(operand.type):
-                raise PredicateError(
-                    f"{operand} is {type_to_sql(operand.type)}, not a condition", part=str(operand)
-                )
-            return coerce.compare("=", operand, Literal(True, pa.bool_()), self._zone)
-        if op == "isnull" and isinstance(args[0], Expr) and args[0].op in _CONDITIONS:
-            return IsUndecided(self.predicate(args[0]))
-        operand = self._operand(args[0])
-        if op == "isnull":
-            return coerce.is_null(operand)
+            return conditions.compare(op, self._value(args[0]), self._value(args[1]), self._zone)
         if op == "in":
-            return coerce.in_list(operand, [literal_of(value) for value in args[1]], self._zone)
-        if op == "like":
-            return coerce.like(operand, literal_of(args[1]), args[2])
-        if op == "rlike":
-            return coerce.rlike(operand, literal_of(args[1]))
-        return coerce.match(op, operand, literal_of(args[1]))
+            return conditions.in_list(
+                self._value(args[0]), [self._value(value) for value in args[1]], self._zone
+            )
+        return values.condition(self._value(item))
 
-    def _comparison(self, op: str, left: Expr, right: Any) -> Node:
-        if isinstance(right, Expr):
-            raise Unsupported
-        if left.op in _CONDITIONS:
-            if not isinstance(right, bool) or op not in {"=", "<=>"}:
-                raise Unsupported
-            meant = self.predicate(left) if right else Not(self.predicate(left))
-            return meant if op == "=" else IsTrue(meant)
-        return coerce.compare(op, self._operand(left), literal_of(right), self._zone)
-
-    def _operand(self, item: Any) -> Operand:
-        if isinstance(item, Expr) and item.op == "column":
+    def _value(self, item: Any) -> Value:
+        if not isinstance(item, Expr):
+            return literal_of(item)
+        if item.op == "column":
             return resolve(split_name(item.args[0]), self._schema)
-        if isinstance(item, Expr) and item.op == "cast":
+        if item.op == "cast":
             kind = type_from_sql(item.args[1])
             if kind is None:
                 raise PredicateError(f"{item.args[1]!r} is not a SQL type", part=str(item.args[1]))
-            return coerce.cast_operand(self._operand(item.args[0]), kind, self._zone)
-        raise Unsupported
+            return values.cast(self._value(item.args[0]), kind, self._zone)
+        if item.op in _CONDITIONS:
+            return values.as_value(self._predicate(item))
+        return functions.call(item.op, [self._value(arg) for arg in item.args], self._zone)

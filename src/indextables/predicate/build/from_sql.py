@@ -15,49 +15,59 @@ from typing import Any
 import pyarrow as pa
 
 from indextables.errors import PredicateError
-from indextables.model.types import TIMESTAMP_NTZ, type_from_sql, type_to_sql
-from indextables.predicate import coerce
+from indextables.model.types import TIMESTAMP_NTZ, type_from_sql
+from indextables.predicate import conditions, functions, values
 from indextables.predicate.build.from_python import Builder, decimal, integer
-from indextables.predicate.coerce import FLIPPED, Unsupported
+from indextables.predicate.coerce import Unsupported
 from indextables.predicate.expr import Expr
 from indextables.predicate.literals import cast_value, names_zone
 from indextables.predicate.names import resolve
 from indextables.predicate.tree import (
-    NULL,
     Column,
-    Constant,
-    IsTrue,
-    IsUndecided,
     Literal,
     Node,
     Not,
-    Operand,
     Unknown,
+    Value,
     all_of,
     any_of,
 )
 
 _COMPARISONS = {"EQ": "=", "NullSafeEQ": "<=>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
 _NEGATED = {"NEQ": "=", "NullSafeNEQ": "<=>"}
-_MATCHES = {"StartsWith": "startswith", "EndsWith": "endswith", "Contains": "contains"}
+_OPERATORS = {
+    "Add": "+", "Sub": "-", "Mul": "*", "Div": "/", "Mod": "%", "IntDiv": "div", "DPipe": "concat",
+}  # fmt: skip
 _BINARY = ("this", "expression")
-# Null exactly where one of their operands is; not true for decimals, whose sums may overflow to null.
-_ARITHMETIC = ("Add", "Sub", "Mul")
-_TEXT_FUNCTIONS = ("Upper", "Lower", "Length")
+# Functions with a syntax of their own, and the order of their arguments; all others are Anonymous.
+_SPECIAL = {
+    "Substring": ("substring", ("this", "start", "length")),
+    "Trim": ("trim", ("this",)),
+    "Floor": ("floor", ("this",)),
+    "Ceil": ("ceil", ("this",)),
+    "If": ("if", ("this", "true", "false")),
+    "RegexpLike": ("rlike", _BINARY),
+    "Neg": ("negative", ("this",)),
+    **{name: (operator, _BINARY) for name, operator in _OPERATORS.items()},
+}
+_CONDITIONS = frozenset(
+    {"And", "Or", "Not", "Between", "In", "Is", "Like", "Escape", *_COMPARISONS, *_NEGATED}
+)
 # The attributes a node of the syntax tree may have. Any other changes its meaning in an unknown way.
 _ARGUMENTS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys([*_COMPARISONS, *_NEGATED, *_MATCHES, "And", "Or", "Is", "Escape", "Dot"], _BINARY),
-    **dict.fromkeys(["Paren", "Not", "Neg", "Boolean", "HexString", "RawString"], ("this",)),
+    **dict.fromkeys([*_COMPARISONS, *_NEGATED, "And", "Or", "Is", "Escape", "Dot"], _BINARY),
+    **dict.fromkeys(["Paren", "Not", "Boolean", "HexString", "RawString"], ("this",)),
     **dict.fromkeys(["Cast", "TryCast"], ("this", "to")),
-    **dict.fromkeys(_ARITHMETIC, _BINARY),
-    **dict.fromkeys(_TEXT_FUNCTIONS, ("this",)),
+    **{name: arguments for name, (_, arguments) in _SPECIAL.items()},
+    "DPipe": ("this", "expression", "safe"),
+    "Div": ("this", "expression", "typed", "safe"),
     "Like": ("this", "expression", "negate"),
-    "RegexpLike": ("this", "expression"),
     "Between": ("this", "low", "high"),
     "In": ("this", "expressions"),
     "Null": (),
     "Anonymous": ("this", "expressions"),
     "Concat": ("expressions",),
+    "Case": ("this", "ifs", "default"),
     "Literal": ("this", "is_string"),
     "Column": ("this", "table", "db", "catalog"),
 }
@@ -109,7 +119,9 @@ def _syntax(text: str) -> Any:
     from sqlglot.errors import ParseError, SqlglotError
 
     try:
-        trees = _dialect().parser().parse(_joined(_dialect().tokenize(text), text), text)
+        parser = _dialect().parser()
+        parser.FUNCTIONS = {}  # a function keeps the name and the arguments it was written with
+        trees = parser.parse(_joined(_dialect().tokenize(text), text), text)
     except ParseError as bad:
         first = bad.errors[0] if bad.errors else {}
         at = f" at line {first.get('line')}, column {first.get('col')}" if first else ""
@@ -175,156 +187,75 @@ class _TreeBuilder:
         if name in _NEGATED:
             return Not(self._comparison(_NEGATED[name], item.this, item.expression))
         if name == "Between":
-            low = self._comparison(">=", item.this, item.args["low"])
-            high = self._comparison("<=", item.this, item.args["high"])
-            return all_of([low, high])
+            low, high = item.args["low"], item.args["high"]
+            return conditions.between(self._value(item.this), self._value(low), self._value(high), self._zone)
         if name == "In":
-            return self._in(item)
+            if not item.expressions:
+                raise Unsupported
+            listed = [self._value(value) for value in item.expressions]
+            return conditions.in_list(self._value(item.this), listed, self._zone)
         if name == "Is":
             return self._is(item)
-        if name == "Boolean":
-            return Constant(value=bool(item.this))
-        if name == "Null":
-            return NULL
-        return self._function(name, item)
-
-    def _function(self, name: str, item: Any) -> Node:
-        if name in _MATCHES:
-            return coerce.match(_MATCHES[name], self._operand(item.this), self._literal(item.expression))
         if name == "Like":
-            return self._like(item, "\\")
-        if name == "RegexpLike":
-            return coerce.rlike(self._operand(item.this), self._literal(item.expression))
+            return self._like(item, Literal("\\", pa.string()))
         if name == "Escape" and _kind(item.this) == "Like":
-            escape = self._literal(item.expression).value
-            if not isinstance(escape, str) or len(escape) != 1:
-                raise PredicateError("ESCAPE takes one character", part=item.sql(dialect="spark"))
-            return self._like(item.this, escape)
-        if (
-            name == "Anonymous"
-            and str(item.this).lower() in {"isnull", "isnotnull"}
-            and len(item.expressions) == 1
-        ):
-            absent = self._is_null(item.expressions[0])
-            return absent if str(item.this).lower() == "isnull" else Not(absent)
-        operand = self._operand(item)
-        if not pa.types.is_boolean(operand.type):
-            raise PredicateError(
-                f"{item.sql(dialect='spark')} is {type_to_sql(operand.type)}, not a condition",
-                part=item.sql(dialect="spark"),
-            )
-        return coerce.compare("=", operand, Literal(True, pa.bool_()), self._zone)
+            return self._like(item.this, self._value(item.expression))
+        return values.condition(self._value(item))
 
-    def _like(self, item: Any, escape: str) -> Node:
-        found = coerce.like(self._operand(item.this), self._literal(item.expression), escape)
+    def _like(self, item: Any, escape: Value) -> Node:
+        operands = [self._value(item.this), self._value(item.expression), escape]
+        found = values.condition(functions.call("like", operands, self._zone))
         return Not(found) if item.args.get("negate") else found
 
     def _comparison(self, op: str, left: Any, right: Any) -> Node:
-        if self._is_value(left):
-            op, left, right = FLIPPED[op], right, left
-        if not self._is_value(right):
-            raise Unsupported
-        if self._is_value(left):
-            return self._fold(op, left, right)
-        if _kind(right) in {"Boolean", "Null"} and self._is_condition(left):
-            return self._condition_is(op, left, right)
-        return coerce.compare(op, self._operand(left), self._literal(right), self._zone)
-
-    def _fold(self, op: str, left: Any, right: Any) -> Node:
-        """Evaluate a comparison of two literals, such as 1 = 1."""
-        first, second = self._literal(left), self._literal(right)
-        if first.value is None or second.value is None:
-            return Constant(value=first.value is None and second.value is None) if op == "<=>" else NULL
-        if first.type != second.type or isinstance(first.value, float):
-            raise Unsupported
-        a, b = first.value, second.value
-        truth = {"=": a == b, "<=>": a == b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[op]
-        return Constant(value=bool(truth))
-
-    def _is_condition(self, item: Any) -> bool:
-        name = _kind(item)
-        if name == "Paren":
-            return self._is_condition(item.this)
-        return (
-            name
-            in {"And", "Or", "Not", "Between", "In", "Is", "Like", "RegexpLike"}
-            | _COMPARISONS.keys()
-            | _NEGATED.keys()
-            | _MATCHES.keys()
-        )
-
-    def _condition_is(self, op: str, left: Any, right: Any) -> Node:
-        condition = self.predicate(left)
-        wanted = None if _kind(right) == "Null" else bool(right.this)
-        if op not in {"=", "<=>"}:
-            raise Unsupported
-        if wanted is None:
-            return NULL if op == "=" else IsUndecided(condition)
-        meant = condition if wanted else Not(condition)
-        return meant if op == "=" else IsTrue(meant)
+        return conditions.compare(op, self._value(left), self._value(right), self._zone)
 
     def _is(self, item: Any) -> Node:
         kind = _kind(item.expression)
         if kind == "Null":
-            return self._is_null(item.this)
+            return conditions.is_null(self._value(item.this))
         if kind == "Boolean":
             return self._comparison("<=>", item.this, item.expression)
         raise Unsupported
 
-    def _is_null(self, item: Any) -> Node:
-        if self._is_value(item):
-            return Constant(value=self._literal(item).value is None)
+    def _value(self, item: Any) -> Value:
         name = _kind(item)
         if name == "Paren":
-            return self._is_null(item.this)
-        if name in _ARITHMETIC or name in _TEXT_FUNCTIONS:
-            return self._is_null_of_parts(item)
-        if self._is_condition(item):
-            condition = self.predicate(item)
-            if isinstance(condition, Unknown) and name in {"EQ", "NEQ", "LT", "LTE", "GT", "GTE"}:
-                return any_of([self._is_null(item.this), self._is_null(item.expression)])
-            return IsUndecided(condition)
-        return coerce.is_null(self._operand(item))
-
-    def _is_null_of_parts(self, item: Any) -> Node:
-        """An expression that is null exactly where one of its parts is."""
-        parts = [part for part in (item.this, item.args.get("expression")) if part is not None]
-        if _kind(item) in _ARITHMETIC and not all(self._is_never_null(part) for part in parts):
-            raise Unsupported
-        return any_of([self._is_null(part) for part in parts])
-
-    def _is_never_null(self, item: Any) -> bool:
-        name = _kind(item)
-        if name == "Paren":
-            return self._is_never_null(item.this)
-        if name in _ARITHMETIC:
-            return all(self._is_never_null(part) for part in (item.this, item.expression))
-        found = self._literal(item) if self._is_value(item) else self._operand(item)
-        return coerce.never_null(found.type)
-
-    def _in(self, item: Any) -> Node:
-        if not item.expressions or not all(self._is_value(value) for value in item.expressions):
-            raise Unsupported
-        literals = [self._literal(value) for value in item.expressions]
-        return coerce.in_list(self._operand(item.this), literals, self._zone)
-
-    def _is_value(self, item: Any) -> bool:
-        name = _kind(item)
-        if name in {"Paren", "Neg", "Cast", "TryCast"}:
-            return self._is_value(item.this)
-        if name == "Concat":
-            return all(_kind(piece) == "Literal" for piece in item.expressions)
-        return name in {"Literal", "Boolean", "Null", "HexString", "RawString"}
-
-    def _operand(self, item: Any) -> Operand:
-        name = _kind(item)
-        if name == "Paren":
-            return self._operand(item.this)
+            return self._value(item.this)
+        if name in _CONDITIONS:
+            return values.as_value(self._predicate(item))
         if name in {"Column", "Dot"}:
             return self._column(item)
         if name in {"Cast", "TryCast"}:
-            return coerce.cast_operand(self._operand(item.this), self._type(item), self._zone)
-        raise Unsupported
+            return self._cast(item, self._value(item.this))
+        if name == "Case":
+            return self._case(item)
+        if name == "Neg":
+            return self._negated(item.this)
+        if name in _SPECIAL:
+            function, arguments = _SPECIAL[name]
+            given = [item.args.get(argument) for argument in arguments]
+            return self._call(function, [argument for argument in given if argument is not None])
+        if name == "Anonymous":
+            return self._call(str(item.this).lower(), item.expressions)
+        return self._literal(name, item)
+
+    def _call(self, name: str, arguments: list[Any]) -> Value:
+        return functions.call(name, [self._value(argument) for argument in arguments], self._zone)
+
+    def _case(self, item: Any) -> Value:
+        subject = item.args.get("this")
+        tests: list[tuple[Node, Value]] = []
+        for branch in item.args["ifs"]:
+            test = (
+                self._predicate(branch.this)
+                if subject is None
+                else self._comparison("=", subject, branch.this)
+            )
+            tests.append((test, self._value(branch.args["true"])))
+        default = item.args.get("default")
+        otherwise = Literal(None, pa.string()) if default is None else self._value(default)
+        return functions.case(tests, otherwise, self._zone)
 
     def _column(self, item: Any) -> Column:
         names: list[str] = []
@@ -342,39 +273,36 @@ class _TreeBuilder:
             raise Unsupported
         return found
 
-    def _literal(self, item: Any) -> Literal:
-        name = _kind(item)
-        if name == "Paren":
-            return self._literal(item.this)
+    def _literal(self, name: str, item: Any) -> Literal:
         if name == "Null":
             return Literal(None, pa.string())
         if name == "Boolean":
             return Literal(bool(item.this), pa.bool_())
         if name == "RawString":
             return Literal(item.this, pa.string())
-        if name == "Concat":
+        if name == "Concat" and all(_kind(piece) == "Literal" for piece in item.expressions):
             return Literal("".join(piece.this for piece in item.expressions), pa.string())
         if name == "HexString":
             digits = item.this
             return Literal(bytes.fromhex(digits if len(digits) % 2 == 0 else "0" + digits), pa.binary())
-        if name == "Neg":
-            return self._negated(item.this)
         if name == "Literal":
             return Literal(item.this, pa.string()) if item.is_string else _number(item.this)
-        if name in {"Cast", "TryCast"}:
-            return self._cast(item)
         raise Unsupported
 
-    def _negated(self, item: Any) -> Literal:
+    def _negated(self, item: Any) -> Value:
         """Read `-128Y`, whose digits alone would not fit its type, as one literal."""
         suffixed = _kind(item) == "TryCast" and _kind(item.this) == "Literal"
         if suffixed and not item.this.is_string:
             return self._cast(item, _negative(_number(item.this.this)))
-        return _negative(self._literal(item))
+        value = self._value(item)
+        if isinstance(value, Literal) and value.value is not None:
+            return _negative(value)
+        return functions.call("negative", [value], self._zone)
 
-    def _cast(self, item: Any, inner: Literal | None = None) -> Literal:
+    def _cast(self, item: Any, inner: Value) -> Value:
         kind = self._type(item)
-        inner = inner or self._literal(item.this)
+        if not isinstance(inner, Literal):
+            return values.cast(inner, kind, self._zone)
         words = item.sql(dialect="spark")
         if _kind(item) == "Cast" and kind == TIMESTAMP_NTZ and names_zone(str(inner.value)):
             raise PredicateError(f"{words}: a TIMESTAMP_NTZ has no zone", part=words)

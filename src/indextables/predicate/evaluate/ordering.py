@@ -29,6 +29,22 @@ def compare_array(op: str, values: Any, value: Any) -> Any:
     return pc.or_(compared, nan) if op in {">", ">="} else compared
 
 
+def compare_arrays(op: str, left: Any, right: Any) -> Any:
+    """Compare two arrays of one type row by row; op is one of = <=> < <= > >=."""
+    if op == "<=>":
+        both_null = pc.and_(pc.is_null(left), pc.is_null(right))
+        return pc.or_(pc.fill_null(compare_arrays("=", left, right), False), both_null)
+    compared = _KERNELS[op](left, right)
+    if not pa.types.is_floating(left.type):
+        return compared
+    first, second = pc.is_nan(left), pc.is_nan(right)
+    if op == "=":
+        return pc.or_(compared, pc.and_(first, second))
+    greater, lesser = (first, second) if op in {">", ">="} else (second, first)
+    above = greater if op in {">=", "<="} else pc.and_(greater, pc.invert(lesser))
+    return pc.or_(compared, above)
+
+
 def as_double(values: Any) -> Any:
     """Cast numbers to double with one correct rounding, as Spark does."""
     if pa.types.is_decimal(values.type):

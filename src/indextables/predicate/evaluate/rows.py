@@ -21,17 +21,21 @@ from indextables.model.fields import find_field, struct_leaf
 from indextables.predicate.evaluate.casts import cast_values
 from indextables.predicate.evaluate.ordering import compare_array
 from indextables.predicate.evaluate.texts import text_matches
+from indextables.predicate.evaluate.values import Computed, compute, of_literal
 from indextables.predicate.tree import (
     And,
+    Call,
     Cast,
     Column,
     Compare,
     Constant,
+    Holds,
     In,
     IsNull,
     IsTrue,
     IsUndecided,
     Like,
+    Literal,
     Match,
     Node,
     Not,
@@ -39,9 +43,9 @@ from indextables.predicate.tree import (
     Or,
     RLike,
     Unknown,
+    Value,
     walk,
 )
-from indextables.records import dataclass
 
 _CHAR = re.compile(r"char\((\d+)\)\Z")
 # Taken out of an array: making a scalar from a Python value loads pandas.
@@ -54,7 +58,7 @@ def require_exact(node: Node) -> None:
         if isinstance(item, Unknown):
             raise PredicateError(
                 f"the filter cannot be applied exactly: {item.text} is not supported here; "
-                "use comparisons of a column with literals, IN, BETWEEN, LIKE, IS NULL, AND, OR and NOT",
+                "docs/filters.md lists the operators and functions a filter may contain",
                 part=item.text,
             )
 
@@ -73,21 +77,13 @@ def mask(
     if answer.failed is not None and pc.any(answer.failed).as_py():
         first = pc.index(answer.failed, True).as_py()
         raise PredicateError(
-            f"{answer.cause} fails for row {first} of the batch; ANSI casts refuse such values"
+            f"{answer.cause} fails for row {first} of the batch: a value that cannot be cast, an overflow "
+            "and a division by zero are errors (ANSI); exclude such rows by a condition that stands before it"
         )
-    truth = answer.truth
+    truth = answer.values
     if isinstance(truth, pa.Scalar):
         truth = pa.repeat(truth, batch.num_rows)
     return pc.fill_null(truth, False)
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """Truth by row, and the rows for which finding it failed."""
-
-    truth: Any
-    failed: Any = None
-    cause: str = ""
 
 
 class _Rows:
@@ -96,32 +92,35 @@ class _Rows:
         self._schema = schema
         self._zone = zone
         self._columns: dict[Column, Any] = {}
+        self._calls: dict[Call, Computed] = {}
 
-    def answer(self, node: Node) -> _Answer:
+    def answer(self, node: Node) -> Computed:
         if isinstance(node, (And, Or)):
             return self._junction(node)
         if isinstance(node, Not):
             inner = self.answer(node.child)
-            return _Answer(pc.invert(inner.truth), inner.failed, inner.cause)
+            return Computed(pc.invert(inner.values), inner.failed, inner.cause)
         if isinstance(node, IsTrue):
             inner = self.answer(node.child)
-            return _Answer(pc.fill_null(inner.truth, False), inner.failed, inner.cause)
+            return Computed(pc.fill_null(inner.values, False), inner.failed, inner.cause)
         if isinstance(node, IsUndecided):
             inner = self.answer(node.child)
-            return _Answer(pc.is_null(inner.truth), inner.failed, inner.cause)
+            return Computed(pc.is_null(inner.values), inner.failed, inner.cause)
         if isinstance(node, Constant):
-            return _Answer(pa.repeat(pa.scalar(node.value, pa.bool_()), self._batch.num_rows))
+            return Computed(pa.repeat(pa.scalar(node.value, pa.bool_()), self._batch.num_rows))
         if isinstance(node, IsNull):
-            return _Answer(pc.is_null(self._column(node.column)))
+            return Computed(pc.is_null(self._column(node.column)))
         if isinstance(node, Unknown):
             raise PredicateError(f"{node.text} cannot be decided row by row", part=node.text)
+        if isinstance(node, Holds):
+            return self._call(node.value)
         if isinstance(node, (Match, Like, RLike)):
-            return _Answer(self._text(node))
+            return Computed(self._text(node))
         values, failed = self._values(node.column, _width(node))
         truth = self._compare(node, values) if isinstance(node, Compare) else self._in(node, values)
-        return _Answer(truth, failed, str(node.column))
+        return Computed(truth, failed, str(node.column))
 
-    def _junction(self, node: And | Or) -> _Answer:
+    def _junction(self, node: And | Or) -> Computed:
         """Combine left to right; once a row is decided, later failures in it do not count."""
         combine = pc.and_kleene if isinstance(node, And) else pc.or_kleene
         decided = isinstance(node, Or)
@@ -130,12 +129,27 @@ class _Rows:
             part = self.answer(child)
             failed, cause = total.failed, total.cause
             if part.failed is not None:
-                is_open = pc.fill_null(pc.not_equal(total.truth, decided), True)
+                is_open = pc.fill_null(pc.not_equal(total.values, decided), True)
                 counted = pc.and_(part.failed, is_open)
                 failed = counted if failed is None else pc.or_(failed, counted)
                 cause = cause or part.cause
-            total = _Answer(combine(total.truth, part.truth), failed, cause)
+            total = Computed(combine(total.values, part.values), failed, cause)
         return total
+
+    def _call(self, call: Call) -> Computed:
+        """A computed value; one that a filter names several times is computed once."""
+        if call not in self._calls:
+            self._calls[call] = compute(call, [self._value(arg) for arg in call.args], self._zone)
+        return self._calls[call]
+
+    def _value(self, value: Value) -> Computed:
+        if isinstance(value, Call):
+            return self._call(value)
+        if isinstance(value, Column):
+            return Computed(self._padded(value))
+        if isinstance(value, Literal):
+            return Computed(of_literal(value, self._batch.num_rows))
+        return self.answer(value)
 
     def _column(self, column: Column) -> Any:
         if column not in self._columns:

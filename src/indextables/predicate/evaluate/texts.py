@@ -38,10 +38,20 @@ def text_matches(node: Match | Like | RLike, values: Any) -> Any:
             return _ENDS[node.kind](values, node.text)
         return _searched(values, node.text, None)
     if isinstance(node, RLike):
-        return _searched(values, _needed(required_texts(node.pattern)), translated(node.pattern))
-    pieces = like_pieces(node.pattern, node.escape)
+        return rlike_texts(values, node.pattern)
+    return like_texts(values, node.pattern, node.escape)
+
+
+def like_texts(values: Any, pattern: str, escape: str) -> Any:
+    """For each text whether it matches a pattern of LIKE; null for null."""
+    pieces = like_pieces(pattern, escape)
     texts = [piece[1:] for piece in pieces if piece.startswith("=")]
     return _searched(values, max(texts, key=len, default=""), _like_regex(pieces))
+
+
+def rlike_texts(values: Any, pattern: str) -> Any:
+    """For each text whether a regular expression is found in it; null for null."""
+    return _searched(values, _needed(required_texts(pattern)), translated(pattern))
 
 
 def _needed(choices: Sequence[Sequence[str]]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import reduce
 from operator import and_, or_
@@ -43,8 +45,11 @@ def _require_no_local_times(node: tree.Node, zone: str, here: str) -> None:
     """Refuse what Spark would evaluate in the zone of its session, where another one was asked for."""
     for part in tree.walk(node):
         operand = getattr(part, "column", None)
-        if isinstance(part, tree.Unknown) or (
-            isinstance(operand, tree.Cast) and _has_zone(operand.type) != _has_zone(operand.column.type)
+        calls = tree.values_of(part.value) if isinstance(part, tree.Holds) else ()
+        if (
+            isinstance(part, tree.Unknown)
+            or (isinstance(operand, tree.Cast) and _has_zone(operand.type) != _has_zone(operand.column.type))
+            or any(isinstance(call, tree.Call) and call.zone is not None for call in calls)
         ):
             raise PredicateError(
                 f"Spark evaluates {part} in the time zone of its session, {here}, but the option timeZone is "
@@ -91,23 +96,49 @@ def condition(node: tree.Node) -> Column:
             return _like(node)
         case tree.RLike(column, pattern):
             return F.rlike(_operand(column), F.lit(pattern))
+        case tree.Holds(value):
+            return _value(value)
     raise PredicateError(f"this part of the filter is not understood: {node}", part=str(node))
 
 
+_OPERATORS: Mapping[str, Callable[[Any, Any], Column]] = {
+    "=": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<=>": lambda left, right: left.eqNullSafe(right),
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "%": operator.mod,
+}
+
+
 def _comparison(node: tree.Compare) -> Column:
-    left, right = _operand(node.column), literal(node.literal.value, node.literal.type)
-    match node.op:
-        case "=":
-            return left == right
-        case "<=>":
-            return left.eqNullSafe(right)
-        case "<":
-            return left < right
-        case "<=":
-            return left <= right
-        case ">":
-            return left > right
-    return left >= right
+    return _OPERATORS[node.op](_operand(node.column), literal(node.literal.value, node.literal.type))
+
+
+def _value(value: tree.Value) -> Column:
+    """A computed value; types are those of the tree, so that Spark adds no cast of its own."""
+    match value:
+        case tree.Column():
+            return _operand(value)
+        case tree.Literal(constant, kind):
+            return literal(constant, kind).cast(type_to_sql(kind))
+        case tree.Call():
+            args = [_value(arg) for arg in value.args]
+            if value.name in _OPERATORS:
+                return _OPERATORS[value.name](*args)
+            if value.name == "cast":
+                return args[0].cast(type_to_sql(value.type))
+            if value.name == "in":
+                return args[0].isin(*args[1:])
+            if value.name == "if":
+                return F.when(args[0], args[1]).otherwise(args[2])
+            return F.call_function(value.name, *args)
+    return condition(value)
 
 
 def _like(node: tree.Like) -> Column:
