@@ -84,7 +84,7 @@ class Table(Handle["Snapshot"]):
         log = _log(uri, options, spark)
         snapshot = log.snapshot(version, as_of)
         fixed = version is not None or as_of is not None
-        return cls(log, snapshot, pinned=fixed and snapshot.version < log.latest_version())
+        return cls(log, snapshot, pinned=fixed and not log.is_newest(snapshot))
 
     @classmethod
     def exists(cls, uri: str | os.PathLike[str], options: Mapping[str, Any] | Options | None = None) -> bool:

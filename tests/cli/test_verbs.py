@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -188,6 +189,17 @@ def test_help_fits_80_columns_and_names_every_verb(run):
         "bench",
     }
     assert wanted <= set(cli.commands)
+
+
+def test_the_version_before_a_torn_one_is_read_as_the_error_advises(run, table):
+    newest = Path(table) / f"_transaction_log/{4:020d}.json"
+    newest.write_bytes(newest.read_bytes()[:20])
+    code, _, err = run("count", table)
+    assert code != 0
+    assert "can be opened: 0-3" in " ".join(err.split())
+    code, out, err = run("count", table, "--version", 3)
+    assert code == 0, err
+    assert run("inspect", table, "--version", 3)[0] == 0
 
 
 def test_the_version_is_printed(run):

@@ -14,7 +14,7 @@ from dataclasses import field
 from datetime import UTC, date, datetime, time
 from typing import TYPE_CHECKING, Any
 
-from indextables.errors import NotFoundError, OptionError, VersionNotFoundError
+from indextables.errors import CorruptLogError, NotFoundError, OptionError, VersionNotFoundError
 from indextables.log.format.binding import foreign
 from indextables.log.format.dialect import NATIVE, LogFile
 from indextables.log.segment import Listing
@@ -87,7 +87,11 @@ class Timeline:
         return low - 1 if low else None
 
     def _stamp(self, at: int) -> int | None:
-        info = self.info(at)
+        try:
+            info = self.info(at)
+        except CorruptLogError:
+            # Other versions can still be told by time; whoever means this one is told when it is opened.
+            return None
         return None if info is None else info.timestamp
 
 

@@ -25,6 +25,7 @@ from indextables.log.format.binding import check_tables
 from indextables.log.format.dialect import NATIVE
 from indextables.log.history import Moment, Timeline, find_commit, history_table, version_as_of
 from indextables.log.native import native_source
+from indextables.log.openable import openable
 from indextables.log.segment import Listing, list_log, ranges, reconstructible
 from indextables.log.snapshot import Snapshot
 from indextables.log.state import LogSource, State, load_state, refresh_state
@@ -160,6 +161,13 @@ class LogHandle:
         """
         return find_commit(self._source, self._listing, commit_id)
 
+    def is_newest(self, snapshot: Snapshot) -> bool:
+        """Whether there is no later version; a damaged one is later too."""
+        try:
+            return snapshot.version >= self.latest_version()
+        except CorruptLogError:
+            return False
+
     def latest_version(self) -> int:
         """The newest version's number."""
         return self.snapshot().version
@@ -276,7 +284,7 @@ class LogHandle:
         return Timeline(self._source, files)
 
     def _offered(self) -> list[int]:
-        return reconstructible(self._listing(), NATIVE)
+        return openable(self._source, self._listing())
 
 
 def _reopened(kind: type[LogHandle], uri: str, options: Mapping[str, str]) -> LogHandle:

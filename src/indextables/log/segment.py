@@ -8,7 +8,7 @@ result.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, pairwise
@@ -211,16 +211,33 @@ def segment_of(
     return Segment(wanted, checkpoint, chosen, commits.get(wanted), newest, commits.get(wanted + 1))
 
 
-def reconstructible(listing: Listing, dialect: Dialect) -> list[int]:
-    """Every version that can be rebuilt from a complete listing, judging by file names; ascending."""
+def reconstructible(
+    listing: Listing, dialect: Dialect, is_whole: Callable[[LogFile | Checkpoint], bool] = lambda _: True
+) -> list[int]:
+    """Every version that can be rebuilt from a complete listing, ascending.
+
+    By default the names of the files decide; `is_whole` tells more of a commit, or of a checkpoint that is
+    needed because the commits before it are not all there.
+    """
     commits = listing.commits
-    starts = {item.version for item in dialect.checkpoints(listing.files)}
+    starts: dict[int, list[Checkpoint]] = {}
+    for item in dialect.checkpoints(listing.files):
+        starts.setdefault(item.version, []).append(item)
     found: list[int] = []
     for number in sorted({*commits, *starts}):
         follows = number in commits and (number == 0 or (bool(found) and found[-1] == number - 1))
-        if number in starts or follows:
+        if (follows and is_whole(commits[number])) or any(map(is_whole, starts.get(number, ()))):
             found.append(number)
     return found
+
+
+def offering(
+    error: VersionNotFoundError | MissingVersionError, available: list[int]
+) -> VersionNotFoundError | MissingVersionError:
+    """The same error, naming these versions instead of those that file names promise."""
+    promised = f"{ranges(error.fields['available']) or 'none'}."
+    message = error.message.removesuffix(promised) + f"{ranges(available) or 'none'}."
+    return type(error)(message, **{**error.fields, "available": available})
 
 
 def ranges(numbers: Iterable[int]) -> str:
@@ -300,6 +317,6 @@ def _missing(
     return MissingVersionError(
         f"{uri}: version {spans(missing)} is missing from {dialect.log_dir}, so version {wanted} cannot be "
         f"rebuilt.{lost} {dialect.advice} "
-        f"Versions that can still be read: {ranges(available) or 'none'}.",
+        f"Versions that can be opened: {ranges(available) or 'none'}.",
         version=missing[0][0], missing=missing, available=available, uri=uri,
     )  # fmt: skip

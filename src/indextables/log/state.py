@@ -8,10 +8,10 @@ version on, reads only the new commits and keeps the checkpoint it has.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from indextables.cache import TtlCache
 from indextables.errors import (
@@ -24,6 +24,7 @@ from indextables.errors import (
 from indextables.log.checkpoint.head import CheckpointHead, CheckpointReader
 from indextables.log.format.binding import check_one_table, check_tables, check_whole
 from indextables.log.format.dialect import Dialect, Hint, LogFile
+from indextables.log.openable import openable
 from indextables.log.replay.rule import ReplayEngine, Tail, reduce_tail
 from indextables.log.segment import (
     HINT_NAME,
@@ -32,9 +33,9 @@ from indextables.log.segment import (
     find_segment,
     gaps,
     list_log,
+    offering,
     ranges,
     read_hint,
-    reconstructible,
 )
 from indextables.model.actions import Action, CommitInfo
 from indextables.model.names import quoted_text
@@ -45,6 +46,7 @@ from indextables.storage.store import Store
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
 VersionCache = TtlCache[tuple[object, ...], tuple[Action, ...]]
 _CACHED_ACTIONS = 1000
 _MOST_RELOADS = 5
@@ -127,7 +129,7 @@ class LogSource:
 
     def reduced(self, files: Sequence[LogFile], start: Tail) -> Tail:
         """Reduce the commits after a tail; a dialect may leave some of them to executors."""
-        return reduce_tail(_read_tail(self, files), self.dialect, start)
+        return reduce_tail(read_tail(self, files, self.read_commits), self.dialect, start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,10 @@ def load_state(source: LogSource, version: int | None = None, rejected: Collecti
                 vanished += 1
                 hint = read_hint(store, dialect)
                 continue
-            raise lost from next((cause for cause in damaged.values() if cause is not None), None)
+            cause = next((cause for cause in damaged.values() if cause is not None), None)
+            raise offering(lost, openable(source, rejected=damaged.keys())) from cause
+        except VersionNotFoundError as absent:
+            raise offering(absent, openable(source, rejected=damaged.keys())) from absent
         if version is None and not damaged:
             _compare(hint, segment, store.uri)
         try:
@@ -189,24 +194,27 @@ def load_state(source: LogSource, version: int | None = None, rejected: Collecti
         damaged[segment.checkpoint.identity] = strange
 
 
-def _read_tail(source: LogSource, files: Sequence[LogFile]) -> list[tuple[int, tuple[Action, ...]]]:
-    """The commits after a sound checkpoint; an error about one of them says how to save those before it."""
+def read_tail(source: LogSource, files: Sequence[LogFile], read: Callable[[Sequence[LogFile]], T]) -> T:
+    """What is read of the commits after a checkpoint; an error names the versions that can be opened."""
     try:
-        return source.read_commits(files)
+        return read(files)
     except CorruptLogError as torn:
         # They are read in ascending order, so that the error names the first damaged one.
-        version = torn.fields.get("version", 0)
-        if source.dialect.name != "native" or version < 1:
-            raise
-        log = f"{source.store.uri}/{source.dialect.log_dir}"
+        version, uri = torn.fields.get("version"), source.store.uri
+        available = openable(source, rejected=[file.identity for file in files if file.version == version])
         cut = "It is the newest version, perhaps of a writer that was cut off. "
-        raise CorruptLogError(
-            f"{torn.message} {cut if version == files[-1].version else ''}Everything up to version "
-            f"{version - 1} can be read: open it with version={version - 1}, or save it with REPAIR "
-            f"INDEXFILES TRANSACTION LOG {quoted_text(log)} AT LOCATION {quoted_text(log + '_repaired')} "
-            f"UP TO VERSION {version - 1}.",
-            **{**torn.fields, "uri": source.store.uri, "readable_version": version - 1},
-        ) from torn
+        message = (
+            f"{torn.message} {cut if version == files[-1].version else ''}"
+            f"Versions that can be opened: {ranges(available) or 'none'}."
+        )
+        if source.dialect.name == "native" and version is not None and version - 1 in available:
+            log = f"{uri}/{source.dialect.log_dir}"
+            message += (
+                f" Open the table with version={version - 1}, or save everything up to that version with "
+                f"REPAIR INDEXFILES TRANSACTION LOG {quoted_text(log)} AT LOCATION "
+                f"{quoted_text(log + '_repaired')} UP TO VERSION {version - 1}."
+            )
+        raise CorruptLogError(message, **{**torn.fields, "uri": uri, "available": available}) from torn
 
 
 def _strange(
@@ -298,7 +306,7 @@ def advance_state(state: State, dialect: Dialect, file: LogFile, actions: Sequen
 
 def cleaned_away(source: LogSource, version: int) -> VersionNotFoundError | None:
     """The error for a version older than all that remain; None if the version is not that old."""
-    left = reconstructible(list_log(source.store, source.dialect), source.dialect)
+    left = openable(source)
     if not left or version >= left[0]:
         return None
     return VersionNotFoundError(

@@ -6,6 +6,7 @@ what was read of the checkpoint.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from indextables.log.delta.replay import DeltaColumnarEngine, DeltaReferenceEngi
 from indextables.log.delta.source import DeltaSource
 from indextables.log.delta.timestamps import version_as_of_ms
 from indextables.log.format.dialect import Checkpoint, digits
+from indextables.log.openable import openable
 from indextables.log.replay.long_tail import LongTail
 from indextables.log.replay.rule import LiveFiles, ReplayEngine, explain_choice
 from indextables.log.snapshot import Snapshot
@@ -36,6 +38,8 @@ from indextables.storage.store import Store, open_store
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
+logger = logging.getLogger(__name__)
 
 _KEPT_S = 300
 _recent: TtlCache[tuple[object, ...], State] = TtlCache(_KEPT_S, max_entries=8)
@@ -212,11 +216,23 @@ def open_snapshot(
     if version is None and as_of_ms is None:
         return DeltaSnapshot(source, _newest(source))
     if as_of_ms is not None:
-        newest = DeltaSnapshot(source, _newest(source))
+        newest = DeltaSnapshot(source, _newest_whole(source))
         version = version_as_of_ms(source, as_of_ms, newest.metadata.configuration)
         if version == newest.version:
             return newest
     return DeltaSnapshot(source, load_state(source, version))
+
+
+def _newest_whole(source: LogSource) -> State:
+    """The newest state that can be loaded."""
+    try:
+        return _newest(source)
+    except CorruptLogError as bad:
+        available = openable(source)
+        if not available:
+            raise
+        logger.warning("%s: %s", source.store.uri, bad)
+        return load_state(source, available[-1])
 
 
 def _newest(source: LogSource) -> State:

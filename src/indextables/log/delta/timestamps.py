@@ -57,8 +57,13 @@ def monotone(times: Sequence[int]) -> list[int]:
 
 
 def recorded_time(source: LogSource, file: LogFile) -> int:
-    """The in-commit timestamp of a commit file."""
-    for action in source.read_commit(file):
+    """The in-commit timestamp of a commit file; of a damaged one the time of the file."""
+    try:
+        actions = source.read_commit(file)
+    except CorruptLogError:
+        # Other versions can still be told by time; whoever means this one is told when it is opened.
+        return file.modified_ms
+    for action in actions:
         if isinstance(action, CommitInfo):
             recorded = action.extra.get("inCommitTimestamp")
             if recorded is not None:

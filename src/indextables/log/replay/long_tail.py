@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from indextables.log.format.dialect import LogFile
 from indextables.log.replay.rule import Tail, reduce_tail
-from indextables.log.state import LogSource
+from indextables.log.state import LogSource, read_tail
 from indextables.model.actions import Action
 from indextables.records import dataclass
 from indextables.runtime import in_threads
@@ -152,7 +152,7 @@ class LongTailSource(LogSource):
         goes_on = isinstance(start, LongTail)
         if not files or not (goes_on or (start.size() == (0, 0) and self._is_large(files))):
             return LogSource.reduced(self, files, start)
-        return self._long(start, tuple(files), self.pass_over_all(files))
+        return self._long(start, tuple(files), read_tail(self, files, self.pass_over_all))
 
     def pass_over_all(self, files: Sequence[LogFile]) -> list[Passed]:
         """Scan several files concurrently; results are in order."""

@@ -13,6 +13,7 @@ from functools import partial
 
 from indextables.errors import Error, NotFoundError, ProtocolError
 from indextables.log.format.dialect import NATIVE, Checkpoint, Hint, LogFile
+from indextables.log.openable import damage_of_checkpoint, damage_of_commit
 from indextables.log.segment import HINT_NAME, Listing, list_log, ranges, reconstructible, with_hint
 from indextables.log.snapshot import Snapshot
 from indextables.log.state import LogSource, load_state
@@ -50,8 +51,11 @@ class LogFacts:
     @property
     def rebuildable(self) -> list[int]:
         """The versions that can be rebuilt from what is not damaged, ascending."""
-        whole = tuple(file for file in self.listing.files if file.name not in self.damaged)
-        return reconstructible(Listing(whole, floor=self.listing.floor), NATIVE)
+        return reconstructible(self.listing, NATIVE, lambda item: _name(item) not in self.damaged)
+
+
+def _name(item: LogFile | Checkpoint) -> str:
+    return item.files[0].name if isinstance(item, Checkpoint) else item.name
 
 
 def read_log(source: LogSource, progress: Progress) -> LogFacts:
@@ -97,27 +101,17 @@ def _call(work: partial[str | None]) -> str | None:
 
 def _read_version(source: LogSource, file: LogFile) -> str | None:
     """Why a version file cannot be read; None when it can."""
-    try:
-        for action in source.read_commit(file):
-            _ = action.extra  # the line of an add is read when it is first looked at
-    except NotFoundError:
-        return None  # cleanup took it meanwhile
-    except Error as bad:
-        return bad.message
-    return None
+    return _message(damage_of_commit(source, file))
 
 
 def _read_checkpoint(source: LogSource, checkpoint: Checkpoint) -> str | None:
     """Why a checkpoint cannot be read; every byte is read and checked, though no add is returned."""
-    try:
-        source.reader.head(source.store, checkpoint)
-        for _ in source.reader.adds(source.store, checkpoint, frozenset()):
-            pass
-    except NotFoundError:
-        return None
-    except Error as bad:
-        return bad.message
-    return None
+    return _message(damage_of_checkpoint(source, checkpoint))
+
+
+def _message(damage: Error | None) -> str | None:
+    """What is wrong with a file; nothing if cleanup took it meanwhile."""
+    return None if damage is None or isinstance(damage, NotFoundError) else damage.message
 
 
 def _open(source: LogSource) -> tuple[Snapshot | None, Error | None]:

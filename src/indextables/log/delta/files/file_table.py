@@ -280,7 +280,7 @@ def statistics_of(raw: pa.Table, wanted: Wanted) -> dict[str, pa.Array]:
     if numbers:
         found["max_number"] = pa.StructArray.from_arrays(list(numbers.values()), list(numbers))
     if wanted.columns & set(BOUNDS):
-        empty = pa.array([{}] * raw.num_rows, pa.struct([]))
+        empty = pa.StructArray.from_buffers(pa.struct([]), raw.num_rows, [None])
         found = {**dict.fromkeys(BOUNDS, empty), **found}
     return found
 

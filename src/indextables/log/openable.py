@@ -1,0 +1,94 @@
+"""Which versions of a table can be opened.
+
+The names in the log directory say which versions may be there (`segment.reconstructible`).
+Whether their files are whole shows only when they are read, so every commit file is read,
+and a checkpoint where a version rests on it. Whatever is offered to a user comes from here:
+the list of versions, and the versions an error message names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+from indextables.errors import Error, NotFoundError, StorageError
+from indextables.log.checkpoint.head import CheckpointReader
+from indextables.log.format.dialect import Checkpoint, Dialect, LogFile
+from indextables.log.segment import Listing, list_log, reconstructible
+from indextables.model.actions import Action
+from indextables.options import Options
+from indextables.runtime import in_threads
+from indextables.storage.store import Store
+
+
+class Source(Protocol):
+    """What is asked of a `log.state.LogSource`."""
+
+    @property
+    def store(self) -> Store:
+        """Where the log lies."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """How its files are named."""
+
+    @property
+    def reader(self) -> CheckpointReader:
+        """How its checkpoints are read."""
+
+    @property
+    def options(self) -> Options:
+        """What the caller set."""
+
+    def read_commit(self, file: LogFile) -> Sequence[Action]:
+        """The actions of one commit file."""
+
+
+def openable(source: Source, listing: Listing | None = None, rejected: Collection[object] = ()) -> list[int]:
+    """The versions that can be opened, ascending.
+
+    `rejected` holds the `identity` of commits and checkpoints that are known to be damaged.
+    """
+    listed = list_log(source.store, source.dialect) if listing is None else listing
+    commits = [file for file in listed.commits.values() if file.identity not in rejected]
+    damages = in_threads(
+        lambda file: damage_of_commit(source, file), commits, source.options.checkpoint.parallelism
+    )
+    damaged = {
+        file.identity for file, damage in zip(commits, damages, strict=True) if _is_lost(damage)
+    }.union(rejected)
+
+    def is_whole(item: LogFile | Checkpoint) -> bool:
+        if isinstance(item, Checkpoint) and item.identity not in damaged:
+            return not _is_lost(damage_of_checkpoint(source, item))
+        return item.identity not in damaged
+
+    return reconstructible(listed, source.dialect, is_whole)
+
+
+def _is_lost(damage: Error | None) -> bool:
+    """Whether a file is damaged or gone; if the store fails, that is not known."""
+    if isinstance(damage, StorageError) and not isinstance(damage, NotFoundError):
+        raise damage
+    return damage is not None
+
+
+def damage_of_commit(source: Source, file: LogFile) -> Error | None:
+    """Why a commit file cannot be read; None when it can."""
+    try:
+        for action in source.read_commit(file):
+            _ = action.extra  # the line of an add is read when it is first looked at
+    except Error as bad:
+        return bad
+    return None
+
+
+def damage_of_checkpoint(source: Source, checkpoint: Checkpoint) -> Error | None:
+    """Why a checkpoint cannot be read; every byte is read and checked, though no add is returned."""
+    try:
+        source.reader.head(source.store, checkpoint)
+        for _ in source.reader.adds(source.store, checkpoint, frozenset()):
+            pass
+    except Error as bad:
+        return bad
+    return None
