@@ -7,7 +7,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 import indextables as it
-from support.zones import ANSWERS, NEW_YORK, TOKYO, delta_copy, given, ids, made
+from indextables.ops.read.follow import Follower
+from support.zones import ANSWERS, NEW_YORK, ROWS, TOKYO, delta_copy, given, ids, made
 
 WINNERS = [
     (None, None, "UTC"),
@@ -21,6 +22,23 @@ WINNERS = [
 def deleted(table, where):
     table.delete(where)
     return sorted({1, 2, 3, 4} - set(ids(table.scan())))
+
+
+def updated(table, where):
+    table.update(where, {"text": "changed"})
+    return ids(table.search("changed"))
+
+
+def replaced(table, where):
+    """The rows for which the condition is true make room for none."""
+    table.overwrite(ROWS.slice(0, 0), where)
+    return sorted({1, 2, 3, 4} - set(ids(table.scan())))
+
+
+def followed(table, where):
+    follower = Follower(table.log, None, where, None)
+    table.append(ROWS)
+    return sorted(number for part in follower.poll() for number in part["id"].to_pylist())
 
 
 DOORS = {
@@ -37,7 +55,10 @@ DOORS = {
         table.aggregate("id", {"n": "count(*)"}, query="word", where=where)["id"].to_pylist()
     ),
     "facets": lambda table, where: sorted(table.facets("id", where=where)["value"].to_pylist()),
-    "delete": lambda table, where: deleted(table, where),
+    "delete": deleted,
+    "update": updated,
+    "overwrite": replaced,
+    "follow": followed,
 }
 COUNTS = {
     "count": lambda table, where: table.count(where),

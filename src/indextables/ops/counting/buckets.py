@@ -95,33 +95,38 @@ class Width:
         kind = values.type
         if pa.types.is_decimal(kind):
             return _decimal_floor(values, Decimal(self.size), Decimal(self.offset))
-        if pa.types.is_integer(kind) and isinstance(self.size, int) and isinstance(self.offset, int):
+        if self.is_whole(kind):
             whole = values.cast(pa.int64())
-            numbers = pc.fill_null(whole, 0).to_numpy()
-            found = numbers - (numbers - self.offset) % self.size
-            return pc.if_else(pc.is_valid(whole), pa.array(found), pa.nulls(1, pa.int64())[0])
-        size, offset = float(self.size), float(self.offset)
-        steps = pc.floor(pc.divide(pc.subtract(values.cast(pa.float64()), offset), size))
-        found = pc.add(pc.multiply(steps, size), offset)
-        return pc.if_else(pc.is_finite(values), found, values.cast(pa.float64()))
+            steps = (pc.fill_null(whole, 0).to_numpy() - self.offset) // self.size
+            return pc.if_else(pc.is_valid(whole), self.starts(integers(steps)), pa.nulls(1, pa.int64())[0])
+        numbers = values.cast(pa.float64())
+        steps = pc.floor(pc.divide(pc.subtract(numbers, float(self.offset)), float(self.size)))
+        return pc.if_else(pc.is_finite(values), self.starts(steps), numbers)
+
+    def is_whole(self, kind: pa.DataType) -> bool:
+        """Whether buckets of a column of that type are computed in whole numbers."""
+        return pa.types.is_integer(kind) and isinstance(self.size, int) and isinstance(self.offset, int)
+
+    def starts(self, steps: pa.Array) -> pa.Array:
+        """Where buckets begin, given their numbers: the bucket with number 0 begins at the offset."""
+        as_steps = int if pa.types.is_integer(steps.type) else float
+        return pc.add(pc.multiply(steps, as_steps(self.size)), as_steps(self.offset))
 
     def ticks(self, values: pa.Array) -> Ticks | None:
         """Values without nulls by the number of their bucket; None where numbers cannot stand for buckets."""
         kind = values.type
-        if pa.types.is_integer(kind) and isinstance(self.size, int) and isinstance(self.offset, int):
-            size, offset = self.size, self.offset
-            numbers = (values.cast(pa.int64()).to_numpy() - offset) // size
-            return Ticks(numbers, lambda some: integers(some * size + offset))
+        if self.is_whole(kind):
+            numbers = (values.cast(pa.int64()).to_numpy() - self.offset) // self.size
+            return Ticks(numbers, lambda some: self.starts(integers(some)))
         if not pa.types.is_floating(kind):
             return None
-        width, shift = float(self.size), float(self.offset)
-        steps = (values.cast(pa.float64()).to_numpy() - shift) / width
+        steps = (values.cast(pa.float64()).to_numpy() - float(self.offset)) / float(self.size)
         if not (np.abs(steps) < _EXACT_STEPS).all():
             # NaN, infinite, or so large that steps are no longer told apart.
             return None
         numbers = steps.astype(np.int64)
         numbers -= numbers > steps
-        return Ticks(numbers, lambda some: pa.array(some.astype(np.float64) * width + shift))
+        return Ticks(numbers, lambda some: self.starts(pa.array(some.astype(np.float64))))
 
     def is_constant(self, low: pa.Array, high: pa.Array) -> pa.Array:
         """Whether two values, and all between them, are in the same bucket."""

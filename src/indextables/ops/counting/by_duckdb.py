@@ -122,7 +122,7 @@ def _bucketed(key: Key, values: Any) -> Any:
         return _starts(values, int(bucket.size), int(bucket.offset))
     if isinstance(bucket, Width):
         # As for rows: NaN and the infinite ones stay what they are.
-        return pc.add(pc.multiply(values, float(bucket.size)), float(bucket.offset))
+        return bucket.starts(values)
     return values.cast(key.type)
 
 
