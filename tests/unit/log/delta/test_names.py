@@ -1,7 +1,9 @@
 """Names in a Delta log: which files belong to it, which make a checkpoint, and what a path means."""
 
+import pyarrow as pa
 import pytest
 
+import indextables as it
 from indextables.log.delta.dialect import DELTA
 from indextables.log.delta.paths import decode_path, parse_log_name
 from indextables.log.delta.source import shortcut
@@ -152,3 +154,16 @@ def test_compaction_files_stand_in_for_the_commits_they_cover(compacted, read):
     """K7: an optional shortcut; the newest commit is read itself, ranges beyond the version are left alone."""
     chosen = shortcut(*commits_and(*compacted))
     assert [(file.version, file.last_version or file.version) for file in chosen] == read
+
+
+@pytest.mark.parametrize("name", ['q"uote', "back\\slash", "tab\tbed"])
+def test_statistics_of_a_column_with_an_odd_name_skip_files(tmp_path, name):
+    from deltalake import write_deltalake
+
+    path = str(tmp_path / "t")
+    for value in (1, 2, 3):
+        write_deltalake(path, pa.table({"id": [value], name: [value]}), mode="append")
+    table = it.DeltaTable.open(path)
+    where = f"`{name}` = 2"
+    assert table.scan(where, ["id"]).read_all()["id"].to_pylist() == [2]
+    assert table.files(where).num_rows == 1

@@ -8,7 +8,7 @@ and keeps the file.
 from __future__ import annotations
 
 import operator
-import typing
+import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
@@ -24,6 +24,11 @@ from indextables.model.names import quoted_text
 from indextables.storage import duck
 
 Path = tuple[str, ...]
+Leaf = tuple[Path, Any]
+"""Where a value lies in a document, and the type to decode it to."""
+Guard = Callable[[Callable[[bytes], Any]], Callable[[bytes], Any]]
+_NO_FIELD = re.compile(r'["\\\x00-\x1f]')
+"""Characters that the name of a msgspec field cannot have, while a column's name can."""
 
 # Below this many documents DuckDB's start-up costs more than it saves.
 _DUCKDB_FROM = 20_000
@@ -246,16 +251,15 @@ def _python_type(kind: pa.DataType) -> Any:
 
 def _follow(
     array: pa.Array,
-    leaves: Sequence[tuple[Path, Any]],
-    guarded: Callable[[Callable[[bytes], Any]], Callable[[bytes], Any]] = lambda decode: decode,
+    leaves: Sequence[Leaf],
+    guarded: Guard = lambda decode: decode,
 ) -> list[list[Any]]:
     """Decode only the wanted keys of the documents, and return the values at each path."""
-    kind = _shape(leaves, 0)
-    decode = guarded(msgspec.json.Decoder(kind).decode)
+    decode = guarded(msgspec.json.Decoder(_shape(leaves, 0)).decode)
     # As bytes: text that is not UTF-8 makes one broken document, not an error.
     documents = array.cast(pa.binary()).to_pylist()
     rows = [None if document is None else decode(document) for document in documents]
-    return [_cut_out(rows, kind, path) for path, _ in leaves]
+    return [_cut_out(rows, leaves, path, guarded) for path, _ in leaves]
 
 
 def _or_none(decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
@@ -270,25 +274,43 @@ def _or_none(decode: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
     return tried
 
 
-def _shape(leaves: Sequence[tuple[Path, Any]], depth: int) -> Any:
-    """The type to decode into: only the wanted keys, with the given types at the ends of the paths."""
-    fields: list[tuple[str, Any, Any]] = []
-    names: dict[str, str] = {}
-    for index, head in enumerate(sorted({path[depth] for path, _ in leaves})):
-        here = [(path, kind) for path, kind in leaves if path[depth] == head]
-        below = [(path, kind) for path, kind in here if len(path) > depth + 1]
-        fields.append((f"f{index}", _shape(below, depth + 1) | None if below else here[0][1], None))
-        names[f"f{index}"] = head
+def _shape(leaves: Sequence[Leaf], depth: int) -> Any:
+    """The type to decode into: only the wanted keys, with the given types at the ends of the paths.
+
+    A level with a key that no msgspec field can have stays undecoded, by key, until it is asked for.
+    """
+    heads = _heads(leaves, depth)
+    if any(_NO_FIELD.search(head) for head in heads):
+        return dict[str, msgspec.Raw]
+    fields = [(f"f{index}", _kind_of(leaves, depth, head), None) for index, head in enumerate(heads)]
+    names = {f"f{index}": head for index, head in enumerate(heads)}
     return msgspec.defstruct("Document", fields, rename=names, gc=False)
 
 
-def _cut_out(values: list[Any], kind: Any, path: Path) -> list[Any]:
+def _heads(leaves: Sequence[Leaf], depth: int) -> list[str]:
+    return sorted({path[depth] for path, _ in leaves})
+
+
+def _kind_of(leaves: Sequence[Leaf], depth: int, head: str) -> Any:
+    """The type of the value under a key."""
+    here = [(path, kind) for path, kind in leaves if path[depth] == head]
+    below = [(path, kind) for path, kind in here if len(path) > depth + 1]
+    return _shape(below, depth + 1) | None if below else here[0][1]
+
+
+def _cut_out(values: list[Any], leaves: Sequence[Leaf], path: Path, guarded: Guard) -> list[Any]:
     """Follow one path through all decoded documents, level by level."""
-    for head in path:
-        item = next(item for item in msgspec.structs.fields(kind) if item.encode_name == head)
-        follow = operator.attrgetter(item.name)
-        values = [None if value is None else follow(value) for value in values]
-        kind = next((arm for arm in typing.get_args(item.type) if arm is not type(None)), None)
+    for depth, head in enumerate(path):
+        inside = [leaf for leaf in leaves if leaf[0][:depth] == path[:depth] and len(leaf[0]) > depth]
+        heads = _heads(inside, depth)
+        if any(_NO_FIELD.search(name) for name in heads):
+            decode = guarded(msgspec.json.Decoder(_kind_of(inside, depth, head)).decode)
+            values = [
+                decode(value[head]) if value is not None and head in value else None for value in values
+            ]
+        else:
+            follow = operator.attrgetter(f"f{heads.index(head)}")
+            values = [None if value is None else follow(value) for value in values]
     return values
 
 
