@@ -14,6 +14,7 @@ from indextables.errors import OptionError, StorageError
 from indextables.ingest.json_depth import CheckedJson
 from indextables.ingest.log_lines import LineReader, LogForm, line_shown, log_form, split_lines
 from indextables.ingest.log_times import Years
+from indextables.model.names import no_column
 from indextables.model.plain import counted
 
 FORMATS = ("csv", "jsonl", "parquet", "log")
@@ -80,7 +81,7 @@ def open_source(
     known = types or {}
     missing = [name for name in known if name not in sample.schema.names]
     if missing:
-        raise OptionError(f"{paths[0]} has no column {missing[0]!r}; it has {', '.join(sample.schema.names)}")
+        raise OptionError(no_column(sample.schema.names, missing[0], str(paths[0])))
     fields = [pa.field(item.name, known.get(item.name, _plain(item.type))) for item in sample.schema]
     return Source(tuple(paths), chosen, pa.schema(fields), _text_columns(sample), log, tuple(names))
 

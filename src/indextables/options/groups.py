@@ -276,7 +276,8 @@ class SearchOptions:
         "search.maxHits",
         None,
         POSITIVE,
-        "Most rows of a split that a search without a limit may return, whatever their order.",
+        "Most rows of a split that the query of a search without a limit may find, "
+        "whatever filter and order it has.",
     )
     default_operator: str = option(
         "search.defaultOperator",
