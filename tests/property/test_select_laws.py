@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -166,3 +167,78 @@ def test_these_conditions_give_the_scan_less_than_they_say(condition):
 )  # fmt: skip
 def test_these_conditions_are_left_to_duckdb(condition):
     assert filter_for(condition) is None
+
+
+ITEMS = [
+    "id", "'a\\' AS back", "$$it's$$ AS dollar", "extract(year FROM DATE '2024-01-01') AS y", "trim(BOTH FROM ' x ') AS tr",
+    "[n FOR n IN [1, 2] IF n > 1] AS l1", "{'a': 1, 'b': 'indexquery'} AS st", "7 // 2 AS fl", "id::VARCHAR AS v",
+    '"id" AS "odd ""name"', "CASE WHEN id > 1 THEN 'from' ELSE 'join' END AS c", "'x' AS indexquery_", "count(*) OVER () AS w",
+    "'indexquery' AS q", "/* message indexquery 'x' */ 1 AS one", "substring('abc' FROM 1 FOR 2) AS sub", "E'a\\'b' AS e",
+    "id IS DISTINCT FROM 3 AS di", "list_filter([1, 2], x -> x > 1) AS lf", "('(' || ')') AS brackets", "1_000 AS k",
+    "(SELECT max(n) FROM (VALUES (1), (2)) AS vals(n)) AS m", "{}message IS NOT DISTINCT FROM 'from' AS nd",
+]  # fmt: skip
+TAILS = ["", " ORDER BY 1", " LIMIT 3", " ORDER BY ALL LIMIT 2 OFFSET 1", "\n-- message indexquery 'x'", " USING SAMPLE 10 ROWS",
+         " QUALIFY row_number() OVER () < 3", " ; "]  # fmt: skip
+TABLES = ["logs", "'/a b/it''s'", "indextables.`/a b`", "indextables.`/c` VERSION AS OF 3"]
+SEARCHES = [
+    "{}message indexquery 'x y'",
+    "{}message NOT indexquery 'x'",
+    "indexquery({}message, '(')",
+    "NOT indexqueryall('q')",
+]
+OURS = r"(?:true|NOT true|(?:NOT )?[\w.]+|__indextables_\d+(?: AS \w+)?)"
+
+
+@st.composite
+def statements(draw):
+    """Pieces of a statement of DuckDB, each with whether it is ours to replace."""
+    aliased = draw(st.booleans())
+    dot = "l." if aliased else ""
+    pieces = [(draw(st.sampled_from(["SELECT ", "select\n\t", "/* a */ SELECT DISTINCT "])), False)]
+    for at, item in enumerate(
+        draw(st.lists(st.sampled_from([*ITEMS, "*", "{}*", *SEARCHES]), min_size=1, max_size=5))
+    ):
+        ours = item in SEARCHES or item.endswith("*")
+        pieces += [(", " if at else "", False), (item.replace("{}", dot), ours)]
+        pieces += [(f" AS hit{at}", False)] if item in SEARCHES else []
+    table = draw(st.sampled_from(TABLES))
+    pieces += [(draw(st.sampled_from([" FROM ", "\nfrom  "])), False), (table, True)]
+    pieces += [(draw(st.sampled_from([" l", " AS l"])), False)] if aliased else []
+    if aliased and draw(st.booleans()):
+        joined = [" JOIN ", " LEFT JOIN ", ",", " CROSS JOIN ", " ASOF JOIN "]
+        join = draw(st.sampled_from(joined))
+        other = (
+            "(SELECT 1 AS other) o"
+            if join == ","
+            else draw(st.sampled_from(["(SELECT 1 AS other) o", "(VALUES (1)) o(other)"]))
+        )
+        on = {
+            " JOIN ": " ON l.id = o.other",
+            " LEFT JOIN ": " ON l.id = o.other",
+            " ASOF JOIN ": " ON l.id >= o.other",
+        }
+        pieces += [(join + other + on.get(join, ""), False)]
+    joint = " WHERE "
+    for condition in draw(
+        st.lists(st.sampled_from(["{}id > 1", "'indexquery' = 'x'", *SEARCHES]), max_size=3)
+    ):
+        pieces += [(joint, False), (condition.replace("{}", dot), condition in SEARCHES)]
+        joint = draw(st.sampled_from([" AND ", "  OR\n"]))
+    # sqlglot takes USING after a join for the columns of that join.
+    tails = [tail for tail in TAILS if "USING" not in tail or not any("JOIN" in piece for piece, _ in pieces)]
+    return [*pieces, (draw(st.sampled_from(tails)), False)]
+
+
+@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(statements())
+def test_a_statement_is_the_same_to_the_byte_outside_of_what_is_ours(pieces):
+    text = "".join(piece for piece, _ in pieces)
+    found = rewrite(text, lambda _: ("id", "message"), engine=DUCKDB)
+    expected = "".join(
+        re.escape(piece) + (r"(?: EXCLUDE \([\w, ]+\))?" if piece.endswith("*") else "")
+        if not ours or piece.endswith("*")
+        else OURS
+        for piece, ours in pieces
+    )
+    assert re.fullmatch(expected, found.text), found.text
+    assert len(duckdb.extract_statements(found.text)) == 1

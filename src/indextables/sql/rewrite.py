@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from indextables.errors import CommandError
@@ -41,21 +41,28 @@ from indextables.sql.mentions import (
     words_of,
     written_searches,
 )
+from indextables.sql.rewritten import Highlight, Reference, Rewritten, Search
 from indextables.sql.scopes import (
+    NO_SEARCH,
+    SCORE,
     CannotParseError,
+    best_wanted,
     columns_mentioned,
+    compared_texts,
     conjuncts,
     is_nullable,
     is_required,
+    mentions_score,
     refuse_pipes,
     required_conditions,
     scopes_of,
 )
-from indextables.sql.scores import NO_SEARCH, SCORE, best_wanted, mentions_score
 from indextables.storage import duck
 
 ColumnsOf = Callable[["Reference"], Collection[str] | None]
 """The columns of a reference when it is a whole table of ours, else None."""
+InstantOf = Callable[["Sequence[Reference]", "Reference", str, str], str | None]
+"""The time in UTC of a text that is compared with a column, given all references; None to leave it alone."""
 
 _SEARCHES = re.compile(r"indexquery|textsearch|fieldmatch", re.IGNORECASE)
 _PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -63,66 +70,6 @@ _PATHS = re.compile(r"indextables\s*\.\s*`", re.IGNORECASE)
 _PATH_NAME = re.compile(r"__path_(\d+)")
 _HIDING = {SPARK: "EXCEPT", DUCKDB: "EXCLUDE"}
 """The word with which an engine keeps columns out of `*`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """One place where a statement reads a table."""
-
-    name: tuple[str, ...]
-    """The parts of the name; the path alone when it is read by path."""
-    by_path: bool = False
-    version: int | None = None
-    timestamp: str | None = None
-    """A SQL expression, as written."""
-
-
-@dataclass(frozen=True, slots=True)
-class Search:
-    """One search, and the reference whose rows it is about."""
-
-    reference: int
-    column: str | None
-    """None searches all indexed columns."""
-    query: str
-    required: bool
-    """Whether rows without a match can be left out of the view."""
-    hidden: str
-    """The boolean column of the hidden view; empty where the search is required."""
-    score: bool = False
-    """Whether the view has a `_score` column, which no `*` shows."""
-    best: int | None = None
-    """How many of the best rows are enough of those that the whole WHERE leaves; None: all of them."""
-    beside: int = 0
-    """How many other conditions stand beside it in WHERE."""
-
-
-@dataclass(frozen=True, slots=True)
-class Highlight:
-    """A text with the matches of a query marked, as a column of the hidden view that no `*` shows."""
-
-    reference: int
-    column: str
-    query: str
-    hidden: str
-
-
-@dataclass(frozen=True, slots=True)
-class Rewritten:
-    """A statement for the engine, over hidden views that the caller provides."""
-
-    text: str
-    references: tuple[Reference, ...]
-    searches: tuple[Search, ...]
-    used_arguments: frozenset[int]
-    """Positional arguments that were queries and are no longer in the text."""
-    highlights: tuple[Highlight, ...] = ()
-    columns: frozenset[str] | None = None
-    """Every column name the statement mentions, in lower case; None where a `*` means all of them."""
-    has_searches: bool = False
-    """Whether the text still holds searches, as their author wrote them."""
-    conditions: tuple[tuple[int, Any], ...] = ()
-    """References with the conditions (sqlglot's) on their columns without which no row of them counts."""
 
 
 def mentions_us(text: str) -> bool:
@@ -162,6 +109,7 @@ def rewrite(
     columns_of: ColumnsOf,
     args: Mapping[str, Any] | Sequence[Any] | None = None,
     engine: str = SPARK,
+    instant_of: InstantOf = lambda *_: None,
 ) -> Rewritten | None:
     """The statement with its searches resolved; None when nothing in it is ours.
 
@@ -171,7 +119,7 @@ def rewrite(
     marked = mark(text, engine)
     if marked.searches or engine == DUCKDB:
         try:
-            return _Analysis(marked, columns_of, args, engine).run()
+            return _Analysis(marked, columns_of, args, engine).run(instant_of)
         except CannotParseError:
             if marked.searches:
                 raise
@@ -197,13 +145,14 @@ class _Analysis:
         self._aliases: dict[int, str] = {}
         self._hidden: dict[tuple[int, str | None, str], str] = {}
 
-    def run(self) -> Rewritten:
+    def run(self, instant_of: InstantOf) -> Rewritten:
         from sqlglot import exp
 
         refuse_pipes(self._marked.parsable, self._engine)
         scopes = scopes_of(self._marked.parsable, self._engine)
         if self._engine == DUCKDB:
             self._replace_tables(scopes)
+            self._replace_times(scopes, instant_of)
         searches: list[Search] = []
         homes: dict[int, Any] = {}
         found = 0
@@ -231,9 +180,16 @@ class _Analysis:
             tuple(searches),
             frozenset(self._used),
             highlights,
-            columns_mentioned(scopes, self._marked.parsable, self._engine),
+            self._mentioned(scopes),
             conditions=tuple(self._conditions(scopes)),
         )
+
+    def _mentioned(self, scopes: Sequence[Any]) -> frozenset[str] | None:
+        """The columns to read; all of them where a table stands in a part that was not understood."""
+        unseen = len(self._aliases) < len(self._references)
+        if unseen and self._engine == DUCKDB:
+            return None
+        return columns_mentioned(scopes, self._marked.parsable, self._engine)
 
     def _replace_tables(self, scopes: Sequence[Any]) -> None:
         """Put a hidden view in the place of every table of ours."""
@@ -243,6 +199,23 @@ class _Analysis:
             for _, source in scope.selected_sources.values():
                 if isinstance(source, exp.Table) and self._columns(source) is not None:
                     self._alias(source, self._number(source))
+
+    def _replace_times(self, scopes: Sequence[Any], instant_of: InstantOf) -> None:
+        """Write times in UTC that the engine would read in another way than the rest of the library."""
+        for scope in scopes:
+            for column, literal in compared_texts(scope):
+                owners = self._candidates(column, scope)
+                number = self._numbers.get(id(owners[0])) if len(owners) == 1 else None
+                if number is None or "start" not in literal.meta:
+                    continue
+                instant = instant_of(self._references, self._references[number], column.name, literal.this)
+                start, end = (self._marked.origin(literal.meta[side]) for side in ("start", "end"))
+                local = re.search(r"\bTIMESTAMP\s*\Z", self._marked.text[:start], re.IGNORECASE)
+                cast = literal.parent.args.get("to")
+                if instant is None or (cast is not None and not local and cast.this.name != "TIMESTAMPTZ"):
+                    continue
+                new = f"'{instant}' AT TIME ZONE 'UTC'" if local else f"'{instant}+00'"
+                self._edits.append((start, end + 1, new))
 
     def _conditions(self, scopes: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         """The conditions about one table alone without which a row of it counts for nothing."""

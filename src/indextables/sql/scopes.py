@@ -8,6 +8,17 @@ from typing import Any
 from indextables.errors import CommandError
 from indextables.sql.mentions import SPARK, dialect_of, words_of
 
+_MORE_THAN_ORDER = (
+    "joins", "laterals", "group", "having", "distinct", "windows", "qualify", "sample", "pivots", "with_",
+    "with",
+)  # fmt: skip
+SCORE = "_score"
+
+NO_SEARCH = (
+    "_score is the score of a search: it needs one indexquery in WHERE that every row has to match, as in "
+    "SELECT _score, * FROM logs WHERE message indexquery 'error timeout' ORDER BY _score DESC LIMIT 10"
+)
+
 
 class CannotParseError(CommandError):
     """A statement that only its engine may understand."""
@@ -52,6 +63,32 @@ def columns_mentioned(scopes: Sequence[Any], text: str, engine: str) -> frozense
             return None
     # A struct's field looks like a column of a table: every word of the statement counts.
     return frozenset(word.value.lower() for word in words_of(text, engine))
+
+
+def compared_texts(scope: Any) -> Iterator[tuple[Any, Any]]:
+    """Every column of a query that is compared with strings, with each string."""
+    from sqlglot import exp
+
+    kinds = (
+        exp.EQ,
+        exp.NEQ,
+        exp.LT,
+        exp.LTE,
+        exp.GT,
+        exp.GTE,
+        exp.NullSafeEQ,
+        exp.NullSafeNEQ,
+        exp.Between,
+        exp.In,
+    )
+    for node in scope.find_all(*kinds):
+        operands = [node.args.get(name) for name in ("this", "expression", "low", "high")]
+        operands += node.args.get("expressions") or ()
+        columns = [one for one in operands if isinstance(one, exp.Column)]
+        for one in operands:
+            literal = one.this if isinstance(one, exp.Cast) else one
+            if isinstance(literal, exp.Literal) and literal.is_string and len(columns) == 1:
+                yield columns[0], literal
 
 
 def _joins(table: Any, scope: Any) -> tuple[list[Any], int | None]:
@@ -138,3 +175,40 @@ def is_required(call: Any, table: Any, home: Any) -> bool:
         plain = not holder.side and (holder.kind or "").upper() in ("", "INNER", "CROSS")
         return plain and place is not None and at <= place
     return False
+
+
+def mentions_score(query: Any) -> bool:
+    """Whether a query names the score."""
+    from sqlglot import exp
+
+    return any(column.name.lower() == SCORE for column in query.find_all(exp.Column))
+
+
+def best_wanted(home: Any) -> int | None:
+    """How many of the best rows that its WHERE leaves a query can use; None when it may use any of them.
+
+    It has to be nothing but its WHERE, order and limit: whatever else stands in it may need more rows.
+    """
+    from sqlglot import exp
+
+    select = home.expression
+    where, order, limit = (select.args.get(part) for part in ("where", "order", "limit"))
+    if where is None or order is None or limit is None or not isinstance(select, exp.Select):
+        return None
+    if len(order.expressions) != 1:
+        return None
+    first = order.expressions[0]
+    if (
+        not first.args.get("desc")
+        or not isinstance(first.this, exp.Column)
+        or first.this.name.lower() != SCORE
+    ):
+        return None
+    if any(select.args.get(part) for part in _MORE_THAN_ORDER):
+        return None
+    if any(select.find_all(exp.AggFunc, exp.Window, exp.Explode, exp.Subquery)):
+        return None
+    counts = [limit.expression, *([select.args["offset"].expression] if select.args.get("offset") else [])]
+    if not all(isinstance(count, exp.Literal) and count.is_int for count in counts):
+        return None
+    return sum(int(count.this) for count in counts)

@@ -11,7 +11,8 @@ search becomes its query. The bucket functions of Spark are known here too.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -32,6 +33,7 @@ from indextables.ops.read.in_order import in_order
 from indextables.ops.read.record import Record
 from indextables.ops.table_settings import query_of
 from indextables.options import Options
+from indextables.predicate.names import resolve
 from indextables.predicate.tree import Node, all_of
 from indextables.predicate.zones import zone_of
 from indextables.runtime import default_parallelism
@@ -41,7 +43,8 @@ from indextables.split.selection import Selection
 from indextables.sql.bucket_functions import make_functions, names_bucket_function
 from indextables.sql.mentions import DUCKDB
 from indextables.sql.pushdown import Pushed, pushed_down
-from indextables.sql.rewrite import Highlight, Reference, Rewritten, Search, hidden_view, rewrite
+from indextables.sql.rewrite import hidden_view, rewrite
+from indextables.sql.rewritten import Highlight, Reference, Rewritten, Search
 from indextables.storage import duck
 from indextables.table import Table
 
@@ -73,44 +76,24 @@ def run_select(
     """
     import duckdb
 
-    named = {
-        name.lower(): table if isinstance(table, Handle) else open_table(table, None, options)
-        for name, table in (tables or {}).items()
-    }
-    opened: dict[Reference, Any] = {}
-
-    def table_of(reference: Reference) -> Any:
-        if not reference.by_path:
-            return named.get(reference.name[-1].lower()) if len(reference.name) == 1 else None
-        if reference.timestamp is not None:
-            raise CommandError("TIMESTAMP AS OF is for Spark; use VERSION AS OF here")
-        if reference not in opened:
-            opened[reference] = open_table(reference.name[0], reference.version, options)
-        return opened[reference]
-
-    def columns_of(reference: Reference) -> Sequence[str] | None:
-        table = table_of(reference)
-        return None if table is None else table.schema.names
-
+    opened = _Tables(tables or {}, options)
     start = _PREFIX.match(text).end()  # type: ignore[union-attr]
     try:
-        rewritten = rewrite(text[start:], columns_of, engine=DUCKDB)
+        rewritten = rewrite(text[start:], opened.columns_of, engine=DUCKDB, instant_of=opened.instant_of)
     except CommandError as wrong:
         raise CommandError(f"{wrong} {_NAMING}") from wrong
     rewritten = rewritten or Rewritten(text[start:], (), (), frozenset())
-    sources = [table_of(reference) for reference in rewritten.references]
-    zone = _common_zone(sources or named.values(), options)
+    zone = opened.zone(rewritten.references)
     connection = duck.connect(TimeZone=_name_in_duckdb(zone), enable_external_access="false")
     failed: list[Error] = []
     try:
         if names_bucket_function(text):
             make_functions(connection, zone)
-        for name, table in named.items():
+        for name, table in opened.named.items():
             connection.register(name, _Stream(table.scan, failed))
-        for number, table in enumerate(sources):
-            connection.register(
-                hidden_view(number), _Stream(_rows_of(table, rewritten, number, zone), failed)
-            )
+        for number, reference in enumerate(rewritten.references):
+            rows = _rows_of(opened.of(reference), rewritten, number, zone)
+            connection.register(hidden_view(number), _Stream(rows, failed))
         found = connection.sql(text[:start] + rewritten.text)
         if found is None:
             raise CommandError("the statement gives no rows; only SELECT is run here")
@@ -118,24 +101,59 @@ def run_select(
     except duckdb.Error as wrong:
         if failed:
             raise failed[0] from wrong
-        raise CommandError(_explained(wrong, rewritten.references, sources)) from wrong
+        raise CommandError(_explained(wrong, rewritten.references, opened)) from wrong
     finally:
         connection.close()
 
 
-def _common_zone(tables: Iterable[Handle[Any]], options: Mapping[str, str] | None) -> str:
-    """The zone of a statement. A table that no property gives a zone has none to insist on."""
-    given = {table.time_zone: table.uri for table in tables}
-    if not given:
-        return Options.of(options).search.time_zone
-    others = {zone: uri for zone, uri in given.items() if zone_of(zone) != 0}
-    if len(others) > 1:
-        listed = ", ".join(f"{uri} is in {zone}" for zone, uri in others.items())
-        raise CommandError(
-            f"the tables of this statement have time zones of their own ({listed}), and one statement has "
-            "only one; give the option timeZone"
-        )
-    return next(iter(others or given))
+class _Tables:
+    """The tables of one statement, each opened once."""
+
+    def __init__(self, named: Mapping[str, str | Handle[Any]], options: Mapping[str, str] | None) -> None:
+        self._options = options
+        self._by_path: dict[Reference, Any] = {}
+        self.named = {
+            name.lower(): table if isinstance(table, Handle) else open_table(table, None, options)
+            for name, table in named.items()
+        }
+
+    def of(self, reference: Reference) -> Any:
+        """The table that a reference means; None if it is none of ours."""
+        if not reference.by_path:
+            return self.named.get(reference.name[-1].lower()) if len(reference.name) == 1 else None
+        if reference.timestamp is not None:
+            raise CommandError("TIMESTAMP AS OF is for Spark; use VERSION AS OF here")
+        if reference not in self._by_path:
+            self._by_path[reference] = open_table(reference.name[0], reference.version, self._options)
+        return self._by_path[reference]
+
+    def columns_of(self, reference: Reference) -> Sequence[str] | None:
+        table = self.of(reference)
+        return None if table is None else table.schema.names
+
+    def zone(self, references: Sequence[Reference]) -> str:
+        """The zone of a statement. A table in UTC, as one without a zone of its own is, gives way."""
+        tables = list(map(self.of, references)) or list(self.named.values())
+        if not tables:
+            return Options.of(self._options).search.time_zone
+        zones: dict[str, str] = {table.time_zone: table.uri for table in tables}
+        others = {zone: uri for zone, uri in zones.items() if zone_of(zone) != 0}
+        if len(others) > 1:
+            listed = ", ".join(f"{uri} is in {zone}" for zone, uri in others.items())
+            raise CommandError(
+                f"the tables of this statement have time zones of their own ({listed}), and one statement "
+                "has only one; give the option timeZone"
+            )
+        return next(iter(others or zones))
+
+    def instant_of(
+        self, references: Sequence[Reference], reference: Reference, column: str, value: str
+    ) -> str | None:
+        """What a text that is compared with a column is in UTC, if DuckDB would take it for another time."""
+        kind = resolve((column,), self.of(reference).schema).type
+        if not pa.types.is_timestamp(kind) or kind.tz is None:
+            return None
+        return _first_of_two(value, self.zone(references))
 
 
 def _name_in_duckdb(zone: str) -> str:
@@ -146,6 +164,21 @@ def _name_in_duckdb(zone: str) -> str:
     seconds = abs(rules) // 1_000_000
     sign = "-" if rules < 0 else "+"
     return f"GMT{sign}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}" if seconds else "UTC"
+
+
+def _first_of_two(text: str, zone: str) -> str | None:
+    """The time in UTC of a local time that happened twice: the first of the two. DuckDB takes the second."""
+    rules = zone_of(zone)
+    if isinstance(rules, int):
+        return None
+    try:
+        local = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if local.tzinfo is not None:
+        return None
+    first, second = (local.replace(tzinfo=rules, fold=fold).astimezone(UTC) for fold in (0, 1))
+    return first.replace(tzinfo=None).isoformat(" ") if first < second else None
 
 
 def _in_utc(rows: pa.Table) -> pa.Table:
@@ -297,11 +330,11 @@ def _marked_split(
         yield shown.filter(keep)
 
 
-def _explained(wrong: Exception, references: Sequence[Reference], tables: Sequence[Any]) -> str:
+def _explained(wrong: Exception, references: Sequence[Reference], tables: _Tables) -> str:
     """DuckDB's message without the echo of the statement, and in the names that its author used."""
     message = _OF_OURS.sub("", str(wrong).strip().split("\n\n")[0])
     if found := _NO_COLUMN.search(message):
-        names = dict.fromkeys(name for table in tables for name in table.schema.names)
+        names = dict.fromkeys(name for one in references for name in tables.columns_of(one) or ())
         return no_column(names, found[1] or found[2], "what the statement reads")
     if found := _NO_TABLE.search(message):
         return f"there is no table {found[1] or found[2]!r} here. {_NAMING}"

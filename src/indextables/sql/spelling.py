@@ -14,8 +14,7 @@ from typing import Any
 
 from indextables.errors import CommandError
 from indextables.sql.mentions import ALL_COLUMNS, edited, words_of, written_highlights, written_searches
-from indextables.sql.scopes import scopes_of
-from indextables.sql.scores import NO_SEARCH, SCORE
+from indextables.sql.scopes import NO_SEARCH, SCORE, scopes_of
 
 NamesOf = Callable[[Sequence[str]], Collection[str]]
 """The columns of a table by the parts of its name; none for a name that is not known."""

@@ -185,6 +185,31 @@ def test_the_option_decides_the_zone_and_then_the_property(in_new_york, zone):
     assert it.sql(grouped, options=options).to_pylist() == table.histogram("ts", "day").to_pylist()
 
 
+@pytest.mark.parametrize("written", ["'{}'", "TIMESTAMP '{}'", "TIMESTAMPTZ '{}'", "TIMESTAMP'{}'"])
+@pytest.mark.parametrize("moment", ["2024-11-03 01:30:00", "2024-03-10 02:30:00", "2024-11-03"])
+def test_a_time_that_happened_twice_is_the_first_and_one_that_never_did_is_moved_on(
+    tmp_path, written, moment
+):
+    schema = pa.schema([("id", pa.int64()), ("ts", pa.timestamp("us", "UTC"))])
+    options = {"timeZone": "America/New_York" if len(moment) > 10 else "America/Havana"}
+    table = it.Table.create(str(tmp_path / "t"), schema, options=options)
+    start = datetime(2024, 11, 2, 20, tzinfo=UTC) if "11" in moment else datetime(2024, 3, 10, tzinfo=UTC)
+    table.append(
+        pa.table({"id": range(48), "ts": [start + timedelta(minutes=30 * n) for n in range(48)]}, schema)
+    )
+    literal = written.format(moment)
+    for condition in (
+        f"ts >= {literal}",
+        f"NOT ts < {literal}",
+        f"ts IN ({literal})",
+        f"ts = {literal} OR id < 3",
+    ):
+        plain = condition.replace("TIMESTAMPTZ ", "TIMESTAMP ")
+        expected = it.Table.open(table.uri, options=options).scan(plain).to_arrow().column("id").to_pylist()
+        found = it.sql(f"SELECT id FROM '{table.uri}' WHERE {condition} ORDER BY id", options=options)
+        assert found.column("id").to_pylist() == expected, condition
+
+
 def test_tables_in_two_zones_need_the_option_and_a_table_in_utc_gives_way(in_new_york, days, tmp_path):
     other = it.Table.create(str(tmp_path / "paris"), pa.schema([("id", pa.int64())]))
     other.append(pa.table({"id": [30]}))

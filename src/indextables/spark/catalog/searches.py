@@ -26,8 +26,8 @@ from indextables.spark.read.version import asked_for
 from indextables.spark.search.comparing import comparison
 from indextables.spark.search.dataframe import no_index, numbered_frame, required_frame
 from indextables.sql.mentions import NO_QUERY
-from indextables.sql.rewrite import Search
-from indextables.sql.scores import NO_SEARCH
+from indextables.sql.rewritten import Search
+from indextables.sql.scopes import NO_SEARCH
 from indextables.sql.spelling import spelled
 
 if TYPE_CHECKING:

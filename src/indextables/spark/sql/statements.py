@@ -38,15 +38,8 @@ from indextables.spark.search.highlights import with_highlights
 from indextables.sql.conditions import pruning_filter
 from indextables.sql.definitions import Change, CreateView, Insert, parse_change, parse_create, parse_insert
 from indextables.sql.grammar import is_command, shared_subject
-from indextables.sql.rewrite import (
-    Reference,
-    Rewritten,
-    hidden_view,
-    mentions_search,
-    mentions_us,
-    rewrite,
-    rewrite_paths,
-)
+from indextables.sql.rewrite import hidden_view, mentions_search, mentions_us, rewrite, rewrite_paths
+from indextables.sql.rewritten import Reference, Rewritten
 from indextables.sql.runner import sql as run_sql
 
 if TYPE_CHECKING:
