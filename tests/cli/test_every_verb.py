@@ -93,7 +93,7 @@ def test_these_tables_name_every_verb():
     ("path", "words"),
     [
         ("nowhere", "There is nothing there"),
-        ("empty", "There is nothing there"),
+        ("empty", "The directory is empty"),
         ("lines.log", "It is a file"),
     ],
 )

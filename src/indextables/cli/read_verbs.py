@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from indextables.cli import render
 from indextables.cli.flags import (
@@ -150,7 +151,7 @@ def search(
     if facet or histogram:
         assert isinstance(opened, Table)
         counts = counts_of(opened, query, where, facet=facet, histogram=histogram, top=limit)
-        render.show(counts, settings.form, empty="No row matches.", data=True)
+        _show_counts(counts, limit, settings)
         return
     plain: dict[str, Any] = {"where": where, "columns": names, "limit": limit, "operator": operator}
     found = opened.search(query, **plain, **(ours if isinstance(opened, Table) else {}))
@@ -208,6 +209,15 @@ def _follow(table: Table, query: str, where: str | None, columns: list[str] | No
             # Nothing is lost by waiting: the next look goes on behind the last row shown.
             click.echo(f"{failed.message} Trying again.", err=True)
         time.sleep(_LOOK_EVERY_S)
+
+
+def _show_counts(counts: pa.Table, limit: int, settings: Flags) -> None:
+    """Print counts; a histogram is whole unless a limit is given: its end counts as much as its beginning."""
+    given = click.get_current_context().get_parameter_source("limit") is not ParameterSource.DEFAULT
+    most = limit if given else counts.num_rows
+    render.show(counts.slice(0, most), settings.form, empty="No row matches.", data=True)
+    if counts.num_rows > most:
+        render.show_notes([f"{counts.num_rows - most:,} more; a larger --limit shows more"])
 
 
 def counts_of(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from enum import Enum
 from itertools import islice
+from pathlib import Path
 
 from indextables.errors import NotATableError, NotFoundError, TableError
 from indextables.log.delta.paths import LOG_DIR as DELTA_LOG
@@ -82,6 +83,8 @@ def not_a_table(store: Store, log_dir: str) -> NotATableError:
     # Delta tables are never created here, so for them only the path can be wrong.
     absent = kind is TableKind.NOTHING and expected is TableKind.DELTA
     advice = "There is nothing there. Check the path." if absent else _ADVICE[kind]
+    if kind is TableKind.NOTHING and _is_empty_directory(store):
+        advice = advice.replace("There is nothing there.", "The directory is empty.")
     older = _AT_VERSION.fullmatch(store.uri)
     if kind is TableKind.NOTHING and older is not None:
         # Delta Lake accepts a version at the end of a path; here a path is used as it is written.
@@ -113,6 +116,12 @@ def _is_file(store: Store) -> bool:
     except NotFoundError:
         return False
     return True
+
+
+def _is_empty_directory(store: Store) -> bool:
+    """Whether the root, which lists no files, is a local directory; stores have none without files."""
+    place = parse_url(store.uri)
+    return place.kind == "file" and Path(place.path).is_dir()
 
 
 def _name(path: str) -> str:

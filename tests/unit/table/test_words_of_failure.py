@@ -69,7 +69,7 @@ def test_a_file_is_not_taken_for_an_empty_directory(table, tmp_path):
 
 def test_an_empty_directory_is_nothing_and_no_file(tmp_path):
     (tmp_path / "empty").mkdir()
-    assert "There is nothing there." in refusal(NotATableError, tmp_path / "empty")
+    assert "The directory is empty." in refusal(NotATableError, tmp_path / "empty")
 
 
 def test_the_log_directory_itself_leads_to_the_table_above_it(tmp_path, table):

@@ -82,5 +82,5 @@ def test_a_path_without_a_table_is_not_told_to_be_created(tmp_path):
     (tmp_path / "t").mkdir()
     with pytest.raises(Error) as caught:
         it.delta.files(tmp_path / "t")
-    assert "is not a Delta table. There is nothing there. Check the path." in str(caught.value)
+    assert "is not a Delta table. The directory is empty. Check the path." in str(caught.value)
     assert "reate" not in str(caught.value)
