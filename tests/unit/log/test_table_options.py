@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from indextables.errors import OptionError
+from indextables.errors import OptionError, ProtocolError
 from indextables.log.commit.attempt import CommitPlan, Rule
 from indextables.log.transaction_log import TransactionLog
 from indextables.table import Table
@@ -75,3 +75,22 @@ def test_a_bad_property_of_another_writer_keeps_nobody_from_reading_and_searchin
     set_unchecked(TransactionLog.open(tmp_path / "t"), "spark.indextables.checkpoint.interval", "abc")
     assert Table.open(tmp_path / "t").search("hello").read_all().num_rows == 1
     assert Table.open(tmp_path / "t").count("message LIKE 'good%'") == 1
+
+
+def test_where_a_log_is_replayed_follows_the_property_too(builder):
+    builder.log().update_properties({"distributedLogReplay.enabled": "false"})
+    assert builder.log().snapshot().plan().replay.why == "distributed replay is switched off"
+    asked = builder.log(**{"distributedLogReplay.enabled": "true"}).snapshot().plan()
+    assert asked.replay.why != "distributed replay is switched off"
+
+
+def test_no_property_spares_readers_the_check_of_the_protocol(builder):
+    log = builder.log()
+    log.update_properties({"protocol.checkEnabled": "false"})
+
+    def build(base):
+        return [replace(base.protocol, min_reader_version=99)]
+
+    log.commit(CommitPlan("RAISE", Rule.APPEND, build))
+    with pytest.raises(ProtocolError, match="minReaderVersion = 99"):
+        builder.log().snapshot()
