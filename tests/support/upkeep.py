@@ -23,6 +23,8 @@ from indextables.split.open_splits import forget_splits
 from indextables.split.search import search_split
 from indextables.split.selection import Selection
 from indextables.split.write.build import build_splits
+from indextables.storage.stores.local import LocalStore
+from support.faults import Around
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("text", pa.string())])
 HOUR_MS = 3_600_000
@@ -47,6 +49,22 @@ class HandClock:
         self.ms += round(hours * HOUR_MS)
 
 
+class DatedStore(Around):
+    """A local store whose files are as old as a clock says."""
+
+    def __init__(self, root: Path, clock: Any) -> None:
+        super().__init__(LocalStore(str(root)))
+        self.clock = clock
+
+    def _do(self, operation: str, path: str, call: Any) -> Any:
+        done = call()
+        place = self.inner.local_path(path)
+        if operation.startswith("put") and place is not None and done is not False:
+            seconds = self.clock.now_ms() / 1000
+            os.utime(place, (seconds, seconds))
+        return done
+
+
 class StandIn:
     """A table of a real log and files that only have a name and a size."""
 
@@ -67,7 +85,8 @@ class StandIn:
 
     def handle(self) -> TransactionLog:
         """A fresh handle, which remembers nothing."""
-        return TransactionLog.open(str(self.root), self.options, runtime=self.runtime)
+        store = None if self.clock is LOCAL.clock else DatedStore(self.root, self.clock)
+        return TransactionLog.open(str(self.root), self.options, runtime=self.runtime, store=store)
 
     @property
     def log_dir(self) -> Path:

@@ -29,6 +29,7 @@ from indextables.options import RetentionOptions
 from indextables.records import dataclass
 from indextables.storage.envelope import pack
 from indextables.storage.store import Store
+from indextables.storage.store_time import store_time_ms
 from indextables.storage.stores.put_if_absent import create_or_read
 
 logger = logging.getLogger(__name__)
@@ -135,15 +136,23 @@ def plan_cleanup(
     return replace(plan, checkpoints=(*below, *old), cover=cut if late else None)
 
 
-def find_cleanup(source: LogSource, current: int, now_ms: int, retention: RetentionOptions) -> CleanupPlan:
-    """List the log and choose what to delete; a checkpoint counts only if it can be read to its end."""
+def find_cleanup(source: LogSource, current: int, retention: RetentionOptions) -> CleanupPlan:
+    """List the log and choose what to delete; a checkpoint counts only if it can be read to its end.
+
+    Where the store does not tell its time, nothing is chosen.
+    """
     listing = list_log(source.store, source.dialect)
     hint = read_hint(source.store, source.dialect)
     candidates = [
         with_hint(item, hint) for item in source.dialect.checkpoints(listing.files) if item.version <= current
     ]
-    plan = plan_cleanup(listing, candidates, {}, current=current, now_ms=now_ms, retention=retention)
+    # The latest time that anything names only tells whether asking the store for its time is worth while.
+    latest_ms = max([source.runtime.clock.now_ms(), *(file.modified_ms for file in listing.files)])
+    plan = plan_cleanup(listing, candidates, {}, current=current, now_ms=latest_ms, retention=retention)
     if plan.empty and plan.cover is None:
+        return CleanupPlan()
+    now_ms = source.time_ms()
+    if now_ms is None:
         return CleanupPlan()
     sound: list[Checkpoint] = []
     parts: dict[str, Collection[str]] = {}
@@ -279,7 +288,7 @@ def _old_checkpoints(
     return (*mains, *(file for file in pieces if file.name not in used))
 
 
-def sweep_leftovers(store: Store, log_dir: str, now_ms: int) -> int:
+def sweep_leftovers(store: Store, log_dir: str) -> int:
     """Delete temporary files left by killed writers; returns how many were deleted, failures are only logged.
 
     Only local stores write such files: in other stores an unfinished write is never visible. Writing a log
@@ -287,15 +296,18 @@ def sweep_leftovers(store: Store, log_dir: str, now_ms: int) -> int:
     """
     if store.local_path("") is None:
         return 0
+    leftovers = [
+        meta for meta in store.list_level(log_dir) if _TEMPORARY.fullmatch(meta.path.rpartition("/")[2])
+    ]
+    now_ms = store_time_ms(store, log_dir) if leftovers else None
     swept = 0
-    for meta in store.list_level(log_dir):
-        name = meta.path.rpartition("/")[2]
-        if not _TEMPORARY.fullmatch(name) or now_ms - meta.modified_ms <= DAY_MS:
+    for meta in leftovers:
+        if now_ms is None or now_ms - meta.modified_ms <= DAY_MS:
             continue
         try:
             store.delete(meta.path)
         except StorageError as failed:
-            logger.warning("%s: cannot delete the leftover %s: %s", store.uri, name, failed)
+            logger.warning("%s: cannot delete the leftover %s: %s", store.uri, meta.path, failed)
         else:
             swept += 1
     return swept

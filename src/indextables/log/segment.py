@@ -28,6 +28,8 @@ from indextables.storage.store import Store
 logger = logging.getLogger(__name__)
 
 HINT_NAME = "_last_checkpoint"
+PURGE_MARK = "_purge."
+"""How the name of a PURGE's mark begins: behind every version, so that every listing shows it."""
 _MOST_GAPS = 32
 
 
@@ -43,6 +45,8 @@ class Listing:
     """The oldest version that is still history."""
     retired: tuple[LogFile, ...] = ()
     """Files below the floor (fences, leftovers, puts that came too late), and all floor files."""
+    purges: frozenset[str] = frozenset()
+    """The marks of PURGEs."""
 
     @property
     def commits(self) -> dict[int, LogFile]:
@@ -64,6 +68,8 @@ class Segment:
     """The newest version with a checkpoint in the listing, ignoring damaged ones; -1 if there is none."""
     successor: LogFile | None = None
     """The commit file of the following version, if the listing shows one."""
+    purges: frozenset[str] = frozenset()
+    """The marks of PURGEs in the listing."""
 
 
 def read_hint(store: Store, dialect: Dialect) -> Hint | None:
@@ -85,16 +91,19 @@ def list_log(store: Store, dialect: Dialect, start: int | None = None) -> Listin
     after = None if start is None else dialect.path(digits(start))
     files = []
     odd = []
+    purges = set()
     for meta in store.list_level(dialect.log_dir, start_after=after):
         name = meta.path.rpartition("/")[2]
         file = dialect.parse_name(name, meta)
         if file is not None:
             files.append(file)
+        elif name.startswith(PURGE_MARK):
+            purges.add(name)
         elif name.endswith(".json") and name[:-5].isascii() and name[:-5].isdigit():
             odd.append(name)
     if odd:
         _warn_of_strangers(f"{store.uri}/{dialect.log_dir}", odd[0], len(odd))
-    return listing_of(files, start)
+    return replace(listing_of(files, start), purges=frozenset(purges))
 
 
 def listing_of(files: Iterable[LogFile], start: int | None = None) -> Listing:
@@ -208,7 +217,8 @@ def segment_of(
         )
     chosen = tuple(commits[number] for number in range(first, wanted + 1))
     newest = sound[0].version if sound else -1
-    return Segment(wanted, checkpoint, chosen, commits.get(wanted), newest, commits.get(wanted + 1))
+    successor = commits.get(wanted + 1)
+    return Segment(wanted, checkpoint, chosen, commits.get(wanted), newest, successor, listing.purges)
 
 
 def reconstructible(

@@ -43,6 +43,7 @@ from indextables.options import Options
 from indextables.records import dataclass
 from indextables.runtime import Runtime
 from indextables.storage.store import Store
+from indextables.storage.store_time import store_time_ms
 
 logger = logging.getLogger(__name__)
 
@@ -75,6 +76,10 @@ class LogSource:
     def commit_file(self, version: int) -> LogFile:
         """The commit file of a version, from a request to the store; NotFoundError if there is none."""
         return self.dialect.commit_file(self.store, version)
+
+    def time_ms(self) -> int | None:
+        """The store's time now, from which ages are measured; None if it cannot be had."""
+        return store_time_ms(self.store, self.dialect.log_dir)
 
     def require_kept(self, file: LogFile, actions: Sequence[Action]) -> None:
         """Refuse a version that was retired after the log was listed: it is gone, not empty."""
@@ -278,7 +283,9 @@ def refresh_state(source: LogSource, state: State) -> State:
     newest = max(old.newest_checkpoint, *(item.version for item in dialect.checkpoints(listing.files)), -1)
     latest = max(commits)
     if latest == old.version:
-        return state
+        if listing.purges == old.purges:
+            return state
+        return replace(state, segment=replace(old, purges=listing.purges))
     missing = gaps(commits, old.version + 1, latest)
     filled = fill_gaps(store, dialect, listing, missing)
     touched = sum(state.tail.size())
@@ -290,7 +297,8 @@ def refresh_state(source: LogSource, state: State) -> State:
         tail = source.reduced(fresh, state.tail)
     except NotFoundError:
         return load_state(source)
-    segment = Segment(latest, old.checkpoint, (*old.commits, *fresh), fresh[-1], newest)
+    commit_files = (*old.commits, *fresh)
+    segment = Segment(latest, old.checkpoint, commit_files, fresh[-1], newest, purges=listing.purges)
     if _strange(source, segment, state.head, tail) is not None:
         return load_state(source)
     return State(segment, state.head, tail, state.memo)
@@ -299,7 +307,8 @@ def refresh_state(source: LogSource, state: State) -> State:
 def advance_state(state: State, dialect: Dialect, file: LogFile, actions: Sequence[Action]) -> State:
     """The state after our own commit, without reading the commit back."""
     old = state.segment
-    segment = Segment(file.version, old.checkpoint, (*old.commits, file), file, old.newest_checkpoint)
+    commits = (*old.commits, file)
+    segment = Segment(file.version, old.checkpoint, commits, file, old.newest_checkpoint, purges=old.purges)
     tail = reduce_tail([(file.version, actions)], dialect, state.tail)
     return State(segment, state.head, tail, state.memo)
 

@@ -37,6 +37,8 @@ from indextables.options import Options, RetentionOptions
 logger = logging.getLogger(__name__)
 
 _LONGEST_COOLDOWN_H = 24 * 366 * 1000
+_LOOK_HOLDS_S = 60.0
+"""A split that is younger than this is never purged, so a writer need not look for marks again."""
 
 
 class TransactionLog(LogHandle):
@@ -129,14 +131,20 @@ class TransactionLog(LogHandle):
     def look_beside(self) -> Callable[[], Snapshot]:
         """Begin to look for the newest version in another thread; the function returned waits for it.
 
-        What it found counts for as long as a read would believe it; after that, it looks once more.
+        What it found counts for as long as a read would believe it, and for a minute at most; after that, it
+        looks once more. Both clocks of the machine are asked: the monotonic one stands still while it sleeps.
         """
+        clock = self.runtime.clock
+        began_ms, began_s = clock.now_ms(), clock.monotonic_s()
+        limit_s = min(self.options.transaction.max_staleness_s, _LOOK_HOLDS_S)
         pool = ThreadPoolExecutor(1, thread_name_prefix="indextables-look")
         looking = pool.submit(self._newest, 0)
         pool.shutdown(wait=False)
 
         def newest() -> Snapshot:
             found = looking.result()
+            if max(abs(clock.now_ms() - began_ms) / 1000, clock.monotonic_s() - began_s) > limit_s:
+                return self._newest(0)
             return found if self._caches is None else self._newest(None)
 
         return newest
@@ -212,19 +220,18 @@ class TransactionLog(LogHandle):
             return CleanupResult()
         check_writable(snapshot.protocol, self.uri)
         result = run_cleanup(self._source, self.expired(snapshot, rules), rules)
-        sweep_leftovers(self.store, NATIVE.log_dir, self.runtime.clock.now_ms())
+        sweep_leftovers(self.store, NATIVE.log_dir)
         if self._caches is not None:
             self._caches.version_list.invalidate()
         return result
 
     def expired(self, snapshot: Snapshot, retention: RetentionOptions, *, write: bool = True) -> CleanupPlan:
         """What a cleanup would do now; with `write`, a checkpoint that the cut needs is written first."""
-        now_ms = self.runtime.clock.now_ms()
-        plan = find_cleanup(self._source, snapshot.version, now_ms, retention)
+        plan = find_cleanup(self._source, snapshot.version, retention)
         if plan.cover is None or not write:
             return plan
         write_native_checkpoint(self._at(plan.cover))
-        return find_cleanup(self._source, snapshot.version, now_ms, retention)
+        return find_cleanup(self._source, snapshot.version, retention)
 
     # Skips
 

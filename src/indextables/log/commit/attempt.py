@@ -22,6 +22,7 @@ from indextables.log.commit.placement import Attempt, place
 from indextables.log.commit.redaction import redacted, without_secrets
 from indextables.log.format.dialect import NATIVE, LogFile
 from indextables.log.format.protocol import check_upgrade, check_writable
+from indextables.log.purge_mark import check_splits
 from indextables.log.snapshot import Snapshot
 from indextables.log.state import advance_state
 from indextables.model.actions import (
@@ -81,6 +82,7 @@ def run_commit(
         if not actions:
             return Committed(base.version, attempts, conflicts, written=False), base
         check_schema(plan, first, base, actions)
+        check_splits(base.store, actions, plan.purges, base.segment.purges)
         lines = _finish(plan, base, actions, commit_id)
         data = pack(NATIVE.encode_commit(lines), base.settings.compression)
         file = place(Attempt(base.source, base.version + 1, data, commit_id, base.segment.head))

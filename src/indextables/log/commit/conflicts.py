@@ -75,6 +75,8 @@ class CommitPlan:
     """
     written_for: MetadataAction | None = None
     """The snapshot for which the added files were written. None: the one at which the commit begins."""
+    purges: frozenset[str] | None = None
+    """The marks of PURGEs that the log had before the first added file was written. None: not looked at."""
     txn: TxnAction | None = None
     """The transaction written with the commit; if its version is not above the stored one, nothing is
     written."""

@@ -64,6 +64,7 @@ def replace_plan(
         scope=node if inserts else None,
         read_version=planned_on.version if inserts else None,
         written_for=planned_on.metadata,
+        purges=planned_on.segment.purges,
         parameters=parameters or {},
         metrics={**_metrics(gone, adds), **(metrics or {})},
     )

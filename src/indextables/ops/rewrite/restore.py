@@ -74,6 +74,7 @@ def run_restore(log: TransactionLog, version: int, progress: Progress = silent) 
             rule=Rule.EXCLUSIVE,
             build=build,
             read_version=current.version,
+            purges=current.segment.purges,
             parameters={"version": version},
             metrics={"numRestoredFiles": len(plan.added), "numRemovedFiles": len(plan.removed)},
         )

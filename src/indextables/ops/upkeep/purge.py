@@ -5,7 +5,9 @@ safe side. A split stays when any version that can still be rebuilt has it: of
 those versions every add of every commit file and every live file of every
 checkpoint counts. So a split that is no longer live goes only after the log
 files of the versions that have it: a log retention in the request lets those go
-first. Younger files stay, because a writer may be about to commit them. Only
+first. Younger files stay, because a writer may be about to commit them; ages are
+measured by the store's own time, and a mark in the log makes a writer that took
+longer look for its splits before it commits them. Only
 `*.split` files and our own temporaries are touched, never anything else in a
 directory whose name begins with `_` or `.`, never anything of another table
 that lies below this one, and never anything outside the table's root. A log
@@ -32,6 +34,7 @@ from indextables.log.delta.paths import LOG_DIR as DELTA_LOG
 from indextables.log.format.binding import check_tables
 from indextables.log.format.dialect import NATIVE, LogFile
 from indextables.log.format.protocol import check_writable
+from indextables.log.purge_mark import drop_marks, put_mark
 from indextables.log.retention import CleanupPlan, plan_cleanup, run_cleanup
 from indextables.log.segment import Listing, list_log, ranges, reconstructible
 from indextables.log.snapshot import Snapshot
@@ -53,6 +56,7 @@ _AT_ONCE = 64
 _SHOWN = 10
 _MOST_LOOKS = 5
 _NOTHING = CleanupPlan()
+_NO_AGES = "; the store did not tell its time, so that no file counts as old"
 _log = logging.getLogger(__name__)
 
 
@@ -100,6 +104,8 @@ class PurgePlan:
     needed: Needed
     expired: CleanupPlan
     hours: float
+    ages_known: bool = True
+    """Whether the store told its time, from which ages are measured."""
 
 
 def plan_purge(
@@ -171,9 +177,12 @@ def plan_for(log: TransactionLog, request: PurgeRequest, progress: Progress = si
     expired = _NOTHING if retention is None else _expired(log, snapshot, retention, dry_run=request.dry_run)
     needed = needed_paths(log, expired)
     files = own_files(_listed(log.store, progress))
-    now_ms = log.runtime.clock.now_ms()
-    orphans = tuple(plan_purge(files, needed.paths, now_ms, hours))
-    return PurgePlan(orphans, kept_files(files, needed, now_ms, hours), needed, expired, hours)
+    now_ms = log.source.time_ms()
+    # Where the store does not tell its time, every file counts as young.
+    since_ms = now_ms or 0
+    orphans = tuple(plan_purge(files, needed.paths, since_ms, hours))
+    kept = kept_files(files, needed, since_ms, hours)
+    return PurgePlan(orphans, kept, needed, expired, hours, ages_known=now_ms is not None)
 
 
 def run_purge(log: TransactionLog, request: PurgeRequest, progress: Progress = silent) -> PurgeResult:
@@ -204,7 +213,9 @@ def run_purge(log: TransactionLog, request: PurgeRequest, progress: Progress = s
         transaction_logs_deleted=len(plan.expired.files),
         dry_run=request.dry_run,
         duration_ms=round((clock.monotonic_s() - began_s) * 1000),
-        message=message + _kept_message(plan.kept, plan.needed, plan.hours),
+        message=message
+        + ("" if plan.ages_known else _NO_AGES)
+        + _kept_message(plan.kept, plan.needed, plan.hours),
     )
 
 
@@ -283,7 +294,9 @@ def _expired(
     Where every older version has expired, the newest one gets a checkpoint first: without it the older
     ones would have to stay, because it is built on them.
     """
-    now_ms, listing = log.runtime.clock.now_ms(), list_log(log.store, NATIVE)
+    now_ms, listing = log.source.time_ms(), list_log(log.store, NATIVE)
+    if now_ms is None:
+        return _NOTHING
     older = [file for number, file in listing.commits.items() if number < snapshot.version]
     if older and all(now_ms - file.modified_ms > retention.log_ms for file in older):
         if dry_run:
@@ -311,8 +324,15 @@ def _listed(store: Store, progress: Progress) -> Iterable[ObjectMeta]:
 def _delete(
     log: TransactionLog, orphans: Sequence[ObjectMeta], needed: Needed, batch_files: int, progress: Progress
 ) -> list[ObjectMeta]:
-    """Delete in batches; before each, files that were committed in the meantime are left out."""
+    """Delete in batches; before each, files that were committed in the meantime are left out.
+
+    A mark in the log comes first: writers that have not committed yet then look for their splits.
+    """
     deleted: list[ObjectMeta] = []
+    if orphans:
+        earlier = list_log(log.store, NATIVE, needed.version).purges
+        put_mark(log.source)
+        drop_marks(log.source, earlier)
     seen = needed.version
     readded: set[str] = set()
     workers = workers_for(log.runtime, len(orphans))

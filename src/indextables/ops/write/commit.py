@@ -144,7 +144,7 @@ def commit_splits(  # noqa: PLR0917 - one value, passed on in one place
     adds = [split.add for split in built]
     way = _way(log, snapshot, plan, adds, order, options)
     try:
-        done = log.commit(way.commit(plan, adds, order), begin)
+        done = log.commit(way.commit(plan, adds, order, snapshot.segment.purges), begin)
     except NEVER_COMMITTED:
         discard(log.store, [*adds, *way.rewritten])
         raise
@@ -166,7 +166,9 @@ class _Way:
     """Whether a write without rows changes anything."""
     rewritten: Sequence[AddAction] = field(default=())
 
-    def commit(self, plan: WritePlan, adds: Sequence[AddAction], order: Order) -> CommitPlan:
+    def commit(
+        self, plan: WritePlan, adds: Sequence[AddAction], order: Order, purges: frozenset[str]
+    ) -> CommitPlan:
         def actions(base: Snapshot) -> Sequence[Action]:
             if not (adds or self.if_empty):
                 return []
@@ -181,6 +183,7 @@ class _Way:
             scope=self.scope,
             read_version=self.read_version,
             written_for=plan.made_for,
+            purges=purges,
             txn=order.txn,
             parameters={"mode": "overwrite" if order.overwrite else "append", **self.parameters},
             metrics={"numOutputRows": _rows(adds)},
