@@ -129,12 +129,24 @@ class Table(Handle["Snapshot"]):
         found, self._record = scan.files(self._snapshot, where, engine)
         return found
 
-    def scan(self, where: Any = None, columns: Sequence[str] | None = None) -> Rows:
-        """The rows, or those for which the filter is true, as a stream of batches."""
+    def scan(
+        self,
+        where: Any = None,
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+        *,
+        sort: str | Sequence[str] | None = None,
+    ) -> Rows:
+        """The rows, or those for which the filter is true, as a stream of batches in (path, row) order.
+
+        With `sort`, such as `"ts DESC, id"`, they come in that order: Spark's, in which nulls are first
+        when ascending, NaN is above every number, and texts are compared by their bytes. With a limit, only
+        the splits are read whose statistics allow a row among the first.
+        """
         from indextables.ops.read import scan
         from indextables.ops.read.rows import Rows
 
-        reader, self._record = scan.scan(self._snapshot, where, columns)
+        reader, self._record = scan.scan(self._snapshot, where, columns, limit, sort=sort)
         return Rows(reader, self._record)
 
     def count(self, where: Any = None, *, query: str | None = None, operator: str | None = None) -> int:

@@ -327,31 +327,6 @@ def test_an_answer_says_how_many_bytes_of_the_splits_it_read(tmp_path):
     assert again["bytes_read"] < first["bytes_read"]
 
 
-@pytest.mark.parametrize("descending", [True, False])
-@pytest.mark.parametrize("query", [None, "rare", "common"])
-@pytest.mark.parametrize("limit", [1, 7, 60, 500, None])
-def test_rows_in_order_are_the_first_of_all_rows_wherever_they_lie(tmp_path, descending, query, limit):
-    """Splits that overlap, that are mostly empty of matches, and rows without a value."""
-    import random
-
-    from indextables.web.ordered import ordered
-
-    chance = random.Random(5)
-    schema = pa.schema([("n", pa.int64()), ("text", pa.string())])
-    table = it.Table.create(tmp_path / "t", schema, options={"indexing.typemap.text": "text"})
-    every = []
-    for split in range(12):
-        numbers = [chance.choice([None, split * 10 + chance.randrange(25)]) for _ in range(30)]
-        words = ["common rare" if chance.random() < 0.05 else "common" for _ in numbers]
-        every += zip(numbers, words, strict=True)
-        table.append(pa.table({"n": numbers, "text": words}, schema))
-    found = ordered(table, query, None, ["n", "text"], "n", descending=descending, limit=limit)
-    matching = [n for n, text in every if query is None or query in text]
-    known = sorted((n for n in matching if n is not None), reverse=descending)
-    expected = [*known, *[None] * (len(matching) - len(known))][:limit]
-    assert found["n"].to_pylist() == expected
-
-
 def test_the_newest_rows_are_looked_for_in_the_newest_splits(tmp_path):
     make_events(tmp_path / "days", days=8)
     with serving(str(tmp_path / "days")) as address:

@@ -93,6 +93,10 @@ class Filtered:
         """Those of the given rows (ascending) that the filter keeps."""
         return rows if self._where is None else self.kept(self.in_question(rows))
 
+    def every(self) -> np.ndarray:
+        """All rows that the filter keeps, ascending."""
+        return np.arange(self._reader.rows) if self._where is None else self.kept(self.in_question())
+
     def kept(self, parts: Parts) -> np.ndarray:
         """Those of the rows in question that the filter keeps."""
         found = [some for some, _ in self._decided(parts)]

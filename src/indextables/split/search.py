@@ -29,7 +29,7 @@ from indextables.split.layout import SplitRef
 from indextables.split.metrics import Note, SearchMetrics
 from indextables.split.open_splits import known_index, open_index, open_split, warn_once
 from indextables.split.read.rows import SplitReader, to_table_schema
-from indextables.split.selection import Selection
+from indextables.split.selection import Keys, Selection
 from indextables.storage.store import Store
 
 if TYPE_CHECKING:
@@ -145,14 +145,27 @@ def sorted_split(reading: Reading, ref: SplitRef, selection: Selection, note: No
     search.require_few()
     rows = search.matching()
     note(search.metrics)
+    return sorted_of(reading, ref, rows, selection.columns, keys=selection.keys, limit=selection.limit)
+
+
+def sorted_of(
+    reading: Reading,
+    ref: SplitRef,
+    rows: np.ndarray,
+    columns: Sequence[str],
+    *,
+    keys: Keys,
+    limit: int | None,
+) -> pa.Table:
+    """Of some ascending rows of a split, the first ones in the order of the keys."""
     if not len(rows):
-        return reading.columns(selection.columns).empty_table()
+        return reading.columns(columns).empty_table()
     from indextables.predicate.evaluate.ordering import spark_order
 
-    by = fetch_rows(reading, ref, [name for name, _ in selection.keys], rows)
-    chosen = as_numpy(spark_order(by, selection.keys))[: selection.limit]
+    by = fetch_rows(reading, ref, [name for name, _ in keys], rows)
+    chosen = as_numpy(spark_order(by, keys))[:limit]
     ascending = np.sort(chosen)
-    table = fetch_rows(reading, ref, selection.columns, rows[ascending])
+    table = fetch_rows(reading, ref, columns, rows[ascending])
     return table.take(integers(np.searchsorted(ascending, chosen)))
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import OptionError, SchemaError
-from indextables.model.names import require_name
+from indextables.model.names import quoted_name, require_name
 from indextables.model.plain import plain_value
 from indextables.model.types import type_to_sql
 from indextables.ops.read.rows import Rows
@@ -24,7 +24,6 @@ from indextables.split.source import bytes_counted
 from indextables.table import Table
 from indextables.web.intervals import interval_for, length_of
 from indextables.web.marks import marks
-from indextables.web.ordered import ordered
 from indextables.web.questions import Question, moment
 from indextables.web.tables import Served
 
@@ -72,16 +71,16 @@ def stream(table: AnyTable, question: Question, limit: int | None = None) -> Row
         if question.query is None:
             return table.scan(where, question.columns)
         return table.search(question.query, where, question.columns, limit)
-    if question.query is None and question.sort in (None, SCORE):
-        return table.scan(where, question.columns)
-    if question.sort is None or question.sort == SCORE:
-        assert question.query is not None
-        return table.search(question.query, where, question.columns, limit, score=question.sort == SCORE)
-    columns = list(question.columns or table.schema.names)
-    found = ordered(
-        table, question.query, where, columns, question.sort, descending=question.descending, limit=limit
-    )
-    return Rows(found.select(columns).to_reader())
+    order = None if question.sort in (None, SCORE) else sort_text(str(question.sort), question.descending)
+    if question.query is None:
+        return table.scan(where, question.columns, limit, sort=order)
+    score = question.sort == SCORE
+    return table.search(question.query, where, question.columns, limit, score=score, sort=order)
+
+
+def sort_text(column: str, descending: bool) -> list[str]:
+    """One column as `sort=` takes it, whatever its name holds."""
+    return [f"{quoted_name(column)} {'DESC' if descending else 'ASC'}"]
 
 
 def count(served: Served, question: Question) -> dict[str, Any]:

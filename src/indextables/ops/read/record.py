@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 
 from indextables.log import scans
 from indextables.log.replay.rule import ReplayMetrics
@@ -52,6 +53,12 @@ class Record:
         with self._lock:
             self._files, self._replay = files, replay
         scans.record(self._uri, self._version, files, replay)
+
+    def passed_over(self, files: int) -> None:
+        """Note files that turned out not to be needed, by their statistics."""
+        with self._lock:
+            kept, skipped = self._files.kept - files, self._files.skipped_by_statistics + files
+            self._files = replace(self._files, kept=kept, skipped_by_statistics=skipped)
 
     def read(self, rows: int, files: int = 1) -> None:
         """Note files that were opened, and rows that were returned from them."""

@@ -52,19 +52,35 @@ def files(snapshot: Snapshot, where: Any = None, engine: str = "auto") -> tuple[
 
 
 def scan(
-    snapshot: Snapshot, where: Any = None, columns: Sequence[str] | None = None
+    snapshot: Snapshot,
+    where: Any = None,
+    columns: Sequence[str] | None = None,
+    limit: int | None = None,
+    *,
+    sort: str | Sequence[str] | None = None,
 ) -> tuple[pa.RecordBatchReader, Record]:
-    """The rows of a version, or those for which a filter is true."""
+    """The rows of a version, or those for which a filter is true, in (path, row) order or that of columns."""
+    check_limit(limit)
     node = row_filter(snapshot, where)
     wanted = known_columns(snapshot, columns)
     record = Record(snapshot)
+    if sort is not None:
+        from indextables.ops.read.sorting import sort_keys, sorted_scan
+
+        keys = sort_keys(snapshot, sort)
+        refs = _refs(snapshot, node, record) if limit != 0 else []
+        found, asked = sorted_scan(snapshot, refs, node, wanted, keys=keys, limit=limit)
+        record.passed_over(len(refs) - asked)
+        record.read(found.num_rows, files=asked)
+        return found.to_reader(), record
 
     def rows_in(unit: Sequence[AddAction]) -> Iterator[pa.Table]:
         for add in unit:
             yield from rows_of(snapshot, add, node, wanted, record)
 
-    units = small_together(snapshot, _planned(snapshot, node, record))
-    return reader_of(snapshot.reading.columns(wanted), [partial(rows_in, unit) for unit in units]), record
+    units = small_together(snapshot, _planned(snapshot, node, record) if limit != 0 else [])
+    pieces = [partial(rows_in, unit) for unit in units]
+    return reader_of(snapshot.reading.columns(wanted), pieces, limit), record
 
 
 def count_rows(snapshot: Snapshot, node: Node | None, record: Record) -> int:
@@ -136,8 +152,9 @@ def search(
         record.noted(spelling_notes(snapshot, parsed, planned))
 
     if sort is not None:
-        found = sorted_rows(snapshot, refs, replace(selection, keys=keys), record.searched)
-        record.read(found.num_rows, files=len(refs))
+        found, asked = sorted_rows(snapshot, refs, replace(selection, keys=keys), record.searched)
+        record.passed_over(len(refs) - asked)
+        record.read(found.num_rows, files=asked)
         if not found.num_rows:
             when_empty()
         return found.to_reader(), record

@@ -1,27 +1,48 @@
-"""Rows that a query finds, in the order of columns: the best of every split, and then the best of those."""
+"""Rows in the order of columns: the first of every split, and then the first of those.
+
+The order is Spark's, and the same wherever rows are sorted: nulls come first when ascending and last
+when descending, NaN is above every number, the two zeros are equal, texts are compared by their bytes.
+Rows with equal keys keep the order of paths and rows.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from indextables.errors import SchemaError
+from indextables.errors import PredicateError, SchemaError
 from indextables.log.snapshot import Snapshot
+from indextables.model.arrays import from_values, integers
 from indextables.model.fields import find_field
-from indextables.model.names import no_column, unquoted_name
+from indextables.model.names import no_column, quoted_name, unquoted_name
 from indextables.model.types import type_to_sql
 from indextables.ops.read.in_order import in_order, small_together
+from indextables.ops.read.matching import FILE_COLUMNS
+from indextables.ops.table_settings import settings_of
+from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.evaluate.ordering import spark_order
+from indextables.predicate.expr import col
+from indextables.predicate.names import resolve
+from indextables.predicate.prune.rule import prune_table
+from indextables.predicate.tree import IsNull, Node, all_of, any_of
 from indextables.runtime import default_parallelism
+from indextables.split.filtered import Filtered
 from indextables.split.layout import SplitRef
 from indextables.split.metrics import Note
-from indextables.split.search import sorted_split, unless_empty
+from indextables.split.search import sorted_of, sorted_split, unless_empty
 from indextables.split.selection import Keys, Selection
+from indextables.split.substring import index_for
 
+Found = tuple[SplitRef, pa.Table]
+_SPLIT = "\0split"
+_FARTHER = 4
+"""How many times as many rows are reached for when the splits before did not have enough."""
 _KEY = re.compile(r"\s*(`(?:[^`]|``)+`|.+?)(?:\s+(asc|desc))?\s*\Z", re.IGNORECASE | re.DOTALL)
 
 
@@ -47,20 +68,152 @@ def sort_keys(snapshot: Snapshot, sort: str | Sequence[str]) -> Keys:
     return tuple(found)
 
 
-def sorted_rows(snapshot: Snapshot, refs: Sequence[SplitRef], selection: Selection, note: Note) -> pa.Table:
-    """The first `limit` rows of all splits; no more than twice as many are held at a time."""
-    columns, keys, limit = selection.columns, selection.keys, selection.limit
-    needed = (*columns, *(name for name, _ in keys if name not in columns))
-    with_keys = replace(selection, columns=needed)
-    best = snapshot.reading.columns(needed).empty_table()
+def sorted_rows(
+    snapshot: Snapshot, refs: Sequence[SplitRef], selection: Selection, note: Note
+) -> tuple[pa.Table, int]:
+    """The first rows that a query finds, and the number of splits that were searched for them."""
 
-    def first(unit: Sequence[SplitRef]) -> Iterator[pa.Table]:
-        for ref in unit:
-            yield sorted_split(snapshot.reading, ref, with_keys, note)
+    def first_of(some: Sequence[SplitRef], columns: Sequence[str], near: Node | None) -> Iterator[Found]:
+        narrowed = replace(selection, columns=tuple(columns), where=_both(selection.where, near))
 
-    units = small_together(snapshot, unless_empty(snapshot.store, refs, selection.query, note))
-    for found in in_order((partial(first, unit) for unit in units), default_parallelism()):
-        # The splits come in the order of paths and the sort is stable, so equal rows keep theirs.
-        both = pa.concat_tables([best, found])
-        best = both if limit is None else both.take(spark_order(both, keys).slice(0, limit))
-    return best.take(spark_order(best, keys)).select(list(columns))
+        def first(unit: Sequence[SplitRef]) -> Iterator[Found]:
+            for ref in unit:
+                yield ref, sorted_split(snapshot.reading, ref, narrowed, note)
+
+        units = small_together(snapshot, unless_empty(snapshot.store, some, selection.query, note))
+        return in_order((partial(first, unit) for unit in units), default_parallelism())
+
+    keys, limit = selection.keys, selection.limit
+    return _first_rows(snapshot, refs, selection.columns, keys=keys, limit=limit, first_of=first_of)
+
+
+def sorted_scan(
+    snapshot: Snapshot,
+    refs: Sequence[SplitRef],
+    where: Node | None,
+    columns: Sequence[str],
+    *,
+    keys: Keys,
+    limit: int | None,
+) -> tuple[pa.Table, int]:
+    """The first rows that a filter keeps, and the number of splits that were read for them."""
+    spec = settings_of(snapshot)
+
+    def first_of(some: Sequence[SplitRef], needed: Sequence[str], near: Node | None) -> Iterator[Found]:
+        node = _both(where, near)
+
+        def first(unit: Sequence[SplitRef]) -> Iterator[Found]:
+            for ref in unit:
+                index = None if node is None else index_for(snapshot.reading, ref, node, spec)
+                rows = Filtered(snapshot.reading, ref, node, index).every()
+                yield ref, sorted_of(snapshot.reading, ref, rows, needed, keys=keys, limit=limit)
+
+        units = small_together(snapshot, some)
+        return in_order((partial(first, unit) for unit in units), default_parallelism())
+
+    return _first_rows(snapshot, refs, columns, keys=keys, limit=limit, first_of=first_of)
+
+
+def _first_rows(
+    snapshot: Snapshot,
+    refs: Sequence[SplitRef],
+    columns: Sequence[str],
+    *,
+    keys: Keys,
+    limit: int | None,
+    first_of: Callable[[Sequence[SplitRef], Sequence[str], Node | None], Iterator[Found]],
+) -> tuple[pa.Table, int]:
+    """The first rows of all splits; `first_of` gives those of some, among the rows that a condition keeps.
+
+    With a limit, the splits that seem to hold the first rows are asked first. Once there are enough rows, a
+    split is asked only if it may hold a row that does not come after the last of them. That is decided as
+    for any filter: a split whose statistics are missing or cut short may hold anything.
+    """
+    needed = [*columns, *(name for name, _ in keys if name not in columns)]
+    best = snapshot.reading.columns(needed).append(pa.field(_SPLIT, pa.int64())).empty_table()
+    # Rows with equal keys come in the order of paths, whatever the order in which the splits are asked.
+    order = (*keys, (_SPLIT, False))
+    places = {ref.path: place for place, ref in enumerate(refs)}
+    files = None if limit is None or len(refs) == 1 else _likely_first(snapshot, refs, keys[0])
+    near: Node | None = None
+    asked, reach = 0, limit or 0
+    while files is None or files.num_rows:
+        count = len(refs) if files is None else _reaching(files, reach)
+        some = refs if files is None else [refs[places[path]] for path in files["path"][:count].to_pylist()]
+        for ref, table in first_of(some, needed, near):
+            place = integers(np.full(table.num_rows, places[ref.path]))
+            both = pa.concat_tables([best, table.append_column(_SPLIT, place)])
+            best = both if limit is None else both.take(spark_order(both, order).slice(0, limit))
+        asked += count
+        if files is None:
+            break
+        files, reach = files.slice(count), reach * _FARTHER
+        if best.num_rows == limit:
+            near = _not_after(snapshot, best, keys[0])
+            files = files.filter(prune_table(near, files, snapshot.schema, snapshot.partition_columns).mask)
+    return best.take(spark_order(best, order)).select(list(columns)), asked
+
+
+def _likely_first(snapshot: Snapshot, refs: Sequence[SplitRef], key: tuple[str, bool]) -> pa.Table:
+    """The splits with the bounds of a column, those first whose bounds come first or are not known."""
+    name, descends = key
+    bounds = snapshot.once(f"bounds of {name}", lambda: _bounds(snapshot, name))
+    if len(refs) < bounds.num_rows:
+        bounds = bounds.filter(pc.is_in(bounds["path"], from_values([ref.path for ref in refs], pa.string())))
+    assert bounds.num_rows == len(refs), "every split is a live file"
+    side = bounds["max" if descends else "min"]
+    if not len(side) or side.type.get_field_index(name) < 0:
+        return bounds
+    edges = pa.table({"edge": pc.struct_field(side, name)})
+    way = "descending" if descends else "ascending"
+    return bounds.take(pc.sort_indices(edges, [("edge", way, "at_start")]))
+
+
+def _bounds(snapshot: Snapshot, name: str) -> pa.Table:
+    """What the log says about one column of every file, in the form of `files()`."""
+    files = snapshot.plan(columns=FILE_COLUMNS).files
+    for side in ("min", "max", "null_count"):
+        kind = files.schema.field(side).type
+        at = kind.get_field_index(name) if pa.types.is_struct(kind) else -1
+        only = pa.struct([kind.field(at)] if at >= 0 else [])
+        values = [
+            pa.StructArray.from_arrays(
+                [chunk.field(at)] if at >= 0 else [], fields=list(only), mask=pc.is_null(chunk)
+            )
+            if at >= 0
+            else pa.nulls(len(chunk), only)
+            for chunk in files[side].chunks
+        ]
+        files = files.set_column(files.schema.get_field_index(side), side, pa.chunked_array(values, only))
+    return files
+
+
+def _reaching(files: pa.Table, rows: int) -> int:
+    """How many files it takes for so many rows; one of unknown length counts as empty."""
+    lengths = pc.fill_null(files["num_records"].combine_chunks(), 0)
+    at: int = pc.index(pc.greater_equal(pc.cumulative_sum(lengths), rows), True).as_py()
+    return files.num_rows if at < 0 else at + 1
+
+
+def _not_after(snapshot: Snapshot, best: pa.Table, key: tuple[str, bool]) -> Node | None:
+    """What holds for every row that comes before the last of some sorted rows, or beside it."""
+    name, descends = key
+    column = resolve((name,), snapshot.schema)
+    last = best.column(name)[best.num_rows - 1]
+    if not last.is_valid:
+        # Nulls come last in descending order, so that everything may come before this one.
+        return None if descends else IsNull(column)
+    if column.order != "binary":
+        return None
+    try:
+        value, by = last.as_py(), col(quoted_name(name))
+        node = as_node(by >= value if descends else by <= value, snapshot.schema, snapshot.time_zone)
+    except (PredicateError, ValueError, OverflowError):
+        # A value that no filter can name, such as bytes or a year beyond Python's.
+        return None
+    return node if descends or node is None else any_of([node, IsNull(column)])
+
+
+def _both(where: Node | None, near: Node | None) -> Node | None:
+    parts = [part for part in (where, near) if part is not None]
+    return all_of(parts) if parts else None

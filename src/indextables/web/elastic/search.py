@@ -16,7 +16,9 @@ from indextables.model.plain import plain_value
 from indextables.ops.read.count import count
 from indextables.ops.read.scan import scan
 from indextables.ops.read.scan import search as search_rows
+from indextables.predicate.tree import Node, all_of
 from indextables.table import Table
+from indextables.web.answers import sort_text
 from indextables.web.elastic.aggregations import Aggregations
 from indextables.web.elastic.shapes import (
     flag_at,
@@ -29,6 +31,7 @@ from indextables.web.elastic.shapes import (
     whole_at,
 )
 from indextables.web.elastic.translate import Asked, Columns, translate
+from indextables.web.questions import quoted
 from indextables.web.tables import Served
 
 if TYPE_CHECKING:
@@ -42,7 +45,17 @@ _EMPTY = {"script_fields", "docvalue_fields", "stored_fields", "fields", "track_
 """Sent by dashboards as a matter of form; accepted only where they ask for nothing."""
 _DEFAULT_SIZE = 10
 _DEEPEST = 10_000
+_OF_SORT = {"order", "unmapped_type", "missing"}
 _UNSORTED = ("_doc", "_shard_doc")
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """A field to sort by, and where the rows without a value come."""
+
+    column: str
+    descending: bool
+    nulls_first: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +65,7 @@ class Body:
     asked: Asked
     size: int
     start: int
-    sort: tuple[tuple[str, bool], ...]
+    sort: Sort | None
     scored: bool
     columns: tuple[str, ...]
     aggregations: Mapping[str, Any]
@@ -66,8 +79,7 @@ class Search:
     def __init__(self, served: Served, given: Mapping[str, Any], *, scroll: bool = False) -> None:
         self._began = time.perf_counter()
         self._index = served.name
-        self._table = served.open()
-        self._columns = columns_of(self._table)
+        self._columns = columns_of(served.open())
         self._snapshot = self._columns.snapshot
         self._body = read_body(given, self._columns)
         if scroll and (self._body.start or not self._body.size):
@@ -76,14 +88,15 @@ class Search:
     def answer(self) -> dict[str, Any]:
         """The response, with the hits of one page."""
         body = self._body
-        rows = self._rows(body.start + body.size).read_all() if body.size else None
-        hits = [] if rows is None else self._hits(rows.slice(body.start, body.size), body.start)
+        batches = list(self._rows(body.start + body.size)) if body.size else []
+        rows = pa.Table.from_batches(batches) if batches else pa.table({})
+        hits = self._hits(rows.slice(body.start, body.size), body.start)
         return self._response(hits, self._total(), with_aggregations=True)
 
     def pages(self) -> Iterator[dict[str, Any]]:
         """The responses of a scroll: pages until no row is left, and empty ones from then on."""
         size, start, total = self._body.size, 0, self._total()
-        batches = iter(self._rows(None))
+        batches = self._rows(None)
         held = pa.table({})
         while True:
             while held.num_rows < size and (batch := next(batches, None)) is not None:
@@ -132,28 +145,44 @@ class Search:
             if body.version:
                 # A row is never changed in place.
                 hit["_version"] = 1
-            if body.sort:
-                hit["sort"] = [plain_value(row[name]) for name, _ in body.sort]
+            if body.sort is not None:
+                hit["sort"] = [plain_value(row[body.sort.column])]
             hits.append(hit)
         return hits
 
-    def _rows(self, limit: int | None) -> pa.RecordBatchReader:
+    def _rows(self, limit: int | None) -> Iterator[pa.RecordBatch]:
+        """The rows in order; those without a value of the field they are sorted by where they are wanted."""
         body, asked = self._body, self._body.asked
-        columns = list(dict.fromkeys([*body.columns, *(name for name, _ in body.sort)]))
+        if body.sort is None:
+            yield from self._read(asked.where, limit)
+            return
+        by = quoted(body.sort.column)
+        if body.sort.nulls_first != body.sort.descending:
+            yield from self._read(asked.where, limit, sort_text(body.sort.column, body.sort.descending))
+            return
+        # Of a table's own order nulls are the other end.
+        has, lacks = (self._columns.node(part) for part in (by.is_not_null(), by.is_null()))
+        left = limit
+        for node in (lacks, has) if body.sort.nulls_first else (has, lacks):
+            where = node if asked.where is None else all_of([asked.where, node])
+            for batch in self._read(where, left, sort_text(body.sort.column, body.sort.descending)):
+                left = None if left is None else left - batch.num_rows
+                yield batch
+
+    def _read(
+        self, where: Node | None, limit: int | None, sort: list[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        body, query = self._body, self._body.asked.query
+        columns = list(dict.fromkeys([*body.columns, *([body.sort.column] if body.sort else [])]))
         columns = columns or self._columns.schema.names[:1]
-        if body.sort:
-            from indextables.web.ordered import ordered
-
-            assert isinstance(self._table, Table)
-
-            (by, descending), *_ = body.sort
-            return ordered(
-                self._table, asked.query, asked.where, columns, by, descending=descending, limit=limit
-            ).to_reader()
-        if asked.query is not None:
-            return search_rows(self._snapshot, asked.query, asked.where, columns, limit, score=body.scored)[0]
-        reader = scan(self._snapshot, asked.where, columns)[0]
-        return reader if limit is None else _first(reader, limit)
+        if query is None:
+            reader = scan(self._snapshot, where, columns, limit, sort=sort)[0]
+        else:
+            reader = search_rows(self._snapshot, query, where, columns, limit, score=body.scored, sort=sort)[
+                0
+            ]
+        with reader:
+            yield from reader
 
 
 def columns_of(table: Table | DeltaTable) -> Columns:
@@ -193,38 +222,39 @@ def read_body(given: Mapping[str, Any], columns: Columns) -> Body:
     )
 
 
-def _sort(given: Any, columns: Columns) -> tuple[tuple[tuple[str, bool], ...], bool]:
-    """The columns to sort by, and whether the best matches come first instead."""
-    keys: list[tuple[str, bool]] = []
-    for number, item in enumerate(list_at(given, "sort")):
+def _sort(given: Any, columns: Columns) -> tuple[Sort | None, bool]:
+    """The field to sort by, and whether the best matches come first instead."""
+    keys: list[Sort] = []
+    items = list_at(given, "sort")
+    for item in items:
         entry = item if isinstance(item, Mapping) else {text_at(item, "sort"): {}}
         if len(entry) != 1:
             raise refused("each entry of [sort] names exactly one field")
-        ((name, settings),) = entry.items()
-        descending = _descends(name, settings)
+        ((name, given_settings),) = entry.items()
+        descending, nulls_first = _direction(name, given_settings)
         if name == "_score":
-            if number or len(list_at(given, "sort")) > 1 or not descending:
+            if len(items) > 1 or not descending:
                 raise refused("[_score] is the only entry of [sort], and descends")
-            return (), True
+            return None, True
         if name not in _UNSORTED:
-            keys.append((columns.column(name, "sort"), descending))
+            keys.append(Sort(columns.column(name, "sort"), descending, nulls_first))
     if len(keys) > 1:
         raise refused("rows are sorted by one field")
-    return tuple(keys), given is None
+    return keys[0] if keys else None, given is None
 
 
-def _descends(name: str, given: Any) -> bool:
+def _direction(name: str, given: Any) -> tuple[bool, bool]:
+    """Whether a field descends, and whether the rows without a value come first."""
     settings = given if isinstance(given, Mapping) else {"order": object_or_value(given, f"sort.{name}")}
-    if set(settings) - {"order", "unmapped_type", "missing"}:
-        raise refused(
-            f"[sort] does not support {sorted(set(settings) - {'order', 'unmapped_type', 'missing'})}"
-        )
-    if settings.get("missing", "_last") != "_last":
-        raise refused("[missing] is _last here")
+    if set(settings) - _OF_SORT:
+        raise refused(f"[sort] does not support {sorted(set(settings) - _OF_SORT)}")
+    missing = settings.get("missing", "_last")
+    if missing not in ("_first", "_last"):
+        raise refused(f"[missing] of [{name}] is _first or _last, not {missing!r:.60}")
     order = settings.get("order", "desc" if name == "_score" else "asc")
     if order not in ("asc", "desc"):
         raise refused(f"[order] of [{name}] is asc or desc, not {order!r:.60}")
-    return bool(order == "desc")
+    return order == "desc", missing == "_first"
 
 
 def _source(given: Any, columns: Columns) -> tuple[str, ...]:
@@ -247,10 +277,3 @@ def _source(given: Any, columns: Columns) -> tuple[str, ...]:
         if any(fnmatchcase(name.lower(), pattern) for pattern in include)
         and not any(fnmatchcase(name.lower(), pattern) for pattern in exclude)
     )
-
-
-def _first(reader: pa.RecordBatchReader, limit: int) -> pa.RecordBatchReader:
-    from indextables.ops.read.rows import Rows
-
-    with Rows(reader) as rows:
-        return rows.head(limit).to_reader()
