@@ -62,7 +62,10 @@ def make_functions(connection: Any, zone: str) -> None:
 def _widths(values: pa.ChunkedArray, widths: pa.ChunkedArray, shifts: pa.ChunkedArray) -> pa.Array:
     numbers = values.combine_chunks()
     return _cut_by(
-        lambda width, shift: bucket_of(numbers.type, width, offset=shift).of(numbers), widths, shifts
+        lambda width, shift: bucket_of(numbers.type, width, offset=shift).of(numbers),
+        widths,
+        shifts,
+        pa.float64(),
     )
 
 
@@ -74,18 +77,24 @@ def _calendars(
     if len(zoned) and not zoned[0].as_py():
         moments = instants_of(moments.cast(pa.timestamp("us")), zone).cast(_INSTANT)
     return _cut_by(
-        lambda cut, shift: bucket_of(_INSTANT, cut, offset=shift or None, zone=zone).of(moments), cuts, shifts
+        lambda cut, shift: bucket_of(_INSTANT, cut, offset=shift or None, zone=zone).of(moments),
+        cuts,
+        shifts,
+        _INSTANT,
     )
 
 
-def _cut_by(cut: Callable[[Any, Any], pa.Array], sizes: pa.ChunkedArray, shifts: pa.ChunkedArray) -> pa.Array:
+def _cut_by(
+    cut: Callable[[Any, Any], pa.Array], sizes: pa.ChunkedArray, shifts: pa.ChunkedArray, kind: pa.DataType
+) -> pa.Array:
     """Each row cut by its own size and shift: once in all where they are constants, as nearly always."""
     both = pa.table({"size": sizes, "shift": shifts})
-    found = None
-    for one in both.group_by(["size", "shift"]).aggregate([]).to_pylist():
+    # DuckDB leaves out rows whose value is null, and calls the function even if none is left.
+    buckets = pa.nulls(len(sizes), kind)
+    for number, one in enumerate(both.group_by(["size", "shift"]).aggregate([]).to_pylist()):
         part = cut(one["size"], one["shift"])
-        if found is not None:
+        if number:
             here = pc.and_(pc.equal(sizes, one["size"]), pc.equal(shifts, one["shift"])).combine_chunks()
-            part = pc.if_else(here, part, found)
-        found = part
-    return found
+            part = pc.if_else(here, part, buckets)
+        buckets = part
+    return buckets

@@ -220,3 +220,13 @@ def test_tables_in_two_zones_need_the_option_and_a_table_in_utc_gives_way(in_new
     assert it.sql(joined.format(f"'{other.uri}'"), options={"timeZone": "UTC"}).to_pylist() == [{"n": 1}]
     expected = in_new_york.count(FROM_A_TIME)
     assert run_select(joined.format("days"), {"days": days}).to_pylist() == [{"n": expected}]
+
+
+def test_buckets_of_nothing_but_nulls_are_null(tmp_path):
+    """DuckDB calls a function with no row at all where every value is null."""
+    schema = pa.schema([("ts", pa.timestamp("us", "UTC")), ("n", pa.int64())])
+    made = it.Table.create(str(tmp_path / "nulls"), schema)
+    made.append(pa.table({"ts": [None, None], "n": [None, None]}, schema))
+    for call in ("indextables_date_histogram(ts, 'day')", "indextables_histogram(n, 10)"):
+        rows = it.sql(f"SELECT {call} AS bucket, count(*) AS c FROM '{made.uri}' GROUP BY 1").to_pylist()
+        assert rows == [{"bucket": None, "c": 2}]
