@@ -107,7 +107,7 @@ def test_delete_removes_one_object(store: Store) -> None:
 
 
 def test_put_if_absent_creates_once_and_never_replaces(store: Store) -> None:
-    """E1: put-if-absent is the only authority for a version number."""
+    """E1: put-if-absent, and the look after it, are the only authority for a version number."""
     assert store.put_if_absent("log/00.json", b"winner") is True
     assert store.put_if_absent("log/00.json", b"loser") is False
     assert store.put_if_absent("log/00.json", b"winner") is False
