@@ -136,6 +136,50 @@ def test_what_is_handed_to_the_scan_changes_no_answer(doors, condition, zone):
     assert [tuple(row.values()) for row in run_select(text, {"t": opened}).to_pylist()] == expected
 
 
+PLAIN = ["{}.i = 5", "{}.i > 0", "{}.s = 'a'", "{}.s IS NULL", "{}.i IS NULL", "NOT {}.b", "{}.day >= '2024-01-01'",
+         "({}.i = 1 OR {}.s IS NULL)", "{}.id % 2 = 0", "coalesce({}.i, 5) = 5"]  # fmt: skip
+JOINS = ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN", "POSITIONAL JOIN", "SEMI JOIN", "ANTI JOIN",
+         "ASOF JOIN", "ASOF LEFT JOIN"]  # fmt: skip
+SHAPES = [
+    "SELECT a.id, b.id AS other FROM t a {join} t b {on}{where}",
+    "SELECT count(*) FROM t a {join} t b {on}{where}",
+    "SELECT a.id, (SELECT count(*) FROM t b WHERE b.id = a.id AND {bs}) AS n FROM t a WHERE {as_}",
+    "SELECT a.id FROM t a WHERE {as_} AND EXISTS (FROM t b WHERE b.id > a.id AND {bs})",
+    "SELECT a.id FROM t a WHERE {as_} UNION ALL SELECT b.id FROM t b WHERE {bs}",
+    "WITH c AS (SELECT * FROM t a WHERE {as_}) SELECT c.id, b.id AS other FROM c LEFT JOIN t b ON c.id = b.id AND {bs}",
+    "SELECT count(*) FILTER (WHERE {as_}) AS n FROM t a WHERE a.id > 3",
+    "SELECT a.id, count(b.id) AS n FROM t a LEFT JOIN (SELECT * FROM t b WHERE {bs}) b USING (id) WHERE {as_} GROUP BY ALL",
+]
+
+
+@st.composite
+def queries(draw):
+    of = {side: draw(st.sampled_from(PLAIN)).replace("{}", side) for side in ("a", "b")}
+    join = draw(st.sampled_from(JOINS))
+    hidden = join.startswith(("SEMI", "ANTI"))
+    more = draw(st.sampled_from(["", f" AND {of['a']}", f" AND {of['b']}"]))
+    on = "" if join.startswith(("CROSS", "POSITIONAL")) else f"ON a.id {'>=' if 'ASOF' in join else '='} b.id"
+    on += more if on and "ASOF" not in join else ""
+    sides = [
+        draw(st.sampled_from(PLAIN)).replace("{}", side)
+        for side in draw(st.sets(st.sampled_from("a" if hidden else "ab")))
+    ]
+    where = f" WHERE {' AND '.join(sides)}" if sides else ""
+    shape = draw(st.sampled_from(SHAPES))
+    shape = shape.replace("b.id AS other", "a.i") if hidden and "{join}" in shape else shape
+    return shape.format(join=join, on=on, where=where, as_=of["a"], bs=of["b"])
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(queries())
+def test_joins_and_queries_inside_others_keep_every_row_that_counts(doors, text):
+    opened, alone = doors["UTC"]
+    found = run_select(text, {"t": opened}).to_pylist()
+    assert sorted(map(repr, (tuple(row.values()) for row in found))) == sorted(
+        map(repr, alone.sql(text).fetchall())
+    )
+
+
 def filter_for(condition, zone="UTC"):
     """What the scan is given for a WHERE."""
     found = rewrite(f"SELECT id FROM t WHERE {condition}", lambda _: SCHEMA.names, engine=DUCKDB)

@@ -133,9 +133,10 @@ class _Tables:
 
     def zone(self, references: Sequence[Reference]) -> str:
         """The zone of a statement. A table in UTC, as one without a zone of its own is, gives way."""
+        given = Options.of(self._options)
         tables = list(map(self.of, references)) or list(self.named.values())
-        if not tables:
-            return Options.of(self._options).search.time_zone
+        if not tables or "timeZone" in given.explicit:
+            return given.search.time_zone
         zones: dict[str, str] = {table.time_zone: table.uri for table in tables}
         others = {zone: uri for zone, uri in zones.items() if zone_of(zone) != 0}
         if len(others) > 1:
