@@ -20,6 +20,7 @@ from indextables.errors import (
     CancelledError,
     CommandError,
     Error,
+    NotATableError,
     NotFoundError,
     OptionError,
     PredicateError,
@@ -139,7 +140,7 @@ def mistake_of(error: Error) -> tuple[int, dict[str, Any]]:
     if isinstance(error, CancelledError):
         return _GONE, {"message": error.message}
     status = 400 if isinstance(error, _ASKED_WRONG) else 500
-    if isinstance(error, (NotFoundError, VersionNotFoundError)):
+    if isinstance(error, (NotATableError, NotFoundError, VersionNotFoundError)):
         status = 404
     kind = {QueryError: "query", PredicateError: "where"}.get(type(error), "other")
     said: dict[str, Any] = {"message": error.message, "kind": kind, "type": type(error).__name__}

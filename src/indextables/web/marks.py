@@ -8,6 +8,7 @@ from indextables.index.highlight import Highlighter
 from indextables.ops.read.highlighting import text_columns
 from indextables.ops.table_settings import query_of
 from indextables.table import Table
+from indextables.web.tables import snapshot_of
 
 Pieces = list[tuple[str, bool]]
 
@@ -15,7 +16,7 @@ Pieces = list[tuple[str, bool]]
 def marks(table: Table, query: str, page: pa.Table) -> list[dict[str, Pieces]]:
     """For each row, the columns in which something matches, cut into pieces."""
     found: list[dict[str, Pieces]] = [{} for _ in range(page.num_rows)]
-    parsed = query_of(table.log.snapshot(table.version), query)
+    parsed = query_of(snapshot_of(table), query)
     for name in text_columns(parsed):
         if name not in page.column_names or not pa.types.is_string(page.schema.field(name).type):
             continue

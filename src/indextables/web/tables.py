@@ -3,34 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 
 from indextables.any_table import open_table
-from indextables.errors import NotFoundError, OptionError
+from indextables.errors import NotATableError, NotFoundError, OptionError
 from indextables.model.types import type_to_sql
 from indextables.table import Table
 
 if TYPE_CHECKING:
     from indextables.delta import DeltaTable
+    from indextables.log.snapshot import Snapshot
+    from indextables.log.transaction_log import TransactionLog
 
 _TIME_NAMES = ("@timestamp", "timestamp", "ts", "time", "event_time", "datetime", "created_at", "date")
 
 
-@dataclass(frozen=True, slots=True)
 class Served:
-    """A table under the name that the page shows."""
+    """A table under the name that the page shows, kept open from one question to the next.
 
-    name: str
-    uri: str
-    options: Mapping[str, str] = field(default_factory=dict)
+    Every question asks the store once whether there is a newer version, or another table in this place;
+    what was read of the log before is used again.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        uri: str,
+        options: Mapping[str, str] | None = None,
+        log: TransactionLog | None = None,
+    ) -> None:
+        self.name = name
+        self.uri = uri
+        self.options = dict(options or {})
+        self._log = log
 
     def open(self, version: int | None = None) -> Table | DeltaTable:
         """A handle for one question alone, so that its last scan is about that one."""
-        return open_table(self.uri, version, self.options)
+        log = self._log
+        if log is not None:
+            try:
+                return Table(log, log.snapshot(version, max_staleness_s=0), pinned=True)
+            except NotATableError:
+                # Nothing is left here, or a table of another kind.
+                self._log = None
+        table = open_table(self.uri, version, self.options)
+        if isinstance(table, Table):
+            self._log = table.log
+        return table
+
+
+def snapshot_of(table: Table) -> Snapshot:
+    """The version that a handle reads; the newest one is there already."""
+    newest = table.log.newest_known()
+    is_newest = newest is not None and newest.version == table.version
+    return newest if newest is not None and is_newest else table.log.snapshot(table.version)
 
 
 class Catalog:

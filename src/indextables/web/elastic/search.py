@@ -32,7 +32,7 @@ from indextables.web.elastic.shapes import (
 )
 from indextables.web.elastic.translate import Asked, Columns, translate
 from indextables.web.questions import quoted
-from indextables.web.tables import Served
+from indextables.web.tables import Served, snapshot_of
 
 if TYPE_CHECKING:
     from indextables.delta import DeltaTable
@@ -189,7 +189,7 @@ def columns_of(table: Table | DeltaTable) -> Columns:
     """What a translation needs of a table."""
     if not isinstance(table, Table):
         raise OptionError("a Delta table is not asked this way")
-    return Columns(table.log.snapshot(table.version), datetime.now(UTC))
+    return Columns(snapshot_of(table), datetime.now(UTC))
 
 
 def read_body(given: Mapping[str, Any], columns: Columns) -> Body:
