@@ -85,6 +85,22 @@ def test_mistakes_are_told_and_files_outside_are_not_read(path, text, said):
         rows(text, path)
 
 
+def test_a_statement_is_read_as_duckdb_reads_it(path):
+    assert rows(r"SELECT 'a\' AS back, $$it's$$ AS dollar FROM logs LIMIT 1", path) == [("a\\", "it's")]
+    assert rows("SELECT count(*) FROM logs WHERE level IS DISTINCT FROM 'info'", path) == [(15,)]
+    assert rows(f"SELECT extract(year FROM '2024-05-01'::DATE) AS y FROM '{path}' LIMIT 1", path) == [(2024,)]
+    assert rows("""SELECT count(*) FROM logs WHERE "message" indexquery '(timeout)'""", path) == [(6,)]
+    assert rows("SELECT count(*) FROM logs WHERE indexquery(message, 'timeout OR \"(\"')", path) == [(6,)]
+    both = run_select(f"SELECT id FROM '{path}'; SELECT * FROM '{path}' LIMIT 1")
+    assert both.column_names == SCHEMA.names
+
+
+def test_a_search_that_only_excludes_finds_no_row_without_a_text(path):
+    assert rows("SELECT count(*) FROM logs WHERE message indexquery 'NOT timeout'", path) == [(21,)]
+    both = "SELECT count(*) FROM logs WHERE message indexquery 'NOT timeout' AND (message indexquery 'quiet' OR id > 0)"
+    assert rows(both, path) == [(21,)]
+
+
 def test_maintenance_commands_are_not_taken_for_a_select():
     assert is_select("  -- a comment\n SELECT 1")
     assert is_select("with a as (select 1) select * from a")

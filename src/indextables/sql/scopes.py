@@ -195,7 +195,7 @@ def best_wanted(home: Any) -> int | None:
     where, order, limit = (select.args.get(part) for part in ("where", "order", "limit"))
     if where is None or order is None or limit is None or not isinstance(select, exp.Select):
         return None
-    if len(order.expressions) != 1:
+    if len(order.expressions) != 1 or limit.args.get("limit_options"):
         return None
     first = order.expressions[0]
     if (

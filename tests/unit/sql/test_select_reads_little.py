@@ -103,6 +103,8 @@ def test_the_best_rows_are_asked_for_with_what_where_says_beside_the_search(days
     expected = days.search("message:disk", where="day >= 'd290'", limit=3, score=True).to_arrow()
     assert best["_score"].to_pylist() == pytest.approx(expected["_score"].to_pylist())
     assert best.num_rows == 3
+    share = run_select(text.replace("LIMIT 3", "LIMIT 50%"), {"logs": days})
+    assert share.num_rows == 5
     # What the index cannot decide is decided before rows are counted.
     odd = text.replace("day >= 'd290'", "id % 4 = 2 AND day >= 'd290'")
     assert [row["id"] % 4 for row in run_select(odd, {"logs": days}).to_pylist()] == [2, 2, 2]
