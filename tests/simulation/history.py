@@ -74,7 +74,7 @@ TOPICS = {
     "purge": Topic(("append", "overwrite", "merge", "purge", "travel"), long=0.5, hours=720),
     "upsert": Topic(("append", "upsert", "upsert", "upsert", "merge", "delete"), long=0.0),
     "frozen": Topic(
-        ("append", "append", "merge", "truncate", "cleanup", "read"),
+        ("append", "append", "merge", "truncate", "cleanup", "purge", "read"),
         long=0.3,
         hours=0,
         skews_hours=(0, 2, 9 * 24, -24),
