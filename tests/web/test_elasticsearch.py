@@ -1,6 +1,7 @@
 """A part of Elasticsearch's interface, asked by its official Python client."""
 
 import elasticsearch
+import elasticsearch.helpers
 import pytest
 
 from support.served import FIRST_US, LEVELS, TOKEN, make_events, serving
@@ -160,3 +161,10 @@ def test_fields_have_types_that_dashboards_know(client):
     assert client.indices.get_mapping(index="events")["events"]["mappings"]["properties"]["ts"] == {
         "type": "date"
     }
+
+
+def test_a_search_that_finds_nothing_has_no_hits(client):
+    nothing = {"term": {"level": "NOBODY"}}
+    found = client.search(index="events", query=nothing, size=100)["hits"]
+    assert (found["total"]["value"], found["hits"]) == (0, [])
+    assert not list(elasticsearch.helpers.scan(client, index="events", query={"query": nothing}))

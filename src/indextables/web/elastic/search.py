@@ -73,6 +73,10 @@ class Body:
     version: bool
 
 
+_NO_ROWS = pa.table({"none": pa.nulls(0)})
+"""With a column: Arrow gives a slice of a table without columns as many rows as it is asked for."""
+
+
 class Search:
     """One question on one version of a table."""
 
@@ -89,7 +93,7 @@ class Search:
         """The response, with the hits of one page."""
         body = self._body
         batches = list(self._rows(body.start + body.size)) if body.size else []
-        rows = pa.Table.from_batches(batches) if batches else pa.table({})
+        rows = pa.Table.from_batches(batches) if batches else _NO_ROWS
         hits = self._hits(rows.slice(body.start, body.size), body.start)
         return self._response(hits, self._total(), with_aggregations=True)
 
@@ -97,7 +101,7 @@ class Search:
         """The responses of a scroll: pages until no row is left, and empty ones from then on."""
         size, start, total = self._body.size, 0, self._total()
         batches = self._rows(None)
-        held = pa.table({})
+        held = _NO_ROWS
         while True:
             while held.num_rows < size and (batch := next(batches, None)) is not None:
                 more = pa.Table.from_batches([batch])
