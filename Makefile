@@ -12,9 +12,10 @@ TABLES ?= 1000
 CORRUPTIONS ?= 10000
 KILLS  ?= 1000
 JOBS   ?= 2
+DOORS  ?= 0:1000
 
 .DEFAULT_GOAL := help
-.PHONY: help install java browser demo test test-fast test-wheel check bench simulate harness golden docs clean
+.PHONY: help install java browser demo test test-fast test-long test-wheel check bench simulate harness doors golden docs clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -44,6 +45,8 @@ test: $(STAMP) java browser ## run every test, the long ones included
 test-fast: $(STAMP) ## run the tests that need neither Spark nor patience
 	$(BIN)/python -m pytest -m "not slow and not spark" -n 2
 
+test-long: harness doors golden ## run what takes hours: simulated histories, every door, every golden version
+
 test-wheel: $(STAMP) java ## build the wheel, install it into empty environments, and use it there
 	$(BIN)/python scripts/test_wheel.py
 
@@ -66,6 +69,11 @@ harness: $(STAMP) ## run HISTORIES, TABLES, CORRUPTIONS and KILLS, going on wher
 	cd tests && $(abspath $(BIN))/python -m corruption.page
 	cd tests && $(abspath $(BIN))/python -m harness.kills --until $(KILLS)
 	cd tests && $(abspath $(BIN))/python -m harness.page
+
+doors: $(STAMP) java ## ask every door drawn questions about DOORS=first:end tables, and Spark about fifty
+	cd tests && $(abspath $(BIN))/python -m doors.run --tables $(DOORS) --questions 20 --jobs $(JOBS)
+	cd tests && $(abspath $(BIN))/python -m doors.run --spark classic --tables 0:50 --questions 20
+	cd tests && $(abspath $(BIN))/python -m doors.run --spark connect --tables 0:5 --questions 20
 
 golden: $(STAMP) java ## read every version of the golden Delta tables, with Spark in three time zones
 	$(BIN)/python -m pytest tests/golden
