@@ -343,3 +343,82 @@ def test_the_number_of_partitions_is_the_one_that_was_asked_for(spark, tmp_path)
     snapshot = open_snapshot(log.store.uri, options=options, runtime=runtime_of(spark))
     live = SparkEngine(spark).live(snapshot.request())
     assert live.frame.rdd.getNumPartitions() == 7
+
+
+@pytest.mark.parametrize("typed", [False, True], ids=["text", "typed"])
+def test_unusual_statistics_keep_the_same_files_on_the_cluster(spark, tmp_path, typed):
+    """Cut maxima, a minimum above its maximum, and maxima that leave NaN out."""
+    log = DeltaLog(open_store(tmp_path / "t"), schema_string(n="long", s="string", d="double"))
+    letters, zeros = "x" * 32, dict.fromkeys("nsd", 0)
+    bounds = {
+        "cut": ({"n": 1, "s": "a", "d": 1.0}, {"n": 2, "s": letters + "\ufffd", "d": 2.0}),
+        "half": ({"n": 1, "s": "a", "d": 3.0}, {"n": 2, "s": letters[1:] + "?\ufffd", "d": 4.0}),
+        "crossed": ({"n": 9, "s": "m", "d": 9.5}, {"n": 1, "s": "b", "d": 1.5}),
+        "sound": ({"n": 50, "s": "y", "d": 50.0}, {"n": 60, "s": "z", "d": 60.0}),
+    }
+    for name, (low, high) in bounds.items():
+        stats = {"numRecords": 1, "minValues": low, "maxValues": high, "nullCount": zeros}
+        log.commit(add(name, stats=stats))
+    kinds = pa.struct([("n", pa.int64()), ("s", pa.string()), ("d", pa.float64())])
+    counts = pa.struct([(name, pa.int64()) for name in "nsd"])
+    parsed = pa.struct(
+        [("numRecords", pa.int64()), ("minValues", kinds), ("maxValues", kinds), ("nullCount", counts)]
+    )
+    log.checkpoint("classic", parsed=parsed if typed else None, text=not typed)
+    log.drop_commits(log.version)
+    face = "\U0001f600"
+    expected = {
+        f"s = '{letters}{face}'": {"cut", "half", "crossed"},
+        f"s = '{letters[1:]}{face}'": {"half", "crossed"},
+        f"s LIKE '{letters}{face}%'": {"cut", "half", "crossed"},
+        "s > 'y'": {"crossed", "sound"},
+        "n = 5": {"crossed"},
+        "n > 100": {"crossed"},
+        "n IN (5, 55)": {"crossed", "sound"},
+        "d = 1.5": {"cut", "crossed"},
+        "d BETWEEN 3 AND 3.5": {"half", "crossed"},
+        "d IN (1.5, 55)": {"cut", "crossed", "sound"},
+        "d IN (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 3.5)": {"half", "crossed"},
+        "d > 55": {"cut", "half", "crossed", "sound"},
+        "d > 55 AND d < 58": {"crossed", "sound"},
+        "d = double('NaN')": {"cut", "half", "crossed", "sound"},
+        "d <> 1": {"cut", "half", "crossed", "sound"},
+    }
+    for where, names in expected.items():
+        on_spark, local = both_engines(spark, log, where)
+        assert on_spark == local, where
+        assert {path for path, *_ in local} == names, where
+
+
+def test_a_vector_that_does_not_fit_its_file_is_the_error_of_a_local_scan(spark, tmp_path):
+    for name, vector, message in (
+        ("beyond", inline_vector([7]), "inline of f.parquet names row 7, counted from 0, but the file has 5 rows"),
+        ("wrong", {**inline_vector([1]), "cardinality": 2}, "inline of f.parquet holds 1 rows, but the log says 2"),
+    ):  # fmt: skip
+        log = DeltaLog(open_store(tmp_path / name), schema_string(id="long"))
+        (tmp_path / name).mkdir(exist_ok=True)
+        put_rows(log, "f.parquet", {"id": [0, 1, 2, 3, 4]}, dv=vector)
+        for ask in (
+            lambda uri=log.store.uri: it.delta.read(spark, uri).collect(),
+            lambda uri=log.store.uri: spark.read.format("indextables").load(uri).count(),
+            lambda uri=log.store.uri: it.DeltaTable.open(uri, spark=spark).count(),
+            lambda uri=log.store.uri: it.DeltaTable.open(uri).scan().read_all(),
+        ):
+            with pytest.raises(CorruptLogError, match=message):
+                ask()
+
+
+def test_the_version_before_a_torn_one_is_read_by_number_and_by_time(spark, tmp_path):
+    table = it.Table.create(tmp_path / "t", pa.schema([("id", pa.int64())]))
+    for number in range(3):
+        table.append(pa.table({"id": [number]}))
+    moment = str(table.history()["timestamp"][1])
+    newest = tmp_path / "t" / f"_transaction_log/{3:020d}.json"
+    newest.write_bytes(newest.read_bytes()[:20])
+    uri = str(tmp_path / "t")
+    reader = spark.read.format("indextables")
+    assert reader.option("versionAsOf", 2).load(uri).count() == 2
+    assert spark.sql(f"SELECT * FROM indextables.`{uri}` VERSION AS OF 2").count() == 2
+    assert spark.sql(f"SELECT * FROM indextables.`{uri}` TIMESTAMP AS OF '{moment}'").count() == 2
+    with pytest.raises(CorruptLogError, match="can be opened: 0-2"):
+        spark.read.format("indextables").load(uri).count()

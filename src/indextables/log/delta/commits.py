@@ -9,7 +9,7 @@ exactly is read by the general decoder.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -161,34 +161,38 @@ def _quickly(data: bytes, engine: str | None) -> list[Action]:
     engine = next((line.commitInfo.get("engineInfo") for line in lines if line.commitInfo), engine)
     kind = _CountingNan if str(engine).startswith(_COUNT_NAN) else DeltaAdd
     for line in lines:
+        # One line per action is the rule, but a line may hold several. A file is removed before it is added.
+        if line.remove is not None:
+            actions.append(unread(DeltaRemove, decode_path(line.remove.path), line.remove))
         if line.add is not None:
             actions.append(unread(kind, decode_path(line.add.path), line.add))
-        elif line.remove is not None:
-            actions.append(unread(DeltaRemove, decode_path(line.remove.path), line.remove))
-        else:
-            for key in _REST:
-                body = getattr(line, key)
-                if body is not None:
-                    found = action_from_wire(key, body)
-                    if found is not None:
-                        actions.append(found)
-                    break
+        for key in _REST:
+            body = getattr(line, key)
+            found = None if body is None else action_from_wire(key, body)
+            if found is not None:
+                actions.append(found)
     return actions
 
 
 def _readable(line: bytes) -> bytes:
-    """The line without its statistics, if these are not valid text (half a surrogate pair) or not JSON."""
+    """The actions of a line, one each, without statistics that are not valid text (half a surrogate pair)."""
     try:
         document = json.loads(line)
     except (ValueError, RecursionError):
         return line
-    add = document.get("add") if isinstance(document, dict) else None
-    if not isinstance(add, dict):
+    if not isinstance(document, dict):
         return line
-    stats = add.get("stats")
-    if stats is None or isinstance(stats, dict) or (isinstance(stats, str) and _is_text(stats)):
-        return line
-    return json.dumps({"add": {**add, "stats": None}}).encode()
+    bodies = {key: document[key] for key in ("remove", "add", *_REST) if document.get(key) is not None}
+    add = bodies.get("add")
+    if isinstance(add, dict):
+        stats = add.get("stats")
+        if not (stats is None or isinstance(stats, dict) or (isinstance(stats, str) and _is_text(stats))):
+            return b"\n".join(_written({**bodies, "add": {**add, "stats": None}}))
+    return line if len(bodies) <= 1 else b"\n".join(_written(bodies))
+
+
+def _written(bodies: Mapping[str, Any]) -> Iterator[bytes]:
+    return (json.dumps({key: body}).encode() for key, body in bodies.items())
 
 
 def _is_text(value: str) -> bool:
@@ -200,6 +204,7 @@ def _is_text(value: str) -> bool:
 
 
 def _decoded(action: Action) -> Action:
-    if isinstance(action, AddAction | RemoveAction) and "%" in action.path:
-        return replace(action, path=decode_path(action.path))
+    if isinstance(action, AddAction | RemoveAction):
+        path = decode_path(action.path)
+        return action if path == action.path else replace(action, path=path)
     return action

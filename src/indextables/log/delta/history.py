@@ -10,14 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from indextables.errors import NotATableError
+from indextables.log.delta.commits import decode_commit
 from indextables.log.delta.timestamps import monotone, recorded_since, recorded_time
+from indextables.log.format.dialect import LogFile
 from indextables.log.history import Timeline
 from indextables.log.segment import list_log
 from indextables.log.state import LogSource
-from indextables.model.actions import CommitInfo, decode_line
+from indextables.model.actions import CommitInfo
 
 _MARK = b'"commitInfo"'
-_LOOKED_AT = 64
 
 
 @dataclass(slots=True)
@@ -32,7 +33,7 @@ class DeltaTimeline(Timeline):
         """The commitInfo of the file at an index; its adds are not decoded."""
         if at not in self._infos:
             data = self.source.store.get(self.source.path(self.files[at].name))
-            self._infos[at] = _info_of(data)
+            self._infos[at] = _info_of(data, self.files[at])
         return self._infos[at]
 
     def time_ms(self, at: int) -> int:
@@ -58,10 +59,10 @@ def delta_timeline(source: LogSource, configuration: Mapping[str, str | None]) -
     return DeltaTimeline(source, files, since=recorded_since(configuration, files))
 
 
-def _info_of(data: bytes) -> CommitInfo | None:
+def _info_of(data: bytes, file: LogFile) -> CommitInfo | None:
     for line in data.splitlines():
-        if _MARK in line[:_LOOKED_AT]:
-            found = decode_line(line)
-            if isinstance(found, CommitInfo):
-                return found
+        if _MARK in line:
+            for found in decode_commit(line, name=file.name, version=file.version):
+                if isinstance(found, CommitInfo):
+                    return found
     return None

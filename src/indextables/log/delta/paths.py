@@ -12,6 +12,7 @@ read, so that keys compare real names.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from urllib.parse import unquote
 
 from indextables.records import dataclass
@@ -21,6 +22,8 @@ LOG_DIR = "_delta_log"
 ADVICE = "Restore the file from a backup, or read a version that is whole."
 
 LOCAL_SCHEME = re.compile(r"^file:(?://(?:localhost)?)?/+")
+HERE = re.compile(r"(^|/)(?:\./)+")
+"""The folder `.` in a path."""
 _NOT_AN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
@@ -76,10 +79,11 @@ def key_path(path: str) -> str:
 
 
 def decode_path(path: str) -> str:
-    """Undo the percent-encoding of a path, exactly once; a path that was never encoded is unchanged."""
-    if "%" not in path or _NOT_AN_ESCAPE.search(path):
-        return path
-    try:
-        return unquote(path, errors="strict")
-    except UnicodeDecodeError:
-        return path
+    """Undo the percent-encoding of a path, exactly once; a path that was never encoded is unchanged.
+
+    `./f` is the file `f`: the folder `.` is left out.
+    """
+    if "%" in path and not _NOT_AN_ESCAPE.search(path):
+        with suppress(UnicodeDecodeError):
+            path = unquote(path, errors="strict")
+    return HERE.sub(r"\1", path) if "./" in path else path

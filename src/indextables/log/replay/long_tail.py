@@ -23,6 +23,8 @@ from indextables.runtime import in_threads
 from indextables.storage.store import Store
 
 _ABOUT_FILES = re.compile(rb'\s*\{\s*"(add|remove)"\s*:\s*\{')
+# A second action in the line of a first.
+_FURTHER = re.compile(rb'\}\s*,\s*"(add|remove|protocol|metaData|txn|commitInfo)"\s*:')
 _OF_TAIL = ("version", "protocol", "metadata", "skips", "txns", "info", "table_ids", "bare", "commit_ids")
 _LONG_BYTES = 32 << 20
 """Commits with more text than this are left to executors: an add takes several times its text as an object.
@@ -68,13 +70,13 @@ class LineCount:
         """Process a block of whole lines."""
         for line in block.split(b"\n"):
             about = _ABOUT_FILES.match(line)
-            if about is None:
-                if line.strip():
-                    self.others.append(line)
-            elif about[1] == b"add":
-                self.adds += 1
-            else:
-                self.removes += 1
+            further = () if about is None else _FURTHER.findall(line)
+            if (about is None and line.strip()) or further:
+                self.others.append(line)
+            if about is not None:
+                kinds = (about[1], *further)
+                self.adds += kinds.count(b"add")
+                self.removes += kinds.count(b"remove")
 
     @property
     def rest(self) -> bytes:

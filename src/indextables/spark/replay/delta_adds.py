@@ -29,7 +29,7 @@ from indextables.log.delta.files.file_table import (
     statistics_of,
     unknown_to,
 )
-from indextables.log.delta.paths import LOCAL_SCHEME
+from indextables.log.delta.paths import HERE, LOCAL_SCHEME
 from indextables.model.fields import schema_to_json
 from indextables.storage.store import Store, resolve
 
@@ -221,7 +221,10 @@ def decoded_path(path: Column) -> Column:
     # A plus sign is itself in a path, while form encoding, which the function undoes, reads it as a space.
     decoded = F.try_url_decode(F.replace(path, F.lit("+"), F.lit("%2B")))
     broken = decoded.isNull() | F.contains(decoded, F.lit(_REPLACED))
-    return F.when(F.contains(path, F.lit("%")), F.when(broken, path).otherwise(decoded)).otherwise(path)
+    plain = F.when(F.contains(path, F.lit("%")), F.when(broken, path).otherwise(decoded)).otherwise(path)
+    return F.when(F.contains(plain, F.lit("./")), F.regexp_replace(plain, HERE.pattern, "$1")).otherwise(
+        plain
+    )
 
 
 def key_path(path: Column) -> Column:

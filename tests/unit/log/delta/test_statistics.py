@@ -12,9 +12,9 @@ import pytest
 
 from indextables.log.delta.files.text import (
     _texts_by_duckdb,
-    _texts_by_msgspec,
     decode_paths,
     record_counts,
+    texts_by_msgspec,
     typed,
 )
 from indextables.log.delta.snapshot import open_snapshot
@@ -162,7 +162,7 @@ def test_both_json_readers_cut_out_the_same_texts():
         ("minValues", "s", "c/d"),
         ("no", "where"),
     ]
-    small = [text.to_pylist() for text in _texts_by_msgspec(documents, paths)]
+    small = [text.to_pylist() for text in texts_by_msgspec(documents, paths)]
     assert small == [text.to_pylist() for text in _texts_by_duckdb(documents, paths)]
     assert small == [
         ["3", None, "4", None, None], ["1", None, None, None, "-1.5"], ['x"y', None, None, None, None],

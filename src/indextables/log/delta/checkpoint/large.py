@@ -15,13 +15,23 @@ import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError
 from indextables.log.delta.checkpoint.reader import AddRows
-from indextables.log.delta.files.text import Path, decode_paths, if_document, text_column
+from indextables.log.delta.files.text import (
+    Path,
+    decode_paths,
+    differing,
+    if_document,
+    reads_differently,
+    text_column,
+    texts_by_msgspec,
+)
+from indextables.model.arrays import whole
 from indextables.model.names import quoted_text
 from indextables.runtime import default_parallelism, in_threads
 from indextables.storage import duck
 from indextables.storage.store import Store, resolve
 
 ROW = "__row"
+_DIFFERS = "__differs"
 _WORTH_IT_ROWS = 50_000
 
 
@@ -42,6 +52,7 @@ def read_adds_with_texts(
     fields = [name for name in sorted({"path", *names}) if name in present and name != "stats"]
     columns = [f"add.{duck.quoted(name)} AS {duck.quoted(name)}" for name in fields]
     columns += [f"found[{at + 1}] AS {duck.quoted(text_column(path))}" for at, path in enumerate(texts)]
+    columns.append(f"{reads_differently('add.stats', texts)} AS {_DIFFERS}")
     wanted = ", ".join(quoted_text(_pointer(path)) for path in texts)
     values = f"json_extract_string(add.stats, [{wanted}])"
 
@@ -56,11 +67,27 @@ def read_adds_with_texts(
     except CorruptLogError:
         # A single document that is not JSON makes the query fail; then each is checked before it is opened.
         table = _run(query(if_document("add.stats", values)), file)
+    table = _exact(table, file, texts)
     at = table.schema.get_field_index("path")
     written = table.column("path").cast(pa.string()).chunks
     # Chunk by chunk: joining a million paths takes as long as reading them.
     decoded = list(in_threads(decode_paths, written, default_parallelism()))
     return table.set_column(at, "path", pa.chunked_array(decoded, pa.string()))
+
+
+def _exact(table: pa.Table, file: str, texts: Sequence[Path]) -> pa.Table:
+    """The table with the texts of documents that DuckDB may have read differently decoded once more."""
+    names = [text_column(path) for path in texts]
+    differs = differing([table.column(name).cast(pa.string()) for name in names], table.column(_DIFFERS))
+    table = table.drop_columns([_DIFFERS])
+    again = whole(differs)
+    if not again.true_count:
+        return table
+    documents = statistics_of(file, whole(table.column(ROW)).filter(again))
+    for name, exact in zip(names, texts_by_msgspec(documents, texts), strict=True):
+        column = pc.replace_with_mask(whole(table.column(name)).cast(pa.string()), again, exact)
+        table = table.set_column(table.schema.get_field_index(name), name, column)
+    return table
 
 
 def statistics_of(file: str, rows: pa.Array) -> pa.Array:
