@@ -72,6 +72,11 @@ TOPICS = {
     "reuse": Topic(("append", "append", "overwrite", "truncate", "cleanup"), pause=0.05, long=0.3, hours=0),
     "restore": Topic(("append", "restore", "restore", "merge", "merge")),
     "purge": Topic(("append", "overwrite", "merge", "purge", "travel"), long=0.5, hours=720),
+    "clocks": Topic(
+        ("append", "append", "merge", "delete", "purge", "cleanup", "read"),
+        pause=0.02,
+        skews_hours=(0, 0, 9 * 24, 60 * 24, -24),
+    ),
     "upsert": Topic(("append", "upsert", "upsert", "upsert", "merge", "delete"), long=0.0),
     "frozen": Topic(
         ("append", "append", "merge", "truncate", "cleanup", "purge", "read"),

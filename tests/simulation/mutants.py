@@ -595,6 +595,12 @@ def purge_ignores_age(bench: Bench) -> None:
     )  # fmt: skip
 
 
+@mutant(150, "clocks")
+def ages_by_own_clock(bench: Bench) -> None:
+    """PURGE, cleanup and TRUNCATE measure ages by the clock of their own process."""
+    bench.change("log.state", "LogSource.time_ms", lambda _: lambda source: source.runtime.clock.now_ms())
+
+
 @mutant(200)
 def discard_when_unknown(bench: Bench) -> None:
     """After a commit whose outcome is unknown, its new splits are deleted."""

@@ -28,7 +28,7 @@ from indextables.model.actions import CommitInfo
 from indextables.options import RetentionOptions
 from indextables.records import dataclass
 from indextables.storage.envelope import pack
-from indextables.storage.store import Store
+from indextables.storage.store import ObjectMeta, Store
 from indextables.storage.store_time import store_time_ms
 from indextables.storage.stores.put_if_absent import create_or_read
 
@@ -84,6 +84,15 @@ class CleanupResult:
     failures: int = 0
 
 
+def is_past(file: LogFile | ObjectMeta, limit_ms: float, now_ms: int) -> bool:
+    """Whether a file is older than a limit; `now_ms` is the time of its store.
+
+    Some stores date by whole seconds, so without a limit a file of this moment is old enough as well.
+    """
+    age_ms = now_ms - file.modified_ms
+    return age_ms > limit_ms or age_ms == limit_ms == 0
+
+
 def plan_floor(listing: Listing, floor: int, now_ms: int) -> CleanupPlan:
     """Plan the removal of everything before a version, which must have a sound checkpoint; pure."""
     below = sorted(
@@ -130,7 +139,7 @@ def plan_cleanup(
     old = _old_checkpoints(
         listing, sound, parts, {newest, start}, now_ms=now_ms, limit_ms=retention.checkpoint_ms
     )
-    below = [file for file in plan.checkpoints if now_ms - file.modified_ms > retention.checkpoint_ms]
+    below = [file for file in plan.checkpoints if is_past(file, retention.checkpoint_ms, now_ms)]
     first = commits.get(start)
     late = first is not None and start < cut and now_ms - first.modified_ms > retention.log_ms + SLACK_MS
     return replace(plan, checkpoints=(*below, *old), cover=cut if late else None)
@@ -253,8 +262,7 @@ def readable(source: LogSource, checkpoint: Checkpoint) -> bool:
 def _cut(commits: Mapping[int, LogFile], newest: int, current: int, now_ms: int, limit_ms: int) -> int:
     """The first version that must stay because of its age, the checkpoint, or because it is current."""
     for number, file in commits.items():
-        old = now_ms - file.modified_ms > limit_ms
-        if not (old and number < newest and number < current):
+        if not (is_past(file, limit_ms, now_ms) and number < newest and number < current):
             return number
     return newest
 
@@ -275,7 +283,7 @@ def _old_checkpoints(
     mains = []
     pieces = []
     for file in listing.files:
-        if file.version < start or now_ms - file.modified_ms <= limit_ms:
+        if file.version < start or not is_past(file, limit_ms, now_ms):
             continue
         if file.kind == "checkpoint" and file.version < newest and file.version not in keep:
             mains.append(file)

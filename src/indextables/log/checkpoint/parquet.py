@@ -156,6 +156,10 @@ class AddsWriter:
         self._writer.add_key_value_metadata({_PLACE_KEY: msgspec.json.encode(place)})
         self._writer.close()
 
+    def abandon(self) -> None:
+        """Let go of a file that is not going to be used; nothing happens to one that is closed."""
+        self._writer.close()
+
 
 def leaf_name(leaf: Leaf) -> str:
     """The name of a leaf's column in the file."""

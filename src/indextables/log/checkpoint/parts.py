@@ -240,7 +240,8 @@ class ParquetParts(Parts):
         return [file.finish() for file, _ in self._parts]
 
     def _release(self) -> None:
-        for file, _ in self._parts:
+        for file, writer in self._parts:
+            writer.abandon()
             file.file.close()
 
     def single(self) -> bytes:

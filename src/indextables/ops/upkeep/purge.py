@@ -35,7 +35,7 @@ from indextables.log.format.binding import check_tables
 from indextables.log.format.dialect import NATIVE, LogFile
 from indextables.log.format.protocol import check_writable
 from indextables.log.purge_mark import drop_marks, put_mark
-from indextables.log.retention import CleanupPlan, plan_cleanup, run_cleanup
+from indextables.log.retention import CleanupPlan, is_past, plan_cleanup, run_cleanup
 from indextables.log.segment import Listing, list_log, ranges, reconstructible
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
@@ -116,7 +116,7 @@ def plan_purge(
     return [
         file
         for file in files
-        if may_delete(file.path) and file.path not in needed and now_ms - file.modified_ms > keep_ms
+        if may_delete(file.path) and file.path not in needed and is_past(file, keep_ms, now_ms)
     ]
 
 
@@ -127,7 +127,7 @@ def kept_files(files: Iterable[ObjectMeta], needed: Needed, now_ms: int, hours: 
     young = [
         file
         for file in ours
-        if file.path not in needed.paths and now_ms - file.modified_ms <= hours * _MS_PER_HOUR
+        if file.path not in needed.paths and not is_past(file, hours * _MS_PER_HOUR, now_ms)
     ]
     return Kept(
         len(history), sum(file.size for file in history), len(young), sum(file.size for file in young)
@@ -298,7 +298,7 @@ def _expired(
     if now_ms is None:
         return _NOTHING
     older = [file for number, file in listing.commits.items() if number < snapshot.version]
-    if older and all(now_ms - file.modified_ms > retention.log_ms for file in older):
+    if older and all(is_past(file, retention.log_ms, now_ms) for file in older):
         if dry_run:
             return _with_checkpoint(listing, snapshot.version, now_ms, retention)
         log.checkpoint()
