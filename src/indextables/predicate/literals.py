@@ -144,6 +144,8 @@ def _from_number(value: Any, given: pa.DataType, wanted: pa.DataType) -> Any:
         return bool(value)
     if is_.is_floating(given):
         if not math.isfinite(value):
+            if is_.is_decimal(wanted):
+                return None  # not an error in Spark, under ANSI rules either
             raise ValueError(f"{value} is not a {type_to_sql(wanted)}")
         if is_.is_int64(wanted) and value == _TWO_63:
             return (1 << 63) - 1  # Java compares with the greatest long as a double, which is this one

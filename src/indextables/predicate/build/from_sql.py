@@ -47,6 +47,7 @@ _SPECIAL = {
     "Ceil": ("ceil", ("this",)),
     "If": ("if", ("this", "true", "false")),
     "RegexpLike": ("rlike", _BINARY),
+    **{name: (name.lower(), _BINARY) for name in ("StartsWith", "EndsWith", "Contains")},
     "Neg": ("negative", ("this",)),
     **{name: (operator, _BINARY) for name, operator in _OPERATORS.items()},
 }

@@ -14,6 +14,7 @@ import pyarrow.types as is_a
 
 from indextables.model.arrays import scalar
 from indextables.predicate.evaluate.each import any_failed, each
+from indextables.predicate.literals import cast_value
 from indextables.predicate.tree import Call, Literal
 
 _WIDE = Context(prec=120, rounding=ROUND_HALF_UP)
@@ -151,18 +152,12 @@ def rounded(call: Call, args: Sequence[Any], _zone: str) -> tuple[Any, Any]:
 
 
 def whole_numbers(call: Call, args: Sequence[Any], _zone: str) -> tuple[Any, Any]:
-    """`floor` and `ceil`: a double becomes a long as in Java, NaN 0 and what is too large the largest."""
+    """`floor` and `ceil`: a double becomes a long, and fails where it does not fit one."""
     if is_a.is_decimal(call.type):
         rounding = ROUND_FLOOR if call.name == "floor" else ROUND_CEILING
         return each(lambda value: _fitting(value, call.type, rounding), args, call.type)
     cut = (pc.floor if call.name == "floor" else pc.ceil)(args[0])
-
-    def saturated(value: float) -> int:
-        if not math.isfinite(value):
-            return 0 if math.isnan(value) else _LONGEST if value > 0 else -_LONGEST - 1
-        return max(-_LONGEST - 1, min(int(value), _LONGEST))
-
     small = pc.and_(pc.less(cut, 2.0**62), pc.greater(cut, -(2.0**62)))
     if pc.all(small).as_py() is not False:
         return cut.cast(pa.int64()), None
-    return each(saturated, [cut], call.type)
+    return each(lambda value: cast_value(value, pa.float64(), call.type), [cut], call.type)
