@@ -104,6 +104,8 @@ def whole_quotient(a: int, b: int) -> int:
 
 
 def as_long(value: float) -> int:
+    if math.isnan(value):
+        return 0
     if not math.isfinite(value) or not -(2.0**63) <= value <= 2.0**63:
         raise FailedError
     return min(int(value), (1 << 63) - 1)

@@ -152,7 +152,7 @@ def rounded(call: Call, args: Sequence[Any], _zone: str) -> tuple[Any, Any]:
 
 
 def whole_numbers(call: Call, args: Sequence[Any], _zone: str) -> tuple[Any, Any]:
-    """`floor` and `ceil`: a double becomes a long, and fails where it does not fit one."""
+    """`floor` and `ceil`: a double becomes a long, NaN as in Java 0, and fails where it does not fit."""
     if is_a.is_decimal(call.type):
         rounding = ROUND_FLOOR if call.name == "floor" else ROUND_CEILING
         return each(lambda value: _fitting(value, call.type, rounding), args, call.type)
@@ -160,4 +160,6 @@ def whole_numbers(call: Call, args: Sequence[Any], _zone: str) -> tuple[Any, Any
     small = pc.and_(pc.less(cut, 2.0**62), pc.greater(cut, -(2.0**62)))
     if pc.all(small).as_py() is not False:
         return cut.cast(pa.int64()), None
-    return each(lambda value: cast_value(value, pa.float64(), call.type), [cut], call.type)
+    return each(
+        lambda value: 0 if math.isnan(value) else cast_value(value, pa.float64(), call.type), [cut], call.type
+    )
