@@ -217,11 +217,11 @@ def test_conditions_cannot_be_used_as_python_truths():
 
 
 def test_trees_pass_through_and_survive_pickling():
-    node = parse("i IN (1, 2) AND s LIKE 'a%b'", SCHEMA)
+    node = parse("i IN (1, 2) AND s LIKE 'a%b' AND if(d > 1, l, i + 1) = length(st.`in ner`.y)", SCHEMA)
     assert as_node(node, SCHEMA) is node
     assert pickle.loads(pickle.dumps(node)) == node
     assert as_node(None, SCHEMA) is None
-    assert {column.name for column in columns_of(node)} == {"i", "s"}
+    assert {column.name for column in columns_of(node)} == {"i", "s", "d", "l", "st.in ner.y"}
 
 
 def column(name, kind):

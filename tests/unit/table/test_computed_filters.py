@@ -12,6 +12,13 @@ from click.testing import CliRunner
 import indextables as it
 from indextables.cli.main import cli
 from indextables.errors import PredicateError
+from indextables.model.stats import FileStats
+from indextables.ops.read.matching import may_survive
+from indextables.predicate.build.from_sql import parse
+from indextables.predicate.prune.rule import Verdict, prune_file
+from indextables.predicate.tree import TRUE
+from indextables.split.read.sql_condition import condition
+from indextables.split.substring import needed_trigrams
 from support.served import TOKEN, serving
 
 COL = it.col
@@ -164,3 +171,18 @@ def test_a_function_that_is_not_there_is_refused_by_name(table):
         table.scan("substring(level) = 'E'")
     with pytest.raises(PredicateError, match="no column 'lvl'"):
         table.scan("lower(lvl) = 'e'")
+
+
+def test_only_rows_decide_a_computed_condition():
+    """H6: statistics, trigrams and DuckDB are not asked, under NOT and OR neither."""
+    for where in ("id % 2 = 1", "NOT id % 2 = 1", "id % 2 = 1 OR id = 7", "lower(message) LIKE '%failed%'"):
+        node = parse(where, ROWS.schema)
+        assert condition(node) is None, where
+        assert needed_trigrams(node, ["message"]) is None, where
+        assert may_survive(node) == TRUE, where
+        bounds = FileStats(
+            num_records=1, min_values={"id": "8"}, max_values={"id": "8"}, null_count={"id": 0}
+        )
+        assert prune_file(node, bounds, {}, ROWS.schema, ()) is Verdict.UNKNOWN, where
+    mixed = parse("id % 2 = 1 AND id = 7", ROWS.schema)
+    assert prune_file(mixed, bounds, {}, ROWS.schema, ()) is Verdict.DROP
