@@ -15,6 +15,10 @@ from indextables.predicate.evaluate.each import applied
 from indextables.predicate.tree import Call, Literal
 from indextables.predicate.zones import start_of_day, to_instant, to_local, zone_of
 
+_SMALL = {"microsecond": 1, "millisecond": 1000, "second": US_PER_SECOND}
+_MINUTE_US = 60 * US_PER_SECOND
+_WHOLE_MINUTES_US = days_of(1973, 1, 1) * US_PER_DAY
+
 
 def _floored(micros: Any, unit: int) -> tuple[np.ndarray, np.ndarray]:
     held = pc.fill_null(micros.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
@@ -56,7 +60,7 @@ def truncated(micros: int, unit: str, zone: str) -> int:
     >>> truncated(90_000_000, "minute", "UTC")
     60000000
     """
-    small = {"microsecond": 1, "millisecond": 1000, "second": US_PER_SECOND}.get(unit)
+    small = _SMALL.get(unit)
     if small is not None:
         return micros - micros % small
     place = zone_of(zone)
@@ -79,7 +83,12 @@ def truncations(call: Call, args: Sequence[Any], zone: str) -> tuple[Any, Any]:
     """`date_trunc` of instants."""
     unit = call.args[0]
     assert isinstance(unit, Literal)
-    distinct = args[1].cast(pa.int64()).dictionary_encode()
+    instants = args[1].cast(pa.int64())
+    # Since then every zone is off by whole minutes, and its clocks change at whole minutes.
+    minutes = pc.multiply(pc.divide(instants, _MINUTE_US), _MINUTE_US)
+    if unit.value not in _SMALL:
+        instants = pc.if_else(pc.greater_equal(instants, _WHOLE_MINUTES_US), minutes, instants)
+    distinct = instants.dictionary_encode()
     rows = [[micros] for micros in distinct.dictionary.to_pylist()]
     cut, _ = applied(lambda micros: truncated(micros, unit.value, zone), rows, call.type)
     return cut.take(distinct.indices), None
