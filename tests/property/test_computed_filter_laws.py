@@ -52,6 +52,8 @@ class Made:
     sql: str
     kind: str
     of: Callable[[dict[str, Any]], Any]
+    cased: Made | None = None
+    """What it is the upper or lower case of: Spark leaves out all but the last change of case."""
 
 
 def strict(
@@ -239,11 +241,12 @@ class Draw:
 
     def text(self, kind: str, depth: int) -> Made:
         inner, other = self.of("text", depth), self.of("text", depth)
+        bare = inner.cased or inner
         position, count = self.rng.randint(-4, 4), self.rng.randint(-1, 4)
         return self.rng.choice(
             [
-                Made(f"lower({inner.sql})", kind, strict(str.lower, inner)),
-                Made(f"upper({inner.sql})", kind, strict(str.upper, inner)),
+                Made(f"lower({inner.sql})", kind, strict(str.lower, bare), bare),
+                Made(f"upper({inner.sql})", kind, strict(str.upper, bare), bare),
                 Made(f"trim({inner.sql})", kind, strict(lambda text: text.strip(" "), inner)),
                 Made(f"ltrim({inner.sql})", kind, strict(lambda text: text.lstrip(" "), inner)),
                 Made(f"rtrim({inner.sql})", kind, strict(lambda text: text.rstrip(" "), inner)),

@@ -21,7 +21,7 @@ from indextables.predicate import coerce
 from indextables.predicate.coerce import Unsupported, common_type
 from indextables.predicate.conditions import compare, is_null
 from indextables.predicate.regex import NotUnderstoodError, translated
-from indextables.predicate.tree import Column, Literal, Match, Node, Not, Value, type_of
+from indextables.predicate.tree import Call, Column, Literal, Match, Node, Not, Value, type_of
 from indextables.predicate.values import (
     MOST_DIGITS,
     WIDTHS,
@@ -190,6 +190,15 @@ def _count(value: Value) -> Value:
     return cast(value, _INT, "UTC")
 
 
+def _cased(name: str, args: Args, zone: str) -> Value:
+    """Upper or lower case; `upper(lower(a))` is `upper(a)`, as Spark simplifies it."""
+    name = {"lcase": "lower", "ucase": "upper"}.get(name, name)
+    inner = args[0]
+    while isinstance(inner, Call) and inner.name in {"lower", "upper"}:
+        inner = inner.args[0]
+    return _of_text(name, [inner], zone)
+
+
 def _of_text(name: str, args: Args, zone: str) -> Value:
     return made(name, [_text(arg, zone) for arg in args], _TEXT)
 
@@ -339,9 +348,8 @@ _FUNCTIONS: Mapping[str, tuple[range, Build]] = {
     **dict.fromkeys(("abs", "negative"), (_ONE, _same)),
     "round": (range(1, 3), _rounded),
     **dict.fromkeys(("floor", "ceil", "ceiling"), (_ONE, _whole)),
-    **dict.fromkeys(("lower", "upper", "trim", "ltrim", "rtrim"), (_ONE, _of_text)),
-    "lcase": (_ONE, lambda _name, args, zone: _of_text("lower", args, zone)),
-    "ucase": (_ONE, lambda _name, args, zone: _of_text("upper", args, zone)),
+    **dict.fromkeys(("lower", "upper", "lcase", "ucase"), (_ONE, _cased)),
+    **dict.fromkeys(("trim", "ltrim", "rtrim"), (_ONE, _of_text)),
     **dict.fromkeys(("length", "len", "char_length", "character_length"), (_ONE, _length)),
     **dict.fromkeys(("substring", "substr"), (range(2, 4), _substring)),
     **dict.fromkeys(("left", "right"), (_TWO, _end)),

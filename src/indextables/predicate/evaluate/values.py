@@ -103,7 +103,11 @@ def _case_changed(call: Call, args: Sequence[Any], _zone: str) -> tuple[Any, Any
     upper = call.name == "upper"
     if pc.all(pc.string_is_ascii(args[0])).as_py() is not False:
         return (pc.ascii_upper if upper else pc.ascii_lower)(args[0]), None
-    return each(str.upper if upper else str.lower, args, call.type)
+    return each(_upper if upper else str.lower, args, call.type)
+
+
+def _upper(text: str) -> str:
+    return text.upper().translate(_NEWER_CAPITALS)
 
 
 def _length(call: Call, args: Sequence[Any], _zone: str) -> tuple[Any, Any]:
@@ -213,6 +217,8 @@ def _chosen(call: Call, args: Sequence[Computed]) -> Computed:
     return Computed(pc.if_else(holds, first.values, second.values), any_failed(failed), cause)
 
 
+# Capitals of older letters that Unicode 16 and 17 added: Spark has them, most versions of Python do not.
+_NEWER_CAPITALS = {0x19B: 0xA7DC, 0x264: 0xA7CB, 0xA7D3: 0xA7D2, 0xA7D5: 0xA7D4}
 Kernel = Callable[[Call, Sequence[Any], str], tuple[Any, Any]]
 _LAZY: Mapping[str, Callable[[Call, Sequence[Computed]], Computed]] = {"coalesce": _coalesced, "if": _chosen}
 _KERNELS: Mapping[str, Kernel] = {
