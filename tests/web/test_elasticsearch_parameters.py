@@ -2,9 +2,11 @@
 
 import elasticsearch
 import httpx
+import pyarrow as pa
 import pytest
 from elasticsearch import helpers
 
+import indextables as it
 from indextables.web.elastic.scrolls import MissingScrollError, Scrolls
 from support.served import TOKEN, events, make_events, serving
 
@@ -178,10 +180,11 @@ def test_a_header_of_several_searches_is_checked_too(client):
 
 @pytest.mark.parametrize("text", ["n20) OR (*", "n20 OR *", 'n20") OR ("served', "n20) AND NOT (n30", "-n20"])
 @pytest.mark.parametrize("clause", ["filter", "must", "must_not", "should"])
-def test_a_text_cannot_leave_its_clause(client, text, clause):
+@pytest.mark.parametrize("field", [{}, {"default_field": "message"}])
+def test_a_text_cannot_leave_its_clause(client, text, clause, field):
     """Whatever it says, the rows are at most those that the other clause allows."""
     held = {"match": {"message": "timeout"}}
-    body = {"query_string": {"query": text, "default_field": "message"}}
+    body = {"query_string": {"query": text, **field}}
     query = {"bool": {"must": held, clause: [held, body] if clause == "must" else body}}
     if clause == "should":
         query["bool"]["minimum_should_match"] = 1
@@ -208,3 +211,22 @@ def test_times_in_seconds_are_not_read_as_milliseconds(client):
     assert (
         client.search(index="events", query={"range": {"ts": bounds}}, size=0)["hits"]["total"]["value"] == 10
     )
+
+
+@pytest.mark.parametrize("order", ["asc", "desc"])
+@pytest.mark.parametrize("missing", [None, "_first", "_last"])
+@pytest.mark.parametrize("size", [1, 3, 4, 9])
+def test_rows_without_a_value_come_where_elasticsearch_has_them(tmp_path, order, missing, size):
+    schema = pa.schema([("n", pa.int64()), ("k", pa.int64())])
+    table = it.Table.create(tmp_path / "t", schema)
+    values = [3, None, 1, None, 2, 5]
+    for n, value in enumerate(values):
+        table.append(pa.table({"n": [n], "k": [value]}, schema))
+    sort = {"order": order, **({"missing": missing} if missing else {})}
+    with serving(str(tmp_path / "t")) as address:
+        made = elasticsearch.Elasticsearch(f"{address}/elastic", basic_auth=("anyone", TOKEN))
+        found = made.search(index="t", sort=[{"k": sort}], size=size)["hits"]["hits"]
+        made.close()
+    known = sorted((value for value in values if value is not None), reverse=order == "desc")
+    expected = [None, None, *known] if missing == "_first" else [*known, None, None]
+    assert [hit["sort"] for hit in found] == [[value] for value in expected[:size]]

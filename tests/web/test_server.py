@@ -386,3 +386,22 @@ def test_a_filter_means_here_what_it_means_to_the_table(tmp_path):
     ):
         count = client.get("/api/tables/zoned/count", params={"where": where}).json()["total"]
     assert count == it.Table.open(tmp_path / "zoned").count(where) == 5
+
+
+@pytest.mark.parametrize("order", ["asc", "desc"])
+@pytest.mark.parametrize("query", [None, "word"])
+def test_the_page_orders_nulls_nan_and_zeros_as_the_table_does(tmp_path, order, query):
+    schema = pa.schema([("n", pa.int64()), ("f", pa.float64()), ("text", pa.string())])
+    table = it.Table.create(tmp_path / "t", schema, options={"indexing.typemap.text": "text"})
+    values = [1.0, None, float("nan"), 0.0, float("-inf"), -0.0, None, float("inf"), float("nan")]
+    for at in range(0, 9, 3):
+        numbers = range(at, at + 3)
+        table.append(pa.table({"n": numbers, "f": values[at : at + 3], "text": ["word"] * 3}, schema))
+    params = {"sort": "F", "order": order, "columns": '["n"]', **({"q": query} if query else {})}
+    with serving(str(tmp_path / "t")) as address:
+        answer = httpx.get(
+            f"{address}/api/tables/t/rows", params=params, headers={"authorization": f"Bearer {TOKEN}"}
+        ).json()
+    shown = [row[0] for row in answer["rows"]]
+    assert shown == table.search("word", sort=f"f {order}").to_arrow()["n"].to_pylist()
+    assert [values[n] is None for n in shown] == [n < 2 if order == "asc" else n > 6 for n in range(9)]

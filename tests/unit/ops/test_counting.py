@@ -469,3 +469,15 @@ def test_an_interval_may_be_written_in_every_way_that_spark_takes(names):
     from indextables.ops.counting.buckets import span_of
 
     assert len({span_of(f"15 {name}") for name in names}) == 1
+
+
+def test_an_interval_beyond_all_times_is_refused_and_one_of_decimals_is_read_as_written(tmp_path):
+    from decimal import Decimal
+
+    schema = pa.schema([("d", pa.date32()), ("p", pa.decimal128(10, 2))])
+    table = it.Table.create(tmp_path / "t", schema)
+    table.append(pa.table({"d": [1, 2], "p": [Decimal("0.31"), Decimal("0.39")]}, schema))
+    for interval in ("99999999999999d", "9" * 5000 + "d", "1001y"):
+        with pytest.raises(OptionError, match="not an interval of time"):
+            table.histogram("d", interval)
+    assert table.histogram("p", 0.1).to_pylist() == [{"bucket": Decimal("0.30"), "count": 2}]
