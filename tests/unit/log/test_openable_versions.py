@@ -1,4 +1,4 @@
-"""A13: a version that is offered can be opened, whatever is damaged and whoever asks."""
+"""A version that is offered can be opened, whatever is damaged and whoever asks."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ def torn(tmp_path):
 
 
 def test_the_version_before_a_torn_one_opens_as_the_error_advises(torn):
+    """A13: by number, with the rows it had."""
     with pytest.raises(
         CorruptLogError, match=r"can be opened: 0-5\. Open the table with version=5"
     ) as caught:

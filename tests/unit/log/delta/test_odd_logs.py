@@ -10,6 +10,7 @@ import pytest
 
 import indextables as it
 from indextables.log.delta.dialect import DELTA
+from indextables.log.delta.files.text import _texts_by_duckdb, texts_by_msgspec
 from indextables.log.delta.long_tail import pass_over
 from indextables.log.delta.snapshot import open_snapshot
 from indextables.model.actions import AddAction, CommitInfo, MetadataAction, RemoveAction
@@ -102,11 +103,18 @@ FILTERS = (
 )
 
 
-@pytest.mark.parametrize("fillers", [20_000, 60_000])
-def test_an_odd_document_means_the_same_however_many_files_there_are(tmp_path, fillers):
-    """Above twenty thousand files DuckDB cuts statistics out of documents, above fifty thousand out of the file."""
+def test_both_readers_of_documents_give_odd_ones_the_same_meaning():
+    """Above twenty thousand documents DuckDB reads them."""
+    documents = pa.array([None, *DOCUMENTS.values()])
+    paths = [("numRecords",), ("minValues", "s"), ("maxValues", "s"), ("nullCount", "s")]
+    few = [texts.to_pylist() for texts in texts_by_msgspec(documents, paths)]
+    assert [texts.to_pylist() for texts in _texts_by_duckdb(documents, paths)] == few
+
+
+def test_an_odd_document_means_the_same_however_many_files_there_are(tmp_path):
+    """Above fifty thousand files DuckDB cuts statistics out of the file of a checkpoint."""
     small, large = (DeltaLog(open_store(tmp_path / name), schema_string(s="string")) for name in ("s", "l"))
-    for log, count in ((small, 0), (large, fillers)):
+    for log, count in ((small, 0), (large, 60_000)):
         for name, text in DOCUMENTS.items():
             log.live[name, None] = {**add(name)["add"], "stats": text}
         filler = add("x", stats={"numRecords": 1, "minValues": {"s": "~"}, "maxValues": {"s": "~"}})["add"]
