@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 from indextables.errors import CommandError
+from indextables.sql.mentions import Word, words_of
 
 _PROVIDERS = frozenset(
     {
@@ -56,23 +57,18 @@ class Change:
 
 
 class _Cursor:
-    """Tokens of a statement, one after the other."""
+    """Words of a statement, one after the other; none of one that only Spark can say what is wrong with."""
 
     def __init__(self, text: str) -> None:
-        import sqlglot
-        from sqlglot.errors import SqlglotError
-
         self.text = text
         self.at = 0
-        try:
-            self.tokens: Sequence[Any] = sqlglot.tokenize(text, read="spark")
-        except SqlglotError:
-            # Not a statement we can read is not one of ours: Spark says what is wrong with it.
-            self.tokens = []
+        self.tokens: list[Word] = []
+        with suppress(CommandError):
+            self.tokens = words_of(text)
 
     def word(self, ahead: int = 0) -> str:
         place = self.at + ahead
-        return str(self.tokens[place].text).upper() if place < len(self.tokens) else ""
+        return self.tokens[place].upper if place < len(self.tokens) else ""
 
     def take(self, *words: str) -> bool:
         """Step over these words if they come next."""
@@ -85,7 +81,7 @@ class _Cursor:
         if self.at >= len(self.tokens):
             raise CommandError(f"the statement ends too early: {self.text}")
         self.at += 1
-        return str(self.tokens[self.at - 1].text)
+        return self.tokens[self.at - 1].value
 
     def name(self) -> tuple[str, ...]:
         parts = [self.value()]
@@ -190,11 +186,7 @@ def _insert(cursor: _Cursor, target: tuple[str, ...], prefix: str, *, overwrite:
 
 def parse_change(text: str) -> Change | None:
     """The table that a DELETE, UPDATE or MERGE names, wherever common table expressions let it begin."""
-    try:
-        cursor = _Cursor(text)
-    except CommandError:
-        # What cannot be read here is for Spark to complain about.
-        return None
+    cursor = _Cursor(text)
     if cursor.word() == "WITH":
         # A common table expression may itself be called `update`, but only a parenthesis ends one.
         while cursor.at < len(cursor.tokens) and not (cursor.word() in _CHANGES and cursor.word(-1) == ")"):

@@ -60,12 +60,14 @@ def _called(column: str | None, query: str | None) -> str:
 
 def _with_scores(text: str, columns_of: NamesOf) -> str:
     """The text with every `_score` of a search as a call."""
+    from sqlglot import exp
+
     edits: list[tuple[int, int, str]] = []
     for scope in scopes_of(text):
-        scores = [column for column in _columns(scope) if column.name.lower() == SCORE]
+        scores = [column for column in scope.find_all(exp.Column) if column.name.lower() == SCORE]
         if not scores or _has_own(scope, columns_of):
             continue
-        found = [call for call in _calls(scope) if call.name.lower() in (_SEARCH, _ALL)]
+        found = [call for call in scope.find_all(exp.Anonymous) if call.name.lower() in (_SEARCH, _ALL)]
         if not found:
             continue
         if len({call.sql("spark") for call in found}) > 1:
@@ -76,18 +78,6 @@ def _with_scores(text: str, columns_of: NamesOf) -> str:
             shown = f" AS {SCORE}" if _is_shown(column) else ""
             edits.append((first, last, f"{_SCORE}({about}){shown}"))
     return edited(text, edits)
-
-
-def _columns(scope: Any) -> list[Any]:
-    from sqlglot import exp
-
-    return list(scope.find_all(exp.Column))
-
-
-def _calls(scope: Any) -> list[Any]:
-    from sqlglot import exp
-
-    return list(scope.find_all(exp.Anonymous))
 
 
 def _has_own(scope: Any, columns_of: NamesOf) -> bool:

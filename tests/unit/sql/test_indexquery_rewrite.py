@@ -159,6 +159,9 @@ def test_inserts_are_taken_apart() -> None:
     assert found is not None
     assert (found.target, found.overwrite, found.columns) == (("v",), False, ("a", "b"))
     assert found.query == "WITH c AS (SELECT 1) SELECT * FROM c"
+    bracketed = parse_insert("WITH c AS (SELECT '(' AS a) INSERT INTO v SELECT * FROM c")
+    assert bracketed is not None
+    assert bracketed.target == ("v",)
     replaced = parse_insert("INSERT INTO v REPLACE WHERE p = 1 SELECT 1")
     assert replaced is not None
     assert replaced.replace_where == "p = 1"
