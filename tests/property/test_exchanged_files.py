@@ -7,6 +7,7 @@ fewer rows and never other rows.
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,6 +62,8 @@ def kind_of(place: Path, floor: int) -> str:
         return "filter"
     if name == "_last_checkpoint":
         return "hint"
+    if name.startswith("_purge."):
+        return "mark"
     if name.endswith(".floor"):
         return "floor"
     form = name.rpartition(".")[2]
@@ -77,7 +80,7 @@ def build(root: Path, first: int, *, cut: bool, compressed: bool) -> World:
     """A table with every kind of file: `cut` also has a floor and fences below it."""
     truth: dict[int, list[int]] = {}
     compression = {} if compressed else {"transaction.compression.enabled": "false"}
-    table = it.Table.create(root, SCHEMA, options={**OPTIONS, **compression})
+    it.Table.create(root, SCHEMA, options={**OPTIONS, **compression})
     turn = first
 
     def grow(count: int = 3) -> None:
@@ -116,7 +119,10 @@ def build(root: Path, first: int, *, cut: bool, compressed: bool) -> World:
     note()
     checkpoint(PARQUET_PARTS)
     grow()
-    assert table.log.uri
+    orphan = root / "part-orphan.split"
+    orphan.write_bytes(b"nobody needs it")
+    os.utime(orphan, (0, 0))
+    assert it.Table.open(root).purge().orphaned_files_deleted == 1
     return World(root, truth)
 
 
@@ -179,7 +185,7 @@ def worlds(request, tmp_path_factory):
 
 KINDS = (
     "creation", "metadata", "version", "fence", "json checkpoint", "json manifest", "json part",
-    "parquet checkpoint", "parquet manifest", "parquet part", "hint", "floor", "filter", "split",
+    "parquet checkpoint", "parquet manifest", "parquet part", "hint", "floor", "mark", "filter", "split",
 )  # fmt: skip
 UNDER_A_HINT = {"json checkpoint", "json manifest", "parquet checkpoint", "parquet manifest"}
 

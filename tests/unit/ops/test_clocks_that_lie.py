@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ import pytest
 
 from indextables.errors import MissingSplitError, StorageError
 from indextables.log.transaction_log import TransactionLog
+from indextables.maintenance import check
 from indextables.ops.upkeep.purge import PurgeRequest, run_purge
 from indextables.ops.upkeep.truncate_history import run_truncate
 from indextables.runtime import LOCAL
@@ -153,6 +155,16 @@ def test_one_mark_stays_however_often_a_table_is_purged(world):
         (mark,) = world.marks()
         marks.add(mark)
     assert len(marks) == 3
+
+
+def test_check_finds_nothing_wrong_with_a_mark(tmp_path):
+    table = Table.create(tmp_path / "t", SCHEMA)
+    orphan = tmp_path / "t" / "part-old.split"
+    orphan.write_bytes(b"nobody needs it")
+    os.utime(orphan, (0, 0))
+    assert table.purge().orphaned_files_deleted == 1
+    assert list((tmp_path / "t" / LOG).glob("_purge.*"))
+    assert check(str(tmp_path / "t")).findings == ()
 
 
 def test_a_writer_finds_a_newer_mark_though_the_one_it_missed_was_replaced(world):
