@@ -74,9 +74,12 @@ def options() -> str:
                 "| key | default | expects | meaning |",
                 "| --- | --- | --- | --- |",
             ]
+            lines += [
+                f"| `{prefix}<column>` | | {key.kind.name} | {key.doc} |"
+                for prefix, key in COLUMN_KEYS.items()
+                if key.group == group
+            ]
         lines.append(_option_row(item))
-    for prefix, (_, doc) in COLUMN_KEYS.items():
-        lines.append(f"| `{prefix}<column>` | | text | {doc} |")
     lines += [
         "",
         "Keys that begin with `aws_`, `azure_`, `google_`, `fs.`, `s3_`, `client_` or `storage.`",

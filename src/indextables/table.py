@@ -60,11 +60,13 @@ class Table(Handle["Snapshot"]):
         """
         from indextables.index.settings import from_options
         from indextables.model.fields import normalise_schema
+        from indextables.model.stats import check_column_options
         from indextables.ops.write.rows import settings_for_write
 
         resolved = Options.of(options)
         columns = normalise_schema(schema)
         spec = from_options(resolved, columns)
+        check_column_options(resolved.explicit, columns)
         log = _log(uri, resolved, spark)
         log.initialize(columns, partition_by, properties=spec.to_properties())
         snapshot = log.snapshot(max_staleness_s=0)

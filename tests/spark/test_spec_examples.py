@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,28 @@ def test_long_values_leave_the_statistics_and_short_ones_skip_files(
     assert frame.filter("content LIKE 'c%'").select("id").first().id == 2
     assert frame.filter("content = concat('d', repeat('x', 2000))").count() == 1
     assert last_scans(limit=1)[0].kept == 4
+
+
+def test_the_driver_reports_what_the_executors_truncated(
+    spark: SparkSession, long_text: object, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One line per column and their sum over four tasks, and the same numbers in the history."""
+    path = str(tmp_path / "t")
+    with caplog.at_level(logging.INFO, logger="indextables"):
+        long_text.write.format("indextables").option("stats.truncation.strategy", "halve").save(path)
+    told = [record.getMessage() for record in caplog.records if "tatistics" in record.getMessage()]
+    saved = last_writes(1)[0][1].bytes_saved
+    assert told == [
+        "Truncating statistics for column 'content' (min length: 2001, max length: 2001, strategy: drop)",
+        f"Statistics truncated: 1 columns, estimated size reduction: {saved} bytes",
+    ]
+    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert warnings.count("Unknown truncation strategy 'halve', using 'drop'") == 1
+    newest = spark.sql(f"DESCRIBE INDEXTABLES HISTORY '{path}' LIMIT 1").first()
+    metrics = newest["operation_metrics"]
+    numbers = json.loads(metrics) if isinstance(metrics, str) else metrics
+    assert int(numbers["numTruncatedColumns"]) == 1
+    assert int(numbers["statsBytesSaved"]) == saved
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,20 @@ import threading
 from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import asdict, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from indextables.log.replay.rule import ReplayMetrics
 from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.records import dataclass
 
+if TYPE_CHECKING:
+    from indextables.predicate.tree import Node
+
 logger = logging.getLogger(__name__)
 
 _KEPT = 1000
+_FILTERS = 200
+_LARGEST_FILTER = 1000
 
 _lock = threading.Lock()
 _scans: deque[Scan] = deque(maxlen=_KEPT)
@@ -124,3 +129,32 @@ class SkippingTotals:
 
 
 SKIPPING_TOTALS = SkippingTotals()
+
+
+@dataclass(slots=True)
+class Filters:
+    """The newest filters of this process, with the address of the table each was asked of."""
+
+    _recent: deque[tuple[str, Node]] = field(default_factory=lambda: deque(maxlen=_FILTERS))
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def note(self, uri: str, node: Node) -> None:
+        """Remember a filter; one with more values than a person writes is not worth its memory."""
+        from indextables.predicate.tree import walk
+
+        if sum(1 + len(getattr(part, "values", ())) for part in walk(node)) <= _LARGEST_FILTER:
+            with self._lock:
+                self._recent.append((uri, node))
+
+    def of(self, uri: str) -> list[Node]:
+        """The filters on one table, oldest first."""
+        with self._lock:
+            return [node for table, node in self._recent if table == uri]
+
+    def clear(self) -> None:
+        """Forget all filters."""
+        with self._lock:
+            self._recent.clear()
+
+
+FILTERS = Filters()

@@ -30,7 +30,7 @@ from indextables.log.replay.rule import (
     choose,
     explain_choice,
 )
-from indextables.log.scans import SKIPPING_TOTALS
+from indextables.log.scans import FILTERS, SKIPPING_TOTALS
 from indextables.log.state import LogSource, State, cleaned_away, load_state
 from indextables.model.actions import (
     AddAction,
@@ -42,6 +42,7 @@ from indextables.model.actions import (
 )
 from indextables.options import Options
 from indextables.predicate.prune.metrics import PruneMetrics
+from indextables.predicate.prune.missing import log_missing, shows_missing
 from indextables.reading import Reading
 from indextables.records import dataclass
 from indextables.runtime import Runtime
@@ -278,17 +279,23 @@ class Snapshot:
         node = self.filter_of(where)
         chosen = self._engine(engine)
         wanted = None if columns is None else frozenset(columns)
+        read = wanted | {"min", "max"} if wanted is not None and shows_missing(node) else wanted
 
         def replay(state: State) -> LiveFiles:
-            return chosen.replay(self._request(state, node, wanted, explain=explain))
+            return chosen.replay(self._request(state, node, read, explain=explain))
 
         started = time.perf_counter()
         found = self._sound(replay)
         seconds = found.replay.seconds or {"replay": time.perf_counter() - started}
         if node is not None:
             SKIPPING_TOTALS.note(self.store.uri, found.metrics)
+            FILTERS.note(self.store.uri, node)
+        files = found.files
+        if node is not None and shows_missing(node):
+            log_missing(node, files, self.partition_columns)
+            files = files.select([name for name in files.column_names if wanted is None or name in wanted])
         why = explain_choice(self.settings, self.num_files_hint, engine)
-        return FilePlan(found.files, found.metrics, replace(found.replay, why=why, seconds=seconds))
+        return FilePlan(files, found.metrics, replace(found.replay, why=why, seconds=seconds))
 
     def sums(self, columns: Collection[str], engine: str = "auto") -> Sums:
         """Sums of columns of the files() form; where a cluster replays the log, only they leave it."""

@@ -16,6 +16,7 @@ from indextables.errors import CommitError, OptionError, VersionNotFoundError
 from indextables.log.caches import NEWS
 from indextables.log.commit import changes
 from indextables.log.commit.attempt import CommitPlan, Committed, Rule, run_commit
+from indextables.log.commit.report import report
 from indextables.log.format.dialect import NATIVE
 from indextables.log.format.protocol import PARQUET_CHECKPOINT, READER_VERSION, WRITER_VERSION, check_writable
 from indextables.log.native import write_native_checkpoint
@@ -158,6 +159,7 @@ class TransactionLog(LogHandle):
         self._last_commit = replace(done, actions=())
         if done.written:
             mark = NEWS.announce(self.uri)
+            report(plan, done.actions, (self.options if after is None else after.settings).stats)
             if after is not None:
                 self._adopt(after, mark)
                 self._tidy(after)

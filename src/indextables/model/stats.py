@@ -16,8 +16,10 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from indextables.errors import OptionError
 from indextables.model.actions import LARGEST, AddAction
 from indextables.model.fields import leaf_fields, struct_leaf
+from indextables.model.names import no_column
 from indextables.model.truncation import (
     MARKER,
     Truncated,
@@ -28,7 +30,7 @@ from indextables.model.truncation import (
     truncate_statistics,
 )
 from indextables.model.values import encode_stat, has_order, parse_stat
-from indextables.options import Options, StatsOptions
+from indextables.options import Options, StatsOptions, canonical
 from indextables.records import dataclass
 
 __all__ = [
@@ -36,6 +38,7 @@ __all__ = [
     "FileStats",
     "StatsCollector",
     "Truncated",
+    "check_column_options",
     "collect",
     "indexed_columns",
     "is_truncated",
@@ -83,6 +86,23 @@ def indexed_columns(
         wanted = {_plain_name(name) for name in settings.columns}
         return [item for item in leaves if _is_named(item.name.lower(), wanted)]
     return leaves if settings.num_indexed_cols < 0 else leaves[: settings.num_indexed_cols]
+
+
+def check_column_options(given: Mapping[str, Any], schema: pa.Schema) -> None:
+    """Refuse options for the statistics of a single column that name a column which is not there."""
+    settings = Options.of({key: value for key, value in given.items() if _is_column_option(key)}).stats
+    leaves = [item.name for item in leaf_fields(schema)]
+    for key, names in (("maxLength", settings.max_lengths), ("strategy", settings.strategies)):
+        for name in names:
+            if not any(_is_named(leaf.lower(), {_plain_name(name)}) for leaf in leaves):
+                raise OptionError(
+                    f"stats.truncation.{key} names a column that is not there: {no_column(leaves, name)}",
+                    column=name,
+                )
+
+
+def _is_column_option(key: str) -> bool:
+    return (canonical(key) or "").startswith(("stats.truncation.maxLength.", "stats.truncation.strategy."))
 
 
 def _plain_name(text: str) -> str:

@@ -9,17 +9,18 @@ upper bound is just above every text with that prefix.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pyarrow as pa
 
 from indextables.model.actions import AddAction
-from indextables.model.fields import leaf_fields, normalise_schema
 from indextables.options import Options, StatsOptions
 from indextables.records import dataclass
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MARKER = " [TRUNCATED]"
 _LAST_BEFORE_SURROGATES, _FIRST_AFTER_SURROGATES = "\ud7ff", "\ue000"
@@ -32,11 +33,72 @@ Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
+class TruncatedColumn:
+    """A column whose statistics were too long: its longest minimum and maximum, and what was done."""
+
+    name: str
+    min_length: int
+    max_length: int
+    strategy: str
+
+    def plus(self, other: TruncatedColumn) -> TruncatedColumn:
+        """The same column of another file too."""
+        lengths = max(self.min_length, other.min_length), max(self.max_length, other.max_length)
+        return TruncatedColumn(self.name, *lengths, self.strategy)
+
+
+@dataclass(frozen=True, slots=True)
 class Truncated:
     """The effect of truncation: the columns it changed and the bytes of log it saved."""
 
-    columns: tuple[str, ...] = ()
+    columns: tuple[TruncatedColumn, ...] = ()
     bytes_saved: int = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The dotted names of the columns, sorted."""
+        return tuple(column.name for column in self.columns)
+
+    @classmethod
+    def total(cls, parts: Iterable[Truncated]) -> Truncated:
+        """The effect on several files; a column counts once."""
+        columns: dict[str, TruncatedColumn] = {}
+        saved = 0
+        for part in parts:
+            saved += part.bytes_saved
+            for column in part.columns:
+                known = columns.get(column.name)
+                columns[column.name] = column if known is None else known.plus(column)
+        return cls(tuple(columns[name] for name in sorted(columns)), saved)
+
+    def metrics(self) -> dict[str, int]:
+        """What the commit and the history say of it; nothing where nothing was truncated."""
+        if not self.columns:
+            return {}
+        return {"numTruncatedColumns": len(self.columns), "statsBytesSaved": self.bytes_saved}
+
+    def report(self) -> None:
+        """Log one line for each column and their sum."""
+        for column in self.columns:
+            _log.info(
+                "Truncating statistics for column %r (min length: %d, max length: %d, strategy: %s)",
+                column.name, column.min_length, column.max_length, column.strategy,
+            )  # fmt: skip
+        if self.columns:
+            _log.info(
+                "Statistics truncated: %d columns, estimated size reduction: %d bytes",
+                len(self.columns), self.bytes_saved,
+            )  # fmt: skip
+
+
+NOTHING_TRUNCATED = Truncated()
+
+
+def warn_of_strategies(settings: StatsOptions) -> None:
+    """Log a warning for every truncation strategy in force that does not exist; each is taken for `drop`."""
+    if settings.truncation_enabled:
+        for strategy in settings.unknown_strategies():
+            _log.warning("Unknown truncation strategy %r, using 'drop'", strategy)
 
 
 def is_truncated(text: str) -> bool:
@@ -83,22 +145,38 @@ def truncate_statistics(
     left out. Partition columns and nulls pass through. Lengths count code points.
     """
     settings = _settings(options)
+    warn_of_strategies(settings)
+    lower, upper, done = _truncated(min_values, max_values, schema, settings, partition_columns)
+    done.report()
+    return lower, upper
+
+
+def _truncated(
+    min_values: Values | None,
+    max_values: Values | None,
+    schema: pa.Schema | None,
+    settings: StatsOptions,
+    partition_columns: Collection[str],
+) -> tuple[dict[str, Any], dict[str, Any], Truncated]:
     lower, upper = dict(min_values or {}), dict(max_values or {})
     long = _long_columns(lower, upper, schema, settings, partition_columns)
     if not long:
-        return lower, upper
+        return lower, upper, NOTHING_TRUNCATED
+    texts = _texts_among(long, schema)
+    cut_to = {name: limit for name in texts if (limit := settings.cut_to(name)) > len(MARKER)}
+    short = _shortened(lower, long, cut_to), _shortened(upper, long, cut_to)
     lengths = [
         {name: len(str(value or "")) for name, value in _leaves(half) if name in long}
         for half in (lower, upper)
     ]
-    for name in sorted(long):
-        _log.info(
-            "Truncating statistics of column %r (min length: %d, max length: %d, strategy: %s)",
-            name, lengths[0].get(name, 0), lengths[1].get(name, 0), settings.strategy,
-        )  # fmt: skip
-    cut_to = settings.max_length if settings.strategy == "truncate" else 0
-    texts = _texts_among(long, schema) if cut_to > len(MARKER) else frozenset()
-    return _shortened(lower, long, texts, cut_to), _shortened(upper, long, texts, cut_to)
+    columns = tuple(
+        TruncatedColumn(
+            name, lengths[0].get(name, 0), lengths[1].get(name, 0),
+            "truncate" if name in cut_to else "drop",
+        )
+        for name in sorted(long)
+    )  # fmt: skip
+    return *short, Truncated(columns, _size((lower, upper)) - _size(short))
 
 
 def _settings(options: Options | StatsOptions | Mapping[str, Any] | None) -> StatsOptions:
@@ -115,12 +193,11 @@ def _long_columns(
     """The dotted names of the columns with a value over the limit."""
     if not settings.truncation_enabled:
         return set()
-    limit = settings.max_length
     long = {
         name
         for values in (lower, upper)
         for name, value in _leaves(values)
-        if isinstance(value, str) and len(value) > limit
+        if isinstance(value, str) and len(value) > settings.limit_of(name)
     }
     if not long:
         return long
@@ -132,11 +209,17 @@ def _long_columns(
 def _leaf_fields(schema: Any) -> list[pa.Field]:
     if schema is None:
         return []
+    import pyarrow as pa
+
+    from indextables.model.fields import leaf_fields, normalise_schema
+
     return leaf_fields(schema if isinstance(schema, pa.Schema) else normalise_schema(schema))
 
 
 def _has_natural_limit(kind: pa.DataType) -> bool:
     """Whether every value of a type is short as text: fixed-width numbers, dates and times."""
+    import pyarrow as pa
+
     types = pa.types
     return any(
         is_kind(kind)
@@ -157,24 +240,26 @@ def _texts_among(names: Collection[str], schema: pa.Schema | None) -> frozenset[
     """The columns of text, where a prefix is a valid bound. Without a schema all count as text."""
     if schema is None:
         return frozenset(names)
+    import pyarrow as pa
+
     texts = {leaf.name.lower() for leaf in _leaf_fields(schema) if pa.types.is_string(leaf.type)}
     return frozenset(name for name in names if name.lower() in texts)
 
 
 def _shortened(
-    values: Values, long: Collection[str], texts: Collection[str], cut_to: int, prefix: str = ""
+    values: Values, long: Collection[str], cut_to: Mapping[str, int], prefix: str = ""
 ) -> dict[str, Any]:
-    """The values without the long ones, or with those of text columns cut."""
-    kept: dict[str, Any] = {}
+    """The values without the long ones, or with those that have a length cut to it."""
+    short: dict[str, Any] = {}
     for name, value in values.items():
         path = prefix + name
         if isinstance(value, Mapping):
-            kept[name] = _shortened(value, long, texts, cut_to, f"{path}.")
+            short[name] = _shortened(value, long, cut_to, f"{path}.")
         elif path not in long:
-            kept[name] = value
-        elif path in texts:
-            kept[name] = _cut(value, cut_to)
-    return kept
+            short[name] = value
+        elif path in cut_to:
+            short[name] = _cut(value, cut_to[path])
+    return short
 
 
 def _cut(value: Any, max_length: int) -> Any:
@@ -192,35 +277,44 @@ def truncate_add(
     """Return the add with truncated statistics, in its fields and in `stats`; itself if none is long."""
     settings = _settings(options)
     if not settings.truncation_enabled:
-        return add, Truncated()
+        return add, NOTHING_TRUNCATED
     changes: dict[str, Any] = {}
-    done = Truncated()
-    before: Pair = (add.min_values, add.max_values)
-    after = truncate_statistics(*before, schema, settings, partition_columns)
-    if columns := _changed(before, after):
-        changes["min_values"], changes["max_values"] = after
-        done = Truncated(columns, _size(before) - _size(after))
-    document = _document(add.stats, settings.max_length)
+    lower, upper, in_fields = _truncated(add.min_values, add.max_values, schema, settings, partition_columns)
+    if in_fields.columns:
+        changes["min_values"], changes["max_values"] = lower, upper
+    in_text = NOTHING_TRUNCATED
+    document = _document(add.stats, settings.shortest_limit())
     if document is not None:
-        before = (document.get("minValues"), document.get("maxValues"))
-        after = truncate_statistics(*before, schema, settings, partition_columns)
-        if columns := _changed(before, after):
-            document["minValues"], document["maxValues"] = after
+        lower, upper, in_text = _truncated(
+            document.get("minValues"), document.get("maxValues"), schema, settings, partition_columns
+        )
+        if in_text.columns:
+            document["minValues"], document["maxValues"] = lower, upper
             changes["stats"] = msgspec.json.encode(document).decode()
-            saved = done.bytes_saved + _size(before) - _size(after)
-            done = Truncated(tuple(sorted({*done.columns, *columns})), saved)
-    return (replace(add, **changes), done) if changes else (add, done)
+    return (replace(add, **changes) if changes else add), Truncated.total((in_fields, in_text))
+
+
+def keep_statistics(add: AddAction, columns: Collection[str]) -> AddAction:
+    """Return the add with the minima and maxima of these columns only; itself if it has no others."""
+    names = {name.lower() for name in columns}
+    changes: dict[str, Any] = {}
+    for field in ("min_values", "max_values"):
+        values = getattr(add, field) or {}
+        others = {name for name, _ in _leaves(values) if name.lower() not in names}
+        if others:
+            changes[field] = _shortened(values, others, {})
+    document = _document(add.stats, 0)
+    halves = [] if document is None else [half for half in ("minValues", "maxValues") if document.get(half)]
+    for half in halves:
+        assert document is not None
+        others = {name for name, _ in _leaves(document[half]) if name.lower() not in names}
+        if others:
+            document[half] = _shortened(document[half], others, {})
+            changes["stats"] = msgspec.json.encode(document).decode()
+    return replace(add, **changes) if changes else add
 
 
 Pair = tuple[Values | None, Values | None]
-
-
-def _changed(before: Pair, after: Pair) -> tuple[str, ...]:
-    names: set[str] = set()
-    for old, new in zip(before, after, strict=True):
-        left = dict(_leaves(new or {}))
-        names |= {name for name, value in _leaves(old or {}) if left.get(name) != value}
-    return tuple(sorted(names))
 
 
 def _document(text: str | None, max_length: int) -> dict[str, Any] | None:

@@ -176,7 +176,7 @@ def canonical(key: str) -> str | None:
     if found is not None:
         return found
     for prefix in COLUMN_KEYS:
-        if bare.startswith(prefix) and len(bare) > len(prefix):
+        if bare.startswith(prefix.lower()) and len(bare) > len(prefix):
             return prefix + key[len(key) - len(bare) + len(prefix) :]
     return None
 
@@ -240,10 +240,14 @@ def _build(merged: Mapping[str, str], given: Mapping[str, str]) -> Options:
         key = item.metadata["key"]
         if key in merged:
             groups.setdefault(group, {})[item.name] = _read(key, merged[key], item.metadata["kind"])
-    for prefix, (name, _) in COLUMN_KEYS.items():
-        values = {key.removeprefix(prefix): value for key, value in merged.items() if key.startswith(prefix)}
+    for prefix, by_column in COLUMN_KEYS.items():
+        values = {
+            key.removeprefix(prefix): _read(key, value, by_column.kind)
+            for key, value in merged.items()
+            if key.startswith(prefix)
+        }
         if values:
-            groups.setdefault("indexing", {})[name] = values
+            groups.setdefault(by_column.group, {})[by_column.field] = values
     built: dict[str, Any] = {name: GROUPS[name](**values) for name, values in groups.items()}
     storage = {
         key: value

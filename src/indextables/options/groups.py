@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from types import MappingProxyType
+from typing import Any
 
 from indextables.options.kinds import (
     ADDRESSES,
@@ -15,8 +16,10 @@ from indextables.options.kinds import (
     NAMES,
     POSITIVE,
     SIZE,
+    STRATEGIES,
     STRATEGY,
     TEXT,
+    Kind,
     at_least,
     auto_or,
     one_of,
@@ -152,9 +155,54 @@ class StatsOptions:
     columns: tuple[str, ...] | None = option(
         "dataSkippingStatsColumns", None, NAMES, "Columns that get statistics, instead of the first ones."
     )
+    adaptive: bool = option(
+        "stats.adaptive", False, BOOLEAN,
+        "MERGE SPLITS and CHECKPOINT keep statistics only of the columns in `stats.suggestedColumns`, "
+        "unless `dataSkippingStatsColumns` is set.",
+    )  # fmt: skip
+    suggested: tuple[str, ...] | None = option(
+        "stats.suggestedColumns", None, NAMES,
+        "Columns for which statistics pay, as ANALYZE ... FOR SKIPPING STORE leaves them.",
+    )  # fmt: skip
+    max_lengths: Mapping[str, int] = field(default_factory=dict)
+    strategies: Mapping[str, str] = field(default_factory=dict)
     skip_cooldown_hours: float = option(
         "skippedFiles.cooldownHours", 24, HOURS, "Hours before a file that could not be read is tried again."
     )
+
+    def limit_of(self, name: str) -> int:
+        """The longest minimum or maximum kept whole for a column, or a field of one."""
+        limit: int = _for_column(self.max_lengths, name, self.max_length)
+        return limit
+
+    def cut_to(self, name: str) -> int:
+        """The length to which a text that is too long is cut; 0 where it is dropped."""
+        strategy = _for_column(self.strategies, name, self.strategy)
+        return self.limit_of(name) if strategy == "truncate" else 0
+
+    def shortest_limit(self) -> int:
+        """No value of this length or less is too long in any column."""
+        return min(self.max_length, *self.max_lengths.values()) if self.max_lengths else self.max_length
+
+    def unknown_strategies(self) -> tuple[str, ...]:
+        """The strategies that do not exist, sorted."""
+        return tuple(sorted({self.strategy, *self.strategies.values()} - set(STRATEGIES)))
+
+    def adapted(self) -> StatsOptions:
+        """These settings with the suggested columns, where they say that a suggestion is to be applied."""
+        if not self.adaptive or self.suggested is None or self.columns is not None:
+            return self
+        return replace(self, columns=self.suggested)
+
+
+def _for_column(by_column: Mapping[str, Any], name: str, default: Any) -> Any:
+    """The setting of a column or of the nearest struct around it; else the one for all columns."""
+    if not by_column:
+        return default
+    by_name = {column.replace("`", "").lower(): value for column, value in by_column.items()}
+    steps = name.lower().split(".")
+    names = (".".join(steps[:length]) for length in range(len(steps), 0, -1))
+    return next((by_name[step] for step in names if step in by_name), default)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,18 +367,46 @@ class IndexingOptions:
     record_option: Mapping[str, str] = field(default_factory=dict)
 
 
-COLUMN_KEYS: Mapping[str, tuple[str, str]] = MappingProxyType(
+@dataclass(frozen=True, slots=True)
+class ColumnKey:
+    """An option that is set column by column: the field that holds it, and the kind of its values."""
+
+    group: str
+    field: str
+    kind: Kind
+    doc: str
+
+
+COLUMN_KEYS: Mapping[str, ColumnKey] = MappingProxyType(
     {
-        "indexing.typemap.": (
+        "stats.truncation.maxLength.": ColumnKey(
+            "stats",
+            "max_lengths",
+            POSITIVE,
+            "`stats.truncation.maxLength` for one column, or for all fields of a struct.",
+        ),
+        "stats.truncation.strategy.": ColumnKey(
+            "stats",
+            "strategies",
+            STRATEGY,
+            "`stats.truncation.strategy` for one column, or for all fields of a struct.",
+        ),
+        "indexing.typemap.": ColumnKey(
+            "indexing",
             "typemap",
+            TEXT,
             "Index type of a column: text, string, json, ip, substring; `indexing.typemap.<type>`: a list.",
         ),
-        "indexing.tokenizer.": (
+        "indexing.tokenizer.": ColumnKey(
+            "indexing",
             "tokenizer",
+            TEXT,
             "Tokenizer of a text column: default, raw, en_stem, whitespace, compact_ids.",
         ),
-        "indexing.indexrecordoption.": (
+        "indexing.indexrecordoption.": ColumnKey(
+            "indexing",
             "record_option",
+            TEXT,
             "What the index stores for each word: basic, freq, position.",
         ),
     }

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable
 from dataclasses import field
 from typing import Any
 
 from indextables.records import dataclass
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +93,13 @@ def _fraction(text: str) -> float:
     return number
 
 
+STRATEGIES = ("drop", "truncate")
+
+
 def _lenient_strategy(text: str) -> str:
+    """A strategy; one that does not exist stays as it was written, and counts as `drop` with a warning."""
     lowered = text.strip().lower()
-    if lowered in {"drop", "truncate"}:
-        return lowered
-    _log.warning("unknown truncation strategy %r, using 'drop'", text)
-    return "drop"
+    return lowered if lowered in STRATEGIES else text
 
 
 BOOLEAN = Kind("true or false", _boolean)

@@ -131,7 +131,7 @@ def test_an_add_is_truncated_in_all_places_and_says_what_it_saved():
         "nullCount": {"text": 0},
     }
     assert (after.path, after.size, after.extra) == ("a", 5, {"later": 1})
-    assert done.columns == ("text",)
+    assert done.names == ("text",)
     assert done.bytes_saved > 7900
     again, nothing = truncate_add(after, SCHEMA, (), Options.of({}))
     assert again is after
@@ -226,4 +226,4 @@ def test_long_values_nested_in_the_stats_document_are_found():
         "minValues": {"a": {"n": 1}},
         "maxValues": {"a": {"n": 9}},
     }
-    assert done.columns == ("a.b",)
+    assert done.names == ("a.b",)

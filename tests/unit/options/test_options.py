@@ -124,10 +124,12 @@ def test_settings_by_column_keep_the_case_of_the_column():
     assert options.indexing.tokenizer == {"Message": "raw"}
 
 
-def test_an_unknown_truncation_strategy_is_a_warning_and_drop(caplog):
-    """H1."""
-    assert Options.of({"stats.truncation.strategy": "Sideways"}).stats.strategy == "drop"
-    assert "Sideways" in caplog.text
+def test_an_unknown_truncation_strategy_is_left_for_the_write_to_warn_of(caplog):
+    """H1: options are resolved many times for one write, which warns once."""
+    options = Options.of({"stats.truncation.strategy": "Sideways"}).stats
+    assert options.unknown_strategies() == ("Sideways",)
+    assert options.cut_to("text") == 0
+    assert not caplog.text
 
 
 def test_credentials_pass_through_and_never_show():

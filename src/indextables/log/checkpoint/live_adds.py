@@ -29,7 +29,8 @@ from indextables.log.checkpoint.reader import open_checkpoint
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
 from indextables.model.lines import source_of
-from indextables.model.stats import truncate_add
+from indextables.model.stats import indexed_columns, truncate_add
+from indextables.model.truncation import Truncated, keep_statistics
 from indextables.options import Options
 from indextables.records import dataclass
 
@@ -113,22 +114,35 @@ def _merge(batch: pa.RecordBatch, paths: pa.StringArray, tail: _Tail, begin: int
 def _shortened(
     batch: pa.RecordBatch, snapshot: Snapshot, options: Options, leaves: tuple[Leaf, ...]
 ) -> pa.RecordBatch:
-    """Cut statistics that exceed the limit; only lines long enough to hold such a value are decoded."""
-    if not options.stats.truncation_enabled:
+    """Cut statistics over the limit, and those of columns that a suggestion leaves out.
+
+    Only lines that can hold such a value are decoded.
+    """
+    stats = options.stats
+    adapted = stats.adapted()
+    if not stats.truncation_enabled and adapted is stats:
         return batch
     lines = batch.column(0)
-    suspects = np.flatnonzero(
-        pc.greater(pc.binary_length(lines), options.stats.max_length).to_numpy(zero_copy_only=False)
+    least = stats.shortest_limit() if adapted is stats else 0
+    suspects = np.flatnonzero(pc.greater(pc.binary_length(lines), least).to_numpy(zero_copy_only=False))
+    schema, partitions = snapshot.schema, snapshot.partition_columns
+    columns = (
+        None if adapted is stats else {leaf.name for leaf in indexed_columns(schema, adapted, partitions)}
     )
     places = np.arange(len(lines))
     changed: list[bytes] = []
+    cut: list[Truncated] = []
     name = snapshot.store.uri
     for at, add in zip(suspects, lines_adds(lines.take(pa.array(suspects)), name), strict=True):
-        short, done = truncate_add(add, snapshot.schema, snapshot.partition_columns, options.stats)
-        if done.columns:
+        chosen = add if columns is None else keep_statistics(add, columns)
+        short, done = truncate_add(chosen, schema, partitions, stats)
+        if short is not add:
             places[at] = len(lines) + len(changed)
             changed.append(encode_add(short))
+            cut.append(done)
     if not changed:
         return batch
-    cut = line_array(join_lines(changed), name)
-    return pa.concat_batches([batch, _batch(cut, decode_lines(cut, leaves, name))]).take(pa.array(places))
+    Truncated.total(cut).report()
+    short_lines = line_array(join_lines(changed), name)
+    shortened = _batch(short_lines, decode_lines(short_lines, leaves, name))
+    return pa.concat_batches([batch, shortened]).take(pa.array(places))

@@ -12,6 +12,7 @@ two writers cannot overwrite each other), then the hint, which never moves back.
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
 import uuid
 from collections.abc import Mapping
@@ -40,6 +41,8 @@ from indextables.storage.store import Store
 from indextables.storage.stores.put_if_absent import create_or_read
 
 HOUR_MS = 3_600_000
+
+_log = logging.getLogger(__name__)
 
 
 def write_checkpoint(snapshot: Snapshot, options: Options, clock: Clock) -> Checkpoint:
@@ -173,6 +176,7 @@ def _publish(snapshot: Snapshot, file_format: str, head: Mapping[str, Any], part
     others = 2 + len(head["mergeskip"]) + len(head["txn"])
     size_bytes = len(data) + sum(entry.size_in_bytes for entry in entries)
     checkpoint = _reference(name, version, file_format, data, parts.actions)
+    _log.info("Created checkpoint at version %d with %d active files", version, parts.actions)
     return Written(checkpoint, parts.actions + others, size_bytes, len(entries) or None)
 
 

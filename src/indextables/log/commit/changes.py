@@ -36,6 +36,10 @@ def properties(base: Snapshot, changes: Mapping[str, str | None]) -> list[Action
     given = {key: text(value) for key, value in changes.items() if value is not None}
     refuse_secrets(given)
     check_properties(given)
+    if any("stats.truncation." in key.lower() for key in given):
+        from indextables.model.stats import check_column_options
+
+        check_column_options(given, base.schema)
     known: Mapping[str, str | None] = base.metadata.configuration
     result = {key: text(value) for key, value in {**known, **changes}.items() if value is not None}
     if result == dict(known):

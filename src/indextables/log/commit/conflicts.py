@@ -35,6 +35,7 @@ from indextables.model.actions import (
     RemoveAction,
     TxnAction,
 )
+from indextables.model.truncation import NOTHING_TRUNCATED, Truncated
 from indextables.records import dataclass
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ class CommitPlan:
     written."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     metrics: Mapping[str, Any] = field(default_factory=dict)
+    truncated: Truncated = NOTHING_TRUNCATED
+    """What was left out of the statistics of the added files."""
     user_metadata: str | None = None
 
 

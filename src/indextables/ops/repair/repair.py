@@ -41,6 +41,7 @@ from indextables.model.actions import (
     ProtocolAction,
 )
 from indextables.model.stats import truncate_add
+from indextables.model.truncation import Truncated
 from indextables.ops.check.splits import inspect_splits
 from indextables.ops.existence import sizes_found
 from indextables.ops.outcomes import SUCCESS, RepairResult
@@ -105,7 +106,9 @@ def plan_repair(
     missing = tuple(add.path for add in found.adds if present is not None and add.path not in present)
     schema = _schema(found.metadata)
     partitions = found.metadata.partition_columns
-    adds = [truncate_add(_statistics(add, options), schema, partitions, options)[0] for add in kept]
+    short = [truncate_add(_statistics(add, options), schema, partitions, options) for add in kept]
+    adds, truncated = [add for add, _ in short], Truncated.total(done for _, done in short)
+    truncated.report()
     paths = {add.path for add in kept}
     # An expired skip comes along too: its count of failures goes on, as in checkpoints.
     skips = [skip for skip in found.skips if skip.path in paths]
@@ -114,7 +117,11 @@ def plan_repair(
         timestamp=now_ms,
         operation="REPAIR",
         operation_parameters={"sourceVersion": found.version},
-        operation_metrics={"numAddedFiles": len(adds), "numMissingFiles": len(missing)},
+        operation_metrics={
+            "numAddedFiles": len(adds),
+            "numMissingFiles": len(missing),
+            **truncated.metrics(),
+        },
         engine_info=ENGINE,
         table_id=metadata.id,
         version=_STATE_VERSION,

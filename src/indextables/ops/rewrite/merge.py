@@ -10,13 +10,13 @@ conflict, nothing changes and the new files are deleted again.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from indextables.errors import OptionError
 from indextables.index.settings import IndexSpec
-from indextables.log.skips import in_cooldown
+from indextables.log.skips import in_cooldown, report_cooldown
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
@@ -128,6 +128,7 @@ def run_merge(log: TransactionLog, request: MergeRequest, progress: Progress = s
     snapshot = log.snapshot(max_staleness_s=0)
     require_writable(snapshot)
     plan = plan_for(snapshot, request, log.runtime.clock.now_ms())
+    report_cooldown(plan.cooling)
     if request.dry_run:
         return _result(log, DRY_RUN, plan, len(plan.cooling), _dry_message(plan))
     if not plan.groups:
@@ -158,7 +159,9 @@ def run_merge(log: TransactionLog, request: MergeRequest, progress: Progress = s
 def _rewritten(
     log: TransactionLog, snapshot: Snapshot, plan: MergePlan, progress: Progress
 ) -> list[Rewritten]:
-    setting = RewriteSetting.of(log, snapshot)
+    settings = snapshot.settings
+    adapted = replace(settings, stats=settings.stats.adapted())
+    setting = RewriteSetting.of(log, snapshot, options=adapted)
     pieces = [RewriteGroup(setting, group.sources) for group in plan.groups]
     done: list[Rewritten] = []
     try:
@@ -181,7 +184,10 @@ def commit_merge(log: TransactionLog, merged: Sequence[Rewritten], planned_on: S
     gone = [add for item in merged for add in item.sources]
     adds = [add for item in merged for add in item.adds]
     metrics = {"numMergeGroups": len(merged)}
-    plan = replace_plan(planned_on, OPERATION, gone, adds, data_change=False, metrics=metrics)
+    plan = replace_plan(
+        planned_on, OPERATION, gone, adds, data_change=False, metrics=metrics,
+        truncated=(item.truncated for item in merged),
+    )  # fmt: skip
     return commit_or_discard(log, plan, adds).version
 
 

@@ -8,8 +8,9 @@ rows stay adjacent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from indextables.model.actions import AddAction
 from indextables.split.write.build import MOST_TEXT
@@ -52,8 +53,8 @@ class MergePlan:
     """What a merge would do, and what it leaves alone."""
 
     groups: tuple[MergeGroup, ...]
-    cooling: tuple[str, ...]
-    """Splits left out because an earlier run failed on them."""
+    cooling: Mapping[str, int]
+    """Splits left out because an earlier run failed on them, and when (ms) each may be tried again."""
     considered: int
 
     @property
@@ -71,17 +72,17 @@ def plan_merge(
     adds: Iterable[AddAction],
     settings: MergeSettings,
     *,
-    cooling: Collection[str] = (),
+    cooling: Mapping[str, int] = MappingProxyType({}),
     outdated: Callable[[AddAction], bool] = lambda _add: False,
 ) -> MergePlan:
     """Group small splits; an outdated one is rewritten even if there is nothing to merge it with."""
     by_partition: dict[tuple[tuple[str, str | None], ...], list[AddAction]] = {}
-    left: list[str] = []
+    left: dict[str, int] = {}
     considered = 0
     for add in sorted(adds, key=lambda add: add.path):
         considered += 1
         if add.path in cooling:
-            left.append(add.path)
+            left[add.path] = cooling[add.path]
         elif add.size < settings.threshold * settings.target_bytes or outdated(add):
             key = tuple(sorted(add.partition_values.items(), key=lambda item: item[0]))
             by_partition.setdefault(key, []).append(add)
@@ -95,7 +96,7 @@ def plan_merge(
         fullest = sorted(groups, key=lambda group: -len(group.sources))[: settings.max_groups]
         chosen = {id(group) for group in fullest}
         groups = [group for group in groups if id(group) in chosen]
-    return MergePlan(tuple(groups), tuple(left), considered)
+    return MergePlan(tuple(groups), left, considered)
 
 
 def _bins(members: list[AddAction], settings: MergeSettings) -> Iterable[tuple[AddAction, ...]]:

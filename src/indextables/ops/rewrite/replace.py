@@ -9,7 +9,7 @@ first, another MERGE above all, is a conflict too. MERGE SPLITS changes no row.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from indextables.errors import (
@@ -26,6 +26,7 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction
 from indextables.model.stats import of_add
+from indextables.model.truncation import Truncated
 from indextables.ops.rewrite.rows import discard
 from indextables.predicate.tree import Node
 
@@ -46,6 +47,7 @@ def replace_plan(
     data_change: bool = True,
     parameters: Mapping[str, Any] | None = None,
     metrics: Mapping[str, Any] | None = None,
+    truncated: Iterable[Truncated] = (),
 ) -> CommitPlan:
     """Replace files by others; `node` bounds the rows that a commit which `inserts` has looked for.
 
@@ -67,6 +69,7 @@ def replace_plan(
         purges=planned_on.segment.purges,
         parameters=parameters or {},
         metrics={**_metrics(gone, adds), **(metrics or {})},
+        truncated=Truncated.total(truncated),
     )
 
 

@@ -19,6 +19,7 @@ from indextables.log.format.protocol import check_writable
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
+from indextables.model.truncation import NOTHING_TRUNCATED, Truncated
 from indextables.ops.table_settings import require_parquet, settings_of
 from indextables.options import Options
 from indextables.predicate.evaluate.rows import mask
@@ -29,7 +30,7 @@ from indextables.split.open_splits import open_index, open_split
 from indextables.split.read.rows import to_table_schema
 from indextables.split.search import hits_split
 from indextables.split.selection import Selection
-from indextables.split.write.build import build_splits
+from indextables.split.write.build import BuiltSplit, build_splits
 from indextables.storage.store import Store
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ class Rewritten:
     unreadable: tuple[tuple[AddAction, str], ...] = ()
     rows_changed: int | None = None
     """How many rows have other values; None where they were not counted."""
+    truncated: Truncated = NOTHING_TRUNCATED
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +164,11 @@ def rewrite(piece: RewriteGroup, *, least: int = 1) -> Rewritten:
     while len(sources) >= least and sources:
         counted = _Counted()
         adds: list[AddAction] = []
+        truncated: list[Truncated] = []
         try:
-            adds.extend(_build(setting, sources, counted, merged))
+            for split in _build(setting, sources, counted, merged):
+                adds.append(split.add)
+                truncated.append(split.truncated)
         except DamagedIndexError:
             # One of the indexes is damaged beyond its root, so the rows are indexed again.
             discard(store, adds)
@@ -178,7 +183,10 @@ def rewrite(piece: RewriteGroup, *, least: int = 1) -> Rewritten:
         except BaseException:
             discard(store, adds)
             raise
-        return Rewritten(tuple(sources), tuple(adds), counted.read, counted.kept, tuple(left))
+        return Rewritten(
+            tuple(sources), tuple(adds), counted.read, counted.kept, tuple(left),
+            truncated=Truncated.total(truncated),
+        )  # fmt: skip
     return Rewritten((), (), 0, 0, tuple(left))
 
 
@@ -289,7 +297,7 @@ def _build(
     sources: list[AddAction],
     counted: _Counted,
     merged: Sequence[Index],
-) -> Iterator[AddAction]:
+) -> Iterator[BuiltSplit]:
     reading, options = setting.reading, setting.reading.settings
     unbounded = replace(options.write, target_split_bytes=_NO_LIMIT, max_rows_per_split=_NO_LIMIT)
     built = build_splits(
@@ -307,7 +315,7 @@ def _build(
     )
     merges = 1 + max(add.num_merge_ops or 0 for add in sources)
     for split in built:
-        yield split.add if setting.data_change else replace(split.add, num_merge_ops=merges)
+        yield split if setting.data_change else replace(split, add=replace(split.add, num_merge_ops=merges))
 
 
 def _rows(setting: RewriteSetting, sources: list[AddAction], counted: _Counted) -> Iterator[pa.Table]:

@@ -67,7 +67,9 @@ def _written(setting: RewriteSetting, original: Original, changed: _GroupChanges
             partition_values=values, data_change=setting.data_change, now_ms=setting.now_ms,
         )  # fmt: skip
     rows = original.reader.rows
-    return Rewritten((original.add,), (built.add,), rows, rows, rows_changed=changed.rows)
+    return Rewritten(
+        (original.add,), (built.add,), rows, rows, rows_changed=changed.rows, truncated=built.truncated
+    )
 
 
 @dataclass(slots=True)

@@ -19,6 +19,7 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction, RemoveAction, TxnAction
 from indextables.model.fields import decode_partition
+from indextables.model.truncation import Truncated
 from indextables.ops.results import WriteResult
 from indextables.ops.rewrite.replace import NEVER_COMMITTED
 from indextables.ops.rewrite.rows import discard
@@ -144,7 +145,7 @@ def commit_splits(  # noqa: PLR0917 - one value, passed on in one place
     adds = [split.add for split in built]
     way = _way(log, snapshot, plan, adds, order, options)
     try:
-        done = log.commit(way.commit(plan, adds, order, snapshot.segment.purges), begin)
+        done = log.commit(way.commit(plan, built, order, snapshot.segment.purges), begin)
     except NEVER_COMMITTED:
         discard(log.store, [*adds, *way.rewritten])
         raise
@@ -167,8 +168,10 @@ class _Way:
     rewritten: Sequence[AddAction] = field(default=())
 
     def commit(
-        self, plan: WritePlan, adds: Sequence[AddAction], order: Order, purges: frozenset[str]
+        self, plan: WritePlan, built: Sequence[BuiltSplit], order: Order, purges: frozenset[str]
     ) -> CommitPlan:
+        adds = [split.add for split in built]
+
         def actions(base: Snapshot) -> Sequence[Action]:
             if not (adds or self.if_empty):
                 return []
@@ -187,6 +190,7 @@ class _Way:
             txn=order.txn,
             parameters={"mode": "overwrite" if order.overwrite else "append", **self.parameters},
             metrics={"numOutputRows": _rows(adds)},
+            truncated=Truncated.total(split.truncated for split in built),
             user_metadata=order.user_metadata,
         )
 
@@ -257,6 +261,7 @@ def outcome(done: Committed, built: Sequence[BuiltSplit]) -> WriteResult:
     named = {action.path for action in done.actions if isinstance(action, AddAction)}
     mine = [split for split in built if split.add.path in named]
     removed = sum(isinstance(action, RemoveAction) for action in done.actions)
+    truncated = Truncated.total(split.truncated for split in mine)
     return WriteResult(
         version=done.version,
         files_added=len(named),
@@ -265,8 +270,8 @@ def outcome(done: Committed, built: Sequence[BuiltSplit]) -> WriteResult:
         bytes=sum(split.add.size for split in mine),
         attempts=done.attempts,
         conflicts=done.conflicts,
-        columns_truncated=len({name for split in mine for name in split.truncated.columns}),
-        bytes_saved=sum(split.truncated.bytes_saved for split in mine),
+        columns_truncated=len(truncated.columns),
+        bytes_saved=truncated.bytes_saved,
     )
 
 

@@ -20,11 +20,14 @@ from indextables.log.commit.conflicts import CommitPlan, Rule
 from indextables.log.commit.redaction import refuse_secrets
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
-from indextables.model.actions import Action, AddAction
+from indextables.model.actions import Action
 from indextables.model.fields import check_partition_columns, normalise_schema, schema_to_json
+from indextables.model.stats import check_column_options
+from indextables.model.truncation import Truncated
 from indextables.ops.table_settings import indexing_of
 from indextables.ops.write.rows import WritePlan, settings_for_write
 from indextables.options import PREFIX, Options, canonical, check_properties
+from indextables.split.write.build import BuiltSplit
 
 
 def property_key(key: str) -> str:
@@ -61,6 +64,7 @@ class Definition:
         kept = {property_key(key): value for key, value in (properties or {}).items()}
         refuse_secrets(kept)
         check_properties(kept)
+        check_column_options({**kept, **({} if options is None else options.explicit)}, columns)
         explicit = indexing_of({} if options is None else options.explicit)
         spec = from_options(Options.of({**indexing_of(kept), **explicit}), columns)
         plain = {key: value for key, value in kept.items() if key not in indexing_of(kept)}
@@ -84,8 +88,9 @@ class Definition:
         """The plan of rows for a table that is about to be made."""
         return WritePlan(self.schema, self.partition_columns, self.spec, table_id, self.schema)
 
-    def replacing(self, base: Snapshot, adds: Sequence[AddAction], operation: str) -> CommitPlan:
+    def replacing(self, base: Snapshot, built: Sequence[BuiltSplit], operation: str) -> CommitPlan:
         """The commit that makes a table this one; any foreign change since `base` is an error."""
+        adds = [split.add for split in built]
 
         def actions(newest: Snapshot) -> Sequence[Action]:
             metadata = replace(
@@ -104,4 +109,5 @@ class Definition:
             read_version=base.version,
             written_for=base.metadata,
             metrics={"numOutputRows": sum(add.num_records or 0 for add in adds)},
+            truncated=Truncated.total(split.truncated for split in built),
         )

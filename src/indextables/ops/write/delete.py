@@ -79,6 +79,7 @@ def run_delete(
     plan_of_commit = replace_plan(
         snapshot, "DELETE", sources, adds, parameters={"predicate": said},
         metrics={} if rows is None else {"numDeletedRows": rows},
+        truncated=(item.truncated for item in rewritten),
     )  # fmt: skip
     committed = commit_or_discard(log, plan_of_commit, adds)
     after_write(log)

@@ -24,6 +24,7 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import MetadataAction
 from indextables.model.fields import cast_table, check_partition_columns, normalise_schema, schema_to_json
+from indextables.model.stats import check_column_options
 from indextables.ops.rewrite.rows import discard, require_writable
 from indextables.ops.table_settings import indexing_of, settings_of
 from indextables.ops.write.evolution import check_data, evolved
@@ -90,6 +91,7 @@ def plan_write(
     require_writable(snapshot)
     if overwrite_schema:
         columns = normalise_schema(data_schema)
+        check_column_options(options.explicit, columns)
         partitions = check_partition_columns(
             columns, snapshot.partition_columns if partition_by is None else partition_by
         )
@@ -108,6 +110,7 @@ def plan_write(
     if merge_schema:
         schema = evolved(schema, data_schema, snapshot.partition_columns)
     check_data(schema, data_schema, snapshot.store.uri)
+    check_column_options(options.explicit, schema)
     known = settings_of(snapshot)
     spec = settings_for_write(snapshot, schema, options)
     kept = known.to_properties()

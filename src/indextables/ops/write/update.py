@@ -161,7 +161,7 @@ def run_update(
         return UpdateResult(log.uri, NO_ACTION, snapshot.version, 0, 0, 0, 0, 0, message)
     plan = replace_plan(
         snapshot, "UPDATE", gone, adds, parameters={"predicate": str(where), "set": sorted(values)},
-        metrics={"numUpdatedRows": rows},
+        metrics={"numUpdatedRows": rows}, truncated=(item.truncated for item, _ in done),
     )  # fmt: skip
     committed = commit_or_discard(log, plan, adds)
     after_write(log)

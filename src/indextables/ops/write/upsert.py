@@ -41,6 +41,7 @@ from indextables.ops.write.after_write import after_write
 from indextables.ops.write.rows import WritePlan, as_batches, build, plan_write
 from indextables.options import Options
 from indextables.predicate.tree import Column, Compare, Literal, Node, all_of
+from indextables.split.write.build import BuiltSplit
 
 if TYPE_CHECKING:
     import numpy as np
@@ -192,7 +193,7 @@ def _merged(  # noqa: PLR0917 - one value, passed on in one place
     scope = None if clauses.not_matched_by_source else _bounds(source, snapshot)
     paths = snapshot.plan(scope, columns={"path"}).files.column("path").to_pylist()
     done: list[Rewritten] = []
-    inserted: list[AddAction] = []
+    inserted: list[BuiltSplit] = []
     matched = 0
     try:
         for add in snapshot.adds(paths):
@@ -203,7 +204,7 @@ def _merged(  # noqa: PLR0917 - one value, passed on in one place
                 piece = RewriteGroup(setting, (add,))
                 done.append(require_read(rewrite_values(piece) or rewrite(piece), "MERGE"))
         if clauses.not_matched == "insert":
-            inserted = [split.add for split in build(log, plan, _unmet(source), options)]
+            inserted = build(log, plan, _unmet(source), options)
     except BaseException:
         discard(log.store, [add for item in done for add in item.adds])
         raise
@@ -242,14 +243,14 @@ def _committed(  # noqa: PLR0917 - one value, passed on in one place
     source: Source,
     clauses: Clauses,
     done: Sequence[Rewritten],
-    inserted: Sequence[AddAction],
+    inserted: Sequence[BuiltSplit],
     scope: Node | None,
     matched: int,
 ) -> UpsertResult:
     gone = [add for item in done for add in item.sources]
-    adds = [*(add for item in done for add in item.adds), *inserted]
+    adds = [*(add for item in done for add in item.adds), *(split.add for split in inserted)]
     deleted = sum(item.rows_read - item.rows_written for item in done)
-    new = sum(add.num_records or 0 for add in inserted)
+    new = sum(split.add.num_records or 0 for split in inserted)
     updated = 0 if clauses.matched != "update" else matched
     if not gone and not adds:
         message = "no row of the source matches, and none is inserted"
@@ -258,6 +259,7 @@ def _committed(  # noqa: PLR0917 - one value, passed on in one place
         snapshot, "MERGE", gone, adds, node=scope, inserts=clauses.not_matched == "insert",
         parameters={"on": list(source.on)},
         metrics={"numUpdatedRows": updated, "numDeletedRows": deleted, "numInsertedRows": new},
+        truncated=[*(item.truncated for item in done), *(split.truncated for split in inserted)],
     )  # fmt: skip
     committed = commit_or_discard(log, plan, adds)
     after_write(log)

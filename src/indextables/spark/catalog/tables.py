@@ -114,7 +114,7 @@ def create(asked: Asked) -> dict[str, Any]:
     built = [] if rows is None else run_job(rows, Job(plan, log.store.spec(), options))
     adds = [split.add for split in built]
     operation = "REPLACE TABLE" if rows is None else "REPLACE TABLE AS SELECT"
-    done = commit_or_discard(log, definition.replacing(there, adds, operation), adds)
+    done = commit_or_discard(log, definition.replacing(there, built, operation), adds)
     written(log, outcome(done, built), options)
     return {}
 
