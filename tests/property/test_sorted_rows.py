@@ -126,3 +126,14 @@ def test_the_ends_of_a_table_written_in_order_are_read_from_there(tmp_path, sort
         assert found.to_arrow().column("n").to_pylist() == expected
         assert table.last_scan.files_read == 2
         assert table.last_scan.files.skipped_by_statistics == 18
+
+
+def test_a_split_that_only_ties_with_the_last_row_is_asked_too(tmp_path):
+    """The split with the greatest value has enough rows, and another has a row that comes before its last."""
+    schema = pa.schema([("k", pa.int64()), ("n", pa.int64())])
+    table = it.Table.create(tmp_path / "t", schema)
+    for rows in ([(5, 0)], [(6, 9), (5, 9)], [(4, 0)]):
+        table.append(pa.table({"k": [k for k, _ in rows], "n": [n for _, n in rows]}, schema))
+    found = table.scan(sort="k DESC, n", limit=2)
+    assert found.to_pylist() == [{"k": 6, "n": 9}, {"k": 5, "n": 0}]
+    assert table.last_scan.files_read == 2

@@ -480,4 +480,7 @@ def test_an_interval_beyond_all_times_is_refused_and_one_of_decimals_is_read_as_
     for interval in ("99999999999999d", "9" * 5000 + "d", "1001y"):
         with pytest.raises(OptionError, match="not an interval of time"):
             table.histogram("d", interval)
+    for interval in (10**30, Decimal("1e-30")):
+        with pytest.raises(OptionError, match="digits"):
+            table.histogram("p", interval)
     assert table.histogram("p", 0.1).to_pylist() == [{"bucket": Decimal("0.30"), "count": 2}]

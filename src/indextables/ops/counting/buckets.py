@@ -255,7 +255,17 @@ def bucket_of(kind: pa.DataType, interval: Any, *, offset: Any = None, zone: str
     if pa.types.is_decimal(kind):
         # As it is written: 0.1 as a binary fraction has more digits than any decimal column.
         interval, offset = str(interval), str(offset or 0)
-    return Width(_number(interval, "interval", positive=True), _number(offset or 0, "offset"))
+    width = Width(_number(interval, "interval", positive=True), _number(offset or 0, "offset"))
+    for number in (width.size, width.offset):
+        if not pa.types.is_floating(kind) and not isinstance(number, float) and not _fits(number):
+            raise OptionError(f"{number} has more digits than a column of {type_to_sql(kind)} is cut by")
+    return width
+
+
+def _fits(number: int | Decimal) -> bool:
+    """Whether a number has at most 18 digits on each side of its point."""
+    digits = -int(number.as_tuple().exponent) if isinstance(number, Decimal) else 0
+    return abs(number) < 10**_INT64_DIGITS and digits <= _INT64_DIGITS
 
 
 def span_of(interval: Any) -> Span:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from indextables.errors import QueryError
 from indextables.log.snapshot import Snapshot
 from indextables.model.names import quoted_name
 from indextables.model.plain import plain_value
@@ -228,13 +229,15 @@ def _without_gaps(pairs: list[tuple[Any, int]], key: Key, edges: list[Any]) -> l
     for value in _between(min(finite), max(finite), key):
         rows.setdefault(value, 0)
         if len(rows) > _MOST_BUCKETS:
-            raise refused(f"the histogram has more than {_MOST_BUCKETS} buckets; use a longer interval")
+            raise _too_many()
     return sorted(rows.items())
 
 
 def _between(first: Any, last: Any, key: Key) -> Iterator[Any]:
     """The bucket after the first one, and so on up to the last."""
     if isinstance(key.bucket, Calendar):
+        if (last - first) / (_length(key.bucket) + timedelta(hours=2)) > _MOST_BUCKETS:
+            raise _too_many()
         while first < last:
             first = _following(first, key.bucket, key.type)
             yield first
@@ -245,9 +248,17 @@ def _between(first: Any, last: Any, key: Key) -> Iterator[Any]:
             yield step * size + offset
 
 
+def _too_many() -> QueryError:
+    return refused(f"the histogram has more than {_MOST_BUCKETS} buckets; use a longer interval")
+
+
+def _length(bucket: Calendar) -> timedelta:
+    """How long a bucket is at most, by the calendar."""
+    return timedelta(microseconds=bucket.span.longest_us)
+
+
 def _following(at: Any, bucket: Calendar, kind: pa.DataType) -> Any:
-    span = bucket.span
-    step = timedelta(days=span.days + 31 * span.months, microseconds=span.microseconds)
+    step = _length(bucket)
     # A little beyond the end of the longest such bucket is inside the next, whatever the clocks do.
     later = at + step + (min(step / 2, timedelta(hours=2)) if isinstance(at, datetime) else timedelta())
     return bucket.of(pa.array([later], kind))[0].as_py()
