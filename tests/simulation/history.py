@@ -79,17 +79,17 @@ TOPICS = {
     ),
     "upsert": Topic(("append", "upsert", "upsert", "upsert", "merge", "delete"), long=0.0),
     "frozen": Topic(
-        ("append", "append", "merge", "truncate", "cleanup", "purge", "read"),
-        long=0.3,
+        ("append", "append", "truncate", "purge"),
+        long=0.1,
         hours=0,
         skews_hours=(0, 2, 9 * 24, -24),
         faults={
-            "pause": 0.15,
+            "pause": 0.25,
             "after_put": 0.3,
             "freeze": 0.5,
-            "lost_reply": 0.01,
-            "late": 0.02,
-            "echo": 0.02,
+            "lost_reply": 0.003,
+            "late": 0.003,
+            "echo": 0.003,
         },
     ),
 }

@@ -187,7 +187,7 @@ def number_reuse_unnoticed(bench: Bench) -> None:
     bench.change("log.commit.placement", "_look", make)
 
 
-@mutant(1000, "frozen")
+@mutant(200, "frozen")
 def always_in_time(bench: Bench) -> None:
     """A put that was confirmed is acknowledged when the look after it fails: the clock says it was in time."""
     from indextables.errors import StorageError
@@ -202,16 +202,6 @@ def always_in_time(bench: Bench) -> None:
                 raise
 
         return changed
-
-    bench.change("log.commit.placement", "_look", make)
-
-
-@mutant(300, "frozen")
-def stranger_believed(bench: Bench) -> None:
-    """Another's file under our number counts as proof that ours never was history."""
-
-    def make(look: Any) -> Any:
-        return lambda attempt, *, ours: look(attempt, ours=ours) if ours else None
 
     bench.change("log.commit.placement", "_look", make)
 
