@@ -22,7 +22,7 @@ from indextables.errors import (
 )
 from indextables.log.caches import NEWS, LogCaches, remembered
 from indextables.log.format.binding import check_tables
-from indextables.log.format.dialect import NATIVE
+from indextables.log.format.dialect import NATIVE, LogFile
 from indextables.log.history import Moment, Timeline, find_commit, history_table, version_as_of
 from indextables.log.native import native_source
 from indextables.log.openable import openable
@@ -131,7 +131,7 @@ class LogHandle:
         snapshot = self.snapshot()
         known = {file.version: file for file in snapshot.segment.commits}
         try:
-            actions = self._source.read_commit(known.get(version) or self._source.commit_file(version))
+            actions = self._source.read_commit(known.get(version) or self._listed(version))
         except NotFoundError as gone:
             available = self._offered()
             raise VersionNotFoundError(
@@ -140,6 +140,14 @@ class LogHandle:
             ) from gone  # fmt: skip
         check_tables([(version, actions)], snapshot.table_id, self.uri)
         return list(actions)
+
+    def _listed(self, version: int) -> LogFile:
+        """The file of a version as a listing shows it: one below the floor is no version, whoever put it."""
+        found = list_log(self.store, NATIVE, version).commits.get(version)
+        if found is None:
+            path = NATIVE.path(NATIVE.commit_name(version))
+            raise NotFoundError(f"There is no {self.uri}/{path}.", uri=self.uri, path=path)
+        return found
 
     def versions(self) -> list[int]:
         """The versions that can be opened, ascending."""
@@ -157,7 +165,8 @@ class LogHandle:
 
         A `CommitError` whose outcome is unknown carries the id as `commit_id`, and as `version` the number it
         tried to use. None is final once the log has a version of that number: another commit took it. While
-        the newest version is lower, the put may still arrive.
+        the newest version is lower, the put may still arrive. Of versions that were erased, the commits of
+        the last 256 before the oldest one are known, and nothing of those before them.
         """
         return find_commit(self._source, self._listing, commit_id)
 

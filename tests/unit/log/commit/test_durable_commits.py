@@ -135,6 +135,18 @@ def test_a_log_commit_returns_its_version_though_the_store_is_gone_after_the_loo
     assert paths_of(builder.log()) == ["a"]
 
 
+def test_a_table_whose_creation_could_not_be_looked_at_is_unknown_and_created_again_without_harm():
+    builder = LogBuilder()
+    store = Down(builder.store)
+    log = LogBuilder(store, clock=builder.clock).log()
+    store.goes_down(after="put")
+    with pytest.raises(CommitError, match="creating it again does no harm") as error:
+        log.initialize(SCHEMA)
+    assert (error.value.outcome, error.value.version) == ("unknown", 0)
+    store.comes_back()
+    assert log.initialize(SCHEMA) == 0
+
+
 def test_a_look_that_fails_is_repeated_after_pauses():
     builder = LogBuilder().create()
     store = Down(builder.store)

@@ -256,6 +256,8 @@ def test_a_file_that_came_too_late_is_no_version(builder):
     assert log.versions() == [3]
     with pytest.raises(VersionNotFoundError):
         log.snapshot(version=2)
+    with pytest.raises(VersionNotFoundError):
+        log.read_version(2)
     assert paths_of(log) == ["a", "b", "c"]
     builder.wait(hours=2).append("d")
     truncate(builder)
