@@ -382,17 +382,12 @@ def page(asking: Asking) -> Any:
     if question.kind in ("rows", "score", "order"):
         more: dict[str, Any] = {"columns": '["id"]', "limit": question.limit or 1000}
         if question.kind == "order":
-            if len(question.keys) > 2 or question.keys[0][0] == "id":
-                raise NotOffered
-            # One column orders the page, and equal rows keep the order of the table.
             role, down = question.keys[0]
-            if len({plain(row[role]) for row in asking.world.rows}) < len(asking.world.rows):
-                raise NotOffered
             more |= {"sort": names[role], "order": "desc" if down else "asc"}
         if question.kind == "score":
             more |= {"sort": "_score"}
         ids = [row[0] for row in server.get("/api/tables/t/rows", **shared, **more)["rows"]]
-        return ids if question.kind == "order" else sorted(ids)
+        return _by_first_key(ids, asking) if question.kind == "order" else sorted(ids)
     if question.kind != "facets":
         raise NotOffered
     found = server.get("/api/tables/t/facets", **shared, column=names[question.by or ""])
@@ -401,10 +396,55 @@ def page(asking: Asking) -> Any:
     return {_keyed(item["value"]): item["count"] for item in found["values"]}
 
 
+def page_span(asking: Asking) -> Any:
+    """The page's own range of time, under a name in other letters."""
+    question = asking.question
+    _only(asking, "rows")
+    where = question.where
+    offered = (
+        where is not None
+        and where[0] == "compare"
+        and where[1] in (">=", "<")
+        and where[2] == ("column", "ts")
+    )
+    if not offered or where is None or not where[3][1].tzinfo:
+        raise NotOffered
+    span = {"from" if where[1] == ">=" else "to": where[3][1].astimezone(dt.UTC).isoformat()}
+    name = asking.world.names["ts"].swapcase()
+    server = Server(asking.world, asking.options)
+    shared = {"q": asking.query(), "version": question.version, "time": name, **span}
+    rows = server.get("/api/tables/t/rows", **shared, columns='["id"]', limit=1000)["rows"]
+    return sorted(row[0] for row in rows)
+
+
+def _by_first_key(ids: list[int], asking: Asking) -> Any:
+    """The expected order, where the ids are in the order of the first key: equal rows come in any order."""
+    right, role = expected(asking), asking.question.keys[0][0]
+    keys = {row["id"]: plain(row[role]) for row in asking.world.rows_at(asking.question.version)}
+    same = len(set(ids)) == len(right) and [keys[one] for one in ids] == [keys[one] for one in right]
+    return right if same else ids
+
+
+def elastic_url(asking: Asking) -> Any:
+    """Elasticsearch's _search with everything in the address."""
+    question = asking.question
+    _only(asking, "order")
+    if question.version is not None or question.where is not None or question.query is None:
+        raise NotOffered
+    role, down = question.keys[0]
+    names = asking.world.names
+    if any(row[role] is None for row in asking.world.rows) or role in ("d", "b", "dec"):
+        raise NotOffered  # An address cannot say where rows without a value come.
+    given = {"q": asking.query(), "default_operator": asking.operator, "size": question.limit or 1000}
+    given |= {"sort": f"{names[role]}:{'desc' if down else 'asc'}", "_source": "id"}
+    answer = Server(asking.world, asking.options).get("/elastic/t/_search", **given)
+    return _by_first_key([hit["_source"]["id"] for hit in answer["hits"]["hits"]], asking)
+
+
 def elastic(asking: Asking) -> Any:
     """Elasticsearch's _search, for what its clauses can say; words side by side mean OR unless it is told."""
     question, world = asking.question, asking.world
-    if question.version is not None or question.kind not in ("rows", "facets"):
+    if question.version is not None or question.kind not in ("rows", "facets", "order"):
         raise NotOffered
     clauses = (
         []
@@ -414,6 +454,11 @@ def elastic(asking: Asking) -> Any:
     if question.where is not None:
         clauses.append(_clause(question.where, world))
     body: dict[str, Any] = {"query": {"bool": {"filter": clauses}}, "size": 1000, "_source": ["id"]}
+    if question.kind == "order":
+        role, down = question.keys[0]
+        missing = "_last" if down else "_first"
+        way = {"order": "desc" if down else "asc", "missing": missing}
+        body |= {"sort": [{world.names[role]: way}], "size": question.limit or 1000}
     if question.kind == "facets":
         if question.by not in ("level", "n"):
             raise NotOffered
@@ -426,7 +471,8 @@ def elastic(asking: Asking) -> Any:
         found = {plain(item["key"]): item["doc_count"] for item in buckets}
         nulls = {key: number for key, number in expected(asking).items() if key is None}
         return found | nulls  # Elasticsearch's terms leave out rows without a value.
-    return sorted(hit["_source"]["id"] for hit in answer["hits"]["hits"])
+    ids = [hit["_source"]["id"] for hit in answer["hits"]["hits"]]
+    return _by_first_key(ids, asking) if question.kind == "order" else sorted(ids)
 
 
 def _clause(tree: tuple[Any, ...], world: World) -> dict[str, Any]:
@@ -522,6 +568,8 @@ DOORS: dict[str, Callable[[Asking], Any]] = {
     "it.sql": sql,
     "command line": command_line,
     "serve": page,
+    "serve, span of time": page_span,
     "elasticsearch": elastic,
+    "elasticsearch, in the address": elastic_url,
     "Delta copy": delta,
 }

