@@ -286,16 +286,18 @@ class Rotations(World):
     """A drawn schedule of writing, reading, rotating and killing, and the lines that were written."""
 
     def __init__(self, folder: Path, rng: random.Random) -> None:
-        super().__init__(folder)
         self.rng = rng
         self.written: list[str] = []
         self.unread: list[str] = []
         """Lines of the file that has the name, and that nobody has read."""
         self.unreadable: list[str] = []
         """Lines that were gone before anybody could read them, or know where to look for them."""
+        self.forgettable: list[str] = []
+        """Unread lines of renamed files of which the table holds nothing: a process that ends forgets them."""
         self.is_begun = False
         """Whether the table holds a line of the file that has the name now, so the file is known to it."""
         self.rotated = 0
+        super().__init__(folder)
 
     def step(self, number: int) -> None:
         actions = (
@@ -314,8 +316,14 @@ class Rotations(World):
         self.written.append(line)
         self.unread.append(line)
 
+    def restart(self) -> None:
+        super().restart()
+        self.unreadable += self.forgettable
+        self.forgettable.clear()
+
     def read(self) -> None:
         self.poll()
+        self.forgettable.clear()
         self.is_begun |= bool(self.unread)
         self.unread.clear()
 
@@ -349,10 +357,9 @@ class Rotations(World):
         self.rotated += 1
         old = self.log.rename(self.folder / f"app.log.{self.rotated}")
         is_known = self.is_begun
-        self.maybe(self.restart)
-        # The table knows nothing of a file before its first line: a process that ends forgets it.
         if not is_known:
-            self.gone()
+            self.forgettable += self.unread
+        self.maybe(self.restart)
         self.begin()
         self.add(name + "first")
         self.maybe(self.read)
