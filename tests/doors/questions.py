@@ -55,6 +55,10 @@ def draw(world: World, chance: random.Random) -> Question:
         kind = "rows"
     where = _condition(world, chance, chance.choice((1, 1, 2, 3))) if chance.random() < 0.75 else None
     query = _query(world, chance, 2) if kind == "score" or chance.random() < 0.45 else None
+    if kind in ("score", "order") and chance.random() < 0.35:
+        # Times are where doors have differed: the zone has to reach every way of reading.
+        role = chance.choice(("ts", "tn"))
+        where = ("compare", chance.choice(("<", ">=")), ("column", role), _literal(world, chance, role))
     if version is not None and version < world.searchable_from:
         query = None
     by = interval = None
