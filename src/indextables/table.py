@@ -383,6 +383,22 @@ class Table(Handle["Snapshot"]):
 
         return run_checkpoint(self._writable())
 
+    def suggest_statistics(
+        self, columns: Sequence[str] | None = None, *, filters: Sequence[Any] | None = None,
+        store: bool = False,
+    ) -> outcomes.StatisticsSuggestion:  # fmt: skip
+        """Suggest for which columns statistics pay, judged by `filters` or those this process has run.
+
+        `columns` names them outright. Nothing is written unless `store` is true: then the suggestion becomes
+        a property of the table, which MERGE SPLITS and CHECKPOINT obey where `stats.adaptive` is true.
+        """
+        from indextables.ops.upkeep.suggest_statistics import SuggestionRequest, run_suggest_statistics
+
+        request = SuggestionRequest(columns, filters, store)
+        if not store:
+            return run_suggest_statistics(self._log, request)
+        return self._moved(run_suggest_statistics(self._writable(), request))
+
     def drop_partitions(self, where: Any) -> outcomes.DropPartitionsResult:
         """Remove whole partitions, chosen by a filter on partition columns."""
         from indextables.ops.rewrite.drop_partitions import run_drop_partitions

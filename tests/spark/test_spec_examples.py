@@ -65,6 +65,22 @@ def test_the_driver_reports_what_the_executors_truncated(
     assert int(numbers["statsBytesSaved"]) == saved
 
 
+def test_statistics_are_suggested_from_the_queries_of_the_session(
+    spark: SparkSession, long_text: object, tmp_path: Path
+) -> None:
+    """A query of Spark's is remembered, and ANALYZE says which of its columns pay."""
+    path = str(tmp_path / "t")
+    long_text.write.format("indextables").save(path)
+    frame = spark.read.format("indextables").load(path)
+    assert frame.filter("short = 'name2'").count() == 1
+    rows = {row.column: row for row in spark.sql(f"ANALYZE INDEXTABLES '{path}' FOR SKIPPING").collect()}
+    assert [name for name, row in rows.items() if row.suggested] == ["short"]
+    assert (rows["short"].files_skipped, rows["content"].files_without_statistics) == (
+        3 * rows["short"].filters,
+        4,
+    )
+
+
 @pytest.mark.parametrize(
     ("options", "length"),
     [

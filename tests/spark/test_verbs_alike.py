@@ -252,6 +252,8 @@ METHODS = [
     ),
     Run(lambda t: t.delete("id = 7"), "DELETE FROM INDEXTABLES '{path}' WHERE id = 7"),
     Run(lambda t: t.merge_splits(), "MERGE SPLITS '{path}'"),
+    Run(lambda t: t.suggest_statistics(["id"]), "ANALYZE INDEXTABLES '{path}' FOR SKIPPING COLUMNS (id)"),
+    Run(lambda t: t.suggest_statistics(["id"], store=True), "ANALYZE '{path}' FOR SKIPPING COLUMNS (id) STORE"),
     Run(lambda t: t.checkpoint(), "COMPACT INDEXTABLES '{path}'"),
     Run(lambda t: t.restore(3), "RESTORE TABLE indextables.`{path}` TO VERSION AS OF 3"),
     Run(

@@ -102,6 +102,50 @@ class MergeResult(Reported):
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnSuggestion(Reported):
+    """Whether statistics of one column pay, and what speaks for it."""
+
+    column: str
+    suggested: bool
+    filters: int
+    """How many of the filters use the column."""
+    files: int
+    """The live files."""
+    files_skipped: int
+    """Files that its statistics rule out, summed over the filters."""
+    files_without_statistics: int
+    """Live files without a minimum and a maximum of it; with them, they might be skipped too."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsSuggestion:
+    """For which columns statistics pay; ANALYZE ... FOR SKIPPING shows a row for each column."""
+
+    version: int
+    """The version that was looked at, or the one that holds the suggestion where it was stored."""
+    columns: tuple[ColumnSuggestion, ...]
+    stored: bool = False
+
+    @property
+    def suggested(self) -> tuple[str, ...]:
+        """The columns for which statistics pay."""
+        return tuple(column.column for column in self.columns if column.suggested)
+
+    def to_arrow(self) -> pa.Table:
+        """One row for each column that can have statistics."""
+        return rows_to_arrow(ColumnSuggestion, self.columns)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def _repr_html_(self) -> str:
+        from indextables.model.notebook import result_html
+
+        return result_html(self)
+
+
+@dataclass(frozen=True, slots=True)
 class PurgeResult(Reported):
     """What PURGE INDEXTABLE deleted, or would delete."""
 

@@ -69,6 +69,14 @@ class WriteCheckpoint(Struct, frozen=True):
     table: TableName
 
 
+class AnalyzeSkipping(Struct, frozen=True):
+    """ANALYZE ... FOR SKIPPING: suggest for which columns statistics pay, and store that if it says STORE."""
+
+    table: TableName
+    columns: tuple[str, ...] | None = None
+    store: bool = False
+
+
 class TruncateHistory(Struct, frozen=True):
     """TRUNCATE INDEXTABLES TIME TRAVEL: keep the newest version only."""
 
@@ -138,6 +146,7 @@ Command = (
     | Purge
     | DropPartitions
     | WriteCheckpoint
+    | AnalyzeSkipping
     | TruncateHistory
     | Describe
     | InvalidateCache

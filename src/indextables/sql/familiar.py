@@ -21,9 +21,9 @@ _STRING = r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
 _PART = r"(?:`(?:[^`]|``)+`|[^\W\d]\w*)"
 _SHARED = re.compile(
     rf"""(?: OPTIMIZE | VACUUM | DESC(?:RIBE)?\s+(?:HISTORY|DETAIL) | RESTORE(?:\s+TABLE)? | SHOW\s+PARTITIONS
-           | ANALYZE\s+TABLE | FSCK\s+REPAIR\s+TABLE
+           | ANALYZE\s+TABLE | ANALYZE(?=\s.*\bFOR\s+SKIPPING\b) | FSCK\s+REPAIR\s+TABLE
          )(?![\w.])\s*(?: (?P<path>{_STRING}) | (?P<name>{_PART}(?:\s*\.\s*{_PART})*) )""",
-    re.IGNORECASE | re.VERBOSE,
+    re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
 _PARTS = re.compile(_PART)
 _BY_PATH = 2
@@ -83,7 +83,7 @@ _COMPANION = (
 )
 _ADVICE: tuple[tuple[str, Advice], ...] = (
     (r"OPTIMIZE\b.*?\bZORDER\b", Advice(_ZORDER, unneeded=False)),
-    (r"ANALYZE\s+TABLES?\b", Advice(_STATISTICS, unneeded=True)),
+    (r"ANALYZE\s+TABLES?\b(?!.*\bFOR\s+SKIPPING\b)", Advice(_STATISTICS, unneeded=True)),
     (r"FSCK\s+REPAIR\s+TABLE\b", Advice(_FSCK, unneeded=False)),
     (r"PREWARM\s+INDEXTABLES?\s+CACHE\b", Advice(_PREWARM, unneeded=True)),
     (r"WAIT\s+FOR\s+INDEXTABLES?\s+PREWARM\s+JOBS\b", Advice(_PREWARM, unneeded=True)),

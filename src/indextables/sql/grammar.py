@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from indextables.errors import CommandError
 from indextables.sql.commands import (
+    AnalyzeSkipping,
     CheckTable,
     Command,
     DeleteRows,
@@ -53,6 +54,9 @@ _EXPECTED = {
     "SIZE_LITERAL": "a size such as 100M",
     "DECIMAL": None,
     "OPERATOR": None,
+    "LPAR": "(",
+    "RPAR": ")",
+    "COMMA": ",",
     "DOT": None,
     "SEMICOLON": None,
     "$END": "the end of the statement",
@@ -68,7 +72,7 @@ _EXPECTED = {
 _OURS = re.compile(
     r"""(?: REPAIR\s+INDEXFILES
           | MERGE\s+SPLITS
-          | (?:CHECK|PURGE|DROP|CHECKPOINT|COMPACT|TRUNCATE|INVALIDATE)\s+INDEXTABLES?
+          | (?:CHECK|PURGE|DROP|CHECKPOINT|COMPACT|TRUNCATE|INVALIDATE|ANALYZE)\s+INDEXTABLES?
           | DESC(?:RIBE)?\s+INDEXTABLES?\s+(?:TRANSACTION|STATE|HISTORY|SKIPPED|COMPONENT|DATA
                                             |PREWARM|MERGE|PROFILER|DISK|STORAGE|ENVIRONMENT)
           | (?:PREWARM|FLUSH|ENABLE|DISABLE|RESET|BUILD|WAIT\s+FOR)\s+INDEXTABLES?
@@ -79,7 +83,7 @@ _OURS = re.compile(
 )
 _VERB = re.compile(
     r"(?:REPAIR|CHECK|MERGE|PURGE|DROP|CHECKPOINT|COMPACT|TRUNCATE|INVALIDATE|DESC|DESCRIBE|RESTORE|DELETE"
-    r"|PREWARM|FLUSH|ENABLE|DISABLE|RESET|BUILD|WAIT)\b",
+    r"|PREWARM|FLUSH|ENABLE|DISABLE|RESET|BUILD|WAIT|ANALYZE)\b",
     re.IGNORECASE,
 )
 _SHARED_VERB = re.compile(r"(?:OPTIMIZE|VACUUM|DESC|DESCRIBE|RESTORE|SHOW|ANALYZE|FSCK)\b", re.IGNORECASE)
@@ -250,6 +254,8 @@ def _command(tree: Tree[Token], text: str) -> Command:
             return DropPartitions(_table(tree, text), _where(tree, text) or "")
         case "checkpoint":
             return WriteCheckpoint(_table(tree, text))
+        case "analyze":
+            return AnalyzeSkipping(_table(tree, text), _columns(tree), "STORE" in _types(tree))
         case "truncate":
             return TruncateHistory(_table(tree, text), **_clauses(tree, text))
         case "describe":
@@ -267,6 +273,14 @@ def _command(tree: Tree[Token], text: str) -> Command:
         case "show_partitions":
             return ShowPartitions(_table(tree, text))
     raise AssertionError(tree.data)
+
+
+def _columns(tree: Tree[Token]) -> tuple[str, ...] | None:
+    """The columns in brackets, by dotted name; None where there are none."""
+    for columns in tree.find_data("columns"):
+        parts = [part.children for part in columns.children if not hasattr(part, "type")]
+        return tuple(".".join(unquoted(str(part)) for part in name if str(part) != ".") for name in parts)
+    return None
 
 
 def _describe(tree: Tree[Token], text: str) -> Describe:

@@ -16,6 +16,7 @@ from indextables.ops.progress import Progress, in_notebook, silent
 from indextables.options import Options
 from indextables.runtime import LOCAL, Runtime
 from indextables.sql.commands import (
+    AnalyzeSkipping,
     CheckTable,
     Command,
     DeleteRows,
@@ -162,6 +163,12 @@ def _change(command: Command, log: TransactionLog, progress: Progress) -> pa.Tab
             from indextables.ops.upkeep.checkpoint import run_checkpoint
 
             return run_checkpoint(log).to_arrow()
+        case AnalyzeSkipping():
+            from indextables.ops.upkeep.suggest_statistics import SuggestionRequest, run_suggest_statistics
+
+            return run_suggest_statistics(
+                log, SuggestionRequest(command.columns, store=command.store)
+            ).to_arrow()
         case TruncateHistory():
             from indextables.ops.upkeep.truncate_history import run_truncate
 

@@ -69,9 +69,9 @@ def test_a_limit_on_groups_takes_those_that_save_most_files():
 
 
 def test_files_in_cooldown_are_left_out_and_counted():
-    plan = plan_merge([split("a", MB), split("b", MB), split("c", MB)], SETTINGS, cooling={"b"})
+    plan = plan_merge([split("a", MB), split("b", MB), split("c", MB)], SETTINGS, cooling={"b": 7})
     assert names(plan) == [["a", "c"]]
-    assert plan.cooling == ("b",)
+    assert plan.cooling == {"b": 7}
 
 
 def test_an_indexed_bin_stays_within_what_one_index_can_hold():

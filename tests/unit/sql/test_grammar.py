@@ -7,6 +7,7 @@ import pytest
 
 from indextables.errors import CommandError
 from indextables.sql.commands import (
+    AnalyzeSkipping,
     CheckTable,
     DeleteRows,
     Describe,
@@ -52,6 +53,11 @@ STATEMENTS = {
     ),
     "CHECKPOINT INDEXTABLES '/data/t'": WriteCheckpoint(T),
     "COMPACT INDEXTABLES events": WriteCheckpoint(VIEW),
+    "ANALYZE INDEXTABLES '/data/t' FOR SKIPPING": AnalyzeSkipping(T),
+    "ANALYZE TABLE events FOR SKIPPING STORE": AnalyzeSkipping(VIEW, store=True),
+    "ANALYZE events FOR SKIPPING COLUMNS (id, `a``b`, address.city) STORE": AnalyzeSkipping(
+        VIEW, ("id", "a`b", "address.city"), True
+    ),
     "TRUNCATE INDEXTABLES TIME TRAVEL '/data/t' DRY RUN": TruncateHistory(T, True),
     "DESCRIBE INDEXTABLES TRANSACTION LOG '/data/t'": Describe(Subject.TRANSACTION_LOG, T),
     "DESCRIBE INDEXTABLES TRANSACTION LOG '/data/t' INCLUDE ALL": Describe(Subject.TRANSACTION_LOG, T, True),

@@ -32,7 +32,7 @@ def last_metrics(path):
 
 
 def test_a_write_reports_every_column_once_and_their_sum(tmp_path, caplog):
-    """One line per column and one for all, however many files were written; the history says the same."""
+    """H12: one line per column and one for all, however many files were written; the history says the same."""
     table = it.Table.create(tmp_path / "t", ROWS.schema)
     with caplog.at_level(logging.INFO):
         done = table.append(ROWS, options={"write.maxRowsPerSplit": "1"})
@@ -88,7 +88,7 @@ def test_an_unknown_strategy_warns_once_per_write_and_drops(tmp_path, caplog):
 
 
 def test_a_column_can_have_its_own_limit_and_strategy(tmp_path):
-    """Options and properties alike; the other columns keep the setting for all."""
+    """H13: options and properties alike; the other columns keep the setting for all."""
     table = it.Table.create(tmp_path / "t", ROWS.schema)
     table.update_properties({"stats.truncation.strategy.text": "truncate"})
     table.append(ROWS, options={"stats.truncation.maxLength.NOTE": "20", "stats.truncation.maxLength": "100"})
