@@ -7,10 +7,11 @@ those are read. All caches can be cleared.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from indextables.cache import CacheStats, TtlCache
 from indextables.errors import (
@@ -18,24 +19,36 @@ from indextables.errors import (
     NotATableError,
     NotFoundError,
     OptionError,
+    ProtocolError,
     VersionNotFoundError,
 )
 from indextables.log.caches import NEWS, LogCaches, remembered
 from indextables.log.format.binding import check_tables
 from indextables.log.format.dialect import NATIVE, LogFile
+from indextables.log.format.protocol import check_readable
 from indextables.log.history import Moment, Timeline, find_commit, history_table, version_as_of
 from indextables.log.native import native_source
 from indextables.log.openable import openable
-from indextables.log.segment import Listing, list_log, ranges, reconstructible
+from indextables.log.segment import Listing, Segment, list_log, ranges, reconstructible
 from indextables.log.snapshot import Snapshot
-from indextables.log.state import LogSource, State, load_state, refresh_state
-from indextables.model.actions import Action, AddAction, MetadataAction, ProtocolAction
+from indextables.log.state import (
+    LogSource,
+    State,
+    load_state,
+    metadata_of,
+    newest_first,
+    newest_segment,
+    refresh_state,
+)
+from indextables.model.actions import Action, AddAction, CommitInfo, MetadataAction, ProtocolAction
 from indextables.options import Options
 from indextables.runtime import LOCAL, Runtime
 from indextables.storage.store import Store, open_store
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+A = TypeVar("A", ProtocolAction, MetadataAction)
 
 _PAST_SNAPSHOTS = 8
 
@@ -56,6 +69,8 @@ class LogHandle:
         self._source = native_source(store, options, runtime, versions)
         self._lock = threading.RLock()
         self._current: Snapshot | None = None
+        self._segment: tuple[Segment, float, int] | None = None
+        """The files of the newest version where nobody asked for more, when, and after which news."""
         self._checked_s = 0.0
         self._mark = -1
 
@@ -108,7 +123,7 @@ class LogHandle:
     def exists(self) -> bool:
         """Whether the path holds a table."""
         try:
-            self.snapshot()
+            self.latest_version()
         except NotATableError:
             return False
         return True
@@ -178,20 +193,61 @@ class LogHandle:
             return False
 
     def latest_version(self) -> int:
-        """The newest version's number."""
-        return self.snapshot().version
+        """The newest version's number, from a listing: no version is read."""
+        return self._newest_segment().version
 
     def protocol(self) -> ProtocolAction:
         """Which readers and writers the table asks for."""
-        snapshot = self.snapshot()
-        cache = None if self._caches is None else self._caches.protocol
-        return remembered(cache, _identity(snapshot), lambda: snapshot.protocol)
+        return self._lookup(ProtocolAction, lambda snapshot: snapshot.protocol)
 
     def metadata(self) -> MetadataAction:
         """Schema, partitioning and properties."""
-        snapshot = self.snapshot()
-        cache = None if self._caches is None else self._caches.metadata
-        return remembered(cache, _identity(snapshot), lambda: snapshot.metadata)
+        return self._lookup(MetadataAction, lambda snapshot: snapshot.metadata)
+
+    def _lookup(self, kind: type[A], of: Callable[[Snapshot], A]) -> A:
+        """The newest action of a kind, read backwards from the newest commit until one holds it.
+
+        Whatever does not add up on the way is left to a full read, which falls back to older files or says
+        what is damaged. So is a protocol that needs a newer reader, which refuses the table.
+        """
+        segment, current, caches = self._newest_segment(), self._fresh(None), self._caches
+        cache = None if caches is None else caches.protocol if kind is ProtocolAction else caches.metadata
+
+        def look() -> A | None:
+            return self._newest_action(segment, kind) if current is None else of(current)
+
+        found: A | None = None
+        if segment.head is not None:
+            with contextlib.suppress(CorruptLogError, NotFoundError, ProtocolError):
+                found = remembered(cache, segment.head.identity, look)
+        return of(self.snapshot()) if found is None else found
+
+    def _newest_action(self, segment: Segment, kind: type[A]) -> A | None:
+        read: list[tuple[int, tuple[Action, ...]]] = []
+        table_id: str | None = None
+        found: Action | None = None
+        for version, actions in newest_first(self._source, segment):
+            read.append((version, actions))
+            for action in reversed(actions):
+                if isinstance(action, ProtocolAction):
+                    check_readable(action, self.options, self.uri)
+                if isinstance(action, kind) and found is None:
+                    found = action
+                if isinstance(action, CommitInfo) and table_id is None:
+                    table_id = action.table_id
+            if found is not None:
+                break
+        if found is None and segment.checkpoint is not None:
+            head = self._source.reader.head(self.store, segment.checkpoint)
+            if head.protocol is not None:
+                check_readable(head.protocol, self.options, self.uri)
+            found = head.protocol if kind is ProtocolAction else head.metadata
+            table_id = None if head.metadata is None else head.metadata.id
+        if isinstance(found, MetadataAction):
+            table_id = found.id
+        if table_id is not None:
+            check_tables(read, table_id, self.uri)
+        return found if isinstance(found, kind) else None
 
     def history(self, limit: int | None = None) -> pa.Table:
         """One row per version, newest first."""
@@ -204,28 +260,45 @@ class LogHandle:
     def invalidate_cache(self) -> None:
         """Clear all caches."""
         with self._lock:
-            self._current = None
+            self._current = self._segment = None
             self._past.invalidate()
             if self._caches is not None:
                 self._caches.invalidate()
 
     def _newest(self, max_staleness_s: float | None) -> Snapshot:
-        limit = self.options.transaction.max_staleness_s if max_staleness_s is None else max_staleness_s
-        clock = self.runtime.clock
         with self._lock:
-            current, mark = self._current, NEWS.mark(self.uri)
-            if (
-                current is not None
-                and mark == self._mark
-                and self._caches is not None
-                and clock.monotonic_s() - self._checked_s < limit
-            ):
-                return current
-            checked_s = clock.monotonic_s()
-            snapshot = self._look(current)
+            fresh = self._fresh(max_staleness_s)
+            if fresh is not None:
+                return fresh
+            checked_s, mark = self.runtime.clock.monotonic_s(), NEWS.mark(self.uri)
+            snapshot = self._look(self._current)
             if self._caches is not None:
                 self._current, self._checked_s, self._mark = snapshot, checked_s, mark
             return snapshot
+
+    def _newest_segment(self) -> Segment:
+        """The files of the newest version; a listing counts for as long as a snapshot does."""
+        with self._lock:
+            current = self._fresh(None)
+            if current is not None:
+                return current.segment
+            now_s, mark = self.runtime.clock.monotonic_s(), NEWS.mark(self.uri)
+            if self._segment is not None:
+                segment, listed_s, listed_mark = self._segment
+                if mark == listed_mark and now_s - listed_s < self.options.transaction.max_staleness_s:
+                    return segment
+            segment = newest_segment(self._source)
+            if self._caches is not None:
+                self._segment = segment, now_s, mark
+            return segment
+
+    def _fresh(self, max_staleness_s: float | None) -> Snapshot | None:
+        """The newest version this handle has seen, if that was so lately that it counts as the newest."""
+        limit = self.options.transaction.max_staleness_s if max_staleness_s is None else max_staleness_s
+        with self._lock:
+            current = self._current
+            known = current is not None and self._caches is not None and NEWS.mark(self.uri) == self._mark
+            return current if known and self.runtime.clock.monotonic_s() - self._checked_s < limit else None
 
     def _look(self, current: Snapshot | None) -> Snapshot:
         """The newest version from a fresh listing, building on what is known."""
@@ -293,7 +366,9 @@ class LogHandle:
         return Timeline(self._source, files)
 
     def _offered(self) -> list[int]:
-        return openable(self._source, self._listing())
+        current = self._current
+        source = self._source if current is None else self._source.obeying(metadata_of(current.state))
+        return openable(source, self._listing())
 
 
 def _reopened(kind: type[LogHandle], uri: str, options: Mapping[str, str]) -> LogHandle:

@@ -31,7 +31,7 @@ from indextables.log.replay.rule import (
     explain_choice,
 )
 from indextables.log.scans import FILTERS, SKIPPING_TOTALS
-from indextables.log.state import LogSource, State, cleaned_away, load_state
+from indextables.log.state import LogSource, State, cleaned_away, load_state, metadata_of
 from indextables.model.actions import (
     AddAction,
     CommitInfo,
@@ -483,5 +483,5 @@ class Snapshot:
 
 
 def _table_id(state: State) -> str | None:
-    metadata = state.tail.metadata or (None if state.head is None else state.head.metadata)
+    metadata = metadata_of(state)
     return None if metadata is None else metadata.id

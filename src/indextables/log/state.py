@@ -8,15 +8,13 @@ version on, reads only the new commits and keeps the checkpoint it has.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import field, replace
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from indextables.cache import TtlCache
 from indextables.errors import (
     CorruptLogError,
-    LogTimeoutError,
     MissingVersionError,
     NotFoundError,
     VersionNotFoundError,
@@ -25,6 +23,7 @@ from indextables.log.checkpoint.head import CheckpointHead, CheckpointReader
 from indextables.log.format.binding import check_one_table, check_tables, check_whole
 from indextables.log.format.dialect import Dialect, Hint, LogFile
 from indextables.log.openable import openable
+from indextables.log.replay.patient_reads import read_patiently
 from indextables.log.replay.rule import ReplayEngine, Tail, reduce_tail
 from indextables.log.segment import (
     HINT_NAME,
@@ -37,7 +36,7 @@ from indextables.log.segment import (
     ranges,
     read_hint,
 )
-from indextables.model.actions import Action, CommitInfo
+from indextables.model.actions import Action, CommitInfo, MetadataAction
 from indextables.model.names import quoted_text
 from indextables.options import Options
 from indextables.records import dataclass
@@ -110,27 +109,21 @@ class LogSource:
 
     def read_commits(self, files: Sequence[LogFile]) -> list[tuple[int, tuple[Action, ...]]]:
         """The actions of many commit files, read concurrently; all of them or an error."""
-        if not files:
-            return []
-        checkpoint = self.options.checkpoint
-        pool = ThreadPoolExecutor(
-            min(checkpoint.parallelism, len(files)), thread_name_prefix="indextables-log"
-        )
-        try:
-            futures = [pool.submit(self.read_commit, file) for file in files]
-            late = wait(futures, timeout=checkpoint.read_timeout_s).not_done
-            if late:
-                versions = [
-                    file.version for file, future in zip(files, futures, strict=True) if future in late
-                ]
-                raise LogTimeoutError(
-                    f"{self.store.uri}: version(s) {ranges(versions)} could not be read within "
-                    f"{checkpoint.read_timeout_s} s. Try again, or raise checkpoint.read.timeoutSeconds.",
-                    versions=versions, uri=self.store.uri,
-                )  # fmt: skip
-            return [(file.version, future.result()) for file, future in zip(files, futures, strict=True)]
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        found = self.read_each(files, lambda source, file: source.read_commit(file))
+        return [(file.version, actions) for file, actions in zip(files, found, strict=True)]
+
+    def read_each(self, files: Sequence[LogFile], read: Callable[[Self, LogFile], T]) -> list[T]:
+        """What `read` makes of every file, with the parallelism and the patience that the options ask for."""
+        return read_patiently(
+            self.store, self.dialect, files, self.options.checkpoint,
+            lambda store, file: read(replace(self, store=store), file),
+        )  # fmt: skip
+
+    def obeying(self, metadata: MetadataAction | None) -> Self:
+        """The same log, read as the table's properties ask where the caller left it open."""
+        if metadata is None or not metadata.configuration:
+            return self
+        return replace(self, options=self.options.over(metadata.configuration, self.store.uri))
 
     def reduced(self, files: Sequence[LogFile], start: Tail) -> Tail:
         """Reduce the commits after a tail; a dialect may leave some of them to executors."""
@@ -146,6 +139,27 @@ class State:
     tail: Tail
     memo: MutableMapping[str, Any] = field(default_factory=dict)
     """What replay engines keep while the checkpoint stays the same."""
+
+
+def newest_segment(source: LogSource) -> Segment:
+    """The files of the newest version, from a listing alone; whether they are sound is not looked at."""
+    for _ in range(_LOOKS_FOR_LOST):
+        try:
+            return find_segment(source.store, source.dialect, hint=read_hint(source.store, source.dialect))
+        except MissingVersionError:
+            # A cleanup during the listing leaves a gap in it; a second listing has none.
+            continue
+    return find_segment(source.store, source.dialect, hint=read_hint(source.store, source.dialect))
+
+
+def newest_first(source: LogSource, segment: Segment) -> Iterator[tuple[int, tuple[Action, ...]]]:
+    """The commits after the checkpoint from the newest back: first it alone, then some at a time."""
+    files = segment.commits[::-1]
+    done = 0
+    while done < len(files):
+        some = files[done : done + (source.options.checkpoint.parallelism if done else 1)]
+        yield from source.read_commits(some)
+        done += len(some)
 
 
 def load_state(source: LogSource, version: int | None = None, rejected: Collection[object] = ()) -> State:
@@ -181,7 +195,8 @@ def load_state(source: LogSource, version: int | None = None, rejected: Collecti
             continue
         try:
             start = Tail(-1 if segment.checkpoint is None else segment.checkpoint.version)
-            tail = source.reduced(segment.commits, start)
+            # What the properties say is known before the tail is read only where a checkpoint has them.
+            tail = source.obeying(None if head is None else head.metadata).reduced(segment.commits, start)
             strange = _strange(source, segment, head, tail)
         except NotFoundError:
             # Cleanup deleted a version between the listing and the read; a newer checkpoint covers it.
@@ -294,7 +309,7 @@ def refresh_state(source: LogSource, state: State) -> State:
         return load_state(source)
     fresh = [filled.commits[number] for number in range(old.version + 1, latest + 1)]
     try:
-        tail = source.reduced(fresh, state.tail)
+        tail = source.obeying(metadata_of(state)).reduced(fresh, state.tail)
     except NotFoundError:
         return load_state(source)
     commit_files = (*old.commits, *fresh)
@@ -302,6 +317,11 @@ def refresh_state(source: LogSource, state: State) -> State:
     if _strange(source, segment, state.head, tail) is not None:
         return load_state(source)
     return State(segment, state.head, tail, state.memo)
+
+
+def metadata_of(state: State) -> MetadataAction | None:
+    """The newest metadata of a state, from its tail or else its checkpoint."""
+    return state.tail.metadata or (None if state.head is None else state.head.metadata)
 
 
 def advance_state(state: State, dialect: Dialect, file: LogFile, actions: Sequence[Action]) -> State:

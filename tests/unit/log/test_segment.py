@@ -164,11 +164,78 @@ def test_a_read_that_hangs_ends_in_an_error_naming_the_versions():
 
     log = LogBuilder(Hanging(builder.store), {"checkpoint.read.timeoutSeconds": 1}, builder.clock).log()
     try:
-        with pytest.raises(LogTimeoutError, match=r"version\(s\) 2-3 could not be read within 1 s") as error:
+        with pytest.raises(LogTimeoutError, match=r"nothing of version\(s\) 2-3 for 1 s") as error:
             log.list_files()
         assert error.value.versions == [2, 3]
     finally:
         release.set()
+
+
+class Overlapping:
+    """A store that notes how many version files are asked for at the same time."""
+
+    def __init__(self, inner):
+        self.inner = inner
+        self.running, self.most = 0, 0
+        self.lock = threading.Lock()
+        self.second = threading.Event()
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def get(self, path, *, etag=None):
+        with self.lock:
+            self.running += 1
+            self.most = max(self.most, self.running)
+            if self.running > 1:
+                self.second.set()
+        self.second.wait(0.1)
+        with self.lock:
+            self.running -= 1
+        return self.inner.get(path, etag=etag)
+
+
+@pytest.mark.parametrize(("parallelism", "at_once"), [("1", False), ("4", True)])
+def test_a_property_says_how_many_files_are_read_at_once(parallelism, at_once):
+    builder = LogBuilder(options={"checkpoint.enabled": "false"}).create()
+    builder.log().update_properties({"checkpoint.parallelism": parallelism})
+    builder.appends(1).checkpoint().appends(4)
+    store = Overlapping(builder.store)
+    LogBuilder(store, builder.options, builder.clock).log().snapshot()
+    assert (store.most > 1) is at_once
+
+
+def test_a_property_limits_the_silence_of_the_store():
+    builder = LogBuilder(options={"checkpoint.enabled": "false"}).create()
+    builder.log().update_properties({"checkpoint.read.timeoutSeconds": "1"})
+    builder.appends(1).checkpoint().appends(2)
+    release = threading.Event()
+
+    class Hanging(Overlapping):
+        def get(self, path, *, etag=None):
+            if path == commit_path(4):
+                release.wait(20)
+            return self.inner.get(path, etag=etag)
+
+    try:
+        with pytest.raises(LogTimeoutError, match=r"version\(s\) 4 for 1 s"):
+            LogBuilder(Hanging(builder.store), builder.options, builder.clock).log().snapshot()
+    finally:
+        release.set()
+
+
+def test_decoding_and_waiting_for_a_thread_do_not_count_as_silence(monkeypatch):
+    """One thread decodes four files, each for almost the limit: in all far longer than it."""
+    builder = LogBuilder(options={"checkpoint.enabled": "false"}).create().appends(4)
+    decode = type(NATIVE).decode_commit
+
+    def slowly(self, data, **where):
+        threading.Event().wait(0.4)
+        return decode(self, data, **where)
+
+    monkeypatch.setattr(type(NATIVE), "decode_commit", slowly)
+    options = {"checkpoint.read.timeoutSeconds": 1, "checkpoint.parallelism": 1}
+    assert LogBuilder(builder.store, options, builder.clock).log().snapshot().version == 4
 
 
 def test_names_that_parse():

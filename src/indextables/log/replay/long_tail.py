@@ -19,7 +19,6 @@ from indextables.log.replay.rule import Tail, reduce_tail
 from indextables.log.state import LogSource, read_tail
 from indextables.model.actions import Action
 from indextables.records import dataclass
-from indextables.runtime import in_threads
 from indextables.storage.store import Store
 
 _ABOUT_FILES = re.compile(rb'\s*\{\s*"(add|remove)"\s*:\s*\{')
@@ -158,7 +157,7 @@ class LongTailSource(LogSource):
 
     def pass_over_all(self, files: Sequence[LogFile]) -> list[Passed]:
         """Scan several files concurrently; results are in order."""
-        return list(in_threads(self.pass_over, files, self.options.checkpoint.parallelism))
+        return self.read_each(files, lambda source, file: source.pass_over(file))
 
     def _is_large(self, files: Sequence[LogFile]) -> bool:
         replay = self.options.replay
