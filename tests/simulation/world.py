@@ -94,8 +94,6 @@ class World:
         self.keep_trace = keep_trace
         self.operations = 0
         self.faults: dict[str, int] = {}
-        self.came_late: set[str] = set()
-        """Paths of writes that happened after their caller had been told of a failure."""
         self._digest = hashlib.sha256()
         self._queue: list[tuple[int, int, Any]] = []
         self._order = itertools.count()
@@ -337,7 +335,6 @@ class SimStore:
         def arrive() -> None:
             world.pending_writes -= 1
             done = world.apply(operation, path, data, intent)
-            world.came_late.add(path)
             world.note(self.who, f"late {operation} {path} {'landed' if done else 'found another'}")
 
         world.at(world.now_ms + delay_ms, arrive)

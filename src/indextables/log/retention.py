@@ -9,6 +9,10 @@ First a floor file records the version at which history now begins: from then on
 uses files below it, whatever happens to them. Then the files below are deleted, version
 files oldest first. Those younger than an hour stay as fences, so that a writer that
 paused finds its number taken.
+
+A part of a checkpoint is deleted after the main file that names it, or once its version
+lies below the floor. A part that no main file names stays until then, however old it is:
+its writer may be slow, and nothing tells a slow writer from a dead one.
 """
 
 from __future__ import annotations
@@ -276,24 +280,21 @@ def _old_checkpoints(
     now_ms: int,
     limit_ms: int,
 ) -> tuple[LogFile, ...]:
-    """Expired checkpoints to delete, with their parts: all but the newest of each day."""
+    """Expired checkpoints to delete, with the parts they name: all but the newest of each day."""
     newest, start = max(needed), min(needed)
     by_day = {item.files[0].modified_ms // DAY_MS: item.version for item in reversed(sound)}
     keep = {*needed, *by_day.values()}
-    mains = []
-    pieces = []
-    for file in listing.files:
-        if file.version < start or not is_past(file, limit_ms, now_ms):
-            continue
-        if file.kind == "checkpoint" and file.version < newest and file.version not in keep:
-            mains.append(file)
-        elif file.kind == "part" and file.version <= newest:
-            pieces.append(file)
-    kept_mains = {file.name for file in listing.files if file.kind == "checkpoint"} - {
-        file.name for file in mains
-    }
-    used = {name for main in kept_mains for name in parts.get(main, ())}
-    return (*mains, *(file for file in pieces if file.name not in used))
+    mains = [
+        file
+        for file in listing.files
+        if file.kind == "checkpoint"
+        and start <= file.version < newest
+        and file.version not in keep
+        and is_past(file, limit_ms, now_ms)
+    ]
+    # A part that none of these names may belong to a writer who has yet to put the main file.
+    pieces = {name for main in mains for name in parts.get(main.name, ())}
+    return (*mains, *(file for file in listing.files if file.name in pieces))
 
 
 def sweep_leftovers(store: Store, log_dir: str) -> int:

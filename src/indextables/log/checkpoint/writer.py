@@ -6,7 +6,8 @@ cut. Only a few chunks of lines are in memory at a time: finished parts wait as 
 files until their number is known.
 
 Files are published in this order: the parts, then the main file (put-if-absent, so that
-two writers cannot overwrite each other), then the hint, which never moves back.
+two writers cannot overwrite each other), then the hint, which never moves back. Before the
+hint, the writer looks whether its parts are still there; if not, it writes all of it again.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import hashlib
 import logging
 import math
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -30,7 +31,7 @@ from indextables.log.checkpoint.parts import JsonParts, ParquetParts, Parts
 from indextables.log.checkpoint.reader import NativeCheckpointReader, Part, open_checkpoint
 from indextables.log.format.dialect import NATIVE, Checkpoint, Hint, LogFile
 from indextables.log.format.protocol import PARQUET_CHECKPOINT
-from indextables.log.segment import HINT_NAME, read_hint
+from indextables.log.segment import HINT_NAME, list_log, read_hint
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import Action, SkipAction, action_to_wire
 from indextables.options import Options
@@ -135,7 +136,7 @@ def _wire(action: Action) -> dict[str, Any]:
     return action_to_wire(action)[1]
 
 
-def _create(snapshot: Snapshot, options: Options, clock: Clock, file_format: str) -> Written:
+def _create(snapshot: Snapshot, options: Options, clock: Clock, file_format: str) -> Written | None:
     head = _head(snapshot, options, clock.now_ms())
     with scratch_directory("checkpoint") as directory:
         leaves: tuple[Leaf, ...] = ()
@@ -150,7 +151,8 @@ def _create(snapshot: Snapshot, options: Options, clock: Clock, file_format: str
         return _publish(snapshot, file_format, head, parts)
 
 
-def _publish(snapshot: Snapshot, file_format: str, head: Mapping[str, Any], parts: Parts) -> Written:
+def _publish(snapshot: Snapshot, file_format: str, head: Mapping[str, Any], parts: Parts) -> Written | None:
+    """Put the parts and the main file; None if a cleanup took any of them meanwhile."""
     store, version = snapshot.store, snapshot.version
     entries: list[Part] = []
     if len(parts.files) > 1:
@@ -172,12 +174,33 @@ def _publish(snapshot: Snapshot, file_format: str, head: Mapping[str, Any], part
             for entry in () if _is_of(data, present) else entries:
                 store.delete(NATIVE.path(entry.path))
             return present
+        if _content(store, name) in (None, data):
+            # A cleanup deleted it. If it was ours, our parts are going too: they are not named again.
+            return None
         store.put(NATIVE.path(name), data)
+    if not _has_all(store, version, entries):
+        _log.warning("%s: %s lost parts to a cleanup and is written again", store.uri, name)
+        return None
     others = 2 + len(head["mergeskip"]) + len(head["txn"])
     size_bytes = len(data) + sum(entry.size_in_bytes for entry in entries)
     checkpoint = _reference(name, version, file_format, data, parts.actions)
     _log.info("Created checkpoint at version %d with %d active files", version, parts.actions)
     return Written(checkpoint, parts.actions + others, size_bytes, len(entries) or None)
+
+
+def _content(store: Store, name: str) -> bytes | None:
+    try:
+        return store.get(NATIVE.path(name))
+    except NotFoundError:
+        return None
+
+
+def _has_all(store: Store, version: int, entries: Sequence[Part]) -> bool:
+    """Whether every part is in the log; a release before this rule deletes those without a main file."""
+    if not entries:
+        return True
+    listing = list_log(store, NATIVE, version)
+    return {entry.path for entry in entries} <= {file.name for file in (*listing.files, *listing.retired)}
 
 
 def _is_of(data: bytes, written: Written) -> bool:
@@ -193,9 +216,8 @@ def _reference(name: str, version: int, file_format: str, data: bytes, num_files
 def _present(store: Store, version: int, file_format: str) -> Written | None:
     """The checkpoint of a version if it exists and is sound, else None."""
     name = NATIVE.checkpoint_name(version, file_format)
-    try:
-        data = store.get(NATIVE.path(name))
-    except NotFoundError:
+    data = _content(store, name)
+    if data is None:
         return None
     reference = _reference(name, version, file_format, data, None)
     try:
