@@ -27,7 +27,17 @@ from indextables.ops.rewrite.rows import Rewritten
 from indextables.ops.upkeep.purge import PurgeRequest, run_purge
 from indextables.ops.upkeep.truncate_history import run_truncate
 from indextables.runtime import Runtime
-from simulation.intents import ACKNOWLEDGED, CRASHED, FAILED, NOTHING, UNKNOWN, Intent, Observation
+from simulation.intents import (
+    ACKNOWLEDGED,
+    CRASHED,
+    FAILED,
+    NOTHING,
+    UNKNOWN,
+    Followed,
+    Found,
+    Intent,
+    Observation,
+)
 from simulation.world import LOG_DIR, ActorClock, Crash, Effect, Faults, SimStore, World
 
 SCHEMA = pa.schema([("id", pa.string()), ("k", pa.int64())])
@@ -49,7 +59,10 @@ class Stage:
     world: World
     options: dict[str, str]
     intents: list[Intent] = field(default_factory=list)
+    partition_by: tuple[str, ...] = ()
     seen: list[Observation] = field(default_factory=list)
+    found: list[Found] = field(default_factory=list)
+    followed: list[Followed] = field(default_factory=list)
     busy: int = 0
     """Verbs under way; the operator who swaps a log in waits until there is none."""
     stopped: bool = False
@@ -84,6 +97,11 @@ class Actor:
         self.followed: int | None = None
         self.delivered: list[tuple[int, tuple[str, ...]]] = []
         self._open()
+
+    @staticmethod
+    def found_table(log: TransactionLog, partition_by: Sequence[str]) -> None:
+        """Make the table of a history."""
+        log.initialize(SCHEMA, partition_by)
 
     # Running
 
@@ -277,7 +295,12 @@ class Actor:
 
     def do_properties(self, intent: Intent, pick: float) -> None:
         intent.operation = "SET PROPERTIES"
-        self.done(intent, self.log.update_properties({"note": f"{self.name} {pick}"}))
+        intent.properties = self.some_properties(pick)
+        self.done(intent, self.log.update_properties(intent.properties))
+
+    def some_properties(self, pick: float) -> dict[str, str | None]:
+        """A value for one of three names, or none."""
+        return {f"note.{int(pick * 3)}": None if int(pick * 1000) % 5 == 0 else f"{self.name} {pick}"}
 
     def do_skip(self, intent: Intent, pick: float) -> None:
         intent.operation = "SKIP"

@@ -16,7 +16,8 @@ from typing import Any
 
 from indextables.log.transaction_log import TransactionLog
 from indextables.runtime import Runtime
-from simulation.actors import SCHEMA, Actor, Stage, Step
+from indextables.split.open_splits import forget_splits
+from simulation.actors import Actor, Stage, Step
 from simulation.intents import ACKNOWLEDGED, Intent, Violation
 from simulation.oracle import _CHECKPOINT, _COMMIT, _FLOOR, Truth, actions_of, checkpoint_of
 from simulation.world import HOUR_MS, LOG_DIR, ActorClock, Faults, SimStore, World
@@ -115,6 +116,7 @@ class Plan:
     options: dict[str, str]
     parts: tuple[Part, ...]
     level: str = "log"
+    partition_by: tuple[str, ...] = ()
 
 
 @dataclass
@@ -247,9 +249,11 @@ def _run(
     keep_trace: bool,
 ) -> Outcome:
     chance.seed(f"ids:{plan.seed}")
+    # A plan that is run again uses the same names, and must not meet the splits of the last run.
+    forget_splits()
     world = World(plan.seed, keep_trace=keep_trace)
-    stage = Stage(world, plan.options)
-    _begin(stage)
+    stage = Stage(world, plan.options, partition_by=plan.partition_by)
+    kind.found_table(quiet_log(stage, "founder"), plan.partition_by)
     actors = [kind(stage, part.name, part.steps, part.faults, skew_ms=part.skew_ms) for part in plan.parts]
     for actor in actors:
         world.start(actor.run)
@@ -259,6 +263,8 @@ def _run(
     truth.see(world.journal)
     truth.check_told(stage.intents)
     truth.check_seen(stage.seen)
+    truth.check_found(stage.found, world.objects.keys())
+    truth.check_followed(stage.followed)
     for actor in actors:
         _check_stream(truth, actor)
     if not truth.violations:
@@ -279,10 +285,6 @@ def quiet_log(stage: Stage, name: str) -> TransactionLog:
     return TransactionLog.open(
         store.uri, stage.options, store=store, runtime=Runtime(clock=ActorClock(world))
     )
-
-
-def _begin(stage: Stage) -> None:
-    quiet_log(stage, "founder").initialize(SCHEMA)
 
 
 def _check_stream(truth: Truth, actor: Actor) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simulation.world import LOG_DIR
+
+if TYPE_CHECKING:
+    from simulation.questions import Question
 
 ACKNOWLEDGED = "acknowledged"
 NOTHING = "nothing"
@@ -27,14 +31,20 @@ class Intent:
     began_ms: int
     operation: str | None = None
     """The operation that its commit carries; None where the verb commits nothing of its own."""
-    rows: tuple[str, ...] = ()
+    rows: tuple[Any, ...] = ()
     """Rows it means to add."""
     sources: tuple[str, ...] = ()
     """Files it means to take away."""
-    matches: Callable[[str], bool] | None = None
+    matches: Callable[[Any], bool] | None = None
     """Which rows its condition is true for."""
     version: int | None = None
     """The version it restores or was made from."""
+    change: Callable[[Any], Any] | None = None
+    """What becomes of a row that its condition is true for."""
+    effect: Callable[[Counter[Any]], Counter[Any]] | None = None
+    """What becomes of all rows, where the verb promises it whatever others do."""
+    properties: dict[str, str | None] = field(default_factory=dict)
+    """Properties it means to set, or to remove."""
     txn: tuple[str, int] | None = None
     outcome: str = CRASHED
     error: BaseException | None = None
@@ -74,7 +84,30 @@ class Observation:
     newest: bool
     """Whether it had asked for the newest version."""
     staleness_ms: int = 0
-    rows: tuple[Any, ...] | None = None
+    question: Question | None = None
+    answer: Any = None
+    """What the question was answered with."""
+    as_of_ms: int | None = None
+    """The moment it had asked for."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a log said about a commit."""
+
+    intent: Intent
+    commit_id: str
+    version: int | None
+
+
+@dataclass
+class Followed:
+    """What one follower was given."""
+
+    who: str
+    follower: Any
+    first: int
+    rows: list[Any] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import gzip
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,8 @@ from simulation.intents import (
     FAILED,
     NOTHING,
     UNKNOWN,
+    Followed,
+    Found,
     Intent,
     Observation,
     Violation,
@@ -60,14 +62,23 @@ def checkpoint_of(data: bytes, form: str, fetch: Callable[[str], bytes]) -> dict
     return {add["path"]: add for add in adds}
 
 
+def checkpoint_head(data: bytes, form: str) -> dict[str, Any]:
+    """What a checkpoint says of the table beside its files."""
+    if form == "json":
+        document: dict[str, Any] = json.loads(text_of(data))
+        return document
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kept = pq.ParquetFile(pa.BufferReader(data)).schema_arrow.metadata or {}
+    return next(json.loads(value) for value in kept.values() if b"metaData" in value)
+
+
 def _parquet_checkpoint(data: bytes, fetch: Callable[[str], bytes]) -> dict[str, Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    file = pq.ParquetFile(pa.BufferReader(data))
-    head = next(
-        json.loads(value) for value in (file.schema_arrow.metadata or {}).values() if b"metaData" in value
-    )
+    head = checkpoint_head(data, "parquet")
     sources = [fetch(f"{LOG_DIR}/{part['path']}") for part in head.get("parts") or ()] or [data]
     paths = [
         path
@@ -91,6 +102,19 @@ class Version:
     rows: Counter[Any]
     actions: list[tuple[str, dict[str, Any]]]
     timestamp: int
+    metadata: dict[str, Any] = field(default_factory=dict)
+    """The newest metaData action up to this version; empty where a repaired log does not tell it."""
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The table's properties."""
+        return self.metadata.get("configuration") or {}
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The types of the columns by name."""
+        fields = json.loads(self.metadata["schemaString"])["fields"] if self.metadata else []
+        return {item["name"]: item["type"] for item in fields}
 
     def bodies(self, kind: str) -> list[dict[str, Any]]:
         """The actions of one kind."""
@@ -187,6 +211,7 @@ class Truth:
         version = Version(
             number, at_ms, intent, info.get("operation", "CREATE"), frozenset(live), self.rows_of(live),
             actions, info.get("timestamp") or 0,
+            next((body for kind, body in actions if kind == "metaData"), before.metadata if before else {}),
         )  # fmt: skip
         self.versions[number] = version
         if before is not None and not repaired:
@@ -196,7 +221,8 @@ class Truth:
 
     def _check_step(self, before: Version, after: Version) -> None:
         intent = after.intent
-        doubled = sorted(row for row, times in after.rows.items() if times > 1)
+        keys = Counter(row if isinstance(row, str) else row[0] for row in after.rows.elements())
+        doubled = sorted(key for key, times in keys.items() if times > 1)
         if doubled:
             self.broken("every row is there once", f"version {after.number} doubles {doubled[:3]}: {intent}")
         if after.timestamp and before.timestamp and after.timestamp <= before.timestamp:
@@ -212,6 +238,7 @@ class Truth:
                 self.broken(
                     "a transaction is written once", f"version {after.number} repeats {key}: {intent}"
                 )
+        self._check_definition(before, after)
         if intent is None or after.operation != intent.operation:
             if before.rows != after.rows:
                 self.broken("upkeep changes no row", f"version {after.number}, {after.operation}")
@@ -219,6 +246,25 @@ class Truth:
         reason = _wrong(self, intent, before, after)
         if reason:
             self.broken("a commit does what was asked", f"version {after.number} {reason}: {intent}")
+
+    def _check_definition(self, before: Version, after: Version) -> None:
+        """Properties change by what sets them, and every row has the columns of its version."""
+        intent = after.intent
+        if intent is not None and after.operation == intent.operation == "RESTORE":
+            source = self.versions.get(intent.version or 0)
+            expected = before.properties if source is None else source.properties
+        elif intent is not None and after.operation == intent.operation == "SET PROPERTIES":
+            merged = {**before.properties, **intent.properties}
+            expected = {key: value for key, value in merged.items() if value is not None}
+        else:
+            expected = before.properties
+        if before.metadata and _notes(after.properties, intent) != _notes(expected, intent):
+            self.broken("properties are what was set last", f"version {after.number}: {intent}")
+        columns = after.columns
+        for row in after.rows:
+            if not isinstance(row, str) and not _fits(row, columns):
+                self.broken("every row fits the schema", f"version {after.number}, {row}: {intent}")
+                return
 
     def _checkpointed(self, number: int, form: str, effect: Effect, files: Mapping[str, bytes]) -> None:
         version = self.versions.get(number)
@@ -239,6 +285,12 @@ class Truth:
                 f"that of {number} lacks {sorted(version.live - live)[:3]}, "
                 f"has {sorted(live - version.live)[:3]} too many: {effect.intent}",
             )
+        metadata = checkpoint_head(effect.data, form)["metaData"]
+        if version.metadata and any(
+            metadata.get(key) != version.metadata.get(key)
+            for key in ("id", "schemaString", "partitionColumns", "configuration")
+        ):
+            self.broken("a checkpoint holds its version", f"that of {number} has other metadata")
 
     def _swapped(self, effect: Effect, files: dict[str, bytes]) -> None:
         """A repaired log took the place of the old one: numbers begin anew, rows stay."""
@@ -313,13 +365,66 @@ class Truth:
             elif version.live != seen.paths:
                 lacks, more = sorted(version.live - seen.paths)[:3], sorted(seen.paths - version.live)[:3]
                 reasons.append(f"version {seen.version} without {lacks} and with {more}")
-            elif seen.rows is not None and Counter(seen.rows) != version.rows:
-                reasons.append(f"version {seen.version} has other rows")
+            elif (reason := self._misanswered(seen, version)) is not None:
+                reasons.append(reason)
+            elif seen.as_of_ms is not None and not _is_as_of(epoch, version, seen.as_of_ms, first):
+                reasons.append(f"version {seen.version} as of {seen.as_of_ms}")
             elif seen.newest and (newer := _newest_at(epoch, first)) > seen.version:
                 reasons.append(f"version {seen.version} when {newer} was there")
             else:
                 return None
         return reasons[-1] if reasons else None
+
+    @staticmethod
+    def _misanswered(seen: Observation, version: Version) -> str | None:
+        question = seen.question
+        if question is None or not version.metadata:
+            return None
+        truth = question.truth(version)
+        if seen.answer == truth:
+            return None
+        return f"version {version.number}, {question.name}: {seen.answer} instead of {truth}"
+
+    def check_found(self, answers: Iterable[Found], present: Collection[str]) -> None:
+        """Hold what a log said about commits against the history."""
+        if len(self.epochs) > 1:
+            return
+        became = {
+            body.get("commitId"): version
+            for version in self.versions.values()
+            for body in version.bodies("commitInfo")
+        }
+        for answer in answers:
+            version = became.get(answer.commit_id)
+            number = None if version is None else version.number
+            if answer.version == number:
+                continue
+            late = version is not None and version.at_ms >= answer.intent.began_ms
+            gone = f"{LOG_DIR}/{number or 0:020d}.json" not in present
+            if answer.version is not None or not (late or gone):
+                self.broken("a commit is found", f"{answer.version} instead of {number}: {answer.intent}")
+
+    def check_followed(self, streams: Iterable[Followed]) -> None:
+        """Every follower was given each appended row once."""
+        if len(self.epochs) > 1:
+            return
+        for stream in streams:
+            last = stream.follower.version
+            due = sum((self._appended(number) for number in range(stream.first + 1, last + 1)), Counter())
+            given = Counter(stream.rows)
+            lost, more = due - given, given - due
+            if lost or more - self._appended(last + 1):
+                self.broken(
+                    "a follower is given every row once",
+                    f"{stream.who} up to version {last}: lost {sorted(lost)[:3]}, more {sorted(more)[:3]}",
+                )
+
+    def _appended(self, number: int) -> Counter[Any]:
+        """The rows that a version appends; none if it also takes some away."""
+        version = self.versions.get(number)
+        if version is None or any(body.get("dataChange", True) for body in version.bodies("remove")):
+            return Counter()
+        return self.rows_of(body["path"] for body in version.bodies("add") if body.get("dataChange", True))
 
     def kept_for(self, retention_ms: int, now_ms: int) -> list[int]:
         """The versions that are too young for any cleanup, whatever its clock says."""
@@ -353,6 +458,24 @@ class Truth:
 def _is_fence(actions: Sequence[tuple[str, dict[str, Any]]]) -> bool:
     """Whether a file is all that is left of an old version: it keeps the number and tells nothing."""
     return all(kind == "commitInfo" and body.get("retired") for kind, body in actions)
+
+
+def _notes(properties: Mapping[str, str], intent: Intent | None) -> dict[str, str]:
+    """The properties that a commit has to leave alone: all, but that a new schema brings its own indexing."""
+    renewed = intent is not None and intent.verb == "redefine"
+    return {key: value for key, value in properties.items() if not renewed or ".indexing." not in key}
+
+
+def _fits(row: Any, columns: Mapping[str, str]) -> bool:
+    """Whether the one column that comes and goes has a value of its type."""
+    kinds = {int: {"integer", "long"}, str: {"string"}}
+    return row.x is None or columns.get("x") in kinds[type(row.x)]
+
+
+def _is_as_of(epoch: Mapping[int, Version], version: Version, moment_ms: int, began_ms: int) -> bool:
+    """Whether a version is the newest that is not later than a moment, as far as it could be known."""
+    later = (other for other in epoch.values() if other.number > version.number and other.at_ms < began_ms)
+    return version.timestamp <= moment_ms and all(other.timestamp > moment_ms for other in later)
 
 
 def _newest_at(epoch: Mapping[int, Version], moment_ms: int) -> int:
@@ -401,6 +524,9 @@ def _excusable(intent: Intent) -> bool:
         "checkpoint": set(),
         "cleanup": set(),
         "properties": set(),
+        "grow": {"SchemaError", "ConflictError"},
+        "as_of": {"VersionNotFoundError"},
+        "find": {"VersionNotFoundError"},
     }.get(intent.verb, {"ConflictError"})
     return type(intent.error).__name__ in {*allowed, "AttemptsExhaustedError"}
 
@@ -410,13 +536,15 @@ def _wrong(truth: Truth, intent: Intent, before: Version, after: Version) -> str
     mine = Counter(intent.rows)
     added = {body["path"] for body in after.bodies("add")}
     removed = {body["path"] for body in after.bodies("remove")}
-    if intent.verb in {"append", "txn"}:
+    if intent.effect is not None:
+        return None if after.rows == intent.effect(before.rows) else "did not do what it says to the rows"
+    if intent.verb in {"append", "txn", "grow"}:
         return None if after.rows == before.rows + mine and not removed else "did not just append"
-    if intent.verb == "overwrite":
+    if intent.verb in {"overwrite", "redefine"}:
         if intent.version is not None and truth.versions[intent.version].rows != before.rows:
             return f"overwrote what came after version {intent.version}"
         return None if after.rows == mine else "left or lost rows"
-    if intent.verb == "overwrite_where":
+    if intent.verb in {"overwrite_where", "overwrite_partitions"}:
         assert intent.matches is not None
         kept = Counter({row: times for row, times in before.rows.items() if not intent.matches(row)})
         return None if after.rows == kept + mine else "did not replace what matches"
@@ -426,8 +554,10 @@ def _wrong(truth: Truth, intent: Intent, before: Version, after: Version) -> str
         return None if after.rows == kept + mine else "left two rows with one key, or lost others"
     if intent.verb == "remove":
         return None if removed == set(intent.sources) and not added else "did not just remove its files"
-    if intent.verb == "delete":
+    if intent.verb in {"delete", "delete_query", "drop_partitions"}:
         return _wrong_delete(truth, intent, before, after)
+    if intent.verb == "update":
+        return _wrong_update(truth, intent, before, after)
     if intent.verb == "restore":
         assert intent.version is not None
         wanted = truth.versions.get(intent.version)
@@ -449,3 +579,18 @@ def _wrong_delete(truth: Truth, intent: Intent, before: Version, after: Version)
     known = truth.versions[at_begin].rows if at_begin >= 0 else Counter()
     left = [row for row in after.rows if intent.matches(row) and row in known]
     return f"left matching rows {left[:3]}" if left else None
+
+
+def _wrong_update(truth: Truth, intent: Intent, before: Version, after: Version) -> str | None:
+    assert intent.matches is not None
+    assert intent.change is not None
+    at_begin = _newest_at(truth.versions, intent.began_ms)
+    known = truth.versions[at_begin].rows if at_begin >= 0 else Counter()
+    now = {row.id: row for row in after.rows}
+    if now.keys() != {row.id for row in before.rows}:
+        return "lost or gained rows"
+    for row in before.rows:
+        changed = intent.change(row) if intent.matches(row) else row
+        if now[row.id] != changed and (now[row.id] != row or row in known):
+            return f"made {now[row.id]} of {row}"
+    return None

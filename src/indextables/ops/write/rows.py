@@ -15,11 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from indextables.errors import (
-    OptionError,
-    SchemaError,
-)
+from indextables.errors import ConflictError, OptionError, SchemaError
 from indextables.index.settings import IndexField, IndexSpec, from_options
+from indextables.log.commit.conflicts import fits
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import MetadataAction
@@ -59,11 +57,7 @@ class WritePlan:
                 partition_columns=self.partition_columns,
                 configuration={**kept, **self.spec.to_properties()},
             )
-        schema = (
-            evolved(base.schema, self.data_schema, base.partition_columns)
-            if self.merge_schema
-            else base.schema
-        )
+        schema = self._grown(base) if self.merge_schema else base.schema
         missing = {key: value for key, value in self.new_properties if key not in base.metadata.configuration}
         if schema.equals(base.schema) and not missing:
             return None
@@ -73,6 +67,18 @@ class WritePlan:
             schema_string=text,
             configuration={**base.metadata.configuration, **missing},
         )
+
+    def _grown(self, base: Snapshot) -> pa.Schema:
+        """The schema of a version grown by the new columns, provided the splits written for them fit it."""
+        schema = evolved(base.schema, self.data_schema, base.partition_columns)
+        if not fits(self.schema, schema):
+            raise ConflictError(
+                f"{base.store.uri}: version {base.version} has columns that another writer added in the "
+                "meantime, with other types than the same columns of this write. Nothing was committed; "
+                "read the table again and repeat the operation.",
+                version=base.version, uri=base.store.uri,
+            )  # fmt: skip
+        return schema
 
 
 def plan_write(

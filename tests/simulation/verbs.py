@@ -1,0 +1,56 @@
+"""Every public verb of `Table`, and what the simulation makes of it.
+
+The names come from the class, so that a verb which nobody thought of fails a
+test. A verb is simulated by steps of a `TableActor` or asked as a question; for
+the few that are neither, the reason stands here.
+"""
+
+from __future__ import annotations
+
+from indextables.table import Table
+
+WRITTEN_BY: dict[str, tuple[str, ...]] = {
+    "append": ("append", "txn", "grow"),
+    "overwrite": ("overwrite", "overwrite_where", "overwrite_partitions", "redefine"),
+    "delete": ("delete", "delete_query"),
+    "update": ("update",),
+    "merge": ("upsert", "upsert_delete"),
+    "restore": ("restore",),
+    "merge_splits": ("merge",),
+    "drop_partitions": ("drop_partitions",),
+    "update_properties": ("properties",),
+    "checkpoint": ("checkpoint",),
+    "truncate_history": ("truncate",),
+    "purge": ("purge",),
+}
+"""The steps that call a verb which changes the table or its files."""
+
+READ_BY: dict[str, tuple[str, ...]] = {
+    "scan": ("read", "travel"),
+    "count": ("read", "travel"),
+    "search": ("read", "travel"),
+    "aggregate": ("read", "travel"),
+    "facets": ("read", "travel"),
+    "histogram": ("read", "travel"),
+    "describe": ("read", "travel"),
+    "files": ("read", "travel"),
+    "refresh": ("read",),
+    "history": ("as_of", "find"),
+}
+"""The steps that ask a verb which only reads."""
+
+NOT_SIMULATED = {
+    "create": "every history begins with a table that was made by the call below it",
+    "open": "opens a store by its address; `read`, `travel` and `as_of` open the same snapshots",
+    "exists": "opens a store by its address, and asks no more than `open`",
+    "explain_score": "asks one split about one row, by what the search itself uses",
+    "skipped_files": "files that a merge could not read, which a simulated store never has",
+    "to_df": "needs Spark",
+    "search_df": "needs Spark",
+}
+"""Why a verb is not simulated."""
+
+
+def public_verbs() -> set[str]:
+    """The names of the public methods of `Table`, its bases included."""
+    return {name for name in dir(Table) if not name.startswith("_") and callable(getattr(Table, name))}
