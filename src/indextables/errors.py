@@ -28,8 +28,9 @@
     +-- CancelledError         whoever asked has given up
 
 Every error takes a message and optional fields. The message stands alone: it
-says what happened, to which file or version, and what to do. The fields carry
-the same facts for programs, and errors survive pickling with them.
+says what happened, to which file or version, and what to do. A message that quotes
+a name of a megabyte is cut in the middle, here and nowhere else. The fields carry
+the same facts for programs, uncut, and errors survive pickling with them.
 """
 
 from __future__ import annotations
@@ -40,12 +41,16 @@ ADVICE_ON_DAMAGE = "Restore the file from a backup, or let CHECK INDEXTABLES say
 """What to do about a damaged log file, for messages."""
 
 
+_LONGEST = 4_000
+_BEGINNING, _END = 2_500, 1_200
+
+
 class Error(Exception):
     """Anything IndexTables raises on purpose."""
 
     def __init__(self, message: str, **fields: Any) -> None:
-        super().__init__(message)
-        self.message = message
+        self.message = bounded(message)
+        super().__init__(self.message)
         self.fields = fields
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -56,6 +61,14 @@ class Error(Exception):
         if name in fields:
             return fields[name]
         raise AttributeError(f"{type(self).__name__} has no field {name!r}")
+
+
+def bounded(text: str) -> str:
+    """A text that may quote what others wrote, short enough to print: a long one loses its middle."""
+    if len(text) <= _LONGEST:
+        return text
+    left_out = len(text) - _BEGINNING - _END
+    return f"{text[:_BEGINNING]} ... ({left_out:,} characters left out) ... {text[-_END:]}"
 
 
 def _rebuild(kind: type[Error], message: str, fields: dict[str, Any]) -> Error:

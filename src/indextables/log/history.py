@@ -9,15 +9,23 @@ precedence.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from datetime import UTC, date, datetime, time
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from indextables.errors import CorruptLogError, NotFoundError, OptionError, VersionNotFoundError
+from indextables.errors import (
+    ADVICE_ON_DAMAGE,
+    CorruptLogError,
+    NotFoundError,
+    OptionError,
+    VersionNotFoundError,
+)
 from indextables.log.format.binding import foreign
 from indextables.log.format.dialect import NATIVE, LogFile
-from indextables.log.segment import Listing
+from indextables.log.segment import Listing, spans
 from indextables.log.state import LogSource
 from indextables.model.actions import CommitInfo
 from indextables.records import dataclass
@@ -27,7 +35,11 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+logger = logging.getLogger(__name__)
+
 Moment = str | date | datetime
+MISSING = "MISSING"
+"""How the operation begins in a row of `history()` about versions that have no file."""
 _MOST_LOOKS = 5
 
 
@@ -37,7 +49,7 @@ class Timeline:
 
     source: LogSource
     files: Sequence[LogFile]
-    """Commit files, ascending and contiguous."""
+    """Commit files, ascending. Where files are gone, numbers are missing."""
     _infos: dict[int, CommitInfo | None] = field(default_factory=dict)
     _table_id: str | None = None
 
@@ -191,7 +203,11 @@ def instant(moment_ms: int) -> str:
 
 
 def history_table(timeline: Timeline, limit: int | None = None) -> pa.Table:
-    """One row per version, newest first; only the versions in the result are read."""
+    """One row per version, newest first; only the versions in the result are read.
+
+    Versions between two others whose files are gone share a row: it has the number of the newest of them, an
+    operation such as `MISSING 2-4`, and no time. They are logged too.
+    """
     import pyarrow as pa
 
     texts = pa.map_(pa.string(), pa.string())
@@ -205,13 +221,46 @@ def history_table(timeline: Timeline, limit: int | None = None) -> pa.Table:
         "engine_info": (pa.string(), lambda _, info: info.engine_info if info else None),
         "commit_id": (pa.string(), lambda _, info: info.commit_id if info else None),
     }
-    first = 0 if limit is None else max(0, len(timeline.files) - limit)
-    indexes = range(len(timeline.files) - 1, first - 1, -1)
+    rows = list(islice(_rows(timeline), None if limit is None else max(0, limit)))
+    holes = [row for row in rows if isinstance(row, range)]
+    if holes:
+        logger.warning(
+            "%s: version(s) %s have no file in the log, and their history is not known. %s",
+            timeline.source.store.uri, spans(reversed(holes)), ADVICE_ON_DAMAGE,
+        )  # fmt: skip
     arrays = {
-        name: pa.array([read(at, timeline.info(at)) for at in indexes], kind)
+        name: pa.array(
+            [
+                _of_hole(name, row) if isinstance(row, range) else read(row, timeline.info(row))
+                for row in rows
+            ],
+            kind,
+        )
         for name, (kind, read) in columns.items()
     }
     return pa.table(arrays)
+
+
+def _rows(timeline: Timeline) -> Iterator[int | range]:
+    """The indexes of the files, newest first, and between them the runs of versions that have no file."""
+    above: int | None = None
+    for at in range(len(timeline.files) - 1, -1, -1):
+        version = timeline.files[at].version
+        if above is not None and above > version + 1:
+            yield range(version + 1, above)
+        yield at
+        above = version
+
+
+def _of_hole(column: str, versions: range) -> Any:
+    """The value of a column in the row of versions without a file."""
+    if column == "operation_parameters":
+        return [("versions", spans([versions]))]
+    return {
+        "version": versions[-1],
+        "operation": f"{MISSING} {spans([versions])}",
+        "operation_metrics": [],
+    }.get(column)
 
 
 def _operation(timeline: Timeline, at: int, info: CommitInfo | None) -> str | None:

@@ -171,7 +171,7 @@ def _whole(key: str, source: Source) -> Action | None:
     raw, name, version, number = source
     try:
         return action_from_wire(key, msgspec.json.decode(raw))
-    except (CorruptLogError, RecursionError) as bad:
+    except (CorruptLogError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
         raise CorruptLogError(
             f"line {number} of {name} (version {version}) cannot be read: {bad}. {ADVICE_ON_DAMAGE}",
             file=name, version=version, line=number,

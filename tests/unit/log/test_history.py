@@ -139,3 +139,31 @@ def test_history_and_travel_open_few_files(hourly):
     store.clear()
     LogBuilder(store, clock=hourly.clock).log().snapshot(as_of=at(START_MS + 12 * 3_600_000))
     assert len([path for path in store.reads if path.endswith(".json") and "checkpoint" not in path]) <= 8
+
+
+def test_versions_without_a_file_have_a_row_and_a_warning(caplog):
+    builder = LogBuilder(options={"checkpoint.enabled": "false"}).create().appends(4).checkpoint().appends(2)
+    for version in (2, 3, 4):
+        builder.store.delete(commit_path(version))
+    with caplog.at_level("WARNING"):
+        rows = builder.log().history().to_pylist()
+    assert [(row["version"], row["operation"]) for row in rows] == [
+        (6, "WRITE"), (5, "WRITE"), (4, "MISSING 2-4"), (1, "WRITE"), (0, "CREATE TABLE"),
+    ]  # fmt: skip
+    assert (rows[2]["timestamp"], dict(rows[2]["operation_parameters"])) == (None, {"versions": "2-4"})
+    assert "version(s) 2-4 have no file in the log" in caplog.text
+
+
+def test_versions_before_the_oldest_are_history_that_was_cleaned_up_and_no_hole(caplog):
+    builder = LogBuilder(options={"checkpoint.enabled": "false"}).create().appends(4).checkpoint().appends(1)
+    for version in range(5):
+        builder.store.delete(commit_path(version))
+    rows = builder.log().history().to_pylist()
+    assert [row["operation"] for row in rows] == ["WRITE"]
+    assert "no file" not in caplog.text
+
+
+def test_a_hole_counts_as_one_row_of_the_limit():
+    builder = LogBuilder(options={"checkpoint.enabled": "false"}).create().appends(3).checkpoint().appends(1)
+    builder.store.delete(commit_path(3))
+    assert builder.log().history(2)["operation"].to_pylist() == ["WRITE", "MISSING 3"]

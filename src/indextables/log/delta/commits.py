@@ -12,17 +12,19 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
 from indextables.errors import CorruptLogError
 from indextables.log.delta.paths import ADVICE, decode_path, key_path
 from indextables.log.format.dialect import decode_lines
-from indextables.model.actions import Action, AddAction, RemoveAction, action_from_wire
+from indextables.model.actions import LARGEST, Action, AddAction, RemoveAction, action_from_wire
 from indextables.model.lines import Unread, unread
 
 _NO_EXTRA: Mapping[str, Any] = MappingProxyType({})
+_LONG = Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
+_INT = Annotated[int, msgspec.Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
 _REST = ("protocol", "metaData", "txn", "commitInfo")
 # Engines whose maximum is NaN if the column holds NaN. Others, such as delta-rs, ignore NaN.
 _COUNT_NAN = ("Apache-Spark/", "Databricks-Runtime/")
@@ -32,9 +34,9 @@ _COUNT_NAN = ("Apache-Spark/", "Databricks-Runtime/")
 class _Vector(msgspec.Struct, gc=False):
     storageType: str  # noqa: N815 - wire name
     pathOrInlineDv: str  # noqa: N815 - wire name
-    sizeInBytes: int  # noqa: N815 - wire name
-    cardinality: int
-    offset: int | None = None
+    sizeInBytes: _INT  # noqa: N815 - wire name
+    cardinality: _LONG
+    offset: _INT | None = None
 
     def wire(self) -> dict[str, Any]:
         """The descriptor as the log has it."""
@@ -45,8 +47,8 @@ class _Vector(msgspec.Struct, gc=False):
 class _Add(msgspec.Struct, gc=False):
     path: str
     partitionValues: dict[str, str | None] = {}  # noqa: N815 - wire name
-    size: int = 0
-    modificationTime: int = 0  # noqa: N815 - wire name
+    size: _LONG = 0
+    modificationTime: _LONG = 0  # noqa: N815 - wire name
     dataChange: bool = True  # noqa: N815 - wire name
     stats: str | None = None
     tags: dict[str, str | None] | None = None
@@ -147,7 +149,8 @@ def decode_commit(data: bytes, *, name: str, version: int, engine: str | None = 
     except (msgspec.MsgspecError, UnicodeDecodeError, CorruptLogError):
         # The general decoder tells unusual lines from wrong ones and reports the number of a wrong line.
         text = b"\n".join(_readable(line) for line in data.split(b"\n"))
-        return [_decoded(action) for action in decode_lines(text, name=name, version=version, advice=ADVICE)]
+        found = decode_lines(text, name=name, version=version, advice=ADVICE)
+        return [_decoded(action, name, version) for action in found]
 
 
 def counts_nan(add: AddAction) -> bool:
@@ -203,8 +206,17 @@ def _is_text(value: str) -> bool:
     return True
 
 
-def _decoded(action: Action) -> Action:
-    if isinstance(action, AddAction | RemoveAction):
-        path = decode_path(action.path)
-        return action if path == action.path else replace(action, path=path)
-    return action
+def _decoded(action: Action, name: str, version: int) -> Action:
+    if not isinstance(action, AddAction | RemoveAction):
+        return action
+    vector = action.extra.get("deletionVector")
+    if vector is not None:
+        try:
+            msgspec.convert(vector, _Vector)
+        except msgspec.ValidationError as bad:
+            raise CorruptLogError(
+                f"{name} (version {version}) has a deletion vector that cannot be read: {bad}. {ADVICE}",
+                file=name, version=version,
+            ) from bad  # fmt: skip
+    path = decode_path(action.path)
+    return action if path == action.path else replace(action, path=path)
