@@ -34,15 +34,19 @@ def repair_log(
     *,
     from_splits: bool = False,
     up_to_version: int | None = None,
+    swap: bool = False,
 ) -> RepairResult:
     """Write a clean copy of the log directory `source` to the empty directory `target`.
 
-    The source is never changed. A source that cannot be read gives a result whose status begins
+    The source is not changed without `swap`, which puts the clean log in the place of `source`: no
+    writer can commit meanwhile, the old log is kept beside it (`result.kept_log`), and if anything
+    interrupts it, the same call finishes it. A source that cannot be read gives a result whose status begins
     with "ERROR"; a target that is not empty raises. `from_splits` makes the log anew from the
     footers of the splits, `up_to_version` leaves out everything committed after that version. With
     `spark`, its configuration counts and large tables are checked on its executors.
     """
-    from indextables.ops.repair.repair import RepairRequest, run_repair
+    from indextables.ops.repair.repair import RepairRequest
+    from indextables.ops.repair.run import run_repair
 
-    request = RepairRequest(source, target, from_splits, up_to_version)
+    request = RepairRequest(source, target, from_splits, up_to_version, swap)
     return run_repair(request, *surroundings(spark, options, source), in_notebook())

@@ -72,6 +72,7 @@ def sql(statement: str, tables: dict[str, str], settings: Flags) -> None:
 )
 @click.option("--deep", is_flag=True, help="Also check footers, sizes and checksums of every split.")
 @click.option("--fail-on-missing", is_flag=True, help="Write nothing when a split is missing.")
+@click.option("--swap", is_flag=True, help="Put the clean log in the place of SOURCE, and keep the old one.")
 @verb
 def repair(
     *,
@@ -81,12 +82,14 @@ def repair(
     up_to_version: int | None,
     deep: bool,
     fail_on_missing: bool,
+    swap: bool,
     settings: Flags,
 ) -> None:
     """Write a clean copy of a damaged transaction log.
 
-    Reads the log directory SOURCE, which is never changed, and writes a new one to
-    TARGET. To use it, move SOURCE away and TARGET into its place.
+    Reads the log directory SOURCE, which is not changed, and writes a new one to
+    TARGET. With --swap the new log then takes the place of SOURCE; else move SOURCE
+    away and TARGET into its place.
 
     For example: indextables repair events/_transaction_log events/_repaired
     """
@@ -94,7 +97,7 @@ def repair(
         settings.options.setdefault("repair.validateSplits", "deep")
     if fail_on_missing:
         settings.options.setdefault("repair.failOnMissing", "true")
-    command = commands.RepairLog(source, target, from_splits, up_to_version)
+    command = commands.RepairLog(source, target, from_splits, up_to_version, swap)
     _fail_on_error_row(run_command(command, settings))
 
 

@@ -85,6 +85,8 @@ class RepairResult(Reported):
     status: str
     missing: tuple[str, ...] = field(default=(), metadata=NOT_A_COLUMN)
     """The paths of the splits that are left out, because they are not there or not whole."""
+    kept_log: str | None = field(default=None, metadata=NOT_A_COLUMN)
+    """With SWAP, where the old log is kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,12 +22,13 @@ class TableName(Struct, frozen=True):
 
 
 class RepairLog(Struct, frozen=True):
-    """REPAIR INDEXFILES TRANSACTION LOG: write a clean log beside a broken one."""
+    """REPAIR INDEXFILES TRANSACTION LOG: write a clean log beside a broken one, and put it in its place."""
 
     source: str
     target: str
     from_splits: bool = False
     up_to_version: int | None = None
+    swap: bool = False
 
 
 class CheckTable(Struct, frozen=True):

@@ -243,7 +243,7 @@ def _command(tree: Tree[Token], text: str) -> Command:
         case "repair":
             source, target = (_path(part, text) for part in tree.find_data("string"))
             up_to = next((_number(part, "version", text) for part in tree.find_data("up_to")), None)
-            return RepairLog(source, target, "SPLITS" in _types(tree), up_to)
+            return RepairLog(source, target, "SPLITS" in _types(tree), up_to, "SWAP" in _types(tree))
         case "check":
             return CheckTable(_table(tree, text))
         case "merge":

@@ -77,9 +77,12 @@ def run(
 
         return pa.table({"status": ["NOT NEEDED"], "message": [command.message]})
     if isinstance(command, RepairLog):
-        from indextables.ops.repair.repair import RepairRequest, run_repair
+        from indextables.ops.repair.repair import RepairRequest
+        from indextables.ops.repair.run import run_repair
 
-        request = RepairRequest(command.source, command.target, command.from_splits, command.up_to_version)
+        request = RepairRequest(
+            command.source, command.target, command.from_splits, command.up_to_version, command.swap
+        )
         return run_repair(request, resolved, runtime, progress).to_arrow()
     uri = None if command.table is None else _address(command.table, runtime)
     if isinstance(command, InvalidateCache):

@@ -9,7 +9,8 @@ import pytest
 
 import indextables as it
 from indextables.errors import TableError
-from indextables.ops.repair.repair import RepairRequest, run_repair
+from indextables.ops.repair.repair import RepairRequest
+from indextables.ops.repair.run import run_repair
 from indextables.options import Options
 from indextables.storage.store import is_allowed, open_store, resolve
 from indextables.storage.stores.local import LocalStore

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from indextables.errors import ProtocolError
 from indextables.model.actions import ProtocolAction
 from indextables.options import Options
@@ -11,6 +14,11 @@ WRITER_VERSION = 3
 FEATURES_FROM = 3
 PARQUET_CHECKPOINT = "parquetCheckpoint"
 FEATURES = frozenset({PARQUET_CHECKPOINT})
+CLOSED = "closed"
+"""The writer feature that no writer has: REPAIR ... SWAP adds it with the last version of the old log."""
+CLOSED_BY = "closedBy"
+"""Beside the features: `repair`, the id of the repair that closed the log, and `command`, which finishes it.
+"""
 
 LEGACY = ProtocolAction(min_reader_version=1, min_writer_version=1)
 CURRENT = ProtocolAction(min_reader_version=2, min_writer_version=2)
@@ -42,7 +50,16 @@ def check_readable(protocol: ProtocolAction, options: Options, uri: str) -> None
 
 
 def check_writable(protocol: ProtocolAction, uri: str) -> None:
-    """Raise when the table needs a newer writer; no option skips this check."""
+    """Raise when the table needs a newer writer, or is closed; no option skips this check."""
+    if CLOSED in (protocol.writer_features or ()):
+        by = closed_by(protocol)
+        command = f": {by['command']}" if "command" in by else "."
+        raise ProtocolError(
+            f"{uri} is closed for writing: the repair {by.get('repair', '')} is putting another log in the "
+            "place of this one, and nothing was committed. Write again once it has finished; if it was "
+            f"interrupted, run it once more{command}",
+            uri=uri, features=[CLOSED], **by,
+        )  # fmt: skip
     if protocol.min_writer_version > WRITER_VERSION:
         raise ProtocolError(
             f"{uri} cannot be written: its protocol has minWriterVersion = {protocol.min_writer_version} and "
@@ -62,6 +79,33 @@ def check_writable(protocol: ProtocolAction, uri: str) -> None:
             "of IndexTables does not know. Upgrade IndexTables.",
             uri=uri, features=unknown,
         )  # fmt: skip
+
+
+def closed(protocol: ProtocolAction, repair: str, command: str) -> ProtocolAction:
+    """The protocol that keeps every writer out of a log, and says which repair does so."""
+    writer_only = ProtocolAction(
+        min_reader_version=0, min_writer_version=FEATURES_FROM, writer_features=(CLOSED,)
+    )
+    extra = {**protocol.extra, CLOSED_BY: {"repair": repair, "command": command}}
+    return replace(merged(protocol, writer_only), extra=extra)
+
+
+def closed_by(protocol: ProtocolAction) -> Mapping[str, str]:
+    """The repair that closed a log, and the command that finishes it; empty if it is not closed."""
+    by = protocol.extra.get(CLOSED_BY)
+    if CLOSED not in (protocol.writer_features or ()) or not isinstance(by, Mapping):
+        return {}
+    return {key: value for key, value in by.items() if isinstance(value, str)}
+
+
+def reopened(protocol: ProtocolAction) -> ProtocolAction:
+    """The protocol without what closes the log."""
+    features = protocol.writer_features
+    if features is None or CLOSED not in features:
+        return protocol
+    extra = {key: value for key, value in protocol.extra.items() if key != CLOSED_BY}
+    left = tuple(name for name in features if name != CLOSED)
+    return replace(protocol, writer_features=left, extra=extra)
 
 
 def check_upgrade(old: ProtocolAction, new: ProtocolAction, uri: str) -> None:

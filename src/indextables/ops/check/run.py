@@ -7,12 +7,13 @@ cannot be listed, is an error.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from indextables.errors import Error
 from indextables.log.format.dialect import NATIVE
-from indextables.log.format.protocol import check_writable
+from indextables.log.format.protocol import check_writable, closed_by
 from indextables.log.snapshot import Snapshot
 from indextables.log.table_kind import not_a_table
 from indextables.log.transaction_log import TransactionLog
@@ -33,7 +34,7 @@ from indextables.ops.progress import Progress, silent
 from indextables.ops.upkeep.purge import is_split, needed_paths, own_files
 from indextables.options import Options
 from indextables.runtime import LOCAL, Runtime
-from indextables.storage.store import is_allowed
+from indextables.storage.store import ObjectMeta, is_allowed
 
 
 def run_check(
@@ -77,10 +78,10 @@ def _no_log(log: TransactionLog) -> Finding:
 def _protocol(newest: Snapshot) -> Iterator[Finding]:
     try:
         check_writable(newest.protocol, newest.store.uri)
-    except Error as newer:
+    except Error as refused:
         yield Finding(
-            WARNING, "protocol", newer.message, "the table can be read and not written",
-            "pip install --upgrade indextables",
+            WARNING, "protocol", refused.message, "the table can be read and not written",
+            closed_by(newest.protocol).get("command", "pip install --upgrade indextables"),
         )  # fmt: skip
 
 
@@ -99,7 +100,9 @@ class SplitCheck:
             needed = needed_paths(self.log).paths
         except Error:
             return  # a damaged version file, which is a finding of its own, hides what it names
-        listed = {file.path: file.size for file in own_files(self.log.store.list()) if is_split(file.path)}
+        files = own_files(self.log.store.list())
+        yield from self._kept_logs(files)
+        listed = {file.path: file.size for file in files if is_split(file.path)}
         yield from self._of_older_versions(needed, listed)
         orphans = listed.keys() - needed
         if orphans:
@@ -109,6 +112,21 @@ class SplitCheck:
                 f"no version names {counted(len(orphans), 'split')} ({counted(size, 'byte')})",
                 "they take up space, unless a running write is about to commit them",
                 self._commands.on_table("PURGE INDEXTABLE"),
+            )  # fmt: skip
+
+    def _kept_logs(self, files: list[ObjectMeta]) -> Iterator[Finding]:
+        """The logs that REPAIR ... SWAP has replaced."""
+        bytes_of: Counter[str] = Counter()
+        for file in files:
+            directory, _, name = file.path.partition("/")
+            if name and directory.startswith(f"{NATIVE.log_dir}."):
+                bytes_of[directory] += file.size
+        for directory, size in bytes_of.items():
+            yield Finding(
+                NOTE, f"{self.log.uri}/{directory}", f"a log that was replaced ({counted(size, 'byte')})",
+                "REPAIR ... SWAP keeps the old log, and nothing reads it; delete the directory once you are "
+                "sure that the table is as it should be",
+                "",
             )  # fmt: skip
 
     @property

@@ -65,7 +65,7 @@ class Remnants:
             for action in read():
                 self.note(action)
         except (LogError, StorageError, SchemaError) as error:
-            _log.warning("REPAIR FROM SPLITS ignores (the rest of) version %d: %s", version, error)
+            _log.warning("REPAIR ignores (the rest of) version %d: %s", version, error)
 
     def note(self, action: Action) -> None:
         """Take in one action."""

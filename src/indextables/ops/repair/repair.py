@@ -1,17 +1,16 @@
 """REPAIR INDEXFILES TRANSACTION LOG: write a clean log to a new place, from one that may be damaged.
 
-The source is only ever read. The target must be empty, and becomes: version 0
+The source is only ever read, unless SWAP is asked for. The target must be empty, and becomes: version 0
 with protocol and metadata, version 1 with every add that is still backed by a
 file plus the skips of those files and the transactions, a checkpoint of version
 1, and the hint. Version 1 is written before version 0, so that an interruption
 leaves a directory that is no table, or a complete one. Putting the target in
-the place of the source is left to the operator.
+the place of the source is left to the operator, or done by `swap`.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import uuid
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -20,17 +19,16 @@ from typing import TYPE_CHECKING
 from indextables.errors import (
     CommandError,
     CorruptLogError,
-    Error,
     NotATableError,
-    OptionError,
     SchemaError,
     SplitError,
     TableError,
 )
 from indextables.log.commit.attempt import ENGINE
-from indextables.log.delta.paths import LOG_DIR as DELTA_LOG
+from indextables.log.format.binding import ids_of
 from indextables.log.format.dialect import NATIVE
-from indextables.log.format.protocol import WITH_PARQUET, check_writable, merged
+from indextables.log.format.protocol import WITH_PARQUET, check_writable, merged, reopened
+from indextables.log.native import native_source
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import (
@@ -44,7 +42,6 @@ from indextables.model.stats import truncate_add
 from indextables.model.truncation import Truncated
 from indextables.ops.check.splits import inspect_splits
 from indextables.ops.existence import sizes_found
-from indextables.ops.outcomes import SUCCESS, RepairResult
 from indextables.ops.progress import Progress, silent
 from indextables.ops.repair.contents import LogContents
 from indextables.ops.repair.relocated_log import LogDirectory
@@ -58,10 +55,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _log = logging.getLogger(__name__)
-_STATE_VERSION = 1
+STATE_VERSION = 1
+CLOSED_VERSION = "closedVersion"
+"""With SWAP, the version that closed the old log; the repaired one goes on with the next."""
+COMMAND = "command"
 _DELTA_ROWS = "parquet"
 """What Delta's metadata calls the format of the rows; ours has a name of its own there."""
-_REFUSED = (TableError, OptionError, CommandError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +72,8 @@ class RepairRequest:
     from_splits: bool = False
     up_to_version: int | None = None
     """Read the source as it was at this version; what was committed after it is left out."""
+    swap: bool = False
+    """Put the repaired log in the place of the source."""
 
     def __post_init__(self) -> None:
         if self.from_splits and self.up_to_version is not None:
@@ -80,6 +81,17 @@ class RepairRequest:
                 "FROM SPLITS and UP TO VERSION cannot be used together: a split does not say in "
                 "which version it was added"
             )
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """The last version of a log that SWAP replaces."""
+
+    repair: str
+    """The id of the repair, which becomes the id of the log that follows."""
+    version: int
+    command: str
+    """The statement that does the repair, and finishes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +107,15 @@ class RepairPlan:
 
 
 def plan_repair(
-    found: LogContents, present: Collection[str] | None, options: Options, now_ms: int
+    found: LogContents,
+    present: Collection[str] | None,
+    options: Options,
+    now_ms: int,
+    closing: Closing | None = None,
 ) -> RepairPlan:
     """Decide what the repaired log holds; `present` None trusts the log about which files exist.
+
+    `closing` is given for a log that is to take the place of the one that was read.
 
     Every add says that it changes data, also one that a merge wrote: in the new log it is the first to
     bring its rows.
@@ -112,11 +130,14 @@ def plan_repair(
     paths = {add.path for add in kept}
     # An expired skip comes along too: its count of failures goes on, as in checkpoints.
     skips = [skip for skip in found.skips if skip.path in paths]
-    metadata = new_incarnation(found.metadata)
+    metadata = new_incarnation(found.metadata, None if closing is None else closing.repair)
     info = CommitInfo(
         timestamp=now_ms,
         operation="REPAIR",
-        operation_parameters={"sourceVersion": found.version},
+        operation_parameters={
+            "sourceVersion": found.version,
+            **({} if closing is None else {CLOSED_VERSION: closing.version, COMMAND: closing.command}),
+        },
         operation_metrics={
             "numAddedFiles": len(adds),
             "numMissingFiles": len(missing),
@@ -124,11 +145,12 @@ def plan_repair(
         },
         engine_info=ENGINE,
         table_id=metadata.id,
-        version=_STATE_VERSION,
+        version=STATE_VERSION,
     )
     # A Parquet checkpoint needs its protocol from the beginning, or it would take a version of its own.
     parquet = options.checkpoint.prefers_parquet(len(adds))
-    protocol = merged(found.protocol, WITH_PARQUET) if parquet else found.protocol
+    protocol = reopened(found.protocol)
+    protocol = merged(protocol, WITH_PARQUET) if parquet else protocol
     state: tuple[Action, ...] = (*adds, *skips, *found.txns, info)
     return RepairPlan(protocol, metadata, state, len(adds), missing)
 
@@ -140,12 +162,14 @@ def _statistics(add: AddAction, options: Options) -> AddAction:
     return replace(add, data_change=True, min_values=None, max_values=None, stats=None)
 
 
-def new_incarnation(metadata: MetadataAction) -> MetadataAction:
+def new_incarnation(metadata: MetadataAction, log_id: str | None = None) -> MetadataAction:
     """The metadata of the table under a new log: versions start anew, so nobody may take it for the old one.
 
     The splits keep the table id that they were written with.
     """
-    return replace(metadata, id=str(uuid.uuid4()), split_table_id=metadata.split_table_id or metadata.id)
+    return replace(
+        metadata, id=log_id or str(uuid.uuid4()), split_table_id=metadata.split_table_id or metadata.id
+    )
 
 
 def _schema(metadata: MetadataAction) -> pa.Schema:
@@ -172,49 +196,30 @@ class RepairJob:
     progress: Progress = silent
 
 
-def run_repair(
-    request: RepairRequest, options: Options, runtime: Runtime = LOCAL, progress: Progress = silent
-) -> RepairResult:
-    """Read, check, and publish; what cannot be read is reported as a row, what would do harm raises."""
-    source = LogDirectory.at(request.source, dict(options.storage))
-    target = LogDirectory.at(request.target, dict(options.storage))
-    return carry_out(RepairJob(request, source, target, options, runtime, progress))
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What a repair has to go by: what the log says, and which of its splits are there."""
+
+    job: RepairJob
+    """With the options of the table itself."""
+    contents: LogContents
+    present: Collection[str] | None
+
+    def plan(self, closing: Closing | None = None) -> RepairPlan:
+        """The log to be written."""
+        now_ms = self.job.runtime.clock.now_ms()
+        return plan_repair(self.contents, self.present, self.job.options, now_ms, closing)
 
 
-def carry_out(job: RepairJob) -> RepairResult:
-    """Repair between two log directories."""
-    _require_apart(job.source, job.target)
-    if job.source.name == DELTA_LOG:
-        raise _of_delta(job.source)
-    found = plan = None
-    try:
-        _require_empty(job.target)
-        found = _read(job)
-        # A table's properties say how its log is written, this one as well.
-        job = replace(job, options=job.options.over(found.metadata.configuration, job.source.log_uri))
-        plan = plan_repair(found, _present(job, found), job.options, job.runtime.clock.now_ms())
-        _require_complete(plan, job.options)
-        check_writable(plan.protocol, job.target.log_uri)
-        _publish(job, plan)
-    except _REFUSED:
-        raise
-    except Error as error:
-        _log.error("REPAIR of %s failed: %s", job.request.source, error)
-        return _result(job, found, plan, f"ERROR: {error.message}{_ways_out(job.request, error)}")
-    return _result(job, found, plan, _all_missing(job, plan) or SUCCESS)
+def survey_log(job: RepairJob) -> Survey:
+    """Read the source, and look for the splits it names."""
+    found = _read(job)
+    # A table's properties say how its log is written, this one as well.
+    job = replace(job, options=job.options.over(found.metadata.configuration, job.source.log_uri))
+    return Survey(job, found, _present(job, found))
 
 
-def _ways_out(request: RepairRequest, error: Error) -> str:
-    """What REPAIR itself can still do where the log is damaged."""
-    if request.from_splits or not isinstance(error, CorruptLogError):
-        return ""
-    return (
-        " REPAIR ... UP TO VERSION n reads the log as it was before the damage; REPAIR ... FROM SPLITS makes "
-        "a log from the split files alone."
-    )
-
-
-def _all_missing(job: RepairJob, plan: RepairPlan) -> str | None:
+def all_missing(job: RepairJob, plan: RepairPlan) -> str | None:
     """A warning where the repaired log is empty because no split is where the log says."""
     if plan.valid or not plan.missing:
         return None
@@ -227,17 +232,8 @@ def _all_missing(job: RepairJob, plan: RepairPlan) -> str | None:
     return status
 
 
-def _result(job: RepairJob, found: LogContents | None, plan: RepairPlan | None, status: str) -> RepairResult:
-    source, target = job.request.source, job.request.target
-    if found is None or plan is None:
-        return RepairResult(source, target, -1, 0, 0, 0, status)
-    missing = len(plan.missing)
-    return RepairResult(
-        source, target, found.version, plan.valid + missing, plan.valid, missing, status, plan.missing
-    )
-
-
-def _of_delta(source: LogDirectory) -> TableError:
+def of_delta(source: LogDirectory) -> TableError:
+    """The error for a log that is not ours."""
     return TableError(
         f"{source.log_uri} is the log of a Delta table, and REPAIR is for IndexTables tables; "
         "nothing was written",
@@ -245,8 +241,10 @@ def _of_delta(source: LogDirectory) -> TableError:
     )
 
 
-def _require_complete(plan: RepairPlan, options: Options) -> None:
-    if plan.missing and options.repair.fail_on_missing:
+def check_plan(job: RepairJob, plan: RepairPlan) -> None:
+    """Raise where the log may not be written: its protocol is newer, or a split must not be missing."""
+    check_writable(plan.protocol, job.target.log_uri)
+    if plan.missing and job.options.repair.fail_on_missing:
         raise SplitError(
             f"{len(plan.missing)} of {plan.valid + len(plan.missing)} splits are missing, the first is "
             f"{plan.missing[0]}, and repair.failOnMissing is set; nothing was written",
@@ -254,24 +252,8 @@ def _require_complete(plan: RepairPlan, options: Options) -> None:
         )
 
 
-def _require_apart(source: LogDirectory, target: LogDirectory) -> None:
-    inside, around = _real(target), _real(source)
-    if inside == around or inside.startswith(f"{around}/"):
-        raise TableError(
-            f"the target {target.log_uri} lies inside the log {source.log_uri} that is to be repaired. "
-            "Choose an empty directory beside it.",
-            source=source.log_uri,
-            target=target.log_uri,
-        )
-
-
-def _real(directory: LogDirectory) -> str:
-    """Where a log directory lies once symbolic links are followed."""
-    local = directory.around.local_path(directory.name)
-    return directory.log_uri if local is None else os.path.realpath(local)
-
-
-def _require_empty(target: LogDirectory) -> None:
+def require_empty(target: LogDirectory) -> None:
+    """Raise if anything lies at the target."""
     first = next(iter(target.around.list(target.name)), None)
     if first is not None:
         raise TableError(
@@ -288,7 +270,7 @@ def _read(job: RepairJob) -> LogContents:
         return salvage(job.source, job.options, job.runtime, job.progress)
     snapshot = _snapshot(job.source, job.options, job.request.up_to_version)
     if snapshot.metadata.format.get("provider") == _DELTA_ROWS:
-        raise _of_delta(job.source)
+        raise of_delta(job.source)
     return LogContents(
         snapshot.version,
         snapshot.protocol,
@@ -336,14 +318,21 @@ def _present(job: RepairJob, found: LogContents) -> Collection[str] | None:
     return {add.path for add in found.adds if add.path not in lost}
 
 
-def _publish(job: RepairJob, plan: RepairPlan) -> None:
+def publish(job: RepairJob, plan: RepairPlan) -> None:
     """Write version 1, then 0, then the checkpoint and its hint: a crash leaves no table, or a whole one."""
-    for version, actions in ((_STATE_VERSION, plan.state), (0, (plan.protocol, plan.metadata))):
+    for version, actions in ((STATE_VERSION, plan.state), (0, (plan.protocol, plan.metadata))):
         data = pack(NATIVE.encode_commit(actions), job.options.compression)
-        if not create_or_read(job.target, NATIVE.path(NATIVE.commit_name(version)), data):
+        path = NATIVE.path(NATIVE.commit_name(version))
+        if not create_or_read(job.target, path, data) and not _is_of(job, version, plan.metadata.id):
             raise TableError(
                 f"version {version} appeared in {job.target.log_uri} while it was being written; another "
                 "repair is at work there. Choose another directory.",
                 target=job.target.log_uri,
             )
     TransactionLog(job.target, job.options, job.runtime).checkpoint()
+
+
+def _is_of(job: RepairJob, version: int, log_id: str) -> bool:
+    """Whether a version in the target is of the same repair, which was interrupted there."""
+    source = native_source(job.target, job.options, job.runtime)
+    return log_id in ids_of(source.read_commit(source.commit_file(version)))
