@@ -189,8 +189,15 @@ def machine(packages: Sequence[str]) -> dict[str, Any]:
         "memory_gib": round(memory, 1),
         "python": platform.python_version(),
         "packages": {name: installed(name) or "not installed" for name in packages},
+        "commit": commit(),
         "load_before": busy_cores(),
     }
+
+
+def commit() -> str:
+    """The commit whose code is measured; empty outside a checkout."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
 
 
 def busy_cores() -> float:
@@ -243,6 +250,8 @@ def circumstances(facts: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -
     """On what the last run was made, and whether its wall times mean anything."""
     load, cores = facts["load_before"], facts["cores"]
     said = f"{facts['system']}, {cores} cores, {facts['memory_gib']} GiB; {load} cores busy before the run."
+    if facts.get("commit"):
+        said += f" Commit {facts['commit']}."
     loads = [row["load"] for row in rows if row.get("load", 0.0) > cores * BUSY]
     if not loads:
         return said

@@ -36,6 +36,7 @@ TARGETS = (
     "like",
     "counting",
     "dml",
+    "log_reads",
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import indextables as it
@@ -111,3 +112,22 @@ def test_sql_shows_a_row_for_each_column(table, statement):
     assert [(row["column"], row["suggested"]) for row in rows] == [
         ("id", True), ("shuffled", False), ("note", False), ("day", False),
     ]  # fmt: skip
+
+
+def test_numbers_take_little_room_in_a_parquet_checkpoint_and_come_back_exactly(tmp_path):
+    """Whole numbers are stored as differences, floats byte by byte."""
+    schema = pa.schema([("n", pa.int64()), ("f", pa.float64()), ("d", pa.date32())])
+    table = it.Table.create(tmp_path / "t", schema, options={"checkpoint.format": "parquet"})
+    for number in (-(2**63), 0, 2**63 - 1):
+        table.append(pa.table({"n": [number], "f": [number / 3], "d": [number % 1000]}, schema))
+    before = table.files().sort_by("path")
+    table.checkpoint()
+    assert it.Table.open(table.uri).files().sort_by("path").equals(before)
+    (file,) = (tmp_path / "t" / "_transaction_log").glob("*.checkpoint.parquet")
+    group = pq.ParquetFile(file).metadata.row_group(0)
+    encodings = {
+        (column := group.column(at)).path_in_schema: column.encodings for at in range(group.num_columns)
+    }
+    assert "DELTA_BINARY_PACKED" in encodings["min.n"]
+    assert "DELTA_BINARY_PACKED" in encodings["max.d"]
+    assert "BYTE_STREAM_SPLIT" in encodings["max.f"]
