@@ -267,7 +267,8 @@ class ReadOptions:
 
     allowed_roots: tuple[str, ...] | None = option(
         "read.allowedRoots", None, ADDRESSES,
-        "Addresses below which a log may name files outside its table, separated by commas.",
+        "Addresses below which a log may name files outside its table, separated by commas; also those to "
+        "which symbolic links in a local table lead.",
     )  # fmt: skip
 
 

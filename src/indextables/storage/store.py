@@ -21,6 +21,8 @@ A path may be freed and used again. Whoever has listed an object reads it with t
 listing, and gets that object or NotFoundError, never another one that has its name by now.
 """
 
+# ruff: noqa: PTH114
+# because a path given by the user is used character by character
 from __future__ import annotations
 
 import os
@@ -103,50 +105,107 @@ def resolve(root: Store, path: str, *, anywhere: bool = False) -> tuple[Store, s
     """Find the store and the path in it for a file that a log names.
 
     Most are relative to the table and stay so. An absolute URI, or an absolute path of the
-    same storage, opens the directory that holds the file with the table's own options. It must
-    lie below the table or a root that the options allow, unless the file is not to be read
-    (`anywhere`): who wrote the log would otherwise choose what the reader's credentials open.
+    same storage, opens the directory that holds the file with the table's own options. A file must
+    lie below the table or a root that the options allow, once symbolic links are followed, unless it
+    is not to be read (`anywhere`): who wrote the table would otherwise choose what the reader's
+    credentials open.
     """
+    if not anywhere:
+        require_allowed(root, [path])
     place = _absolute(root, path)
     if place is None:
         return root, path
     if _is_below(place, root.uri):
-        home = parse_url(root.uri)
-        return root, place.path[len(home.path) :].lstrip("/")
+        return root, _inside(root, place)
     directory, name = place.parent()
     if not name:
         raise StorageError(
             f"{path!r} names a whole store, not a file in it. The log entry is wrong.", uri=path
         )
-    if not anywhere:
-        require_allowed(root, [path])
     return _open(directory, dict(root.spec().options)), name
 
 
 def is_allowed(root: Store, path: str) -> bool:
     """Whether a file that a log names may be read: it lies below the table or a root that is allowed."""
-    place = _absolute(root, path)
-    if place is None or _is_below(place, root.uri):
-        return True
-    return any(_is_below(place, known) for known in allowed_roots(root.spec().options))
+    return not _refused(root, [path])
 
 
 def require_allowed(root: Store, paths: Iterable[str]) -> None:
     """Raise when a log names files elsewhere, with the places to allow for whoever trusts it."""
-    elsewhere = [path for path in paths if not is_allowed(root, path)]
+    elsewhere = _refused(root, paths)
     if not elsewhere:
         return
-    found = sorted({_directory(root, path) for path in elsewhere})
+    found = sorted({place.parent()[0].uri for place in elsewhere.values()})
     # Nested directories say nothing that the highest of them does not.
     places = [uri for uri in found if not any(uri.startswith(f"{above}/") for above in found)]
     more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
+    link = next((path for path in elsewhere if _home_of(root, path) is not None), None)
+    through = "" if link is None else f" (through a symbolic link on the way to {link})"
     raise TableError(
-        f"{root.uri}: the log names {len(elsewhere)} files outside the table, below "
+        f"{root.uri}: the log names {len(elsewhere)} files outside the table{through}, below "
         f"{', '.join(places[:_SHOWN])}{more}. They would be read with your credentials, so only places you "
         f"name are followed: if you trust this table, set {PREFIX}{ALLOWED_ROOTS} to a list of them, such "
         f"as {','.join(places[:_SHOWN])}",
         uri=root.uri, roots=places,
     )  # fmt: skip
+
+
+def _refused(root: Store, paths: Iterable[str]) -> dict[str, Location]:
+    """The files that may not be read, and where each really lies."""
+    local = root.uri.startswith("file:")
+    directories: dict[str, bool] = {}
+    found: dict[str, Location] = {}
+    allowed: tuple[str, ...] | None = None
+    for path in paths:
+        if not local and not has_scheme(path) and not path.startswith("/"):
+            continue
+        inside = _home_of(root, path)
+        place = _absolute(root, path) if inside is None else _led_outside(root, inside, directories)
+        if place is None:
+            continue
+        if allowed is None:
+            allowed = tuple(_real(parse_url(uri)).uri for uri in allowed_roots(root.spec().options))
+        if not any(_is_below(_real(place), known) for known in allowed):
+            found[path] = place
+    return found
+
+
+def _home_of(root: Store, path: str) -> str | None:
+    """The path relative to the table of a file that is named as one of its own; None for any other."""
+    place = _absolute(root, path)
+    if place is None:
+        return path
+    return _inside(root, place) if _is_below(place, root.uri) else None
+
+
+def _inside(root: Store, place: Location) -> str:
+    return place.path[len(parse_url(root.uri).path) :].lstrip("/")
+
+
+def _led_outside(root: Store, path: str, directories: dict[str, bool]) -> Location | None:
+    """Where a file really lies to which symbolic links lead out of the table; None if none do.
+
+    Only names below the root are looked at, each directory once (`directories` says which have a link on the
+    way), and links are followed only where there is one. The root itself may be a link.
+    """
+    if not root.uri.startswith("file:"):
+        return None
+    home = parse_url(root.uri).path.rstrip("/")
+    directory = path.rpartition("/")[0]
+    if directory not in directories:
+        parts = directory.split("/") if directory else []
+        directories[directory] = any(
+            os.path.islink("/".join([home, *parts[: count + 1]])) for count in range(len(parts))
+        )
+    if not directories[directory] and not os.path.islink(f"{home}/{path}"):
+        return None
+    place = Location("file", "", os.path.realpath(f"{home}/{path}"))
+    return None if _is_below(place, file_uri(os.path.realpath(home))) else place
+
+
+def _real(place: Location) -> Location:
+    """A place with symbolic links followed, where it is on this machine."""
+    return Location("file", "", os.path.realpath(place.path)) if place.kind == "file" else place
 
 
 def allowed_roots(options: Mapping[str, str]) -> tuple[str, ...]:
@@ -170,12 +229,6 @@ def _absolute(root: Store, path: str) -> Location | None:
 
 def _is_below(place: Location, root: str) -> bool:
     return place.uri.startswith(f"{root.rstrip('/')}/")
-
-
-def _directory(root: Store, path: str) -> str:
-    place = _absolute(root, path)
-    assert place is not None
-    return place.parent()[0].uri
 
 
 def _open(place: Location, options: Mapping[str, str]) -> Store:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from indextables.errors import TableError
 from indextables.ops.repair.repair import RepairRequest
 from indextables.ops.repair.run import run_repair
 from indextables.options import Options
-from indextables.storage.store import is_allowed, open_store, resolve
+from indextables.storage.store import is_allowed, open_store, require_allowed, resolve
 from indextables.storage.stores.local import LocalStore
 
 SCHEMA = pa.schema([("n", pa.int64()), ("t", pa.string())])
@@ -119,3 +120,63 @@ def test_the_error_names_each_place_once():
 
         require_allowed(store, ["x", "/a/b.split", "/a/c/d.split", "s3://bucket/e.split"])
     assert caught.value.roots == ["file:///a", "s3://bucket"]
+
+
+def partitioned(tmp_path, name="table"):
+    schema = pa.schema([("n", pa.int64()), ("day", pa.string())])
+    table = it.Table.create(str(tmp_path / name), schema, partition_by=["day"])
+    table.append(pa.table({"n": [1, 3, 5, 2], "day": ["a", "a", "a", "b"]}, schema))
+    return table
+
+
+def moved_behind_a_link(tmp_path, item):
+    """Move a file or directory of a table elsewhere, and leave a link to it."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    item.rename(elsewhere / item.name)
+    item.symlink_to(elsewhere / item.name)
+    return elsewhere
+
+
+@pytest.mark.parametrize("what", ["day=a", "day=a/*.split"], ids=["directory", "file"])
+def test_a_link_out_of_the_table_is_refused_until_its_target_is_allowed(tmp_path, what):
+    """An archive that somebody else packed may hold links to files of whoever unpacks it."""
+    table = partitioned(tmp_path)
+    item = next((tmp_path / "table").glob(what))
+    elsewhere = moved_behind_a_link(tmp_path, item)
+    for read in (
+        lambda opened: opened.scan().read_all(),
+        lambda opened: opened.count("n = 3"),
+        lambda opened: opened.delete("n = 3"),
+    ):
+        with pytest.raises(TableError, match=r"symbolic link on the way to day=a.*read\.allowedRoots"):
+            read(it.Table.open(table.uri))
+    assert it.Table.open(table.uri).scan("day = 'b'").read_all()["n"].to_pylist() == [2]
+    trusting = it.Table.open(table.uri, options={"read.allowedRoots": str(elsewhere)})
+    assert sorted(trusting.scan().read_all()["n"].to_pylist()) == [1, 2, 3, 5]
+
+
+def test_a_link_within_the_table_and_a_table_behind_a_link_are_read(tmp_path):
+    table = partitioned(tmp_path)
+    root = tmp_path / "table"
+    (root / "day=a").rename(root / "moved")
+    (root / "day=a").symlink_to("moved", target_is_directory=True)
+    (tmp_path / "alias").symlink_to(root, target_is_directory=True)
+    for uri in (table.uri, str(tmp_path / "alias")):
+        assert sorted(it.Table.open(uri).scan().read_all()["n"].to_pylist()) == [1, 2, 3, 5]
+
+
+def test_links_are_looked_for_once_in_each_directory(tmp_path, monkeypatch):
+    looks = []
+    look = os.path.islink
+    monkeypatch.setattr(os.path, "islink", lambda path: looks.append(str(path)) or look(path))
+    require_allowed(LocalStore(tmp_path), [f"day=a/{number}.split" for number in range(100)])
+    assert looks.count(f"{tmp_path}/day=a") == 1
+
+
+def test_a_link_below_an_allowed_root_does_not_lead_out_of_it(tables):
+    (tables / "allowed").mkdir()
+    (tables / "allowed" / "way").symlink_to(tables / "ours", target_is_directory=True)
+    store = LocalStore(tables / "theirs", {"read.allowedRoots": str(tables / "allowed")})
+    assert not is_allowed(store, f"{tables}/allowed/way/x.split")
+    assert is_allowed(store, f"{tables}/allowed/x.split")

@@ -109,9 +109,11 @@ def hadoop_paths(store: Store, paths: pa.ChunkedArray | pa.Array) -> pa.Array:
     root = store.spark_uri("").rstrip("/")
     joined = pc.binary_join_element_wise(pa.scalar(root), plain, "/")
     absolute = is_absolute(plain)
+    # In a local table a relative path may lead elsewhere too, through a symbolic link.
+    own_machine = store.local_path("") is not None
+    require_allowed(store, (plain if own_machine else plain.filter(absolute)).to_pylist())
     if not pc.any(absolute, min_count=0).as_py():
         return joined
-    require_allowed(store, plain.filter(absolute).to_pylist())
     elsewhere = [
         _spark_uri(store, path.as_py()) if out.as_py() else None
         for path, out in zip(plain, absolute, strict=True)
