@@ -22,7 +22,7 @@ from indextables.sql.commands import (
     TruncateHistory,
     WriteCheckpoint,
 )
-from indextables.sql.grammar import is_command, parse_command
+from indextables.sql.grammar import is_command, parse_command, shared_subject
 
 T = TableName(path="/data/t")
 VIEW = TableName(view=("events",))
@@ -54,10 +54,7 @@ STATEMENTS = {
     "CHECKPOINT INDEXTABLES '/data/t'": WriteCheckpoint(T),
     "COMPACT INDEXTABLES events": WriteCheckpoint(VIEW),
     "ANALYZE INDEXTABLES '/data/t' FOR SKIPPING": AnalyzeSkipping(T),
-    "ANALYZE TABLE events FOR SKIPPING STORE": AnalyzeSkipping(VIEW, store=True),
-    "ANALYZE events FOR SKIPPING COLUMNS (id, `a``b`, address.city) STORE": AnalyzeSkipping(
-        VIEW, ("id", "a`b", "address.city"), True
-    ),
+    "ANALYZE INDEXTABLES events FOR SKIPPING STORE": AnalyzeSkipping(VIEW, store=True),
     "TRUNCATE INDEXTABLES TIME TRAVEL '/data/t' DRY RUN": TruncateHistory(T, True),
     "DESCRIBE INDEXTABLES TRANSACTION LOG '/data/t'": Describe(Subject.TRANSACTION_LOG, T),
     "DESCRIBE INDEXTABLES TRANSACTION LOG '/data/t' INCLUDE ALL": Describe(Subject.TRANSACTION_LOG, T, True),
@@ -119,6 +116,16 @@ def test_a_table_may_be_a_qualified_or_backticked_view_or_a_path_in_spark_spelli
         TableName(view=("global_temp", "my view"))
     )
     assert parse_command("CHECKPOINT INDEXTABLES indextables.`/data/t`") == WriteCheckpoint(T)
+
+
+def test_analyze_takes_columns_by_name_and_the_spellings_of_other_systems():
+    text = "FOR SKIPPING COLUMNS (id, `a``b`, address.city) STORE"
+    command = AnalyzeSkipping(VIEW, ("id", "a`b", "address.city"), True)
+    for start in ("ANALYZE INDEXTABLES events", "ANALYZE TABLE events", "ANALYZE events"):
+        assert parse_command(f"{start} {text}") == command
+    assert shared_subject("ANALYZE events FOR SKIPPING") == VIEW
+    assert shared_subject("ANALYZE TABLE events\n FOR SKIPPING STORE") == VIEW
+    assert shared_subject("ANALYZE events") is None
 
 
 @pytest.mark.parametrize("name", ["splits", "history", "where", "dry", "target", "indextables"])
