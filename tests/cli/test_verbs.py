@@ -119,6 +119,14 @@ def test_sql_takes_a_statement_from_the_arguments_or_from_standard_input(run, ta
     assert rows_of(run("sql", statement, "--json")) == rows_of(run("sql", "-", "--json", stdin=statement))
 
 
+def test_repair_puts_the_clean_log_in_place(run, table):
+    count = rows_of(run("count", table, "--json"))
+    repaired = run("repair", f"{table}/_transaction_log", f"{table}/_repaired", "--swap", "--json")
+    assert rows_of(repaired)[0]["status"] == "SUCCESS"
+    assert rows_of(run("count", table, "--json")) == count
+    assert [row["operation"] for row in rows_of(run("history", table, "--json"))] == ["REPAIR"]
+
+
 def test_repair_writes_a_clean_log_and_fails_with_its_row(run, table, tmp_path):
     log, target = f"{table}/_transaction_log", f"{table}/_repaired"
     assert rows_of(run("repair", log, target, "--deep", "--json"))[0]["status"] == "SUCCESS"

@@ -61,8 +61,9 @@ def test_a_table_lives_through_every_verb(place):
     assert ids(it.Table.open(uri, options=options)) == list(range(20))
 
 
+@pytest.mark.parametrize("by_hand", [False, True])
 @pytest.mark.parametrize("from_splits", [False, True])
-def test_a_log_is_repaired_and_swapped_in(place, from_splits):
+def test_a_log_is_repaired_and_swapped_in(place, from_splits, by_hand):
     uri, options = place
     table = make(uri, options)
     table.merge_splits()
@@ -74,14 +75,17 @@ def test_a_log_is_repaired_and_swapped_in(place, from_splits):
     else:
         store.delete(table.files()["path"][0].as_py())
     statement = f"REPAIR INDEXFILES TRANSACTION LOG '{uri}/_transaction_log' AT LOCATION '{uri}/_new'"
-    statement += " FROM SPLITS" if from_splits else ""
+    statement += (" FROM SPLITS" if from_splits else "") + ("" if by_hand else " SWAP")
     (row,) = it.sql(statement, options=options).to_pylist()
     assert row["status"] == "SUCCESS"
-    move(store, "_transaction_log", "_old")
-    move(store, "_new", "_transaction_log")
+    if by_hand:
+        move(store, "_transaction_log", "_old")
+        move(store, "_new", "_transaction_log")
     repaired = it.Table.open(uri, options=options)
     if from_splits:
         assert (ids(repaired), repaired.count(query="message:happened")) == (before, found)
     else:
         assert (row["valid_splits"], row["missing_splits"]) == (1, 1)
         assert len(ids(repaired)) == 10
+    repaired.append(pa.table({"id": [99], "day": ["0"], "message": ["event 99 happened"]}, SCHEMA))
+    assert 99 in ids(it.Table.open(uri, options=options))
