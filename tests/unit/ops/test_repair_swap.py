@@ -16,6 +16,7 @@ from indextables.model.actions import AddAction, ProtocolAction
 from indextables.ops.repair.relocated_log import LogDirectory
 from indextables.ops.repair.repair import RepairJob, RepairRequest
 from indextables.ops.repair.run import carry_out
+from indextables.ops.upkeep.truncate_history import run_truncate
 from indextables.options import Options
 from indextables.sql.grammar import parse_command
 from indextables.storage.store import open_store
@@ -284,15 +285,16 @@ def test_a_handle_that_still_knows_a_damaged_log_cannot_commit_either(store):
 
 
 @pytest.mark.parametrize("mode", ["error", "crash", "crash_after", "lost_reply"])
-@pytest.mark.parametrize("damage", ["none", "torn", "missing"])
+@pytest.mark.parametrize("damage", ["none", "none, on disk", "torn", "missing"])
 def test_every_interruption_leaves_a_whole_log_and_the_command_finishes_it(tmp_path, damage, mode):
     for moment in itertools.count(1):
-        store = open_store(f"memory://{uuid.uuid4().hex}/t")
+        place = tmp_path / str(moment) if "disk" in damage else f"memory://{uuid.uuid4().hex}/t"
+        store = open_store(place)
         TransactionLog.open(store.uri, QUICK, store=store).initialize(SCHEMA)
         for name in "abc":
             append(store, name)
         request, rows = {}, ["a.split", "b.split", "c.split"]
-        if damage != "none":
+        if damage in {"torn", "missing"}:
             newest = f"{LOG}/{3:020}.json"
             store.put(newest, store.get(newest)[:40])
             request, rows = {"up_to_version": 2}, rows[:2]
@@ -304,7 +306,7 @@ def test_every_interruption_leaves_a_whole_log_and_the_command_finishes_it(tmp_p
             status = swap(faulty, **request).status
         except (Crash, it.Error) as failed:
             status = str(failed)
-        if damage == "none":
+        if "none" in damage:
             assert live(store) == rows
         if not faulty.fired:
             assert status == "SUCCESS"
@@ -384,17 +386,106 @@ def test_nothing_acknowledged_is_lost_beside_appenders(store):
 
 
 class Paused(Around):
-    """A store in which something happens right before a version file is first put."""
+    """A store in which something happens right before one operation; by default before the first put-if-absent."""
 
-    def __init__(self, inner, meanwhile):
+    def __init__(self, inner, meanwhile, moment=None):
         super().__init__(inner)
-        self.meanwhile = meanwhile
+        self.meanwhile, self.moment, self.operations = meanwhile, moment, 0
 
     def _do(self, operation, path, call):
-        if operation == "put_if_absent" and self.meanwhile is not None:
+        self.operations += 1
+        now = operation == "put_if_absent" if self.moment is None else self.operations == self.moment
+        if now and self.meanwhile is not None:
             meanwhile, self.meanwhile = self.meanwhile, None
             meanwhile()
         return call()
+
+
+def small_table():
+    store = open_store(f"memory://{uuid.uuid4().hex}/t")
+    TransactionLog.open(store.uri, QUICK, store=store).initialize(SCHEMA)
+    append(store, "a")
+    append(store, "b")
+    return store
+
+
+def add_one(log):
+    append(log.store, "new", log)
+    return {"new.split"}, set()
+
+
+def take_one(log):
+    log.remove_files(["a.split"])
+    return set(), {"a.split"}
+
+
+def checkpoint(log):
+    log.checkpoint()
+    return set(), set()
+
+
+def truncate(log):
+    run_truncate(log)
+    return set(), set()
+
+
+VERBS = [add_one, take_one, checkpoint, truncate]
+
+
+def attempt(verb, log):
+    """Which rows a verb was told that it added and removed."""
+    try:
+        return verb(log)
+    except (ProtocolError, ConflictError, TableError):
+        return set(), set()
+
+
+def require_whole(store, added, removed):
+    """The table has the rows that it had and those it acknowledged, and goes on."""
+    rows = ({"a.split", "b.split"} | added) - removed
+    assert set(live(store)) == rows
+    append(store, "later")
+    assert set(live(store)) == rows | {"later.split"}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("handle", ["fresh", "open"])
+def test_a_writer_may_come_between_any_two_steps_of_a_swap(verb, handle):
+    for moment in itertools.count(1):
+        store = small_table()
+        log, outcome = TransactionLog.open(store.uri, QUICK, store=store), []
+        if handle == "open":
+            log.snapshot()
+        paused = Paused(store, lambda: outcome.append(attempt(verb, log)), moment)  # noqa: B023
+        assert swap(paused).status == "SUCCESS"
+        if paused.meanwhile is not None:
+            break
+        require_whole(store, *outcome[0])
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_swap_may_come_between_any_two_steps_of_a_writer(verb):
+    for moment in itertools.count(1):
+        store = small_table()
+        paused = Paused(store, lambda: swap(store), moment)  # noqa: B023
+        outcome = attempt(verb, TransactionLog.open(store.uri, QUICK, store=paused))
+        if paused.meanwhile is not None:
+            break
+        require_whole(store, *outcome)
+
+
+def test_two_runs_of_one_swap_do_not_hurt_each_other():
+    for moment in itertools.count(1):
+        store = small_table()
+        paused = Paused(store, lambda: swap(store), moment)  # noqa: B023
+        try:
+            status = swap(paused).status
+        except TableError as refused:
+            status = refused.message
+        assert status == "SUCCESS" or swap(store).status == "SUCCESS"
+        if paused.meanwhile is not None:
+            break
+        require_whole(store, set(), set())
 
 
 @pytest.mark.parametrize("freed", [False, True])

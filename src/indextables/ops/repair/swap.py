@@ -57,6 +57,7 @@ from indextables.ops.repair.repair import (
     STATE_VERSION,
     Closing,
     RepairJob,
+    RepairPlan,
     Survey,
     all_missing,
     check_plan,
@@ -86,7 +87,9 @@ def swap(job: RepairJob) -> RepairResult:
     missing: tuple[str, ...] = ()
     if staged is None and closing is None and (done := _done_before(source, command)) is not None:
         return _result(source, job, done)
-    if staged is None or not (_is_swapped(source, staged) or (staged.whole and staged.closing == closing)):
+    if staged is None or not (
+        _is_swapped(source, staged.closing) or (staged.whole and staged.closing == closing)
+    ):
         survey = None
         if closing is None:
             closing, survey = _close_log(source, job, command)
@@ -95,10 +98,9 @@ def swap(job: RepairJob) -> RepairResult:
             plan = survey.plan(closing)
             check_plan(survey.job, plan)
             publish(survey.job, plan)
-            missing, staged = plan.missing, _staged(job)
+            missing, staged = plan.missing, _staged(job) or _left_by_another(source, closing, plan)
         except Error as failed:
             raise _unfinished(job, failed, command) from failed
-        assert staged is not None
     try:
         return replace(_put_in_place(source, job, staged), missing=missing)
     except Error as failed:
@@ -288,19 +290,27 @@ def _kept_name(info: CommitInfo) -> str:
     return f"{NATIVE.log_dir}.{day}-{(info.table_id or '')[:_SHORT_ID]}"
 
 
-def _is_swapped(source: LogSource, staged: Staged) -> bool:
+def _left_by_another(source: LogSource, closing: Closing, plan: RepairPlan) -> Staged:
+    """What is left to do where another run of the same command has finished and cleared the target."""
+    info = plan.state[-1]
+    if not _is_swapped(source, closing) or not isinstance(info, CommitInfo):
+        raise NotFoundError("The repaired log has gone from the target.", uri=source.store.uri)
+    return Staged((), info, closing, whole=False)
+
+
+def _is_swapped(source: LogSource, closing: Closing) -> bool:
     """Whether the repaired log is the table's log already."""
     try:
         newest = TransactionLog(source.store, source.options, source.runtime).metadata()
     except (CorruptLogError, NotATableError):
         return False
-    return newest.id == staged.closing.repair
+    return newest.id == closing.repair
 
 
 def _put_in_place(source: LogSource, job: RepairJob, staged: Staged) -> RepairResult:
     """Keep the old log, switch to the repaired one, and clear away what neither needs; all of it again."""
     if staged.whole and list_log(source.store, NATIVE).floor <= staged.closing.version + 1:
-        if not _is_swapped(source, staged):
+        if not _is_swapped(source, staged.closing):
             _keep_old(source, staged)
         _switch(source, staged)
         _retire_old(source, staged)
