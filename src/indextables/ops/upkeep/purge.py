@@ -192,7 +192,7 @@ def run_purge(log: TransactionLog, request: PurgeRequest, progress: Progress = s
     snapshot = log.snapshot(max_staleness_s=0)
     if not request.dry_run:
         check_writable(snapshot.protocol, log.uri)
-    plan = plan_for(log, request, progress)
+    plan, freed = _with_room(log, request, progress)
     deleted: Sequence[ObjectMeta] = ()
     if request.dry_run:
         message = _dry_message(plan.orphans, len(plan.expired.files))
@@ -201,12 +201,12 @@ def run_purge(log: TransactionLog, request: PurgeRequest, progress: Progress = s
         if retention is not None:
             run_cleanup(log.source, plan.expired, retention, erase=True)
             log.invalidate_cache()
-        deleted = _delete(log, plan.orphans, plan.needed, request.batch_files, progress)
-        message = _message(plan.orphans, deleted, len(plan.expired.files))
+        deleted = (*freed, *_delete(log, plan.orphans, plan.needed, request.batch_files, progress))
+        message = _message((*freed, *plan.orphans), deleted, len(plan.expired.files))
     return PurgeResult(
         table_path=log.uri,
         status=DRY_RUN if request.dry_run else SUCCESS,
-        orphaned_files_found=len(plan.orphans),
+        orphaned_files_found=len(freed) + len(plan.orphans),
         orphaned_files_deleted=len(deleted),
         bytes_deleted=sum(file.size for file in deleted),
         retention_hours=int(plan.hours),
@@ -217,6 +217,26 @@ def run_purge(log: TransactionLog, request: PurgeRequest, progress: Progress = s
         + ("" if plan.ages_known else _NO_AGES)
         + _kept_message(plan.kept, plan.needed, plan.hours),
     )
+
+
+def _with_room(
+    log: TransactionLog, request: PurgeRequest, progress: Progress
+) -> tuple[PurgePlan, Sequence[ObjectMeta]]:
+    """What a purge does, and what had to be deleted before the checkpoint that its log retention needs.
+
+    Where the store has no room for the checkpoint, the orphans of the log as it is go first: they need none.
+    """
+    try:
+        return plan_for(log, request, progress), ()
+    except StorageError as full:
+        if request.dry_run or request.log_retention_hours is None:
+            raise
+        first = plan_for(log, replace(request, log_retention_hours=None), progress)
+        freed = _delete(log, first.orphans, first.needed, request.batch_files, progress)
+        if not freed:
+            raise
+        _log.warning("%s: %s; %d orphans were deleted to make room", log.uri, full, len(freed))
+        return plan_for(log, request, progress), freed
 
 
 def needed_paths(log: TransactionLog, expired: CleanupPlan = _NOTHING) -> Needed:
