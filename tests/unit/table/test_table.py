@@ -141,7 +141,7 @@ def test_filters_decide_every_row(table):
     assert ids(table.scan(it.col("id") == 5)) == [5]
     assert table.count("id < 2") == 2
     with pytest.raises(PredicateError):
-        table.scan("substr(message, 1, 2) = 'er'")
+        table.scan("soundex(message) = 'e600'")
     with pytest.raises(SchemaError, match="the table has no column 'nope'; it has id"):
         table.scan(columns=["nope"])
 
