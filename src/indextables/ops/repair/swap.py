@@ -85,8 +85,10 @@ def swap(job: RepairJob) -> RepairResult:
     command = command_of(job)
     closing, staged = _closed_before(source, command), _staged(job)
     missing: tuple[str, ...] = ()
-    if staged is None and closing is None and (done := _done_before(source, command)) is not None:
-        return _result(source, job, done)
+    if staged is None and closing is None and job.request.up_to_version is not None:
+        done = _done_before(source, command)
+        if done is not None:
+            return _result(source, job, done)
     if staged is None or not (
         _is_swapped(source, staged.closing) or (staged.whole and staged.closing == closing)
     ):
@@ -274,7 +276,7 @@ def _closing_of(info: CommitInfo) -> Closing | None:
 def _done_before(source: LogSource, command: str) -> CommitInfo | None:
     """What a finished repair with UP TO VERSION says: the version it read is not there to be read again."""
     commits = list_log(source.store, NATIVE).commits
-    if not commits or "UP TO VERSION" not in command:
+    if not commits:
         return None
     try:
         info = read_info(source, commits[min(commits)])
