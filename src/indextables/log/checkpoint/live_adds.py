@@ -41,10 +41,16 @@ _TAIL = "the log's tail"
 class _Tail:
     """The adds of the tail sorted by path, and every path the tail touched."""
 
+    adds: list[AddAction]
     paths: list[bytes]
-    batch: pa.RecordBatch
     touched: list[bytes]
     """Sorted by path, too."""
+    leaves: tuple[Leaf, ...]
+
+    def batch(self, begin: int, end: int) -> pa.RecordBatch:
+        """Some of the adds with their lines and columns, which a long tail never has all at once."""
+        lines = line_array(join_lines([_line(add) for add in self.adds[begin:end]]), _TAIL)
+        return _batch(lines, decode_lines(lines, self.leaves, _TAIL))
 
 
 def live_adds(
@@ -72,7 +78,7 @@ def live_adds(
             yield _shortened(merged, snapshot, options, leaves)
             done = upto
     for begin in range(done, len(tail.paths), CHUNK_LINES):
-        rest = tail.batch[begin : min(begin + CHUNK_LINES, len(tail.paths))]
+        rest = tail.batch(begin, min(begin + CHUNK_LINES, len(tail.paths)))
         yield _shortened(rest, snapshot, options, leaves)
 
 
@@ -86,8 +92,7 @@ def _tail(snapshot: Snapshot, leaves: tuple[Leaf, ...]) -> _Tail:
     adds = sorted(tail.adds.values(), key=lambda add: add.path.encode())
     paths = [add.path.encode() for add in adds]
     touched = sorted([*paths, *(str(key).encode() for key in tail.removed)])
-    lines = line_array(join_lines([_line(add) for add in adds]), _TAIL) if adds else pa.array([], pa.binary())
-    return _Tail(paths, _batch(lines, decode_lines(lines, leaves, _TAIL)), touched)
+    return _Tail(adds, paths, touched, leaves)
 
 
 def _line(add: AddAction) -> bytes:
@@ -108,7 +113,7 @@ def _merge(batch: pa.RecordBatch, paths: pa.StringArray, tail: _Tail, begin: int
         return batch.take(pa.array(kept))
     places, _ = search_paths(paths, tail.paths[begin:end])
     order = np.insert(kept, np.searchsorted(kept, places), len(batch) + np.arange(end - begin))
-    return pa.concat_batches([batch, tail.batch[begin:end]]).take(pa.array(order))
+    return pa.concat_batches([batch, tail.batch(begin, end)]).take(pa.array(order))
 
 
 def _shortened(

@@ -301,8 +301,24 @@ def test_a_parquet_checkpoint_copies_the_columns_of_the_one_before(monkeypatch):
             lambda lines, *more, plain=plain: decoded.append(len(lines)) or plain(lines, *more),
         )
     builder.append("f3", "new").remove("f5").log().checkpoint()
-    assert decoded == [2]
+    assert sum(decoded) == 2
     assert live(builder) == ["f0", "f1", "f2", "f3", "f4", "f6", "f7", "f8", "new"]
+
+
+def test_the_first_checkpoint_of_a_long_tail_decodes_some_adds_at_a_time(monkeypatch):
+    """The tail's text and columns are never all in memory."""
+    from indextables.log.adds.lines import CHUNK_LINES
+    from indextables.log.checkpoint import live_adds
+
+    builder = LogBuilder(options={"checkpoint.format": "parquet", "checkpoint.enabled": "false"}).create()
+    builder.append(CHUNK_LINES + 7).append(CHUNK_LINES)
+    decoded, plain = [], live_adds.decode_lines
+    monkeypatch.setattr(
+        live_adds, "decode_lines", lambda lines, *more: decoded.append(len(lines)) or plain(lines, *more)
+    )
+    builder.log().checkpoint()
+    assert decoded == [CHUNK_LINES, CHUNK_LINES, 7]
+    assert builder.log().snapshot().num_files == 2 * CHUNK_LINES + 7
 
 
 def test_an_incremental_reader_keeps_its_base_when_a_checkpoint_vanishes(builder, form):
