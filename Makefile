@@ -61,13 +61,14 @@ bench: $(STAMP) java ## measure against named rivals; SIZES=1k,10k,100k,1M for t
 simulate: $(STAMP) ## run simulated histories; SEEDS=first:end or one seed, LEVEL=log|table, MUTANT=a planted bug
 	cd tests && $(abspath $(BIN))/python -m simulation.run --seeds $(SEEDS) --level $(LEVEL) --jobs $(JOBS) --mutant "$(MUTANT)"
 
-harness: $(STAMP) ## run HISTORIES, TABLES, CORRUPTIONS and KILLS, going on where the last run ended
+harness: $(STAMP) ## run HISTORIES, TABLES, CORRUPTIONS, KILLS and power cuts, going on where the last run ended
 	cd tests && $(abspath $(BIN))/python -m simulation.run --seeds 0:$(HISTORIES) --level log --jobs $(JOBS) --resume simulation
 	cd tests && $(abspath $(BIN))/python -m simulation.run --seeds 0:$(TABLES) --level table --jobs $(JOBS) --resume simulation
 	cd tests && $(abspath $(BIN))/python -m simulation.page
 	cd tests && $(abspath $(BIN))/python -m corruption.run --seeds 0:$(CORRUPTIONS) --resume
 	cd tests && $(abspath $(BIN))/python -m corruption.page
 	cd tests && $(abspath $(BIN))/python -m harness.kills --until $(KILLS)
+	cd tests && $(abspath $(BIN))/python -m harness.power --replays 1080 --keep
 	cd tests && $(abspath $(BIN))/python -m harness.page
 
 doors: $(STAMP) java ## ask every door drawn questions about DOORS=first:end tables, and Spark about fifty

@@ -1,4 +1,4 @@
-"""Write the figures of kills, bad networks, soaks and rivals into docs/reliability.md: `python -m harness.page`.
+"""Write the figures of the harness into docs/reliability.md: `python -m harness.page`, from `tests`.
 
 The figures come from the result files under benchmarks/results/reliability; the
 page holds them between marks.
@@ -74,6 +74,36 @@ def kills_text() -> str:
     return "\n".join(lines)
 
 
+def power_text() -> str:
+    """Power cuts, replayed from records of what a local disk was asked to do."""
+    power = _result("power")
+    if power is None:
+        return ""
+    verbs = ", ".join(f"{count:,} of {verb}" for verb, count in sorted(power["verbs"].items()))
+    return "\n".join(
+        [
+            "Every verb that writes is recorded on a local disk, call by call. A replay stops the record somewhere and",
+            "makes a disk as a power cut may leave it: the content of a file is safe only once the file was synced, a",
+            "name only once its directory was; anything else may have happened or not, each by itself, and a file that",
+            "was not synced is empty, cut short, zeros or whole. The table that is left must hold what was acknowledged, all",
+            "or nothing of what was under way, and nothing else; every version that is offered must open; and somebody",
+            "else must be able to write, merge, checkpoint and purge. Hard links are there; without them a version that",
+            "was not acknowledged may be left cut short, which the error says.",
+            "",
+            f"`cd tests && python -m harness.power --replays {power['replays']} --keep`",
+            "",
+            "| replays | verbs acknowledged | under way | of these landed | promises broken |",
+            "|---:|---:|---:|---:|---:|",
+            (
+                f"| {power['replays']:,} | {power['acknowledged']:,} | {power['under_way']:,} | {power['landed']:,} | "
+                f"{len(power['broken']):,} |"
+            ),
+            "",
+            f"Replays: {verbs}.",
+        ]
+    )
+
+
 def soak_text() -> str:
     """The soak, quarter by quarter."""
     soak = _result("soak")
@@ -145,7 +175,13 @@ def rivals_text() -> str:
 
 def render(page: str) -> str:
     """The page with today's figures."""
-    for name, text in (("kills", kills_text()), ("soak", soak_text()), ("rivals", rivals_text())):
+    sections = {
+        "kills": kills_text(),
+        "power": power_text(),
+        "soak": soak_text(),
+        "rivals": rivals_text(),
+    }
+    for name, text in sections.items():
         page = with_section(page, name, text)
     return page
 

@@ -64,6 +64,13 @@ def fail(monkeypatch: pytest.MonkeyPatch, name: str, code: int, when=lambda *arg
     monkeypatch.setattr(durable.os, name, call)
 
 
+def write_before(directory: Path) -> None:
+    """Use a directory once: the first write of a process also syncs the names of the directories above."""
+    directory.mkdir(exist_ok=True)
+    LocalStore(directory).put("before", b"")
+    (directory / "before").unlink()
+
+
 def is_directory(descriptor: int) -> bool:
     return stat.S_ISDIR(os.fstat(descriptor).st_mode)
 
@@ -72,7 +79,7 @@ def test_put_if_absent_syncs_the_file_links_it_and_syncs_the_directory(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """E1, E6: durable before visible, and the name durable before the call returns."""
-    root.mkdir()
+    write_before(root)
     calls = record_calls(monkeypatch)
     assert LocalStore(root).put_if_absent("a", b"x")
     assert calls == ["fsync file", "link", "fsync directory", "unlink"]
@@ -81,16 +88,31 @@ def test_put_if_absent_syncs_the_file_links_it_and_syncs_the_directory(
 def test_put_syncs_the_file_renames_it_and_syncs_the_directory(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root.mkdir()
+    write_before(root)
     calls = record_calls(monkeypatch)
     LocalStore(root).put("a", b"x")
     assert calls[:3] == ["fsync file", "replace", "fsync directory"]
 
 
 def test_directories_that_had_to_be_made_are_synced_too(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_before(root.parent)
     calls = record_calls(monkeypatch)
     LocalStore(root).put_if_absent("log/sub/a", b"x")
     assert calls[:6] == ["mkdir", "fsync directory"] * 3
+
+
+def test_directories_that_were_there_are_synced_by_the_first_write_of_a_process(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever made them may have been stopped before the sync."""
+    write_before(root)
+    (root / "log" / "sub").mkdir(parents=True)
+    calls = record_calls(monkeypatch)
+    LocalStore(root).put("log/sub/a", b"x")
+    assert calls[:4] == ["fsync directory", "fsync directory", "fsync file", "replace"]
+    calls.clear()
+    LocalStore(root).put("log/sub/b", b"x")
+    assert calls[:2] == ["fsync file", "replace"]
 
 
 def test_a_loser_that_sees_the_file_writes_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +196,7 @@ def test_when_the_last_sync_fails_the_outcome_is_unknown_and_that_is_said(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """E5: the caller learns that it must look; the file is there whole."""
-    root.mkdir()
+    write_before(root)
     fail(monkeypatch, "fsync", errno.EIO, when=is_directory)
     with pytest.raises(StorageError):
         LocalStore(root).put_if_absent("a", b"x")

@@ -11,6 +11,7 @@ import stat
 import sys
 import uuid
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import BinaryIO
 
 if sys.platform == "darwin":
@@ -82,19 +83,43 @@ def _temporary(target: str) -> Iterator[tuple[str, BinaryIO]]:
 
 
 def _make_directory(directory: str) -> None:
-    """Make a directory and its parents so that their names survive a power cut."""
-    if os.path.isdir(directory):
-        return
-    parent = os.path.dirname(directory)
-    if parent != directory:
-        _make_directory(parent)
+    """Make a directory and its parents so that their names survive a power cut, whoever made them."""
     try:
-        os.mkdir(directory)
-    except FileExistsError:
-        # Another writer made it; it may not have come to the sync yet.
-        if not os.path.isdir(directory):
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory) from None
-    _sync_directory(parent)
+        status = os.stat(directory)
+    except FileNotFoundError:
+        parent = os.path.dirname(directory)
+        if parent != directory:
+            _make_directory(parent)
+        try:
+            os.mkdir(directory)
+        except FileExistsError:
+            # Another writer made it; it may not have come to the sync yet.
+            if not os.path.isdir(directory):
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory) from None
+        _sync_directory(parent)
+    else:
+        if not stat.S_ISDIR(status.st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
+        _sync_names(directory, status.st_dev, status.st_ino)
+
+
+@lru_cache(maxsize=4096)
+def _sync_names(directory: str, device: int, inode: int) -> None:
+    """Sync the names of a directory that was there and of those above it, once for each in this process.
+
+    Whoever made them may have been stopped before the sync. No file system stores the name of its own root.
+    """
+    parent = os.path.dirname(os.path.realpath(directory))
+    above = os.stat(parent)
+    if above.st_dev != device or above.st_ino == inode:
+        return
+    _sync_names(parent, above.st_dev, above.st_ino)
+    try:
+        _sync_directory(parent)
+    except PermissionError:
+        # A directory that we may neither list nor write to is the care of those who may.
+        if os.access(parent, os.W_OK):
+            raise
 
 
 def _write(file: BinaryIO, data: bytes) -> None:

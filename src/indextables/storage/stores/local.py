@@ -3,7 +3,8 @@
 Every write goes to a temporary of its own in the target's directory, `.<uuid>.tmp`, is synced to
 disk, and gets its real name in one step: by `link` for put-if-absent, which fails if the name is
 taken, by `rename` otherwise. Then the directory is synced, and so is every directory that had to
-be made. A crash leaves at most such a temporary; no log file begins with a dot, and listings show
+be made; those that were there are synced once per process, since whoever made them may have been
+stopped before that. A crash leaves at most such a temporary; no log file begins with a dot, and listings show
 it, so that purging finds it.
 
 Where the file system has no hard links, put-if-absent creates the target exclusively and writes
