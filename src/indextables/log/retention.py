@@ -239,6 +239,8 @@ def _erase(source: LogSource, file: LogFile) -> None:
         info = read_info(source, file) or CommitInfo()
     except NotFoundError:
         return
+    except CorruptLogError:
+        info = CommitInfo()  # a damaged file below the floor has no commit that anybody could look for
     if info.retired:
         return
     left = CommitInfo(
