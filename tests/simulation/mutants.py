@@ -179,7 +179,8 @@ def present_is_foreign(bench: Bench) -> None:
 
 @mutant(300, "reuse")
 def number_reuse_unnoticed(bench: Bench) -> None:
-    """A put that succeeds is acknowledged, though its number had been used and freed before."""
+    """A fence is believed for ever: a put that succeeds is acknowledged, though its number had been used and
+    freed before."""
 
     def make(_look: Any) -> Any:
         return lambda attempt, *, ours: _file(attempt) if ours else None
@@ -597,3 +598,146 @@ def discard_when_unknown(bench: Bench) -> None:
     bench.change(
         "ops.rewrite.replace", "NEVER_COMMITTED", lambda certain: (*certain, CommitError), only_here=True
     )
+
+
+# What tables promise beyond their files
+
+
+@mutant(100, "table")
+def upsert_ignores_foreign_inserts(bench: Bench) -> None:
+    """MERGE does not look whether others have inserted what it inserts."""
+    from indextables.log.commit.conflicts import Rule
+
+    def make(reason: Any) -> Any:
+        return lambda plan, action, base: None if plan.rule is Rule.UPSERT else reason(plan, action, base)
+
+    bench.change("log.commit.conflicts", "_reason", make)
+
+
+@mutant(100, "table")
+def every_commit_is_an_append(bench: Bench) -> None:
+    """MERGE takes every commit of others for an append, which has read nothing."""
+    bench.change("log.commit.conflicts", "_is_append", always(True))
+
+
+@mutant(200, "table")
+def schema_of_added_files_unchecked(bench: Bench) -> None:
+    """Files are added whatever schema others gave the table after they were written."""
+    bench.change("log.commit.conflicts", "fits", always(True))
+    bench.change("log.commit.conflicts", "check_schema", always(None))
+
+
+@mutant(50)
+def properties_from_the_first_version(bench: Bench) -> None:
+    """Properties are set on what the handle saw first, so that those which others set are lost."""
+
+    def make(properties: Any) -> Any:
+        first: dict[int, Any] = {}
+
+        def changed(base: Any, changes: Any) -> Any:
+            seen = first.setdefault(id(base.source), base)
+            return properties(seen, changes)
+
+        return changed
+
+    bench.change("log.commit.changes", "properties", make)
+
+
+@mutant(100, "table")
+def no_commit_is_found(bench: Bench) -> None:
+    """find_commit knows no commit."""
+    bench.change("log.history", "find_commit", always(None))
+
+
+@mutant(100, "table")
+def follower_repeats_rows(bench: Bench) -> None:
+    """A follower does not move on after the last version, and gives its rows again."""
+
+    def make(poll: Any) -> Any:
+        def changed(self: Any) -> Any:
+            began = self.version
+            yield from poll(self)
+            self.version = max(began, self.version - 1)
+
+        return changed
+
+    bench.change("ops.read.follow", "Follower.poll", make)
+
+
+@mutant(100, "table")
+def filter_rules_out_a_match(bench: Bench) -> None:
+    """A word filter rules out its first split, whatever that holds."""
+
+    def make(may_match: Any) -> Any:
+        def changed(self: Any, query: Any) -> Any:
+            possible = may_match(self, query).copy()
+            possible[:1] = False
+            return possible
+
+        return changed
+
+    bench.change("index.filters", "FilterGroup.may_match", make)
+
+
+@mutant(100, "table")
+def as_of_before(bench: Bench) -> None:
+    """A version is not yet there at its own moment."""
+
+    def make(at: Any) -> Any:
+        return lambda self, moment_ms: at(self, moment_ms - 1)
+
+    bench.change("log.history", "Timeline.at", make)
+
+
+@mutant(100, "table")
+def as_of_after(bench: Bench) -> None:
+    """A version is there a millisecond before its moment."""
+
+    def make(at: Any) -> Any:
+        return lambda self, moment_ms: at(self, moment_ms + 1)
+
+    bench.change("log.history", "Timeline.at", make)
+
+
+@mutant(50)
+def properties_forgotten_by_checkpoints(bench: Bench) -> None:
+    """A checkpoint drops the properties of the table."""
+
+    def make(head: Any) -> Any:
+        def changed(*args: Any, **named: Any) -> Any:
+            written = head(*args, **named)
+            return {**written, "metaData": {**written["metaData"], "configuration": {}}}
+
+        return changed
+
+    bench.change("log.checkpoint.writer", "_head", make)
+
+
+@mutant(200, "table")
+def update_discards_when_unknown(bench: Bench) -> None:
+    """After an UPDATE or MERGE whose outcome is unknown, its new splits are deleted."""
+
+    def make(commit: Any) -> Any:
+        def changed(log: Any, plan: Any, adds: Any) -> Any:
+            from indextables.ops.rewrite.rows import discard
+
+            try:
+                return commit(log, plan, adds)
+            except CommitError:
+                if plan.operation in {"UPDATE", "MERGE"}:
+                    discard(log.store, adds)
+                raise
+
+        return changed
+
+    bench.change("ops.rewrite.replace", "commit_or_discard", make)
+
+
+@mutant(50, "table")
+def update_without_sources(bench: Bench) -> None:
+    """UPDATE and MERGE do not say which files they rely on."""
+
+    def make(plan: Any) -> Any:
+        return lambda *args, **named: replace(plan(*args, **named), sources=frozenset())
+
+    bench.change("ops.rewrite.replace", "replace_plan", make)

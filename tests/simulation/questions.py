@@ -79,6 +79,11 @@ def draw_question(chance: random.Random) -> Question:
     return chance.choice(KINDS)(chance)
 
 
+def draw_search(chance: random.Random) -> Question:
+    """A question that the index answers."""
+    return chance.choice((_search, _ranked, _facets))(chance)
+
+
 def rows_of(version: Version, matches: Callable[[Row], bool] = lambda _: True) -> list[Row]:
     """The rows of a version that match."""
     return [row for row in version.rows.elements() if matches(row)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -24,7 +25,7 @@ from indextables.table import Table
 from simulation.actors import Actor
 from simulation.history import Plan, draw_options, draw_parts
 from simulation.intents import ACKNOWLEDGED, NOTHING, UNKNOWN, Followed, Found, Intent, Observation
-from simulation.questions import WORDS, Row, draw_condition, draw_query, draw_question
+from simulation.questions import WORDS, Row, draw_condition, draw_query, draw_question, draw_search
 
 SCHEMA = pa.schema([("id", pa.string()), ("k", pa.int64()), ("n", pa.int64()), ("body", pa.string())])
 INDEXING = {"indexing.typemap.body": "text"}
@@ -33,17 +34,17 @@ WRITES = (
     "delete_query", "update", "upsert", "upsert_delete", "merge", "restore", "drop_partitions", "properties",
 )  # fmt: skip
 UPKEEP = ("checkpoint", "truncate", "purge", "repair")
-READS = ("read", "travel", "as_of", "follow", "find")
+READS = ("read", "search", "travel", "as_of", "follow", "find")
 THEMES = (
     ("upsert", "upsert", "overwrite_where"),
     ("upsert", "upsert_delete", "restore"),
     ("grow", "grow", "read"),
     ("update", "upsert", "merge"),
     ("properties", "properties", "checkpoint", "read"),
-    ("follow", "follow", "follow", "merge"),
+    ("append", "follow", "follow"),
     ("as_of", "as_of", "travel"),
     ("find", "find", "truncate"),
-    ("read", "read", "merge", "delete_query"),
+    ("search", "search", "search", "checkpoint", "delete_query"),
     ("drop_partitions", "overwrite_partitions", "update"),
 )
 """What has most to fear from each other; every second history is about one of these."""
@@ -67,10 +68,21 @@ def plan_table_history(seed: int) -> Plan:
         "mergeOnWrite.enabled": chance.choice(("false", "false", "true")),
         "indexFilters.enabled": chance.choice(("false", "true")),
     }
+    if verbs.count("search") > 1:
+        # Filters are made at checkpoints, and asked where there are several splits.
+        options |= {
+            "indexFilters.enabled": "true",
+            "checkpoint.interval": "1",
+            "mergeOnWrite.enabled": "false",
+        }
     partition_by = chance.choice(((), ("k",)))
     if not partition_by:
         verbs = [verb for verb in verbs if verb != "drop_partitions"]
     parts = draw_parts(chance, verbs, chance.randint(2, 3), (2, 5))
+    if verbs.count("follow") > 1:
+        # A follower that fails between two splits of a commit has to go on with the second one.
+        partition_by = ("k",)
+        parts = tuple(replace(part, faults=replace(part.faults, error=0.12, on_puts=1.0)) for part in parts)
     return Plan(f"table-{seed}", options, parts, "table", partition_by)
 
 
@@ -119,7 +131,7 @@ class TableActor(Actor):
 
     def draw_row(self, key: str, x: Any = None) -> Row:
         """A row with a key, and whatever the number of rows made so far makes of the rest."""
-        chance = random.Random(f"{self.name}:{self.made}")
+        chance = random.Random(f"{self.stage.world.seed}:{self.name}:{self.made}")
         body = " ".join(chance.choice(WORDS) for _ in range(chance.randint(1, 3)))
         return Row(key, chance.randint(0, 9), body, x)
 
@@ -296,6 +308,9 @@ class TableActor(Actor):
     def do_read(self, intent: Intent, pick: float) -> None:
         self._ask(intent, self.table.refresh(), pick, newest=True)
 
+    def do_search(self, intent: Intent, pick: float) -> None:
+        self._ask(intent, self.table.refresh(), pick, newest=True)
+
     def do_travel(self, intent: Intent, pick: float) -> None:
         versions = self.log.versions()
         intent.version = versions[int(pick * len(versions))]
@@ -303,7 +318,7 @@ class TableActor(Actor):
 
     def do_as_of(self, intent: Intent, pick: float) -> None:
         """The version at the very moment of one of them, or a millisecond before or after it."""
-        times = self.table.history()["timestamp"].to_pylist()
+        times = [time for time in self.table.history()["timestamp"].to_pylist() if time]
         chosen = times[int(pick * len(times))].astimezone(UTC)
         chosen += timedelta(milliseconds=int(pick * 1000) % 3 - 1)
         moment_ms = (chosen - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
@@ -313,7 +328,8 @@ class TableActor(Actor):
         self, intent: Intent, table: Table, pick: float, *, newest: bool = False, as_of_ms: int | None = None
     ) -> None:
         """Put a random question, and one for the files."""
-        question = draw_question(random.Random(f"{self.name}:{pick}"))
+        chance = random.Random(f"{self.name}:{pick}")
+        question = draw_search(chance) if intent.verb == "search" else draw_question(chance)
         self.stage.world.note(self.name, f"?? {question.name}")
         answer = question.ask(table)
         paths = frozenset(table.files()["path"].to_pylist())
@@ -337,7 +353,8 @@ class TableActor(Actor):
 
     def do_find(self, intent: Intent, pick: float) -> None:
         """Ask what became of a commit: one whose outcome was unknown, or any of the history."""
-        ids = self.unsure or [name for name in self.table.history()["commit_id"].to_pylist() if name]
+        ids = [name for name in self.table.history()["commit_id"].to_pylist() if name]
+        ids = self.unsure if self.unsure and int(pick * 1000) % 2 else ids
         if not ids:
             intent.outcome = NOTHING
             return

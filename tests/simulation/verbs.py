@@ -28,7 +28,7 @@ WRITTEN_BY: dict[str, tuple[str, ...]] = {
 READ_BY: dict[str, tuple[str, ...]] = {
     "scan": ("read", "travel"),
     "count": ("read", "travel"),
-    "search": ("read", "travel"),
+    "search": ("read", "search", "travel"),
     "aggregate": ("read", "travel"),
     "facets": ("read", "travel"),
     "histogram": ("read", "travel"),

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from datetime import UTC, date, datetime, time
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from indextables.errors import (
     ADVICE_ON_DAMAGE,
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 Moment = str | date | datetime
 MISSING = "MISSING"
@@ -124,10 +126,18 @@ def find_commit(source: LogSource, look: Callable[[], Listing], commit_id: str) 
 
     `look` lists the log; it is called again when a file has gone since.
     """
+    return from_listings(lambda: _find(source, look(), commit_id))
+
+
+def from_listings(answer: Callable[[], T]) -> T:
+    """The answer of a function that lists the log and reads what it lists.
+
+    It is called again when a file has gone since, because others cleaned up.
+    """
     for _ in range(_MOST_LOOKS - 1):
         with contextlib.suppress(NotFoundError):
-            return _find(source, look(), commit_id)
-    return _find(source, look(), commit_id)
+            return answer()
+    return answer()
 
 
 def _find(source: LogSource, listing: Listing, commit_id: str) -> int | None:

@@ -26,7 +26,7 @@ from indextables.log.caches import NEWS, LogCaches, remembered
 from indextables.log.format.binding import check_tables
 from indextables.log.format.dialect import NATIVE, LogFile
 from indextables.log.format.protocol import check_readable
-from indextables.log.history import Moment, Timeline, find_commit, history_table, version_as_of
+from indextables.log.history import Moment, Timeline, find_commit, from_listings, history_table, version_as_of
 from indextables.log.native import native_source
 from indextables.log.openable import openable
 from indextables.log.segment import Listing, Segment, list_log, ranges, reconstructible
@@ -111,7 +111,8 @@ class LogHandle:
         if version is not None and as_of is not None:
             raise OptionError("give a version or as_of, not both")
         if as_of is not None:
-            version = version_as_of(self._timeline(), as_of, self._zone, self.uri)
+            moment = as_of
+            version = from_listings(lambda: version_as_of(self._timeline(), moment, self._zone, self.uri))
         if isinstance(version, bool) or not isinstance(version, (int, type(None))):
             raise OptionError(f"version={version!r} is not the number of a version", value=repr(version))
         return self._newest(max_staleness_s) if version is None else self._at(version)
@@ -251,7 +252,7 @@ class LogHandle:
 
     def history(self, limit: int | None = None) -> pa.Table:
         """One row per version, newest first."""
-        return history_table(self._timeline(), limit)
+        return from_listings(lambda: history_table(self._timeline(), limit))
 
     def cache_stats(self) -> dict[str, CacheStats] | None:
         """Hits and misses by cache; None when caching is off."""

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -68,3 +69,26 @@ def test_a_checkpoint_of_a_version_that_others_retired_meanwhile_is_made_of_the_
     builder = LogBuilder(options=options).create().appends(3).checkpoint().appends(2)
     assert LogBuilder(RetiredMeanwhile(builder.store), options, builder.clock).log().checkpoint() == 6
     assert builder.log().versions() == [6]
+
+
+class TruncatedWhileRead(Around):
+    """Another process truncates the history when a version is about to be read, once."""
+
+    truncated = False
+
+    def _do(self, operation, path, call):
+        if operation == "get" and path in {commit_path(2), commit_path(3)} and not self.truncated:
+            self.truncated = True
+            run_truncate(LogBuilder(self.inner, {"checkpoint.interval": 1000}).log())
+        return call()
+
+
+@pytest.mark.parametrize("question", ["history", "as_of"])
+def test_history_and_as_of_look_again_when_others_truncate_the_history_meanwhile(question):
+    options = {"checkpoint.interval": 1000, "transaction.cache.enabled": "false"}
+    builder = LogBuilder(options=options).create().appends(3)
+    log = LogBuilder(TruncatedWhileRead(builder.store), options, builder.clock).log()
+    if question == "history":
+        assert log.history()["version"].to_pylist() == [3]
+    else:
+        assert log.snapshot(as_of=datetime.now(UTC) + timedelta(days=365 * 100)).version == 3
