@@ -1,0 +1,53 @@
+"""Known stories of lost rows in other systems, as plans whose outcome is decided by a seed.
+
+- `ten_writers`: ten writers append at once; delta-rs 3736 lost 142 of 2,000 commits.
+- `retried_delete`: a DELETE is repeated while others append; iceberg-python 3320 lost the appended rows.
+- `lost_reply`: every second conditional put takes effect and its reply is lost; icechunk's design 017.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from simulation.actors import Step
+from simulation.history import Part, Plan, draw_options
+from simulation.tables import INDEXING
+from simulation.world import Faults
+
+
+def ten_writers(seed: int, appends: int = 10) -> Plan:
+    """Ten writers who append as fast as they can."""
+    return _plan("ten_writers", seed, [["append"] * appends] * 10, Faults())
+
+
+def retried_delete(seed: int) -> Plan:
+    """One deletes again and again beside two who append, and some replies get lost."""
+    steps = [["append", "delete", "delete", "delete"], ["append"] * 5, ["append", "merge", "append", "read"]]
+    return _plan("retried_delete", seed, steps, Faults(lost_reply=0.03, error=0.02), level="table")
+
+
+def lost_reply(seed: int) -> Plan:
+    """Two writers whose conditional puts mostly work and often do not say so."""
+    return _plan("lost_reply", seed, [["append"] * 5, ["append"] * 5], Faults(lost_reply=0.02, on_puts=25.0))
+
+
+def _plan(name: str, seed: int, steps: list[list[str]], faults: Faults, level: str = "log") -> Plan:
+    chance = random.Random(f"{name}:{seed}")
+    parts = [
+        Part(
+            chr(ord("a") + at),
+            tuple(Step(verb, chance.randint(0, 50), chance.random()) for verb in verbs),
+            faults,
+        )
+        for at, verbs in enumerate(steps)
+    ]
+    options = draw_options(chance) | (INDEXING if level == "table" else {})
+    return Plan(f"{name}-{seed}", options, tuple(parts), level)
+
+
+STORIES: dict[str, Callable[[int], Plan]] = {
+    "ten_writers": ten_writers,
+    "retried_delete": retried_delete,
+    "lost_reply": lost_reply,
+}
