@@ -157,8 +157,10 @@ def main() -> None:
         tally.add(ask_in_process(tables, asked))
     else:
         with ProcessPoolExecutor(given.jobs, get_context("spawn")) as pool:
-            for part in pool.map(ask_in_process, pieces, [asked] * len(pieces)):
+            for number, part in enumerate(pool.map(ask_in_process, pieces, [asked] * len(pieces)), 1):
                 tally.add(part)
+                if number % 20 == 0:
+                    print(f"{tally.cases} cases, {len(tally.differences)} differences", flush=True)
     for difference in tally.differences[: given.most]:
         print(difference)
     answers = ", ".join(f"{name} {number}" for name, number in sorted(tally.answers.items()))
