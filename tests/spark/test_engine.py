@@ -150,9 +150,8 @@ def test_large_native_commits_are_decoded_and_reduced_by_tasks(spark, tmp_path, 
     assert snapshot.plan(engine="columnar").files.to_pylist() == local.files().to_pylist()
     damaged = tmp_path / "t" / "_transaction_log" / f"{local.version:020d}.json"
     damaged.write_bytes(b'{"add":{"path":"a"},"remove":{"path":"b"}}\n{"commitInfo":{}}\n')
-    torn = it.TransactionLog.open(uri, far, runtime=runtime_of(spark)).snapshot()
     with pytest.raises(CorruptLogError, match=f"{local.version:020d}.json"):
-        torn.plan(engine="spark")
+        it.TransactionLog.open(uri, far, runtime=runtime_of(spark)).snapshot().plan(engine="spark")
 
 
 @pytest.fixture
