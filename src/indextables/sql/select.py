@@ -84,7 +84,7 @@ def run_select(
         raise CommandError(f"{wrong} {_NAMING}") from wrong
     rewritten = rewritten or Rewritten(text[start:], (), (), frozenset())
     zone = opened.zone(rewritten.references)
-    connection = duck.connect(TimeZone=_name_in_duckdb(zone), enable_external_access="false")
+    connection = _connected(zone)
     failed: list[Error] = []
     try:
         if names_bucket_function(text):
@@ -157,14 +157,31 @@ class _Tables:
         return _first_of_two(value, self.zone(references))
 
 
+def _connected(zone: str) -> Any:
+    """A connection of DuckDB whose session has the zone."""
+    import duckdb
+
+    try:
+        return duck.connect(TimeZone=_name_in_duckdb(zone), enable_external_access="false")
+    except duckdb.NotImplementedException as unknown:
+        raise CommandError(
+            f"DuckDB {duckdb.__version__} cannot be in the time zone {zone!r}. Name a zone such as "
+            "'Asia/Kolkata' in the option timeZone, or install DuckDB 2.0 or later."
+        ) from unknown
+
+
 def _name_in_duckdb(zone: str) -> str:
-    """What DuckDB calls a zone; an offset is a zone by another name there."""
+    """What DuckDB calls a zone; an offset is a zone by another name there.
+
+    Whole hours have names that every release knows, with the sign the other way round.
+    """
     rules = zone_of(zone)
     if not isinstance(rules, int):
         return rules.key
-    seconds = abs(rules) // 1_000_000
-    sign = "-" if rules < 0 else "+"
-    return f"GMT{sign}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}" if seconds else "UTC"
+    hours, rest = divmod(abs(rules) // 1_000_000, 3600)
+    if not rest and hours <= (12 if rules < 0 else 14):
+        return f"Etc/GMT{'+' if rules < 0 else '-'}{hours}" if hours else "UTC"
+    return f"GMT{'-' if rules < 0 else '+'}{hours:02}:{rest // 60:02}:{rest % 60:02}"
 
 
 def _first_of_two(text: str, zone: str) -> str | None:
