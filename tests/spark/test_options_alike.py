@@ -108,6 +108,8 @@ ELSEWHERE = {
     "transaction.retry.baseDelayMs": "tests/unit/test_commit_conflicts.py",
     "transaction.retry.maxDelayMs": "tests/unit/test_commit_conflicts.py",
     "distributedLogReplay.localMemory": "where a log is replayed: tests/spark/test_engine.py",
+    "stats.adaptive": "tests/unit/table/test_suggested_statistics.py, and on Spark tests/spark/test_verbs_alike.py",
+    "stats.suggestedColumns": "written by ANALYZE ... FOR SKIPPING STORE, which test_verbs_alike.py runs on both",
     "repair.validateSplits": "asked below",
     "repair.preserveStats": "asked below",
     "repair.parallelism": "asked below",
@@ -281,7 +283,7 @@ def test_a_value_that_an_option_cannot_have_is_refused_with_the_same_words(
     accepted = {key for key, answers in found.items() if answers[0] == "accepted"}
     assert accepted == {
         "dataSkippingStatsColumns", "indexCache.dir", "indexing.fastfields", "read.allowedRoots", "timeZone",
-        "stats.truncation.strategy",
+        "stats.truncation.strategy", "stats.suggestedColumns",
     }  # fmt: skip
     assert written(told) == before
 

@@ -342,9 +342,10 @@ def _as_of(text: str, words: Sequence[Word], first: int, last: int) -> PathMenti
     if at >= len(words):
         raise CommandError("AS OF needs a version or a timestamp on its right")
     if "VERSION" in phrase[1]:
-        if not words[at].raw.isdigit():
-            raise CommandError(f"VERSION AS OF needs a version number, not {words[at].value!r}")
-        return PathMention(start, words[at].end, path, version=int(words[at].raw))
+        number = words[at].value
+        if not number.isdigit():
+            raise CommandError(f"VERSION AS OF needs a version number, not {number!r}")
+        return PathMention(start, words[at].end, path, version=int(number))
     end = at
     if at + 1 < len(words) and words[at].upper in ("TIMESTAMP", "DATE"):
         end = at + 1

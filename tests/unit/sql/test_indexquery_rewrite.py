@@ -170,3 +170,11 @@ def test_inserts_are_taken_apart() -> None:
     assert (by_path.target, by_path.overwrite) == (("indextables", "/x"), True)
     with pytest.raises(CommandError, match="PARTITION"):
         parse_insert("INSERT INTO v PARTITION (p = 1) SELECT 1")
+
+
+@pytest.mark.parametrize("number", ["3", "'3'"])
+def test_a_version_is_a_number_with_or_without_quotes(number: str) -> None:
+    """Spark takes both."""
+    found = rewrite(f"SELECT * FROM indextables.`/a` VERSION AS OF {number}", columns_of)
+    assert found is not None
+    assert [reference.version for reference in found.references] == [3]
