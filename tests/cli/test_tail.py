@@ -432,11 +432,16 @@ def test_ctrl_c_ends_following_with_a_summary_and_no_error(tmp_path):
     (tmp_path / "app.log").write_text(ISO.format(1, 1) + ISO.format(2, 2))
     command = [sys.executable, "-m", "indextables", "tail", "-f", "app.log", "--to", "t"]
     with subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert "rows 2" in process.stdout.readline()
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        # A shell lets what it starts in the background ignore Ctrl-C, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:  # fmt: skip
+        try:
+            assert "rows 2" in process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert (process.returncode, err) == (0, "")
     assert out == "Stopped after 2 rows in 1 commit.\n"
 
