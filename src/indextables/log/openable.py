@@ -20,6 +20,8 @@ from indextables.options import Options
 from indextables.runtime import in_threads
 from indextables.storage.store import Store
 
+_MOST_LOOKS = 5
+
 
 class Source(Protocol):
     """What is asked of a `log.state.LogSource`."""
@@ -44,33 +46,46 @@ class Source(Protocol):
         """The actions of one commit file."""
 
 
-def openable(source: Source, listing: Listing | None = None, rejected: Collection[object] = ()) -> list[int]:
+def openable(source: Source, rejected: Collection[object] = ()) -> list[int]:
     """The versions that can be opened, ascending.
 
-    `rejected` holds the `identity` of commits and checkpoints that are known to be damaged.
+    `rejected` holds the `identity` of commits and checkpoints that are known to be damaged. A file that goes
+    while it is looked at was cleaned up by others, who left newer ones: the log is listed again.
     """
-    listed = list_log(source.store, source.dialect) if listing is None else listing
-    commits = [file for file in listed.commits.values() if file.identity not in rejected]
+    listing = list_log(source.store, source.dialect)
+    for _ in range(_MOST_LOOKS):
+        versions, is_current = _whole_versions(source, listing, rejected)
+        before, listing = listing, listing if is_current else list_log(source.store, source.dialect)
+        if listing.files == before.files:
+            break
+    return versions
+
+
+def _whole_versions(source: Source, listing: Listing, rejected: Collection[object]) -> tuple[list[int], bool]:
+    """The versions of a listing that can be opened, and whether all of its files were still there."""
+    gone: list[object] = []
+
+    def is_lost(item: LogFile | Checkpoint, damage: Error | None) -> bool:
+        if isinstance(damage, NotFoundError):
+            gone.append(item.identity)
+        elif isinstance(damage, StorageError):
+            raise damage  # whether the file is whole is not known
+        return damage is not None
+
+    commits = [file for file in listing.commits.values() if file.identity not in rejected]
     damages = in_threads(
         lambda file: damage_of_commit(source, file), commits, source.options.checkpoint.parallelism
     )
     damaged = {
-        file.identity for file, damage in zip(commits, damages, strict=True) if _is_lost(damage)
+        file.identity for file, damage in zip(commits, damages, strict=True) if is_lost(file, damage)
     }.union(rejected)
 
     def is_whole(item: LogFile | Checkpoint) -> bool:
         if isinstance(item, Checkpoint) and item.identity not in damaged:
-            return not _is_lost(damage_of_checkpoint(source, item))
+            return not is_lost(item, damage_of_checkpoint(source, item))
         return item.identity not in damaged
 
-    return reconstructible(listed, source.dialect, is_whole)
-
-
-def _is_lost(damage: Error | None) -> bool:
-    """Whether a file is damaged or gone; if the store fails, that is not known."""
-    if isinstance(damage, StorageError) and not isinstance(damage, NotFoundError):
-        raise damage
-    return damage is not None
+    return reconstructible(listing, source.dialect, is_whole), not gone
 
 
 def damage_of_commit(source: Source, file: LogFile) -> Error | None:

@@ -369,7 +369,7 @@ class LogHandle:
     def _offered(self) -> list[int]:
         current = self._current
         source = self._source if current is None else self._source.obeying(metadata_of(current.state))
-        return openable(source, self._listing())
+        return openable(source)
 
 
 def _reopened(kind: type[LogHandle], uri: str, options: Mapping[str, str]) -> LogHandle:

@@ -83,12 +83,14 @@ class TruncatedWhileRead(Around):
         return call()
 
 
-@pytest.mark.parametrize("question", ["history", "as_of"])
+@pytest.mark.parametrize("question", ["history", "as_of", "versions"])
 def test_history_and_as_of_look_again_when_others_truncate_the_history_meanwhile(question):
     options = {"checkpoint.interval": 1000, "transaction.cache.enabled": "false"}
     builder = LogBuilder(options=options).create().appends(3)
     log = LogBuilder(TruncatedWhileRead(builder.store), options, builder.clock).log()
     if question == "history":
         assert log.history()["version"].to_pylist() == [3]
+    elif question == "versions":
+        assert log.versions() == [3]
     else:
         assert log.snapshot(as_of=datetime.now(UTC) + timedelta(days=365 * 100)).version == 3
