@@ -36,6 +36,11 @@ class SparkAsking(Asking):
         """The session's."""
         return self.question.zone or OTHER_ZONE
 
+    @property
+    def operator(self) -> str:
+        """The property's: an option of one call has no place in a statement."""
+        return self.world.property_operator or "or"
+
     def text(self) -> str:
         """The question as a SELECT of Spark."""
         question, writer = self.question, self.writer()

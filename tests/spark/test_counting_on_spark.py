@@ -162,3 +162,15 @@ def test_numbers_are_cut_by_the_sql_functions_as_in_python(spark, table):
     assert [tuple(row) for row in named.collect()] == [("high", 600), ("low", 100), ("mid", 200)]
     with pytest.raises(Exception, match="is not an interval"):
         spark.sql("SELECT indextables_date_histogram(at, '3 moons') FROM counted").collect()
+
+
+def test_times_without_a_zone_are_cut_in_the_zone_the_session_has_now(spark):
+    """A function made under one zone went on casting its argument by it."""
+    text = "SELECT CAST(indextables_date_histogram(TIMESTAMP_NTZ'2024-06-01 12:00:00', 'day') AS STRING)"
+    before = spark.conf.get("spark.sql.session.timeZone")
+    try:
+        for zone in ("America/New_York", "Asia/Tokyo"):
+            spark.conf.set("spark.sql.session.timeZone", zone)
+            assert spark.sql(text).collect()[0][0] == "2024-06-01 00:00:00", zone
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)

@@ -1,7 +1,7 @@
 """The SQL functions that cut columns into buckets: indextables_histogram, _date_histogram and _range.
 
-They are temporary SQL functions of the session, made when a statement first names
-one; Spark puts their text in the place of the call, so they cost what the text costs.
+They are temporary SQL functions of the session, made when a statement names one. Spark
+puts their text in the place of the call, so they cost what the text costs.
 They cut as `ops.counting.buckets` does, dates and timestamps in the session's zone.
 """
 
@@ -19,15 +19,23 @@ _MICROSECONDS = {name: span.microseconds for name, span in UNITS.items() if span
 _DAYS = {name: span.days for name, span in UNITS.items() if span.days}
 _MONTHS = {name: span.months for name, span in UNITS.items() if span.months}
 
-_made: weakref.WeakSet[Any] = weakref.WeakSet()
+_made: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+"""The zone that each session had when its functions were made."""
 
 
 def make_functions(spark: Any, sql: Callable[[str], Any], text: str) -> None:
-    """Make the functions known to a session whose statement names one of them."""
-    if spark not in _made and names_bucket_function(text):
+    """Make the functions known to a session whose statement names one of them.
+
+    A function keeps the session's settings of the time it was made, and its arguments are cast by them:
+    after a change of the session's zone it is made again.
+    """
+    if not names_bucket_function(text):
+        return
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    if _made.get(spark) != zone:
         for statement in (_histogram(), _date_histogram(), _range()):
             sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {statement}")
-        _made.add(spark)
+        _made[spark] = zone
 
 
 def _histogram() -> str:
