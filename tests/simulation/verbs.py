@@ -44,6 +44,7 @@ NOT_SIMULATED = {
     "open": "opens a store by its address; `read`, `travel` and `as_of` open the same snapshots",
     "exists": "opens a store by its address, and asks no more than `open`",
     "explain_score": "asks one split about one row, by what the search itself uses",
+    "suggest_statistics": "reads the scans of this process; what it stores is a property, as `update_properties`",
     "skipped_files": "files that a merge could not read, which a simulated store never has",
     "to_df": "needs Spark",
     "search_df": "needs Spark",
