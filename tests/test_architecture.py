@@ -1,13 +1,12 @@
-"""The shape of the tree: what may import what, how long things are, where heavy libraries live."""
+"""The shape of the tree: what may import what, and where heavy libraries live. Each test lists every offender."""
 
 from __future__ import annotations
 
 import ast
 import functools
 import re
+import warnings
 from pathlib import Path
-
-import pytest
 
 from indextables.log.snapshot import Snapshot
 
@@ -66,9 +65,9 @@ HOMES = {
 DOORS = {"__init__.py", "connection.py"}
 # Names of the package root that are no modules.
 ROOT_NAMES = {"__version__"}
-MAX_MODULES = 14
-MAX_LINES = 500
-MAX_FUNCTION = 60
+# Beyond these sizes a module or a package is listed, for a reviewer to look at; nothing fails.
+LARGE_MODULE_LINES = 800
+LARGE_PACKAGE_MODULES = 25
 
 
 def name_of(path: Path) -> str:
@@ -84,60 +83,76 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-KNOWN = {module_name(path): path for path in MODULES}
+PATHS = {module_name(path): path for path in MODULES}
+
+
+@functools.cache
+def syntax_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
 
 
 @functools.cache
 def imports_of(path: Path) -> list[str]:
     """Every imported name, whichever way: inside functions, under TYPE_CHECKING, or by a string that names a module."""
-    found = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    names = []
+    for node in ast.walk(syntax_of(path)):
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
             assert node.level == 0, f"{name_of(path)}: relative import"
-            found += [f"{node.module}.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in KNOWN:
-            found.append(node.value)
-    return found
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in PATHS:
+            names.append(node.value)
+    return names
 
 
 @functools.cache
 def modules_of(path: Path) -> set[str]:
     """Our own modules that a module imports: `a.b.c` is the module of that name, or the name c of module a.b."""
     ours = [name for name in imports_of(path) if name.partition(".")[0] == "indextables"]
-    found = {name if name in KNOWN else name.rpartition(".")[0] for name in ours}
-    return found - {module_name(path), "indextables", ""}
+    imported = {name if name in PATHS else name.rpartition(".")[0] for name in ours}
+    return imported - {module_name(path), "indextables", ""}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_a_module_imports_only_its_own_layer_and_the_layers_below(path):
-    if name_of(path) in DOORS:
-        return
-    own = layer_of(path)
-    for imported in modules_of(path):
-        target = imported.split(".")[1]
-        assert RANK[target] <= RANK[own], f"{name_of(path)} imports {imported}, which is above it"
-        assert RANK[target] < RANK[own] or target == own, f"{name_of(path)} imports its neighbour {imported}"
-        assert target not in NEVER.get(own, ()), (
-            f"{name_of(path)} imports {imported}; {own}/ must not know {target}/"
-        )
+def test_a_module_imports_only_its_own_layer_and_the_layers_below():
+    offenders = [
+        f"{name_of(path)} imports {imported}: {reason}"
+        for path in MODULES
+        if name_of(path) not in DOORS
+        for imported in sorted(modules_of(path))
+        if (reason := why_not(layer_of(path), imported.split(".")[1]))
+    ]
+    assert not offenders, "\n".join(offenders)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_nothing_is_fetched_through_the_package_root(path):
-    taken = {name.partition(".")[2] for name in imports_of(path) if name.count(".") == 1}
-    taken = {name for name in taken if f"indextables.{name}" in imports_of(path)}
-    assert not {name for name in taken if f"indextables.{name}" not in KNOWN} - ROOT_NAMES
+def why_not(layer: str, target: str) -> str | None:
+    """The reason why modules of `layer` may not import `target`; None where they may."""
+    if RANK[target] > RANK[layer]:
+        return "it is above"
+    if RANK[target] == RANK[layer] and target != layer:
+        return "it is a neighbour"
+    if target in NEVER.get(layer, ()):
+        return f"{layer}/ must not know {target}/"
+    return None
+
+
+def test_nothing_is_fetched_through_the_package_root():
+    offenders = [
+        f"{name_of(path)} imports {name}"
+        for path in MODULES
+        for name in imports_of(path)
+        if name.startswith("indextables.") and name.count(".") == 1
+        if name not in PATHS and name.partition(".")[2] not in ROOT_NAMES
+    ]
+    assert not offenders, "\n".join(offenders)
 
 
 def test_every_layer_that_is_listed_exists():
-    found = {layer_of(path) for path in MODULES} - {"__init__"}
-    assert found == set(RANK)
+    assert {layer_of(path) for path in MODULES} - {"__init__"} == set(RANK)
 
 
 def test_no_module_is_part_of_an_import_cycle():
-    edges = {name: modules_of(path) for name, path in KNOWN.items() if name_of(path) not in DOORS}
+    edges = {name: modules_of(path) for name, path in PATHS.items() if name_of(path) not in DOORS}
     done: set[str] = set()
 
     def visit(name: str, trail: tuple[str, ...]) -> None:
@@ -155,7 +170,7 @@ def test_no_module_is_part_of_an_import_cycle():
 def test_packages_side_by_side_do_not_import_each_other_in_a_circle():
     """`log/commit` may import `log/replay` or the other way round, directly or through others, never both."""
     edges: dict[str, set[str]] = {}
-    for name, path in KNOWN.items():
+    for name, path in PATHS.items():
         for target in modules_of(path):
             pair = sides(package_of(name), package_of(target))
             if pair is not None:
@@ -171,7 +186,7 @@ def test_packages_side_by_side_do_not_import_each_other_in_a_circle():
 
 
 def package_of(name: str) -> str:
-    return name if KNOWN[name].name == "__init__.py" else name.rpartition(".")[0]
+    return name if PATHS[name].name == "__init__.py" else name.rpartition(".")[0]
 
 
 def sides(one: str, other: str) -> tuple[str, str] | None:
@@ -181,33 +196,24 @@ def sides(one: str, other: str) -> tuple[str, str] | None:
     return None if not shared else (".".join(ours[: shared + 1]), ".".join(theirs[: shared + 1]))
 
 
-def test_a_package_holds_about_a_dozen_modules():
-    packages = {path.parent for path in MODULES} - {SOURCE}
-    crowded = {
-        name_of(package): count for package in packages if (count := modules_in(package)) > MAX_MODULES
-    }
-    assert not crowded, f"more than {MAX_MODULES} modules: {crowded}"
-
-
-def modules_in(package: Path) -> int:
-    return len([path for path in package.glob("*.py") if path.name != "__init__.py"])
-
-
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_a_heavy_dependency_is_imported_only_in_its_home(path):
-    for imported in imports_of(path):
-        homes = HOMES.get(imported.split(".")[0])
-        if homes is not None:
-            assert name_of(path).startswith(homes), f"{imported} belongs in {' or '.join(homes)}"
+def test_a_heavy_dependency_is_imported_only_in_its_home():
+    offenders = [
+        f"{name_of(path)} imports {imported}, which belongs in {' or '.join(homes)}"
+        for path in MODULES
+        for imported in imports_of(path)
+        if (homes := HOMES.get(imported.split(".")[0])) and not name_of(path).startswith(homes)
+    ]
+    assert not offenders, "\n".join(offenders)
 
 
 def test_only_the_doors_reach_for_spark():
     """By name, in whatever way the name is put together."""
     named = re.compile(r"(?<![\w.])indextables\.spark\b|from indextables import .*\bspark\b")
-    found = {name_of(path) for path in MODULES if named.search(code_of(path))}
-    assert {name for name in found if not name.startswith(("spark/", "cli/"))} == DOORS
+    naming = {name_of(path) for path in MODULES if named.search(code_of(path))}
+    assert {name for name in naming if not name.startswith(("spark/", "cli/"))} == DOORS
 
 
+@functools.cache
 def code_of(path: Path) -> str:
     """A module's code, without comments and docstrings."""
     tree = ast.parse(path.read_text())
@@ -217,16 +223,21 @@ def code_of(path: Path) -> str:
     return ast.unparse(tree)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_a_module_is_short_and_says_what_it_is(path):
-    text = path.read_text()
-    assert len(text.splitlines()) <= MAX_LINES, f"{name_of(path)} has {len(text.splitlines())} lines"
-    tree = ast.parse(text)
-    assert ast.get_docstring(tree), f"{name_of(path)} has no docstring"
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            length = (node.end_lineno or 0) - node.lineno + 1
-            assert length <= MAX_FUNCTION, f"{name_of(path)}: {node.name} has {length} lines"
+def test_a_module_says_what_it_is():
+    """Large modules and packages are listed beside it: a reviewer judges them, not a number."""
+    large = [
+        f"{name_of(path)}: {lines} lines"
+        for path in MODULES
+        if (lines := len(path.read_text().splitlines())) > LARGE_MODULE_LINES
+    ]
+    large += [
+        f"{name_of(package)}/: {count} modules"
+        for package in sorted({path.parent for path in MODULES} - {SOURCE})
+        if (count := len(list(package.glob("*.py"))) - 1) > LARGE_PACKAGE_MODULES
+    ]
+    if large:
+        warnings.warn("large, worth a look: " + ", ".join(large), stacklevel=1)
+    assert [name_of(path) for path in MODULES if not ast.get_docstring(syntax_of(path))] == []
 
 
 def test_no_module_is_named_after_nothing_in_particular():
@@ -259,15 +270,17 @@ def test_no_test_patches_a_private_name():
     assert patched == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_a_typed_decoder_is_made_when_its_module_is_loaded(path):
+def test_a_typed_decoder_is_made_when_its_module_is_loaded():
     """msgspec learns a type when it first meets it; two threads that both do so crash the process."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
-            (".json.decode", ".msgpack.decode")
-        ):
-            typed = [word.arg for word in node.keywords if word.arg == "type"]
-            assert not typed, f"{name_of(path)} line {node.lineno}: decode with a Decoder of the module"
+    offenders = [
+        f"{name_of(path)}:{node.lineno} decodes without a Decoder of the module"
+        for path in MODULES
+        for node in ast.walk(syntax_of(path))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func).endswith((".json.decode", ".msgpack.decode"))
+        and any(word.arg == "type" for word in node.keywords)
+    ]
+    assert not offenders, "\n".join(offenders)
 
 
 # Where a table is opened once more, in this process or another: there the caller's own options count.
@@ -277,9 +290,9 @@ OPENED_AGAIN = {"delta.py", "spark/read/frame.py", "spark/delta/load.py", "spark
 def test_what_a_read_obeys_comes_from_the_snapshot_in_one_value():
     """`Snapshot.settings` and `Snapshot.reading` put options above table properties; nobody chooses anew."""
     assert not hasattr(Snapshot, "options")
-    given = re.compile(r"\bopened_with\(\)|\bsnapshot\.source\.options\b|\b_snapshot\.source\.options\b")
-    found = {name_of(path) for path in MODULES if given.search(code_of(path))}
-    assert found == {"log/snapshot.py", *OPENED_AGAIN}
+    choosing = re.compile(r"\bopened_with\(\)|\bsnapshot\.source\.options\b|\b_snapshot\.source\.options\b")
+    choosers = {name_of(path) for path in MODULES if choosing.search(code_of(path))}
+    assert choosers == {"log/snapshot.py", *OPENED_AGAIN}
 
 
 def test_names_and_texts_are_quoted_and_missing_columns_told_in_one_place():
