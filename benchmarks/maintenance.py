@@ -150,9 +150,9 @@ def repair_latent(directory: Path) -> Operation:
 
 def _repair(directory: Path, *, latent: bool) -> Operation:
     import indextables.log.replay.columnar  # noqa: F401
-    from indextables.ops.repair.relocated_log import LogDirectory
-    from indextables.ops.repair.repair import RepairJob, RepairRequest
-    from indextables.ops.repair.run import carry_out
+    from indextables.ops.maintain.repair.relocated_log import LogDirectory
+    from indextables.ops.maintain.repair.repair import RepairJob, RepairRequest
+    from indextables.ops.maintain.repair.run import carry_out
     from indextables.options import Options
     from indextables.storage.store import open_store
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-from indextables.cli.tour import DAYS, events
+from indextables.demo import DAYS, events
 from indextables.table import Table
 from indextables.web.server import prepare
 from indextables.web.tables import Catalog

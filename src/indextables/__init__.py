@@ -112,4 +112,4 @@ def configure(builder: Any, cloud: str | None = None) -> Any:
 
 if "IPython" in sys.modules:
     # In a notebook: histories, file lists and counts are Arrow tables, which have no HTML of their own.
-    _load("indextables.model.notebook").show_arrow_tables()
+    _load("indextables.display.notebook").show_arrow_tables()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from indextables.log.delta.snapshot import DeltaSnapshot
     from indextables.log.history import Moment
     from indextables.log.scans import Scan
-    from indextables.ops.describe.table import Description
+    from indextables.ops.maintain.describe import Description
     from indextables.ops.read.record import Record
     from indextables.ops.read.rows import Rows
 

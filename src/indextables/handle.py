@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from indextables.log.snapshot import Snapshot
     from indextables.model.actions import MetadataAction, ProtocolAction
-    from indextables.ops.describe.table import Description
+    from indextables.ops.maintain.describe import Description
     from indextables.ops.read.record import Record
     from indextables.ops.read.rows import Rows
     from indextables.ops.results import ScanMetrics

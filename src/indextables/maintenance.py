@@ -9,7 +9,7 @@ from indextables.connection import surroundings
 from indextables.ops.progress import in_notebook
 
 if TYPE_CHECKING:
-    from indextables.ops.check.findings import CheckResult
+    from indextables.ops.maintain.check.findings import CheckResult
     from indextables.ops.outcomes import RepairResult
     from indextables.options import Options
 
@@ -21,7 +21,7 @@ def check(uri: str, options: Mapping[str, Any] | Options | None = None, spark: A
     says how closely splits are looked at: not at all (`false`), by existence and size (`true`, the
     default), or also by footer, row count and index checksums (`deep`).
     """
-    from indextables.ops.check.run import run_check
+    from indextables.ops.maintain.check.run import run_check
 
     return run_check(uri, *surroundings(spark, options, uri), in_notebook())
 
@@ -45,8 +45,8 @@ def repair_log(
     footers of the splits, `up_to_version` leaves out everything committed after that version. With
     `spark`, its configuration counts and large tables are checked on its executors.
     """
-    from indextables.ops.repair.repair import RepairRequest
-    from indextables.ops.repair.run import run_repair
+    from indextables.ops.maintain.repair.repair import RepairRequest
+    from indextables.ops.maintain.repair.run import run_repair
 
     request = RepairRequest(source, target, from_splits, up_to_version, swap)
     return run_repair(request, *surroundings(spark, options, source), in_notebook())

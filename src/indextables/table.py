@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from indextables.log.transaction_log import TransactionLog
     from indextables.model.actions import SkipAction, TxnAction
     from indextables.ops import outcomes
-    from indextables.ops.describe.table import Description
+    from indextables.ops.maintain.describe import Description
     from indextables.ops.read.rows import Rows
     from indextables.ops.results import WriteResult
     from indextables.ops.write.commit import Order
@@ -372,14 +372,14 @@ class Table(Handle["Snapshot"]):
         dry_run: bool = False,
     ) -> outcomes.PurgeResult:  # fmt: skip
         """Delete split files that no version needs any more."""
-        from indextables.ops.upkeep.purge import PurgeRequest, run_purge
+        from indextables.ops.maintain.purge import PurgeRequest, run_purge
 
         request = PurgeRequest(older_than_hours, log_retention_hours, dry_run)
         return run_purge(self._writable(), request, in_notebook())
 
     def checkpoint(self) -> outcomes.CheckpointResult:
         """Write a checkpoint of the newest version."""
-        from indextables.ops.upkeep.checkpoint import run_checkpoint
+        from indextables.ops.maintain.checkpoint import run_checkpoint
 
         return run_checkpoint(self._writable())
 
@@ -392,7 +392,7 @@ class Table(Handle["Snapshot"]):
         `columns` names them outright. Nothing is written unless `store` is true: then the suggestion becomes
         a property of the table, which MERGE SPLITS and CHECKPOINT obey where `stats.adaptive` is true.
         """
-        from indextables.ops.upkeep.suggest_statistics import SuggestionRequest, run_suggest_statistics
+        from indextables.ops.maintain.suggest_statistics import SuggestionRequest, run_suggest_statistics
 
         request = SuggestionRequest(columns, filters, store)
         if not store:
@@ -407,7 +407,7 @@ class Table(Handle["Snapshot"]):
 
     def truncate_history(self, *, dry_run: bool = False) -> outcomes.TruncateHistoryResult:
         """Keep the newest version and delete the log files that only older ones need."""
-        from indextables.ops.upkeep.truncate_history import run_truncate
+        from indextables.ops.maintain.truncate_history import run_truncate
 
         return run_truncate(self._writable(), dry_run=dry_run)
 
@@ -423,7 +423,7 @@ class Table(Handle["Snapshot"]):
 
     def describe(self) -> Description:
         """What the log says about the version this handle reads."""
-        from indextables.ops.describe.table import describe_state
+        from indextables.ops.maintain.describe import describe_state
 
         return describe_state(self._log, self._snapshot)
 

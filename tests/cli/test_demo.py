@@ -3,8 +3,7 @@
 import pytest
 from rich.console import Console
 
-from indextables.cli.demo import run_demo
-from indextables.cli.tour import DAYS, Tour, events
+from indextables.demo import DAYS, Tour, events, run_demo
 
 
 def test_events_are_the_same_every_time():
@@ -14,7 +13,7 @@ def test_events_are_the_same_every_time():
 
 @pytest.mark.slow
 def test_the_tour_reaches_its_end(tmp_path, capsys):
-    run_demo(4000, str(tmp_path), spark=False)
+    run_demo(4000, str(tmp_path), spark=False, show_rows=print)
     out = capsys.readouterr().out
     for sentence in (
         "15 were skipped by their statistics",
@@ -32,12 +31,12 @@ def test_a_directory_in_use_is_not_touched(tmp_path, capsys):
     (tmp_path / "events").mkdir()
     (tmp_path / "events" / "mine").write_text("x")
     with pytest.raises(SystemExit):
-        run_demo(1000, str(tmp_path), spark=False)
+        run_demo(1000, str(tmp_path), spark=False, show_rows=print)
     assert "not empty" in " ".join(capsys.readouterr().out.split())
 
 
 def test_steps_are_numbered(capsys, tmp_path):
-    tour = Tour(Console(width=80), tmp_path, 10)
+    tour = Tour(Console(width=80), tmp_path, 10, print)
     tour.title("one")
     tour.title("two")
     assert "2. two" in capsys.readouterr().out

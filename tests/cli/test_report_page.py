@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import indextables as it
-from indextables.model.plain import size_text
+from indextables.display.plain import size_text
 from indextables.report import facts_of, render_report
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("message", pa.string())])

@@ -6,9 +6,9 @@ import pytest
 
 from indextables.log.format.dialect import NATIVE
 from indextables.log.segment import list_log, reconstructible
+from indextables.ops.maintain.purge import PurgeRequest, run_purge
+from indextables.ops.maintain.truncate_history import run_truncate
 from indextables.ops.rewrite.restore import run_restore
-from indextables.ops.upkeep.purge import PurgeRequest, run_purge
-from indextables.ops.upkeep.truncate_history import run_truncate
 from support.upkeep import HandClock, StandIn
 
 RETENTION_HOURS = 48

@@ -20,12 +20,12 @@ from indextables.log.commit.changes import removals
 from indextables.log.commit.conflicts import CommitPlan, Rule
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction, CommitInfo, RemoveAction, TxnAction
+from indextables.ops.maintain.purge import PurgeRequest, run_purge
+from indextables.ops.maintain.truncate_history import run_truncate
 from indextables.ops.rewrite.merge import commit_merge
 from indextables.ops.rewrite.replace import replace_plan
 from indextables.ops.rewrite.restore import run_restore
 from indextables.ops.rewrite.rows import Rewritten
-from indextables.ops.upkeep.purge import PurgeRequest, run_purge
-from indextables.ops.upkeep.truncate_history import run_truncate
 from indextables.runtime import Runtime
 from simulation.intents import (
     ACKNOWLEDGED,

@@ -553,7 +553,7 @@ def truncate_without_checkpoint(bench: Bench) -> None:
     def make(_checkpointed: Any) -> Any:
         return lambda log: (log.latest_version(), list_log(log.store, NATIVE))
 
-    bench.change("ops.upkeep.truncate_history", "_checkpointed", make)
+    bench.change("ops.maintain.truncate_history", "_checkpointed", make)
 
 
 @mutant(300, "purge")
@@ -568,20 +568,20 @@ def purge_keeps_the_newest_version_only(bench: Bench) -> None:
 
         return changed
 
-    bench.change("ops.upkeep.purge", "needed_paths", make)
+    bench.change("ops.maintain.purge", "needed_paths", make)
 
 
 @mutant(300, "purge")
 def purge_ignores_commits(bench: Bench) -> None:
     """PURGE takes for needed only what checkpoints name."""
-    bench.change("ops.upkeep.purge", "_added", always(()))
+    bench.change("ops.maintain.purge", "_added", always(()))
 
 
 @mutant(300)
 def purge_ignores_age(bench: Bench) -> None:
     """PURGE deletes splits that a writer is about to commit."""
     bench.change(
-        "ops.upkeep.purge", "plan_purge",
+        "ops.maintain.purge", "plan_purge",
         lambda plan: lambda files, needed, now_ms, hours: plan(files, needed, now_ms, -1e6),
     )  # fmt: skip
 

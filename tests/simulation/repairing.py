@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from indextables.ops.repair.relocated_log import LogDirectory
-from indextables.ops.repair.repair import RepairJob, RepairRequest
-from indextables.ops.repair.run import carry_out
+from indextables.ops.maintain.repair.relocated_log import LogDirectory
+from indextables.ops.maintain.repair.repair import RepairJob, RepairRequest
+from indextables.ops.maintain.repair.run import carry_out
 from indextables.options import Options
 from simulation.world import LOG_DIR
 

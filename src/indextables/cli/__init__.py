@@ -1,1 +1,1 @@
-"""The command line: verbs in main, what they print in render, and a guided tour in demo."""
+"""The command line: verbs in main and what they print in render."""

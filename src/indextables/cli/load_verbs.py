@@ -9,7 +9,7 @@ import click
 
 from indextables.cli import render
 from indextables.cli.flags import Flags, dry_run_flag, verb
-from indextables.model.plain import counted
+from indextables.display.plain import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

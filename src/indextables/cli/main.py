@@ -111,9 +111,9 @@ def _wants_json() -> bool:
 )
 def demo(rows: int, directory: str | None, spark: bool | None) -> None:
     """Build a table of log events and show what it can do."""
-    from indextables.cli.demo import run_demo
+    from indextables.demo import run_demo
 
-    run_demo(rows, directory, spark)
+    run_demo(rows, directory, spark, lambda table: render.show(table, render.Form.TEXT))
 
 
 @cli.command()

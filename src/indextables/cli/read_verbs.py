@@ -19,7 +19,7 @@ from indextables.cli.flags import (
     where_flag,
 )
 from indextables.cli.render import Form
-from indextables.model.plain import counted
+from indextables.display.plain import counted
 from indextables.sql import commands
 from indextables.sql.commands import TableName
 
@@ -53,7 +53,7 @@ def history(table: str, limit: int, settings: Flags) -> None:
     """Show the newest versions and what made them."""
     found = open_table(table, settings).history(limit)
     if settings.form is Form.TEXT:
-        from indextables.ops.describe.table import metrics_text
+        from indextables.ops.maintain.describe import metrics_text
 
         change = [metrics_text(pairs or ()) for pairs in found["operation_metrics"].to_pylist()]
         found = found.select(["version", "timestamp", "operation"]).append_column("change", [change])

@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from indextables.model.plain import plain_value, size_text
+from indextables.display.plain import plain_value, size_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

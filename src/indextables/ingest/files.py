@@ -10,12 +10,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.display.plain import counted
 from indextables.errors import OptionError, StorageError
 from indextables.ingest.json_depth import CheckedJson
 from indextables.ingest.log_lines import LineReader, LogForm, line_shown, log_form, split_lines
 from indextables.ingest.log_times import Years
 from indextables.model.names import no_column
-from indextables.model.plain import counted
 
 FORMATS = ("csv", "jsonl", "parquet", "log")
 _BY_NAME = {

@@ -51,7 +51,7 @@ class Scan:
     """Entries of the log that executors parsed; 0 when no cluster was used."""
 
     def _repr_html_(self) -> str:
-        from indextables.model.notebook import result_html
+        from indextables.display.notebook import result_html
 
         return result_html(self)
 

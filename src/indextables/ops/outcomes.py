@@ -40,7 +40,7 @@ class Reported:
         return rows_to_arrow(type(self), [self])
 
     def _repr_html_(self) -> str:
-        from indextables.model.notebook import result_html
+        from indextables.display.notebook import result_html
 
         return result_html(self)
 
@@ -142,7 +142,7 @@ class StatisticsSuggestion:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def _repr_html_(self) -> str:
-        from indextables.model.notebook import result_html
+        from indextables.display.notebook import result_html
 
         return result_html(self)
 

@@ -48,6 +48,6 @@ class ScanMetrics:
     """Notes for the author of a query: how it was understood, and what it might have meant."""
 
     def _repr_html_(self) -> str:
-        from indextables.model.notebook import result_html
+        from indextables.display.notebook import result_html
 
         return result_html(self)

@@ -9,15 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from indextables.display.plain import size_text
 from indextables.errors import Error
 from indextables.log.segment import ranges
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.names import quoted_name, quoted_text
-from indextables.model.plain import size_text
-from indextables.ops.describe.table import Description
+from indextables.ops.maintain.describe import Description
+from indextables.ops.maintain.purge import PurgeRequest
+from indextables.ops.maintain.purge import plan_for as plan_purge
 from indextables.ops.rewrite.merge import MergeRequest, plan_by_log
-from indextables.ops.upkeep.purge import PurgeRequest
-from indextables.ops.upkeep.purge import plan_for as plan_purge
 from indextables.options import Options
 from indextables.table import Table
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from indextables.model.plain import size_text
-from indextables.ops.describe.table import Description
+from indextables.display.plain import size_text
+from indextables.ops.maintain.describe import Description
 from indextables.report.advice import Advice, delta_advice, table_advice
 from indextables.runtime import LOCAL
 from indextables.table import Table

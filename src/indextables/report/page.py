@@ -13,8 +13,8 @@ from html import escape
 from typing import Any
 from urllib.parse import unquote
 
-from indextables.model.plain import size_text
-from indextables.ops.describe.table import Description, metrics_text
+from indextables.display.plain import size_text
+from indextables.ops.maintain.describe import Description, metrics_text
 from indextables.report.advice import Advice
 from indextables.report.facts import Bar, ReportFacts
 

@@ -77,8 +77,8 @@ def run(
 
         return pa.table({"status": ["NOT NEEDED"], "message": [command.message]})
     if isinstance(command, RepairLog):
-        from indextables.ops.repair.repair import RepairRequest
-        from indextables.ops.repair.run import run_repair
+        from indextables.ops.maintain.repair.repair import RepairRequest
+        from indextables.ops.maintain.repair.run import run_repair
 
         request = RepairRequest(
             command.source, command.target, command.from_splits, command.up_to_version, command.swap
@@ -86,15 +86,15 @@ def run(
         return run_repair(request, resolved, runtime, progress).to_arrow()
     uri = None if command.table is None else _address(command.table, runtime)
     if isinstance(command, InvalidateCache):
-        from indextables.ops.upkeep.invalidate_cache import run_invalidate
+        from indextables.ops.maintain.invalidate_cache import run_invalidate
 
         return run_invalidate(uri).to_arrow()
     if isinstance(command, CheckTable):
-        from indextables.ops.check.run import run_check
+        from indextables.ops.maintain.check.run import run_check
 
         return run_check(str(uri), resolved, runtime, progress).to_arrow()
     if isinstance(command, Describe) and command.subject is Subject.DATA_SKIPPING_STATS:
-        from indextables.ops.describe.table import skipping_rows
+        from indextables.ops.maintain.describe import skipping_rows
 
         return skipping_rows(uri)
     assert uri is not None
@@ -122,7 +122,7 @@ def _address(name: TableName, runtime: Runtime) -> str:
 
 
 def _describe(command: Describe, log: TransactionLog) -> pa.Table:
-    from indextables.ops.describe import table as describe
+    from indextables.ops.maintain import describe
 
     match command.subject:
         case Subject.TRANSACTION_LOG:
@@ -134,7 +134,7 @@ def _describe(command: Describe, log: TransactionLog) -> pa.Table:
         case Subject.SKIPPED_FILES:
             return describe.skipped_rows(log)
         case Subject.COMPONENT_SIZES:
-            from indextables.ops.describe.component_sizes import component_rows
+            from indextables.ops.maintain.component_sizes import component_rows
 
             return component_rows(log)
     raise AssertionError(command.subject)
@@ -154,7 +154,7 @@ def _change(command: Command, log: TransactionLog, progress: Progress) -> pa.Tab
             )
             return run_merge(log, wanted, progress).to_arrow()
         case Purge():
-            from indextables.ops.upkeep.purge import PurgeRequest, run_purge
+            from indextables.ops.maintain.purge import PurgeRequest, run_purge
 
             request = PurgeRequest(command.older_than_hours, command.log_retention_hours, command.dry_run)
             return run_purge(log, request, progress).to_arrow()
@@ -163,17 +163,17 @@ def _change(command: Command, log: TransactionLog, progress: Progress) -> pa.Tab
 
             return run_drop_partitions(log, command.where).to_arrow()
         case WriteCheckpoint():
-            from indextables.ops.upkeep.checkpoint import run_checkpoint
+            from indextables.ops.maintain.checkpoint import run_checkpoint
 
             return run_checkpoint(log).to_arrow()
         case AnalyzeSkipping():
-            from indextables.ops.upkeep.suggest_statistics import SuggestionRequest, run_suggest_statistics
+            from indextables.ops.maintain.suggest_statistics import SuggestionRequest, run_suggest_statistics
 
             return run_suggest_statistics(
                 log, SuggestionRequest(command.columns, store=command.store)
             ).to_arrow()
         case TruncateHistory():
-            from indextables.ops.upkeep.truncate_history import run_truncate
+            from indextables.ops.maintain.truncate_history import run_truncate
 
             return run_truncate(log, dry_run=command.dry_run).to_arrow()
         case Restore():
@@ -184,7 +184,7 @@ def _change(command: Command, log: TransactionLog, progress: Progress) -> pa.Tab
                 version = log.snapshot(as_of=command.as_of).version
             return run_restore(log, version, progress).to_arrow()
         case ShowPartitions():
-            from indextables.ops.describe.partitions import partition_rows
+            from indextables.ops.maintain.partitions import partition_rows
 
             return partition_rows(log.snapshot(max_staleness_s=0))
         case DeleteRows():

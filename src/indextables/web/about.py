@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from indextables.model.plain import plain_value
-from indextables.ops.describe.table import metrics_text
+from indextables.display.plain import plain_value
+from indextables.ops.maintain.describe import metrics_text
 from indextables.report import facts_of
 from indextables.web.answers import filter_of
 from indextables.web.questions import Question

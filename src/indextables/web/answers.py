@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.display.plain import plain_value
 from indextables.errors import OptionError, SchemaError
 from indextables.model.names import quoted_name, require_name
-from indextables.model.plain import plain_value
 from indextables.model.types import type_to_sql
 from indextables.ops.read.rows import Rows
 from indextables.split.search import SCORE

@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from indextables.display.plain import plain_value
 from indextables.errors import OptionError
-from indextables.model.plain import plain_value
 from indextables.web import answers
 from indextables.web.questions import Question
 from indextables.web.tables import Served

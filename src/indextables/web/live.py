@@ -8,8 +8,8 @@ from typing import Any
 
 import anyio
 
+from indextables.display.plain import plain_value
 from indextables.errors import Error, OptionError, StorageError, TableError
-from indextables.model.plain import plain_value
 from indextables.ops.read import follow
 from indextables.table import Table
 from indextables.web.questions import Question

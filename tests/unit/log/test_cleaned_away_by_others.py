@@ -8,7 +8,7 @@ import pytest
 
 from indextables.errors import VersionNotFoundError
 from indextables.log.openable import openable
-from indextables.ops.upkeep.truncate_history import run_truncate
+from indextables.ops.maintain.truncate_history import run_truncate
 from support.builder import LogBuilder, checkpoint_path, commit_path
 from support.faults import Around
 from support.upkeep import StandIn
@@ -16,7 +16,7 @@ from support.upkeep import StandIn
 _OTHER_PROCESS = """
 import sys
 import indextables as it
-from indextables.ops.upkeep.truncate_history import run_truncate
+from indextables.ops.maintain.truncate_history import run_truncate
 log = it.TransactionLog.open(sys.argv[1], {"checkpoint.interval": 1000})
 for n in range(30):
     log.add_files([it.AddAction(path=f"{n}.split", size=1)])

@@ -10,8 +10,8 @@ import pytest
 
 import indextables as it
 from indextables.errors import TableError
-from indextables.ops.repair.repair import RepairRequest
-from indextables.ops.repair.run import run_repair
+from indextables.ops.maintain.repair.repair import RepairRequest
+from indextables.ops.maintain.repair.run import run_repair
 from indextables.options import Options
 from indextables.storage.store import is_allowed, open_store, require_allowed, resolve
 from indextables.storage.stores.local import LocalStore

@@ -12,8 +12,8 @@ import pytest
 from indextables.errors import MissingSplitError, StorageError
 from indextables.log.transaction_log import TransactionLog
 from indextables.maintenance import check
-from indextables.ops.upkeep.purge import PurgeRequest, run_purge
-from indextables.ops.upkeep.truncate_history import run_truncate
+from indextables.ops.maintain.purge import PurgeRequest, run_purge
+from indextables.ops.maintain.truncate_history import run_truncate
 from indextables.runtime import LOCAL
 from indextables.storage.stores.memory import MemoryStore
 from indextables.table import Table

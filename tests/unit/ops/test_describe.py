@@ -5,8 +5,8 @@ import json
 import pyarrow as pa
 import pytest
 
-from indextables.ops.describe.table import describe_state, log_rows, metrics_text, skipped_rows
-from indextables.ops.upkeep.checkpoint import run_checkpoint
+from indextables.ops.maintain.checkpoint import run_checkpoint
+from indextables.ops.maintain.describe import describe_state, log_rows, metrics_text, skipped_rows
 from support.upkeep import SCHEMA, HandClock, StandIn
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from indextables.errors import StorageError
-from indextables.ops.upkeep.purge import PurgeRequest, run_purge
-from indextables.ops.upkeep.truncate_history import run_truncate
+from indextables.ops.maintain.purge import PurgeRequest, run_purge
+from indextables.ops.maintain.truncate_history import run_truncate
 from support.builder import LogBuilder, paths_of
 from support.faults import Around
 

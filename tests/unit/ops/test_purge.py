@@ -3,8 +3,8 @@
 import pytest
 
 from indextables.errors import CorruptLogError, OptionError
-from indextables.ops.upkeep.purge import PurgeRequest, may_delete, plan_purge, retention_hours, run_purge
-from indextables.ops.upkeep.truncate_history import run_truncate
+from indextables.ops.maintain.purge import PurgeRequest, may_delete, plan_purge, retention_hours, run_purge
+from indextables.ops.maintain.truncate_history import run_truncate
 from indextables.options import PurgeOptions
 from indextables.storage.store import ObjectMeta
 from support.upkeep import HOUR_MS, HandClock, StandIn, fingerprint

@@ -8,8 +8,8 @@ import pytest
 
 import indextables as it
 from indextables.errors import TableError
-from indextables.ops.repair.repair import RepairRequest
-from indextables.ops.repair.run import run_repair
+from indextables.ops.maintain.repair.repair import RepairRequest
+from indextables.ops.maintain.repair.run import run_repair
 from indextables.ops.rewrite.merge import MergeRequest, run_merge
 from indextables.ops.write.delete import run_delete
 from indextables.options import Options

@@ -11,9 +11,9 @@ import pytest
 import indextables as it
 from indextables.errors import TableError
 from indextables.model.actions import AddAction, TxnAction
-from indextables.ops.repair.relocated_log import LogDirectory
-from indextables.ops.repair.repair import RepairJob, RepairRequest
-from indextables.ops.repair.run import carry_out
+from indextables.ops.maintain.repair.relocated_log import LogDirectory
+from indextables.ops.maintain.repair.repair import RepairJob, RepairRequest
+from indextables.ops.maintain.repair.run import carry_out
 from indextables.options import Options
 from indextables.storage.envelope import unpack
 from indextables.storage.store import open_store
@@ -208,7 +208,7 @@ def test_the_parallelism_is_honoured(tmp_path, width):
 
     table = StandIn(tmp_path / "t", partition_by=("day",))
     table.add(*(f"day={d}/{n}.split" for d in range(30) for n in range(2)))
-    from indextables.ops.repair.run import run_repair
+    from indextables.ops.maintain.repair.run import run_repair
 
     options = Options.of({"repair.parallelism": width})
     request = RepairRequest(str(table.log_dir), str(target_of(table)))
@@ -435,7 +435,7 @@ def test_cooldown_and_transactions_are_carried_over(tmp_path):
     table.log.record_skipped_file("a.split", "bad again", "merge", cooldown_hours=24)
     table.log.record_skipped_file("b.split", "old", "merge", cooldown_hours=1)
     clock.pass_hours(2)
-    from indextables.ops.repair.run import run_repair
+    from indextables.ops.maintain.repair.run import run_repair
 
     request = RepairRequest(str(table.log_dir), str(target_of(table)))
     assert run_repair(request, Options.of(), table.runtime).status == "SUCCESS"

@@ -13,10 +13,10 @@ import indextables as it
 from indextables.errors import CommandError, CommitError, ConflictError, ProtocolError, TableError
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction, ProtocolAction
-from indextables.ops.repair.relocated_log import LogDirectory
-from indextables.ops.repair.repair import RepairJob, RepairRequest
-from indextables.ops.repair.run import carry_out
-from indextables.ops.upkeep.truncate_history import run_truncate
+from indextables.ops.maintain.repair.relocated_log import LogDirectory
+from indextables.ops.maintain.repair.repair import RepairJob, RepairRequest
+from indextables.ops.maintain.repair.run import carry_out
+from indextables.ops.maintain.truncate_history import run_truncate
 from indextables.options import Options
 from indextables.sql.grammar import parse_command
 from indextables.storage.store import open_store

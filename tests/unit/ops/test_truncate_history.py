@@ -4,7 +4,7 @@ import pytest
 
 from indextables.errors import VersionNotFoundError
 from indextables.model.actions import TxnAction
-from indextables.ops.upkeep.truncate_history import run_truncate
+from indextables.ops.maintain.truncate_history import run_truncate
 from support.upkeep import StandIn, fingerprint
 
 

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 import indextables as it
-from indextables.model.notebook import show_arrow_tables
+from indextables.display.notebook import show_arrow_tables
 
 SCHEMA = pa.schema([("id", pa.int64()), ("note", pa.string())])
 

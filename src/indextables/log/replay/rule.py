@@ -16,6 +16,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from indextables.display.plain import size_text
 from indextables.errors import OptionError
 from indextables.log.checkpoint.head import KEPT_COMMIT_IDS, CheckpointReader
 from indextables.log.format.dialect import Dialect, Key
@@ -30,7 +31,6 @@ from indextables.model.actions import (
     SkipAction,
     TxnAction,
 )
-from indextables.model.plain import size_text
 from indextables.options import Options
 from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.records import dataclass

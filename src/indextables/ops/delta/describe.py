@@ -8,7 +8,7 @@ from indextables.errors import NotATableError
 from indextables.log.delta.history import delta_timeline
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.ops.delta.scan import COUNTED, live_rows
-from indextables.ops.describe.table import Description, described
+from indextables.ops.maintain.describe import Description, described
 
 
 def describe_delta(snapshot: DeltaSnapshot) -> Description:

@@ -14,8 +14,8 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from indextables.display.plain import counted
 from indextables.errors import MissingPackageError, TableError
-from indextables.model.plain import counted
 from indextables.ops.read.record import Record
 from indextables.ops.results import ScanMetrics
 
@@ -167,7 +167,7 @@ class Rows:
         return f"Rows({', '.join(self.schema.names)}; {state})"
 
     def _repr_html_(self) -> str:
-        from indextables.model.notebook import table_html
+        from indextables.display.notebook import table_html
 
         if self._begun and self._table is None:
             return table_html(self.schema.empty_table(), "rows that were taken as a stream")

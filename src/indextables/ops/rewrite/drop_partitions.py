@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from indextables.display.plain import counted
 from indextables.errors import PredicateError
 from indextables.log.commit.changes import removals
 from indextables.log.commit.conflicts import CommitPlan, Rule
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
-from indextables.model.plain import counted
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, DropPartitionsResult
 from indextables.predicate.evaluate.rows import mask
 from indextables.predicate.prune.rule import columns_needed

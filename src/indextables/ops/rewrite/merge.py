@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from indextables.display.plain import counted
 from indextables.errors import OptionError
 from indextables.index.settings import IndexSpec
 from indextables.log.skips import in_cooldown, report_cooldown
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
-from indextables.model.plain import counted
-from indextables.ops.check.splits import damaged_indexes
+from indextables.ops.maintain.check.splits import damaged_indexes
 from indextables.ops.outcomes import DRY_RUN, NO_ACTION, SUCCESS, MergeResult
 from indextables.ops.progress import Progress, silent, watched
 from indextables.ops.read.word_filters import keep_filters

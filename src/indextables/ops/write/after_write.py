@@ -9,9 +9,9 @@ from __future__ import annotations
 import logging
 
 from indextables.log.transaction_log import TransactionLog
+from indextables.ops.maintain.purge import PurgeRequest, run_purge
 from indextables.ops.read.word_filters import keep_filters
 from indextables.ops.rewrite.merge import MergeRequest, run_merge
-from indextables.ops.upkeep.purge import PurgeRequest, run_purge
 from indextables.ops.write.rows import effective
 from indextables.options import Options, WriteOptions
 

@@ -13,13 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from indextables.display.plain import counted
 from indextables.errors import PredicateError, SchemaError
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.arrays import replaced
 from indextables.model.casting import cast_column
 from indextables.model.fields import find_field
 from indextables.model.names import require_name, unquoted_name
-from indextables.model.plain import counted
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, UpdateResult
 from indextables.ops.progress import Progress, silent, watched
 from indextables.ops.rewrite.replace import commit_or_discard, replace_plan

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from indextables.display.plain import counted
 from indextables.errors import OptionError, SchemaError, TableError
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
@@ -22,7 +23,6 @@ from indextables.model.actions import AddAction
 from indextables.model.arrays import integers, replaced
 from indextables.model.fields import cast_table, find_field
 from indextables.model.names import no_column
-from indextables.model.plain import counted
 from indextables.model.types import type_to_sql
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, UpsertResult
 from indextables.ops.rewrite.replace import commit_or_discard, replace_plan

@@ -11,10 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from indextables.display.plain import plain_value
 from indextables.errors import QueryError
 from indextables.log.snapshot import Snapshot
 from indextables.model.names import quoted_name
-from indextables.model.plain import plain_value
 from indextables.ops.counting import run
 from indextables.ops.counting.buckets import Calendar, bucket_of
 from indextables.ops.counting.question import Aggregate, Key, Question, aggregate_of, column_of, key_of

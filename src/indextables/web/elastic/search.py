@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from indextables.display.plain import plain_value
 from indextables.errors import OptionError
-from indextables.model.plain import plain_value
 from indextables.ops.read.count import count
 from indextables.ops.read.scan import scan
 from indextables.ops.read.scan import search as search_rows

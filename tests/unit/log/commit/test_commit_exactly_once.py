@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from indextables.model.actions import TxnAction
-from indextables.ops.upkeep.truncate_history import run_truncate
+from indextables.ops.maintain.truncate_history import run_truncate
 from support.builder import LogBuilder, add, paths_of
 
 

@@ -11,8 +11,8 @@ from indextables.log.commit.attempt import CommitPlan, Rule
 from indextables.log.commit.changes import removals
 from indextables.log.format.dialect import NATIVE
 from indextables.model.actions import TxnAction
-from indextables.ops.upkeep.purge import PurgeRequest, run_purge
-from indextables.ops.upkeep.truncate_history import run_truncate
+from indextables.ops.maintain.purge import PurgeRequest, run_purge
+from indextables.ops.maintain.truncate_history import run_truncate
 from indextables.storage.envelope import unpack
 from support.builder import LOG_DIR, SCHEMA, LogBuilder, add, checkpoint_path, commit_path, paths_of
 

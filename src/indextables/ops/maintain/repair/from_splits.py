@@ -36,11 +36,11 @@ from indextables.model.actions import (
 )
 from indextables.model.fields import normalise_schema, schema_from_json, schema_to_json
 from indextables.ops.existence import portable, workers_for
+from indextables.ops.maintain.purge import is_split, own_files
+from indextables.ops.maintain.repair.contents import LogContents
+from indextables.ops.maintain.repair.footers import Rebuilt, rebuild_add
+from indextables.ops.maintain.repair.relocated_log import LogDirectory
 from indextables.ops.progress import Progress, silent, watched
-from indextables.ops.repair.contents import LogContents
-from indextables.ops.repair.footers import Rebuilt, rebuild_add
-from indextables.ops.repair.relocated_log import LogDirectory
-from indextables.ops.upkeep.purge import is_split, own_files
 from indextables.options import Options
 from indextables.runtime import LOCAL, Runtime
 

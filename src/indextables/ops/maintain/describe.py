@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from indextables.display.plain import size_text
 from indextables.log.format.dialect import NATIVE, LogFile
 from indextables.log.format.protocol import describe as protocol_text
 from indextables.log.scans import SKIPPING_TOTALS
@@ -27,7 +28,6 @@ from indextables.model.actions import (
     action_to_wire,
     encode_action,
 )
-from indextables.model.plain import size_text
 from indextables.model.types import type_to_sql
 from indextables.records import dataclass
 from indextables.storage.store import open_store
@@ -83,7 +83,7 @@ class Description:
 
     def to_html(self) -> str:
         """What a notebook shows of a table: what it is, and its columns."""
-        from indextables.model.notebook import facts_html, table_html
+        from indextables.display.notebook import facts_html, table_html
 
         facts = [
             ("table", self.table_path),

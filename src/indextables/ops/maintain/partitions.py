@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from indextables.display.plain import counted
 from indextables.errors import TableError
 from indextables.log.snapshot import Snapshot
-from indextables.model.plain import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,14 +11,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from indextables.display.plain import counted
 from indextables.errors import Error
 from indextables.log.format.dialect import NATIVE
 from indextables.log.format.protocol import check_writable, closed_by
 from indextables.log.snapshot import Snapshot
 from indextables.log.table_kind import not_a_table
 from indextables.log.transaction_log import TransactionLog
-from indextables.model.plain import counted
-from indextables.ops.check.findings import (
+from indextables.ops.existence import sizes_found
+from indextables.ops.maintain.check.findings import (
     BROKEN,
     NOTE,
     WARNING,
@@ -27,11 +28,10 @@ from indextables.ops.check.findings import (
     Finding,
     worst_first,
 )
-from indextables.ops.check.log_files import LogFacts, log_findings, read_log
-from indextables.ops.check.splits import inspect_splits
-from indextables.ops.existence import sizes_found
+from indextables.ops.maintain.check.log_files import LogFacts, log_findings, read_log
+from indextables.ops.maintain.check.splits import inspect_splits
+from indextables.ops.maintain.purge import is_split, needed_paths, own_files
 from indextables.ops.progress import Progress, silent
-from indextables.ops.upkeep.purge import is_split, needed_paths, own_files
 from indextables.options import Options
 from indextables.runtime import LOCAL, Runtime
 from indextables.storage.store import ObjectMeta, is_allowed

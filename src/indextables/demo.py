@@ -1,13 +1,18 @@
-"""The steps of the tour: what they do, and what they say about it.
+"""The example that `indextables demo` runs: a table of log events written, filtered, searched, repaired.
 
-Everything said is measured while it happens.
+Every figure printed is measured while the demo runs. The last step uses Spark where Java is installed.
 """
 
 from __future__ import annotations
 
+import contextlib
+import logging
+import os
 import random
+import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +20,10 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from indextables.cli import render
+from indextables.display.plain import size_text
+from indextables.errors import MissingPackageError
 from indextables.log.format.dialect import NATIVE
 from indextables.maintenance import repair_log
-from indextables.model.plain import size_text
 from indextables.sql.runner import sql
 from indextables.table import Table
 
@@ -40,13 +45,41 @@ _HALF_DAY_US = 12 * 3_600_000_000
 _OPTIONS = {"indexing.typemap.message": "text", "checkpoint.interval": "4"}
 
 
+def run_demo(
+    rows: int, directory: str | None, spark: bool | None, show_rows: Callable[[pa.Table], None]
+) -> None:
+    """Run the tour in `directory`, or in one removed afterwards; `show_rows` prints an Arrow table."""
+    console = Console(highlight=False)
+    began = time.perf_counter()
+    with _quiet(), _table_directory(directory) as root:
+        if root.exists() and any(root.iterdir()):
+            console.print(f"{root} is not empty; choose another --dir.", style="red")
+            raise SystemExit(1)
+        tour = Tour(console, root, rows, show_rows)
+        tour.run()
+        if _wants_spark(spark, console):
+            with _errors_into_file() as log:
+                tour.run_in_spark()
+            tour.say(f"The output of Java and Spark is in {log}")
+        location = f" The table is in {root}." if directory else ""
+        console.print(f"\nDone in {time.perf_counter() - began:.0f} s.{location}")
+        again = "" if directory else "indextables demo --no-spark --dir demo && "
+        shown = root if directory else "demo/events"
+        console.print("Next:", style="bold")
+        console.print(f"   {again}indextables serve {shown}", soft_wrap=True, markup=False)
+        console.print("   make docs, which builds the documentation in build/site", soft_wrap=True)
+
+
 class Tour:
     """The steps, each with a title, a sentence and what came out."""
 
-    def __init__(self, console: Console, root: Path, rows: int) -> None:
+    def __init__(
+        self, console: Console, root: Path, rows: int, show_rows: Callable[[pa.Table], None]
+    ) -> None:
         self.console = console
         self.root = root
         self.rows = rows
+        self.show_rows = show_rows
         self.step = 0
 
     @property
@@ -74,7 +107,7 @@ class Tour:
         self.console.print(Padding(Text(text), (0, 0, 0, 3)))
 
     def timed(self, work: Callable[[], Any]) -> tuple[Any, float]:
-        """What some work gave, and the seconds it took."""
+        """The result of `work`, and the seconds it took."""
         began = time.perf_counter()
         return work(), time.perf_counter() - began
 
@@ -116,11 +149,11 @@ class Tour:
         """Run a full-text query and show the best rows."""
         self.title("Search: a full-text query with a filter")
         query = 'message:"upstream timeout" AND message:checkout'
-        found, seconds = self.timed(lambda: table.count(query=query))
+        matches, seconds = self.timed(lambda: table.count(query=query))
         self.say(query)
-        self.say(f"{found:,} of {table.count():,} rows in {seconds * 1000:.0f} ms. Three of them:")
+        self.say(f"{matches:,} of {table.count():,} rows in {seconds * 1000:.0f} ms. Three of them:")
         rows = table.search(query, columns=["ts", "status", "message"], limit=3).read_all()
-        render.show(rows, render.Form.TEXT)
+        self.show_rows(rows)
 
     def look_back(self, table: Table) -> None:
         """Delete something and read the version before."""
@@ -160,6 +193,29 @@ class Tour:
         table = Table.open(self.uri)
         self.say(f"Swapped in: {table.count():,} rows; the next commit is version {table.version + 1}.")
 
+    def run_in_spark(self) -> None:
+        """Open a local Spark session and query the same table there."""
+        from indextables.spark.session import start_local
+
+        self.title("The same table in Spark")
+        spark, seconds = self.timed(lambda: start_local("indextables demo"))
+        self.say(f"A local session took {seconds:.0f} s to start.")
+        try:
+            self._query_in_spark(spark)
+        finally:
+            spark.stop()
+
+    def _query_in_spark(self, spark: Any) -> None:
+        spark.read.format("indextables").load(self.uri).createOrReplaceTempView("events")
+        text = "SELECT service, count(*) AS n FROM events WHERE message indexquery 'timeout' GROUP BY service"
+        rows, seconds = self.timed(lambda: sorted(spark.sql(text).collect()))
+        self.say(text)
+        self.say(f"{', '.join(f'{row.service} {row.n:,}' for row in rows)} in {seconds:.1f} s.")
+        statement = f"DESCRIBE INDEXTABLES HISTORY '{self.uri}'"
+        history = spark.sql(statement).collect()
+        self.say(statement)
+        self.say(f"{len(history)} versions, the newest by {history[0].operation}.")
+
 
 def events(day: str, count: int, half: int = 0) -> pa.Table:
     """Log events of one half of a day, the same ones every time."""
@@ -189,3 +245,55 @@ def events(day: str, count: int, half: int = 0) -> pa.Table:
             "message": message,
         }
     )
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """No warnings meanwhile: the damage of the last step is part of the show."""
+    logger = logging.getLogger("indextables")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+@contextlib.contextmanager
+def _table_directory(directory: str | None) -> Iterator[Path]:
+    if directory:
+        yield Path(directory) / "events"
+        return
+    with tempfile.TemporaryDirectory(prefix="indextables-demo-") as scratch:
+        yield Path(scratch) / "events"
+
+
+@contextlib.contextmanager
+def _errors_into_file() -> Iterator[str]:
+    """Send standard error to a file that stays, that of the Java process started meanwhile included."""
+    number, log = tempfile.mkstemp(prefix="indextables-demo-", suffix=".log")
+    sys.stderr.flush()
+    before = os.dup(2)
+    os.dup2(number, 2)
+    os.close(number)
+    try:
+        yield log
+    finally:
+        sys.stderr.flush()
+        os.dup2(before, 2)
+        os.close(before)
+
+
+def _wants_spark(spark: bool | None, console: Console) -> bool:
+    if spark is False:
+        return False
+    try:
+        from indextables.spark.java import check_java
+
+        check_java()
+    except MissingPackageError as missing:
+        if spark:
+            raise
+        console.print(f"\nThe part with Spark is left out. {missing.message}", style="dim", markup=False)
+        return False
+    return True

@@ -17,7 +17,7 @@ from indextables.log.openable import damage_of_checkpoint, damage_of_commit
 from indextables.log.segment import HINT_NAME, Listing, list_log, ranges, reconstructible, with_hint
 from indextables.log.snapshot import Snapshot
 from indextables.log.state import LogSource, load_state
-from indextables.ops.check.findings import BROKEN, NOTE, WARNING, Commands, Finding
+from indextables.ops.maintain.check.findings import BROKEN, NOTE, WARNING, Commands, Finding
 from indextables.ops.progress import Progress, watched
 from indextables.runtime import LOCAL
 

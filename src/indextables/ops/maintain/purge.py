@@ -23,6 +23,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from indextables.display.plain import counted
 from indextables.errors import (
     MissingVersionError,
     NotFoundError,
@@ -40,7 +41,6 @@ from indextables.log.segment import Listing, list_log, ranges, reconstructible
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
-from indextables.model.plain import counted
 from indextables.ops.existence import carried, portable, workers_for
 from indextables.ops.outcomes import DRY_RUN, SUCCESS, PurgeResult
 from indextables.ops.progress import Progress, silent

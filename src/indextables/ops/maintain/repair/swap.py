@@ -49,9 +49,8 @@ from indextables.log.state import LogSource, State
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, CommitInfo, ProtocolAction
 from indextables.model.names import quoted_text
-from indextables.ops.outcomes import SUCCESS, RepairResult
-from indextables.ops.repair.from_splits import remnants
-from indextables.ops.repair.repair import (
+from indextables.ops.maintain.repair.from_splits import remnants
+from indextables.ops.maintain.repair.repair import (
     CLOSED_VERSION,
     COMMAND,
     STATE_VERSION,
@@ -65,6 +64,7 @@ from indextables.ops.repair.repair import (
     require_empty,
     survey_log,
 )
+from indextables.ops.outcomes import SUCCESS, RepairResult
 from indextables.storage.envelope import pack
 from indextables.storage.stores.put_if_absent import create_or_read
 

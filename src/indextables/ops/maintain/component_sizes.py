@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
 from indextables.ops.existence import carried, portable, workers_for
+from indextables.ops.maintain.repair.footers import parquet_metadata
 from indextables.ops.outcomes import rows_to_arrow
-from indextables.ops.repair.footers import parquet_metadata
 from indextables.split.layout import TAIL, SplitRef, read_footer
 from indextables.split.source import Source
 from indextables.storage.store import Store, StoreSpec

@@ -10,11 +10,9 @@ import os
 
 from indextables.errors import CommandError, CorruptLogError, Error, OptionError, TableError
 from indextables.log.delta.paths import LOG_DIR as DELTA_LOG
-from indextables.ops.outcomes import SUCCESS, RepairResult
-from indextables.ops.progress import Progress, silent
-from indextables.ops.repair.contents import LogContents
-from indextables.ops.repair.relocated_log import LogDirectory
-from indextables.ops.repair.repair import (
+from indextables.ops.maintain.repair.contents import LogContents
+from indextables.ops.maintain.repair.relocated_log import LogDirectory
+from indextables.ops.maintain.repair.repair import (
     RepairJob,
     RepairPlan,
     RepairRequest,
@@ -25,7 +23,9 @@ from indextables.ops.repair.repair import (
     require_empty,
     survey_log,
 )
-from indextables.ops.repair.swap import swap
+from indextables.ops.maintain.repair.swap import swap
+from indextables.ops.outcomes import SUCCESS, RepairResult
+from indextables.ops.progress import Progress, silent
 from indextables.options import Options
 from indextables.runtime import LOCAL, Runtime
 

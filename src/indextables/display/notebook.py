@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from indextables.model.plain import counted, plain_value, size_text
+from indextables.display.plain import counted, plain_value, size_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -56,7 +56,7 @@ class CheckResult:
         return self.status == BROKEN
 
     def _repr_html_(self) -> str:
-        from indextables.model.notebook import table_html
+        from indextables.display.notebook import table_html
 
         return table_html(self.to_arrow(), f"{self.status}: {self.table_path}")
 

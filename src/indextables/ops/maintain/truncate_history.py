@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from indextables.display.plain import counted
 from indextables.errors import StorageError, TableError, VersionNotFoundError
 from indextables.log.format.dialect import NATIVE, LogFile
 from indextables.log.format.protocol import check_writable
@@ -21,7 +22,6 @@ from indextables.log.retention import CleanupPlan, plan_floor, readable, run_cle
 from indextables.log.segment import Listing, list_log
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
-from indextables.model.plain import counted
 from indextables.ops.outcomes import DRY_RUN, NO_ACTION, SUCCESS, TruncateHistoryResult
 
 logger = logging.getLogger(__name__)

@@ -40,11 +40,11 @@ from indextables.model.actions import (
 )
 from indextables.model.stats import truncate_add
 from indextables.model.truncation import Truncated
-from indextables.ops.check.splits import inspect_splits
 from indextables.ops.existence import sizes_found
+from indextables.ops.maintain.check.splits import inspect_splits
+from indextables.ops.maintain.repair.contents import LogContents
+from indextables.ops.maintain.repair.relocated_log import LogDirectory
 from indextables.ops.progress import Progress, silent
-from indextables.ops.repair.contents import LogContents
-from indextables.ops.repair.relocated_log import LogDirectory
 from indextables.options import Options
 from indextables.runtime import LOCAL, Runtime
 from indextables.storage.envelope import pack
@@ -265,7 +265,7 @@ def require_empty(target: LogDirectory) -> None:
 
 def _read(job: RepairJob) -> LogContents:
     if job.request.from_splits:
-        from indextables.ops.repair.from_splits import salvage
+        from indextables.ops.maintain.repair.from_splits import salvage
 
         return salvage(job.source, job.options, job.runtime, job.progress)
     snapshot = _snapshot(job.source, job.options, job.request.up_to_version)

@@ -1,1 +1,0 @@
-"""DESCRIBE: what the log and the splits say about a table."""
