@@ -180,7 +180,7 @@ def _ours(directory: Path, word: str) -> tuple[Any, ...]:
     from indextables.index.settings import from_options
     from indextables.reading import Reading
     from indextables.split.layout import SplitRef, read_footer
-    from indextables.split.selection import Selection
+    from indextables.split.search.selection import Selection
     from indextables.split.source import Source
     from indextables.storage.store import open_store
 
@@ -195,7 +195,7 @@ def _ours(directory: Path, word: str) -> tuple[Any, ...]:
 
 
 def _count(directory: Path, word: str) -> Operation:
-    from indextables.split.search import count_split
+    from indextables.split.search.run import count_split
 
     reading, ref, selection = _ours(directory, word)
 
@@ -253,7 +253,7 @@ questions_in_lines, questions_in_text = _questions("lines"), _questions("documen
 
 
 def _fetch(directory: Path, word: str, repeats: int) -> Operation:
-    from indextables.split.search import count_split, search_split
+    from indextables.split.search.run import count_split, search_split
 
     reading, ref, selection = _ours(directory, word)
     count_split(reading, ref, selection)

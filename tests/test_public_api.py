@@ -70,7 +70,7 @@ def loaded_after(statement):
 
 def test_searching_a_split_on_an_executor_loads_neither_spark_nor_the_log():
     modules = loaded_after(
-        "import indextables.split.search\nimport sys\nassert not [m for m in sys.modules if m.startswith(('indextables.log', 'indextables.table'))]"
+        "import indextables.split.search.run\nimport sys\nassert not [m for m in sys.modules if m.startswith(('indextables.log', 'indextables.table'))]"
     )
     assert not {"pyspark", "pandas"} & modules
 

@@ -12,7 +12,7 @@ from indextables.predicate.build.from_python import Builder
 from indextables.predicate.evaluate.rows import mask
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_index
-from indextables.split.substring import rows_left
+from indextables.split.search.substring import rows_left
 
 PATTERNS = 10_000
 SCHEMA = pa.schema([("id", pa.int64()), ("path", pa.string())])

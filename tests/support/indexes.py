@@ -13,7 +13,7 @@ from indextables.index.read.cache import BlockCache
 from indextables.index.read.lookup import BytesRanges, Index
 from indextables.index.settings import from_options
 from indextables.options import Options
-from indextables.split.match import match_rows
+from indextables.split.search.match import match_rows
 
 
 @dataclass

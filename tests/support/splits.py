@@ -15,9 +15,9 @@ from indextables.model.actions import AddAction
 from indextables.options import Options
 from indextables.reading import Reading
 from indextables.split.layout import SplitManifest, SplitRef, read_footer
-from indextables.split.metrics import SearchMetrics
-from indextables.split.search import count_split, hits_split, search_split
-from indextables.split.selection import Selection
+from indextables.split.search.metrics import SearchMetrics
+from indextables.split.search.run import count_split, hits_split, search_split
+from indextables.split.search.selection import Selection
 from indextables.split.source import Source
 from indextables.split.write.build import build_splits
 from indextables.storage.store import Store, open_store

@@ -20,8 +20,8 @@ from indextables.options import Options
 from indextables.runtime import LOCAL
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import forget_splits
-from indextables.split.search import search_split
-from indextables.split.selection import Selection
+from indextables.split.search.run import search_split
+from indextables.split.search.selection import Selection
 from indextables.split.write.build import build_splits
 from indextables.storage.stores.local import LocalStore
 from support.faults import Around

@@ -12,8 +12,8 @@ from indextables.log.delta.snapshot import open_snapshot
 from indextables.ops.table_settings import query_of
 from indextables.options import Options
 from indextables.split.layout import SplitRef
-from indextables.split.search import count_split
-from indextables.split.selection import Selection
+from indextables.split.search.run import count_split
+from indextables.split.search.selection import Selection
 from support.zones import BY_LOCAL, NEW_YORK, TOKYO, delta_copy, made
 
 

@@ -8,7 +8,7 @@ from indextables.log.replay.rule import ReplayMetrics
 from indextables.ops.outcomes import Reported
 from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.records import dataclass
-from indextables.split.metrics import SearchMetrics
+from indextables.split.search.metrics import SearchMetrics
 
 
 @dataclass(frozen=True, slots=True)

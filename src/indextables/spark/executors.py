@@ -88,7 +88,7 @@ def _probe() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
             version = importlib.import_module("indextables").__version__
             for name in (
                 "indextables.ops.write.rows",
-                "indextables.split.search",
+                "indextables.split.search.run",
                 "indextables.storage.stores.remote",
             ):
                 importlib.import_module(name)

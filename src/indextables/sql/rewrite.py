@@ -23,6 +23,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from indextables.duck import database
 from indextables.errors import CommandError
 from indextables.model.names import find_name, quoted_name
 from indextables.sql.mentions import (
@@ -57,7 +58,6 @@ from indextables.sql.scopes import (
     required_conditions,
     scopes_of,
 )
-from indextables.storage import duck
 
 ColumnsOf = Callable[["Reference"], Collection[str] | None]
 """The columns of a reference when it is a whole table of ours, else None."""
@@ -394,7 +394,7 @@ class _Analysis:
         """An alias as it stands in a statement."""
         if _PLAIN.fullmatch(alias):
             return alias
-        return duck.quoted(alias) if self._engine == DUCKDB else quoted_name(alias)
+        return database.quoted(alias) if self._engine == DUCKDB else quoted_name(alias)
 
     def _query(self, call: Any, mention: WrittenSearch) -> str:
         from sqlglot import exp

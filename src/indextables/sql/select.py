@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.any_table import open_table
+from indextables.duck import database
 from indextables.errors import CommandError, Error
 from indextables.handle import Handle
 from indextables.index.query.tree import all_of as all_queries
@@ -38,14 +39,13 @@ from indextables.predicate.tree import Node, all_of
 from indextables.predicate.zones import zone_of
 from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef
-from indextables.split.search import hits_split
-from indextables.split.selection import Selection
+from indextables.split.search.run import hits_split
+from indextables.split.search.selection import Selection
 from indextables.sql.bucket_functions import make_functions, names_bucket_function
 from indextables.sql.mentions import DUCKDB
 from indextables.sql.pushdown import Pushed, pushed_down
 from indextables.sql.rewrite import hidden_view, rewrite
 from indextables.sql.rewritten import Highlight, Reference, Rewritten, Search
-from indextables.storage import duck
 from indextables.table import Table
 
 _COMMENTS = r"\s*(?:--[^\n]*\n\s*|/\*.*?\*/\s*)*"
@@ -162,7 +162,7 @@ def _connected(zone: str) -> Any:
     import duckdb
 
     try:
-        return duck.connect(TimeZone=_name_in_duckdb(zone), enable_external_access="false")
+        return database.connect(TimeZone=_name_in_duckdb(zone), enable_external_access="false")
     except duckdb.NotImplementedException as unknown:
         raise CommandError(
             f"DuckDB {duckdb.__version__} cannot be in the time zone {zone!r}. Name a zone such as "

@@ -19,7 +19,7 @@ from indextables.errors import OptionError, SchemaError
 from indextables.model.names import quoted_name, require_name
 from indextables.model.types import type_to_sql
 from indextables.ops.read.rows import Rows
-from indextables.split.search import SCORE
+from indextables.split.search.run import SCORE
 from indextables.split.source import bytes_counted
 from indextables.table import Table
 from indextables.web.intervals import interval_for, length_of

@@ -19,7 +19,7 @@ from indextables.model.names import quoted_name, require_name
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.expr import Expr, col
 from indextables.predicate.tree import Node, all_of
-from indextables.split.search import SCORE
+from indextables.split.search.run import SCORE
 
 PAGE_ROWS = 50
 MOST_ROWS = 1000

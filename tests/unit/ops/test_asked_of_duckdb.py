@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import indextables as it
+from indextables.duck import database
 from indextables.errors import CancelledError, DamagedSplitError
 from indextables.ops.read import together
 from indextables.predicate.build.from_sql import as_node
@@ -23,7 +24,6 @@ from indextables.runtime import cancellable
 from indextables.split.layout import SplitRef, read_footer
 from indextables.split.open_splits import forget_splits, open_split
 from indextables.split.source import Source
-from indextables.storage import duck
 from support.splits import flip
 
 SCHEMA = pa.schema(
@@ -99,8 +99,8 @@ def asked(monkeypatch):
         queries.append(query)
         return run(query, *values)
 
-    run = duck.run
-    monkeypatch.setattr(duck, "run", spy)
+    run = database.run
+    monkeypatch.setattr(database, "run", spy)
     monkeypatch.setattr(together, "WORTH_ASKING", 0)
     return queries
 
@@ -288,7 +288,7 @@ def test_filters_of_every_plain_type_are_asked_of_duckdb(table, everything, aske
 
 
 def test_a_small_table_is_not_worth_a_query(table, monkeypatch):
-    monkeypatch.setattr(duck, "run", lambda *_: pytest.fail("DuckDB was asked"))
+    monkeypatch.setattr(database, "run", lambda *_: pytest.fail("DuckDB was asked"))
     assert table.count("small > 0") > 0
 
 

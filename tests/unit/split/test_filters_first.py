@@ -17,11 +17,11 @@ from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.evaluate.rows import mask
 from indextables.reading import Reading
 from indextables.split import open_splits
-from indextables.split.filtered import Filtered
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import forget_splits, open_split
-from indextables.split.search import count_split, search_split
-from indextables.split.selection import Selection
+from indextables.split.search.filtered import Filtered
+from indextables.split.search.run import count_split, search_split
+from indextables.split.search.selection import Selection
 from indextables.split.write.build import build_splits
 from indextables.storage.stores.memory import MemoryStore
 from support.faults import CountingStore

@@ -14,10 +14,10 @@ from indextables.options import Options
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.evaluate.rows import mask
 from indextables.reading import Reading
-from indextables.split.filtered import Filtered
 from indextables.split.layout import SplitRef, read_footer
 from indextables.split.open_splits import forget_splits
 from indextables.split.read.row_map import RowMap
+from indextables.split.search.filtered import Filtered
 from indextables.split.source import Source
 from indextables.split.write.build import build_splits
 from indextables.storage.checksum import crc32

@@ -13,8 +13,8 @@ from indextables.options import Options
 from indextables.reading import Reading
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import forget_splits
-from indextables.split.search import count_split, hits_split, search_split
-from indextables.split.selection import Selection
+from indextables.split.search.run import count_split, hits_split, search_split
+from indextables.split.search.selection import Selection
 from indextables.split.write.build import build_splits
 from indextables.storage.stores.memory import MemoryStore
 from support.faults import CountingStore

@@ -15,8 +15,8 @@ import pytest
 from indextables.errors import QueryError, TableError
 from indextables.index.query.evaluate import Search
 from indextables.predicate.build.from_sql import as_node
-from indextables.split import search as search_module
 from indextables.split.open_splits import forget_splits
+from indextables.split.search import run as search_module
 from indextables.storage.stores.memory import MemoryStore
 from support.faults import CountingStore
 from support.splits import build_split, flip, index_bytes
@@ -350,8 +350,8 @@ def test_an_empty_split_finds_nothing(tmp_path):
     from indextables.options import Options
     from indextables.reading import Reading
     from indextables.split.layout import SplitRef
-    from indextables.split.search import count_split
-    from indextables.split.selection import Selection
+    from indextables.split.search.run import count_split
+    from indextables.split.search.selection import Selection
     from indextables.split.write.writer import SplitWriter
     from indextables.storage.store import open_store
 
@@ -405,8 +405,8 @@ from indextables.index.settings import from_options
 from indextables.split.layout import SplitRef
 from indextables.index.query.syntax import parse_query
 from indextables.reading import Reading
-from indextables.split.search import count_split, search_split
-from indextables.split.selection import Selection
+from indextables.split.search.run import count_split, search_split
+from indextables.split.search.selection import Selection
 from indextables.storage.store import open_store
 
 root, path, size, offset, length = sys.argv[1:]

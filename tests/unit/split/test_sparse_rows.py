@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from indextables.duck import database
 from indextables.errors import DamagedSplitError
 from indextables.split.open_splits import forget_splits, open_split
 from indextables.split.read import rows as readers
 from indextables.split.read.sparse import UndecodedError
 from indextables.split.write import writer
-from indextables.storage import duck
 from support.splits import build_split, flip
 
 ROWS = pa.table(
@@ -116,8 +116,8 @@ def test_text_that_is_no_text_is_read_by_pages(tmp_path, alone):
 def test_rows_that_are_not_the_wanted_ones_are_never_given(tmp_path, monkeypatch):
     """Whatever DuckDB answers: fewer rows, or others, and the pages are read instead."""
     built = build_split(tmp_path, ROWS)
-    answer = duck.run
-    monkeypatch.setattr(duck, "run", lambda *given: answer(*given).slice(1))
+    answer = database.run
+    monkeypatch.setattr(database, "run", lambda *given: answer(*given).slice(1))
     assert fetched(built, WANTED, ["id"]).equals(expected(ROWS, WANTED, ["id"]))
     with pytest.raises(UndecodedError):
         readers.decode_rows(str(built.path), ROWS.schema, ["id"], np.array(WANTED), ROWS.num_rows)

@@ -11,14 +11,14 @@ from click.testing import CliRunner
 
 import indextables as it
 from indextables.cli.main import cli
+from indextables.duck.conditions import condition
 from indextables.errors import PredicateError
 from indextables.model.stats import FileStats
 from indextables.ops.read.matching import may_survive
 from indextables.predicate.build.from_sql import parse
 from indextables.predicate.prune.rule import Verdict, prune_file
 from indextables.predicate.tree import TRUE
-from indextables.split.read.sql_condition import condition
-from indextables.split.substring import needed_trigrams
+from indextables.split.search.substring import needed_trigrams
 from support.served import TOKEN, serving
 
 COL = it.col

@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_a
 
+from indextables.duck import database
+from indextables.duck.conditions import is_comparable
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
 from indextables.ops.counting.buckets import Calendar, Width
@@ -21,8 +23,6 @@ from indextables.ops.counting.partial import Layout, State, key_values
 from indextables.ops.counting.question import Key, Question
 from indextables.ops.read.together import Asked, ask
 from indextables.predicate.tree import Column, Node
-from indextables.split.read.sql_condition import is_comparable
-from indextables.storage import duck
 
 FAR = 1 << 61
 """How far below zero whole numbers may be. Those of a year are below 1 << 45, in microseconds."""
@@ -144,4 +144,4 @@ def _state(state: State) -> str:
 def _column(column: Column) -> str:
     if len(column.path) > 1 or column.order != "binary":
         raise _UnlikeError(str(column))
-    return duck.quoted(column.path[0])
+    return database.quoted(column.path[0])

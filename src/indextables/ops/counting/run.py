@@ -43,10 +43,10 @@ from indextables.predicate.prune.rule import prune_table
 from indextables.predicate.tree import Node
 from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef
-from indextables.split.metrics import SearchMetrics
-from indextables.split.search import count_split
-from indextables.split.selection import Selection
-from indextables.split.value_counts import value_counts
+from indextables.split.search.metrics import SearchMetrics
+from indextables.split.search.run import count_split
+from indextables.split.search.selection import Selection
+from indextables.split.search.value_counts import value_counts
 
 ROWS = (State("rows"),)
 Parts = list[pa.Table]

@@ -19,7 +19,7 @@ from indextables.ops.delta.scan import Piece, files, pieces_of, require_schema, 
 from indextables.ops.read.record import Record
 from indextables.ops.read.scan import check_limit, known_columns, reader_of, row_filter
 from indextables.ops.table_settings import operator_of
-from indextables.split.match_batch import match_batch
+from indextables.split.search.match_batch import match_batch
 
 
 def search(

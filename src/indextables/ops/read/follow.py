@@ -28,7 +28,7 @@ from indextables.ops.read.scan import known_columns, row_filter, rows_found, row
 from indextables.ops.table_settings import query_of
 from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef
-from indextables.split.selection import Selection
+from indextables.split.search.selection import Selection
 
 
 class Follower:

@@ -29,8 +29,8 @@ from indextables.ops.read.in_order import in_order, small_together, width_of
 from indextables.ops.table_settings import query_of
 from indextables.records import dataclass
 from indextables.split.layout import SplitRef
-from indextables.split.metrics import Note
-from indextables.split.search import (
+from indextables.split.search.metrics import Note
+from indextables.split.search.run import (
     SCORE,
     explain_row,
     fetch_rows,
@@ -38,7 +38,7 @@ from indextables.split.search import (
     statistics_split,
     unless_empty,
 )
-from indextables.split.selection import Selection
+from indextables.split.search.selection import Selection
 
 ROWS_AT_ONCE = 65_536
 """Rows fetched together; for all others only score, split and row number are in memory."""

@@ -11,7 +11,7 @@ from indextables.log.replay.rule import ReplayMetrics
 from indextables.log.snapshot import Snapshot
 from indextables.ops.results import ScanMetrics
 from indextables.predicate.prune.metrics import PruneMetrics
-from indextables.split.metrics import SearchMetrics
+from indextables.split.search.metrics import SearchMetrics
 
 _NO_FILES = PruneMetrics()
 _NOT_SEARCHED = SearchMetrics()

@@ -28,15 +28,15 @@ from indextables.ops.table_settings import query_of, require_parquet, settings_o
 from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef
-from indextables.split.metrics import SearchMetrics
 from indextables.split.open_splits import open_split
 from indextables.split.read.rows import to_table_schema
-from indextables.split.search import SCORE, count_known, count_split, search_split, unless_empty
-from indextables.split.selection import Selection
+from indextables.split.search.metrics import SearchMetrics
+from indextables.split.search.run import SCORE, count_known, count_split, search_split, unless_empty
+from indextables.split.search.selection import Selection
 
 if TYPE_CHECKING:
     from indextables.predicate.tree import Node
-    from indextables.split.filtered import Filtered
+    from indextables.split.search.filtered import Filtered
 
 S = TypeVar("S", AddAction, SplitRef)
 
@@ -222,7 +222,7 @@ def _refs(snapshot: Snapshot, node: Node | None, record: Record) -> Sequence[Spl
 
 def _with_trigrams(snapshot: Snapshot, node: Node, adds: list[AddAction], record: Record) -> list[AddAction]:
     """The splits that word filters leave for the trigrams that a filter needs."""
-    from indextables.split.substring import fields_of, needed_trigrams
+    from indextables.split.search.substring import fields_of, needed_trigrams
 
     spec = settings_of(snapshot)
     needed = needed_trigrams(node, fields_of(spec))
@@ -252,8 +252,8 @@ def _count_of(snapshot: Snapshot, add: AddAction, node: Node, record: Record) ->
 
 
 def _filtered(snapshot: Snapshot, add: AddAction, node: Node) -> Filtered:
-    from indextables.split.filtered import Filtered
-    from indextables.split.substring import index_for
+    from indextables.split.search.filtered import Filtered
+    from indextables.split.search.substring import index_for
 
     reading, ref = snapshot.reading, SplitRef.of(add)
     return Filtered(reading, ref, node, index_for(reading, ref, node, settings_of(snapshot)))

@@ -32,12 +32,12 @@ from indextables.predicate.names import resolve
 from indextables.predicate.prune.rule import prune_table
 from indextables.predicate.tree import IsNull, Node, all_of, any_of
 from indextables.runtime import default_parallelism
-from indextables.split.filtered import Filtered
 from indextables.split.layout import SplitRef
-from indextables.split.metrics import Note
-from indextables.split.search import sorted_of, sorted_split, unless_empty
-from indextables.split.selection import Keys, Selection
-from indextables.split.substring import index_for
+from indextables.split.search.filtered import Filtered
+from indextables.split.search.metrics import Note
+from indextables.split.search.run import sorted_of, sorted_split, unless_empty
+from indextables.split.search.selection import Keys, Selection
+from indextables.split.search.substring import index_for
 
 Found = tuple[SplitRef, pa.Table]
 _SPLIT = "\0split"

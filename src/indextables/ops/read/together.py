@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from indextables.duck import database
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
 from indextables.model.stats import of_add
@@ -21,7 +22,6 @@ from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_split
 from indextables.split.read.rows import SplitReader
 from indextables.split.source import Source
-from indextables.storage import duck
 
 if TYPE_CHECKING:
     from indextables.predicate.tree import Node
@@ -51,8 +51,8 @@ def ask(snapshot: Snapshot, adds: list[AddAction], node: Node | None, asked: Ask
     names = _names(node, asked.columns)
     if not names or not _is_worth_asking(adds, names) or _has_trigrams(snapshot, node):
         return None, adds
+    from indextables.duck.conditions import condition
     from indextables.split.read.duck_scan import checked_table
-    from indextables.split.read.sql_condition import condition
 
     kept = "TRUE" if node is None else condition(node)
     if kept is None:
@@ -65,8 +65,8 @@ def ask(snapshot: Snapshot, adds: list[AddAction], node: Node | None, asked: Ask
         if table is None:
             return None, adds
         try:
-            found.append(duck.run(f"SELECT {asked.select} FROM {table} WHERE {kept} {asked.end}"))
-        except duck.QueryError:
+            found.append(database.run(f"SELECT {asked.select} FROM {table} WHERE {kept} {asked.end}"))
+        except database.QueryError:
             return None, adds
     return (pa.concat_tables(found), left) if found else (None, adds)
 
@@ -104,7 +104,7 @@ def _is_worth_asking(adds: Sequence[AddAction], names: Sequence[str]) -> bool:
 def _has_trigrams(snapshot: Snapshot, node: Node | None) -> bool:
     if node is None:
         return False
-    from indextables.split.substring import fields_of, needed_trigrams
+    from indextables.split.search.substring import fields_of, needed_trigrams
 
     return needed_trigrams(node, fields_of(settings_of(snapshot))) is not None
 

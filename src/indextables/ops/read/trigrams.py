@@ -15,7 +15,7 @@ from indextables.ops.table_settings import settings_of
 from indextables.predicate.tree import Node
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_index
-from indextables.split.substring import fields_of, may_hold, needed_trigrams
+from indextables.split.search.substring import fields_of, may_hold, needed_trigrams
 
 MOST_SPLITS = 1000
 """Splits up to which their dictionaries are asked one by one; beyond it the filters beside the log decide."""

@@ -28,8 +28,8 @@ from indextables.reading import Reading
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_index, open_split
 from indextables.split.read.rows import to_table_schema
-from indextables.split.search import hits_split
-from indextables.split.selection import Selection
+from indextables.split.search.run import hits_split
+from indextables.split.search.selection import Selection
 from indextables.split.write.build import BuiltSplit, build_splits
 from indextables.storage.store import Store
 

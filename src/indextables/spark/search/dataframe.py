@@ -32,8 +32,8 @@ from indextables.spark.search import on_driver
 from indextables.spark.search.tasks import SearchTask, found_rows, hits, statistics
 from indextables.spark.workers import SparkWorkers, default_width, frame_of_tasks, shared_out, spark_schema
 from indextables.split.layout import SplitRef
-from indextables.split.search import SCORE
-from indextables.split.selection import Selection
+from indextables.split.search.run import SCORE
+from indextables.split.search.selection import Selection
 
 if TYPE_CHECKING:
     from indextables.log.delta.snapshot import DeltaSnapshot

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from indextables.spark.options import is_connect
 from indextables.spark.search.tasks import SearchTask, count_hits
 from indextables.split.layout import SplitRef
-from indextables.split.metrics import SearchMetrics
+from indextables.split.search.metrics import SearchMetrics
 
 if TYPE_CHECKING:
     import pyarrow as pa

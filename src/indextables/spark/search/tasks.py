@@ -11,9 +11,9 @@ from indextables.index.read.ranking import Statistics
 from indextables.reading import Reading
 from indextables.spark.read.arrow_scan import FILE, ROW
 from indextables.split.layout import SplitRef
-from indextables.split.metrics import SearchMetrics
-from indextables.split.search import count_split, hits_split, search_split, statistics_split
-from indextables.split.selection import Selection
+from indextables.split.search.metrics import SearchMetrics
+from indextables.split.search.run import count_split, hits_split, search_split, statistics_split
+from indextables.split.search.selection import Selection
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from indextables.duck import database
 from indextables.split.read.read_ahead import at_once
 from indextables.split.read.rows import SplitReader
 from indextables.split.read.sparse import can_decode
-from indextables.storage import duck
 
 if TYPE_CHECKING:
     from indextables.predicate.tree import Node
@@ -58,4 +58,4 @@ def checked_table(readers: Sequence[SplitReader], columns: Sequence[str]) -> str
     if not all(reader.has_intact_footer() for reader in readers):
         return None
     at_once(lambda reader: reader.check(columns), readers)
-    return duck.scan(*(path for reader in readers if (path := reader.source.local) is not None))
+    return database.scan(*(path for reader in readers if (path := reader.source.local) is not None))

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as is_a
 
+from indextables.duck import database
 from indextables.model.arrays import integers
-from indextables.storage import duck
 
 WHOLE_FILE = 1 << 23
 """Up to this many rows of a file, its bitmap has a bit for every row: DuckDB finds it without computing."""
@@ -26,8 +26,10 @@ class UndecodedError(Exception):
 def can_decode(path: str, schema: pa.Schema, columns: Sequence[str]) -> bool:
     """Whether DuckDB reads these columns of a file with this schema exactly as pyarrow does."""
     names = [name.casefold() for name in schema.names]
-    distinct = len(set(names)) == len(names) and duck.ROW_NUMBER not in names
-    return distinct and duck.can_name(path) and all(_is_plain(schema.field(name).type) for name in columns)
+    distinct = len(set(names)) == len(names) and database.ROW_NUMBER not in names
+    return (
+        distinct and database.can_name(path) and all(_is_plain(schema.field(name).type) for name in columns)
+    )
 
 
 def _is_plain(kind: pa.DataType) -> bool:
@@ -50,17 +52,18 @@ def decode_rows(
     """Some rows (ascending) of a file of `total` rows, with these columns in the types of the schema."""
     bits, place = _bits(rows, total)
     query = (
-        f"SELECT {', '.join(map(duck.quoted, [*columns, duck.ROW_NUMBER]))} FROM {duck.scan(path)} "
-        f"WHERE {duck.ROW_NUMBER} BETWEEN {rows[0]} AND {rows[-1]} "
+        f"SELECT {', '.join(map(database.quoted, [*columns, database.ROW_NUMBER]))} "
+        f"FROM {database.scan(path)} "
+        f"WHERE {database.ROW_NUMBER} BETWEEN {rows[0]} AND {rows[-1]} "
         f"AND get_bit(CAST($1 AS BIT), CAST({place} AS INTEGER)) = 1"
     )
     try:
-        found = duck.run(query, bits)
+        found = database.run(query, bits)
         numbers = pa.concat_arrays(found.column(len(columns)).chunks)
         if not numbers.equals(integers(rows)):
             raise UndecodedError(f"{len(numbers)} rows of {path} were read where {len(rows)} were asked for")
         return found.select(columns).cast(pa.schema([schema.field(name) for name in columns]))
-    except (duck.QueryError, pa.ArrowException) as failed:
+    except (database.QueryError, pa.ArrowException) as failed:
         raise UndecodedError(str(failed)) from failed
 
 
@@ -72,10 +75,10 @@ def _bits(rows: np.ndarray, total: int) -> tuple[bytes, str]:
     DuckDB counts the bits of a byte from the highest down.
     """
     if total <= WHOLE_FILE:
-        size, place = total, duck.ROW_NUMBER
+        size, place = total, database.ROW_NUMBER
     else:
         size = 1 << max(3, int(rows[-1] - rows[0]).bit_length())
-        rows, place = rows & (size - 1), f"{duck.ROW_NUMBER} & {size - 1}"
+        rows, place = rows & (size - 1), f"{database.ROW_NUMBER} & {size - 1}"
     wanted = np.zeros(size, np.bool_)
     wanted[rows] = True
     return np.packbits(wanted, bitorder="big").tobytes(), place

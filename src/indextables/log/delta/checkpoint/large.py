@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.duck import database
 from indextables.errors import CorruptLogError
 from indextables.log.delta.checkpoint.reader import AddRows
 from indextables.log.delta.files.text import (
@@ -27,7 +28,6 @@ from indextables.log.delta.files.text import (
 from indextables.model.arrays import whole
 from indextables.model.names import quoted_text
 from indextables.runtime import default_parallelism, in_threads
-from indextables.storage import duck
 from indextables.storage.store import Store, resolve
 
 ROW = "__row"
@@ -41,7 +41,7 @@ def local_file(store: Store, pieces: Sequence[AddRows]) -> str | None:
         return None
     owner, name = resolve(store, pieces[0].path)
     path = owner.local_path(name)
-    return path if path is not None and duck.can_name(path) else None
+    return path if path is not None and database.can_name(path) else None
 
 
 def read_adds_with_texts(
@@ -50,14 +50,14 @@ def read_adds_with_texts(
     """The named fields of `add`, and one text column per path into the statistics."""
     present = [field.name for field in add]
     fields = [name for name in sorted({"path", *names}) if name in present and name != "stats"]
-    columns = [f"add.{duck.quoted(name)} AS {duck.quoted(name)}" for name in fields]
-    columns += [f"found[{at + 1}] AS {duck.quoted(text_column(path))}" for at, path in enumerate(texts)]
+    columns = [f"add.{database.quoted(name)} AS {database.quoted(name)}" for name in fields]
+    columns += [f"found[{at + 1}] AS {database.quoted(text_column(path))}" for at, path in enumerate(texts)]
     columns.append(f"{reads_differently('add.stats', texts)} AS {_DIFFERS}")
     wanted = ", ".join(quoted_text(_pointer(path)) for path in texts)
     values = f"json_extract_string(add.stats, [{wanted}])"
 
     def query(found: str) -> str:
-        inner = f"SELECT add, file_row_number, {found} AS found FROM {duck.scan(file)}"
+        inner = f"SELECT add, file_row_number, {found} AS found FROM {database.scan(file)}"
         return (
             f"SELECT file_row_number AS {ROW}, {', '.join(columns)} FROM ({inner} WHERE add.path IS NOT NULL)"
         )
@@ -93,7 +93,7 @@ def _exact(table: pa.Table, file: str, texts: Sequence[Path]) -> pa.Table:
 def statistics_of(file: str, rows: pa.Array) -> pa.Array:
     """The statistics documents of some rows of a file, in the order of the rows."""
     columns = "file_row_number AS row, add.stats AS stats"
-    query = f"SELECT {columns} FROM {duck.scan(file)} SEMI JOIN kept USING (file_row_number)"
+    query = f"SELECT {columns} FROM {database.scan(file)} SEMI JOIN kept USING (file_row_number)"
     found = _run(query, file, kept=pa.table({"file_row_number": rows}))
     place = pc.index_in(rows, value_set=found.column("row").combine_chunks())
     return found.column("stats").combine_chunks().cast(pa.string()).take(place)
@@ -103,7 +103,7 @@ def _run(query: str, file: str, **tables: pa.Table) -> pa.Table:
     import duckdb
 
     try:
-        with duck.connect() as connection:
+        with database.connect() as connection:
             for name, table in tables.items():
                 connection.register(name, table)
             result: Any = connection.sql(query).to_arrow_table()

@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.duck import database
 from indextables.log.delta.paths import LOCAL_SCHEME, decode_path
 from indextables.model.arrays import from_values, integers, scalar, whole
 from indextables.model.names import quoted_text
-from indextables.storage import duck
 
 Path = tuple[str, ...]
 Leaf = tuple[Path, Any]
@@ -197,7 +197,7 @@ def _texts_by_duckdb(array: pa.Array, paths: Sequence[Path]) -> list[pa.Array]:
     columns += f", {reads_differently('document', paths)} AS differs"
     wanted = ", ".join(quoted_text(pointer) for pointer in pointers)
     values = f"json_extract_string(document, [{wanted}])"
-    with duck.connect() as connection:
+    with database.connect() as connection:
         connection.register("source", pa.table({"document": array}))
 
         def run(found: str) -> Any:

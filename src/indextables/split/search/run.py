@@ -24,12 +24,12 @@ from indextables.index.read.ranking import Statistics, statistics_of_terms
 from indextables.index.settings import IndexSpec
 from indextables.model.arrays import as_numpy, integers, numbers, taken
 from indextables.reading import Reading
-from indextables.split.filtered import Filtered
 from indextables.split.layout import SplitRef
-from indextables.split.metrics import Note, SearchMetrics
 from indextables.split.open_splits import known_index, open_index, open_split, warn_once
 from indextables.split.read.rows import SplitReader, to_table_schema
-from indextables.split.selection import Keys, Selection
+from indextables.split.search.filtered import Filtered
+from indextables.split.search.metrics import Note, SearchMetrics
+from indextables.split.search.selection import Keys, Selection
 from indextables.storage.store import Store
 
 if TYPE_CHECKING:
@@ -264,7 +264,7 @@ class _Search:
     def _indexed(self, asked: Search, limit: int | None) -> np.ndarray:
         if self.exact:
             return asked.rows(limit)
-        from indextables.split.match import match_rows
+        from indextables.split.search.match import match_rows
 
         sure = asked.certain()
         doubtful = np.setdiff1d(asked.candidates(), sure, assume_unique=True)
@@ -277,7 +277,7 @@ class _Search:
         return np.sort(np.concatenate(found))[:limit]
 
     def _scanned(self, limit: int | None) -> np.ndarray:
-        from indextables.split.match_batch import match_batch
+        from indextables.split.search.match_batch import match_batch
 
         found = [np.zeros(0, np.int64)]
         for start, table in self.reader.scan(self.query.columns):

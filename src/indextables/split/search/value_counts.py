@@ -15,8 +15,8 @@ from indextables.index.settings import STRING
 from indextables.index.tokens import BEYOND
 from indextables.reading import Reading
 from indextables.split.layout import SplitRef
-from indextables.split.metrics import Note, SearchMetrics
 from indextables.split.open_splits import open_index, warn_once
+from indextables.split.search.metrics import Note, SearchMetrics
 
 ROWS_PER_BLOCK = 8192
 """Reading a dictionary block takes about as long as reading this many rows."""

@@ -81,7 +81,7 @@ class Filtered:
     def _by_trigrams(self) -> np.ndarray | None:
         if self._where is None or self._index is None:
             return None
-        from indextables.split.substring import rows_left
+        from indextables.split.search.substring import rows_left
 
         try:
             return rows_left(self._index, self._where)

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as is_a
 
+from indextables.duck import database
 from indextables.model.names import quoted_text
 from indextables.predicate.coerce import like_pieces
 from indextables.predicate.tree import (
@@ -31,7 +32,6 @@ from indextables.predicate.tree import (
     Not,
     Or,
 )
-from indextables.storage import duck
 
 MOST_VALUES = 1_000
 """Longer lists of IN are left to Arrow, whose look-up needs no text of every value."""
@@ -107,7 +107,7 @@ _WRITERS: Mapping[type, Callable[[Any], str]] = {
 def _column(operand: Any) -> str:
     if not isinstance(operand, Column) or len(operand.path) > 1 or operand.order != "binary":
         raise UnlikeError(str(operand))
-    return duck.quoted(operand.path[0])
+    return database.quoted(operand.path[0])
 
 
 def _literal(literal: Literal, operand: Any) -> str:

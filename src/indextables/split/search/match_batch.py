@@ -19,7 +19,7 @@ from indextables.index.read.cache import BlockCache
 from indextables.index.read.lookup import BytesRanges, Index
 from indextables.index.settings import SUBSTRING, IndexSpec
 from indextables.model.arrays import integers
-from indextables.split.match import match_rows
+from indextables.split.search.match import match_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
