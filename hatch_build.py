@@ -17,7 +17,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-CARRIED = "indextables/spark/catalog/indextables-spark.jar"
+CARRIED = "indextables/spark/jvm/indextables-spark.jar"
 
 
 class JarHook(BuildHookInterface):  # type: ignore[misc]

@@ -30,7 +30,7 @@ PLACE = ROOT / "build" / "test-wheel"
 PAGES = ROOT / "tests" / "support" / "pages.py"
 STATEMENTS = ROOT / "tests" / "support" / "run_statements.py"
 README = ROOT / "README.md"
-JAR = "indextables/spark/catalog/indextables-spark.jar"
+JAR = "indextables/spark/jvm/indextables-spark.jar"
 WITHOUT_SPARK = "Without Spark"
 
 IMPORTS = """

@@ -288,7 +288,7 @@ def _wants_spark(spark: bool | None, console: Console) -> bool:
     if spark is False:
         return False
     try:
-        from indextables.spark.java import check_java
+        from indextables.spark.jvm.installed import check_java
 
         check_java()
     except MissingPackageError as missing:

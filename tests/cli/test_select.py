@@ -8,7 +8,7 @@ import pytest
 
 import indextables as it
 from indextables.errors import CommandError
-from indextables.sql.select import is_select, run_select
+from indextables.sql.select.run import is_select, run_select
 
 SCHEMA = pa.schema([("id", pa.int64()), ("level", pa.string()), ("message", pa.string())])
 

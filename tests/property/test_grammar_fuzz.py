@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from indextables.errors import CommandError
-from indextables.sql.grammar import is_command, parse_command, shared_subject
+from indextables.sql.commands.grammar import is_command, parse_command, shared_subject
 
 STATEMENTS = [
     "REPAIR INDEXFILES TRANSACTION LOG '/a/_transaction_log' AT LOCATION '/b' FROM SPLITS",

@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import indextables as it
-from indextables.sql.mentions import DUCKDB
-from indextables.sql.pushdown import pushed_down
-from indextables.sql.rewrite import rewrite
-from indextables.sql.select import run_select
+from indextables.sql.select.mentions import DUCKDB
+from indextables.sql.select.pushdown import pushed_down
+from indextables.sql.select.rewrite import rewrite
+from indextables.sql.select.run import run_select
 
 NAN, INF = float("nan"), float("inf")
 NULL = None

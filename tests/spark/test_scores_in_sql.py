@@ -12,7 +12,7 @@ import indextables as it
 from indextables.errors import CommandError
 from indextables.spark.search import on_driver
 from indextables.spark.search.tasks import SearchTask
-from indextables.sql.rewrite import rewrite
+from indextables.sql.select.rewrite import rewrite
 
 SCHEMA = pa.schema([("id", pa.int64()), ("message", pa.string()), ("day", pa.string())])
 QUERY = "kafka noise"

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 import indextables as it
-from indextables.spark import jar
+from indextables.spark.jvm import jar
 from support.core_statements import CORE
 from support.spark_sql import RefusedError, SqlShell
 from support.statement_places import Place, wrong

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import indextables as it
-from indextables.spark import jar
+from indextables.spark.jvm import jar
 from support.ports import free_port
 from support.spark_sql import CONFS, HOME
 

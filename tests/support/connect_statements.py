@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import indextables as it
-from indextables.spark import jar
+from indextables.spark.jvm import jar
 from support.core_statements import CORE
 from support.ports import free_port
 from support.spark_sql import CONFS, HOME

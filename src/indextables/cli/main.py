@@ -123,8 +123,8 @@ def jar(into: str | None) -> None:
 
     The jar is made first if it does not exist yet, which needs Java.
     """
-    from indextables.spark.jar import made
-    from indextables.spark.java import check_java
+    from indextables.spark.jvm.installed import check_java
+    from indextables.spark.jvm.jar import made
 
     check_java()
     click.echo(made(into))

@@ -47,17 +47,17 @@ def sql(statement: str, tables: dict[str, str], settings: Flags) -> None:
     indextables sql "MERGE SPLITS '/data/logs'"
     """  # noqa: D301 - the backspace of click's verbatim paragraphs
     text = sys.stdin.read() if statement == "-" else statement
-    from indextables.sql.select import is_select
+    from indextables.sql.select.run import is_select
 
     if is_select(text):
         from indextables.cli import render
-        from indextables.sql.select import run_select
+        from indextables.sql.select.run import run_select
 
         render.show(run_select(text, tables, settings.options), settings.form, data=True)
         return
     if tables:
         raise click.UsageError("--table names tables for a SELECT; a maintenance command has the path in it")
-    from indextables.sql.grammar import parse_command
+    from indextables.sql.commands.grammar import parse_command
 
     table = run_command(parse_command(text), settings)
     _fail_on_error_row(table)

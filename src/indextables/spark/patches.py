@@ -156,7 +156,7 @@ def _start_stream(original: Method) -> Method:
 
 def _stream_from_table(original: Method) -> Method:
     def table(self: Any, tableName: str) -> Any:
-        from indextables.spark.catalog.names import place_of
+        from indextables.spark.named_tables import place_of
         from indextables.spark.stream.source import load_stream
 
         place = place_of(session_of(self), tableName)
@@ -174,7 +174,7 @@ def _stream_to_table(original: Method) -> Method:
         self: Any, tableName: str, format: Any = None, outputMode: Any = None, partitionBy: Any = None,
         queryName: Any = None, **options: Any,
     ) -> Any:  # fmt: skip
-        from indextables.spark.catalog.names import place_for_stream
+        from indextables.spark.named_tables import place_for_stream
 
         ours = is_ours(format or stream_writer_source(self))
         if partitionBy is not None:

@@ -18,7 +18,7 @@ from indextables.runtime import Runtime
 from indextables.spark import errors, patches
 from indextables.spark.executors import check_executors
 from indextables.spark.hadoop import package_of
-from indextables.spark.java import check_java, will_start_java
+from indextables.spark.jvm.installed import check_java, will_start_java
 from indextables.spark.options import is_connect, settings_for
 from indextables.spark.read.frame import frame_of_snapshot
 from indextables.spark.runtime import runtime_with
@@ -45,7 +45,7 @@ def connect(spark: Any, *, check: bool = True) -> Any:
         if is_connect(spark):
             errors.install_for_connect()
         else:
-            from indextables.spark.catalog.bridge import attach, name_tables
+            from indextables.spark.bridge.attach import attach, name_tables
             from indextables.spark.read.relation import index_class
 
             errors.install()
@@ -116,7 +116,7 @@ def options_of(
 
 def _address_of_view(spark: Any, name: Sequence[str]) -> str | None:
     """The path of the table that a view shows or a catalog names; None when it is none of ours."""
-    from indextables.spark.catalog.names import place_of
+    from indextables.spark.named_tables import place_of
     from indextables.spark.read.views import table_of_name
 
     found = table_of_name(spark, tuple(name))

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from indextables.errors import CommandError
-from indextables.sql.mentions import Word, words_of
+from indextables.sql.select.mentions import Word, words_of
 
 _PROVIDERS = frozenset(
     {

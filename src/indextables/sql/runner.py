@@ -34,7 +34,7 @@ from indextables.sql.commands import (
     Unneeded,
     WriteCheckpoint,
 )
-from indextables.sql.grammar import is_command, parse_command
+from indextables.sql.commands.grammar import is_command, parse_command
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +49,7 @@ def sql(text: str, spark: Any = None, options: Mapping[str, Any] | None = None) 
     commands, the session's configuration counts and long work runs on its executors.
     """
     if not is_command(text):
-        from indextables.sql.select import is_select, run_select
+        from indextables.sql.select.run import is_select, run_select
 
         if is_select(text):
             if spark is not None:
@@ -189,7 +189,7 @@ def _change(command: Command, log: TransactionLog, progress: Progress) -> pa.Tab
             return partition_rows(log.snapshot(max_staleness_s=0))
         case DeleteRows():
             from indextables.ops.write.delete import run_delete
-            from indextables.sql.conditions import searched_condition
+            from indextables.sql.select.conditions import searched_condition
 
             condition = searched_condition(command.where)
             found = run_delete(log, condition.where, progress, searches=condition.searches, with_text=True)

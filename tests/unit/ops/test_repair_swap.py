@@ -18,7 +18,7 @@ from indextables.ops.maintain.repair.repair import RepairJob, RepairRequest
 from indextables.ops.maintain.repair.run import carry_out
 from indextables.ops.maintain.truncate_history import run_truncate
 from indextables.options import Options
-from indextables.sql.grammar import parse_command
+from indextables.sql.commands.grammar import parse_command
 from indextables.storage.store import open_store
 from support.faults import Around, Crash, FaultyStore
 from support.upkeep import SCHEMA, StandIn, fingerprint

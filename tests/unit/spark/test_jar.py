@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from indextables.spark import jar
+from indextables.spark.jvm import jar
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import indextables as it
 from indextables.cli.main import main
 from indextables.errors import CommandError, NotATableError, OptionError, TableError
 from indextables.sql.commands import TableName
-from indextables.sql.grammar import is_command, shared_subject
+from indextables.sql.commands.grammar import is_command, shared_subject
 from support.familiar_statements import REFUSED, UNNEEDED, WORKING, make_familiar_table
 
 

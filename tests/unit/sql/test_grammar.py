@@ -22,7 +22,7 @@ from indextables.sql.commands import (
     TruncateHistory,
     WriteCheckpoint,
 )
-from indextables.sql.grammar import is_command, parse_command, shared_subject
+from indextables.sql.commands.grammar import is_command, parse_command, shared_subject
 
 T = TableName(path="/data/t")
 VIEW = TableName(view=("events",))

@@ -8,8 +8,8 @@ import pytest
 
 from indextables.errors import CommandError
 from indextables.sql.definitions import parse_create, parse_insert
-from indextables.sql.rewrite import mentions_us, rewrite
-from indextables.sql.rewritten import Reference
+from indextables.sql.select.rewrite import mentions_us, rewrite
+from indextables.sql.select.rewritten import Reference
 
 COLUMNS = {"t": ("id", "message"), "u": ("id", "body"), "other": None}
 

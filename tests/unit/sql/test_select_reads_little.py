@@ -16,7 +16,7 @@ from indextables.errors import CommandError
 from indextables.index.read.cache import MEMORY
 from indextables.log.transaction_log import TransactionLog
 from indextables.split.open_splits import forget_splits
-from indextables.sql.select import run_select
+from indextables.sql.select.run import run_select
 from indextables.storage.stores.memory import MemoryStore
 from indextables.table import Table
 from support.faults import CountingStore

@@ -56,7 +56,7 @@ def test_plain_sql_is_refused_with_what_was_expected():
 
 
 def test_sql_stays_callable_after_its_package_was_imported(path):
-    import indextables.sql.grammar  # noqa: F401
+    import indextables.sql.commands.grammar  # noqa: F401
 
     assert it.sql(f"DESCRIBE INDEXTABLES STATE '{path}'").num_rows == 1
 

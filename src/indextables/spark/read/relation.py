@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
 
-from indextables.spark.callback import Callback
 from indextables.spark.errors import remember
-from indextables.spark.jar import put_on_class_path
+from indextables.spark.jvm.callback import Callback
+from indextables.spark.jvm.jar import put_on_class_path
 from indextables.spark.read.wire import Answer, encode_failure, encode_plan, encode_size
 
 if TYPE_CHECKING:

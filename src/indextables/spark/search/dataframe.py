@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from indextables.log.snapshot import Snapshot
     from indextables.model.actions import AddAction
     from indextables.predicate.tree import Node
-    from indextables.sql.rewritten import Search
+    from indextables.sql.select.rewritten import Search
 
 _log = logging.getLogger(__name__)
 

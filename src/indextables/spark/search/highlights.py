@@ -10,7 +10,7 @@ from indextables.ops.read.highlighting import highlighter_of, marker
 
 if TYPE_CHECKING:
     from indextables.log.snapshot import Snapshot
-    from indextables.sql.rewritten import Highlight
+    from indextables.sql.select.rewritten import Highlight
 
 
 def with_highlights(frame: Any, snapshot: Snapshot, highlights: Sequence[Highlight]) -> Any:

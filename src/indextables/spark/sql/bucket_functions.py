@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from indextables.ops.counting.buckets import UNITS
-from indextables.sql.bucket_functions import RANGE_NAMES, RANGES, names_bucket_function
+from indextables.sql.select.bucket_functions import RANGE_NAMES, RANGES, names_bucket_function
 
 _DAY = 86_400_000_000
 _MICROSECONDS = {name: span.microseconds for name, span in UNITS.items() if span.microseconds}

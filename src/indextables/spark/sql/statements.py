@@ -17,9 +17,9 @@ from indextables.errors import CommandError, NotATableError
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.log.history import time_of_text
 from indextables.model.names import quoted_name, unquoted_name
-from indextables.spark.catalog import CATALOG
-from indextables.spark.catalog.names import place_of
+from indextables.spark.jvm import CATALOG
 from indextables.spark.load import load_table
+from indextables.spark.named_tables import place_of
 from indextables.spark.options import CallSettings, is_connect, session_zone
 from indextables.spark.read.frame import LoadedTable, reading_way
 from indextables.spark.read.scans import searches_in
@@ -35,12 +35,12 @@ from indextables.spark.read.views import (
 from indextables.spark.requests import ReadRequest
 from indextables.spark.search.dataframe import hidden_frame, no_index
 from indextables.spark.search.highlights import with_highlights
-from indextables.sql.conditions import pruning_filter
+from indextables.sql.commands.grammar import is_command, shared_subject
 from indextables.sql.definitions import Change, CreateView, Insert, parse_change, parse_create, parse_insert
-from indextables.sql.grammar import is_command, shared_subject
-from indextables.sql.rewrite import hidden_view, mentions_search, mentions_us, rewrite, rewrite_paths
-from indextables.sql.rewritten import Reference, Rewritten
 from indextables.sql.runner import sql as run_sql
+from indextables.sql.select.conditions import pruning_filter
+from indextables.sql.select.rewrite import hidden_view, mentions_search, mentions_us, rewrite, rewrite_paths
+from indextables.sql.select.rewritten import Reference, Rewritten
 
 if TYPE_CHECKING:
     from indextables.log.snapshot import Snapshot

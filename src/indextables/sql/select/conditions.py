@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from indextables.errors import CommandError, PredicateError
 from indextables.predicate.tree import Node, all_of
-from indextables.sql.mentions import ALL_COLUMNS, NO_QUERY, edited, mark
-from indextables.sql.rewrite import call_number
-from indextables.sql.scopes import conjuncts
+from indextables.sql.select.mentions import ALL_COLUMNS, NO_QUERY, edited, mark
+from indextables.sql.select.rewrite import call_number
+from indextables.sql.select.scopes import conjuncts
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,14 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from indextables.errors import CommandError
-from indextables.sql.mentions import ALL_COLUMNS, edited, words_of, written_highlights, written_searches
-from indextables.sql.scopes import NO_SEARCH, SCORE, scopes_of
+from indextables.sql.select.mentions import (
+    ALL_COLUMNS,
+    edited,
+    words_of,
+    written_highlights,
+    written_searches,
+)
+from indextables.sql.select.scopes import NO_SEARCH, SCORE, scopes_of
 
 NamesOf = Callable[[Sequence[str]], Collection[str]]
 """The columns of a table by the parts of its name; none for a name that is not known."""

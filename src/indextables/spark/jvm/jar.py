@@ -35,7 +35,7 @@ _SINCE = re.compile(r"  // since (\d+)\.(\d+)\n.*?  // before: nothing\n", re.DO
 
 def sources() -> dict[str, str]:
     """The Java sources by the name of their file."""
-    here = files("indextables.spark.catalog").joinpath("java")
+    here = files("indextables.spark.jvm").joinpath("java")
     return {item.name: item.read_text("utf-8") for item in here.iterdir() if item.name.endswith(".java")}
 
 
@@ -94,7 +94,7 @@ def _kept_name(spark_version: str) -> str:
 
 def _ready(spark_version: str) -> Path | None:
     """The jar in the wheel, or one compiled before; None when there is neither."""
-    carried = files("indextables.spark.catalog").joinpath(_CARRIED)
+    carried = files("indextables.spark.jvm").joinpath(_CARRIED)
     if carried.is_file():
         with as_file(carried) as path:
             if path.is_file() and fits(path, spark_version):

@@ -16,10 +16,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from weakref import WeakSet
 
-from indextables.spark.callback import Callback
-from indextables.spark.catalog import CATALOG, rows, searches, tables
-from indextables.spark.catalog.asked import Asked
+from indextables.spark.bridge import rows, searches, tables
+from indextables.spark.bridge.request import Asked
 from indextables.spark.errors import remember
+from indextables.spark.jvm import CATALOG
+from indextables.spark.jvm.callback import Callback
 
 _SESSIONS = 64
 

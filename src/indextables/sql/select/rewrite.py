@@ -26,7 +26,7 @@ from typing import Any
 from indextables.duck import database
 from indextables.errors import CommandError
 from indextables.model.names import find_name, quoted_name
-from indextables.sql.mentions import (
+from indextables.sql.select.mentions import (
     ALL_COLUMNS,
     DUCKDB,
     HIGHLIGHT_CALL,
@@ -42,8 +42,8 @@ from indextables.sql.mentions import (
     words_of,
     written_searches,
 )
-from indextables.sql.rewritten import Highlight, Reference, Rewritten, Search
-from indextables.sql.scopes import (
+from indextables.sql.select.rewritten import Highlight, Reference, Rewritten, Search
+from indextables.sql.select.scopes import (
     NO_SEARCH,
     SCORE,
     CannotParseError,

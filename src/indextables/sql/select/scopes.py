@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from indextables.errors import CommandError
-from indextables.sql.mentions import SPARK, dialect_of, words_of
+from indextables.sql.select.mentions import SPARK, dialect_of, words_of
 
 _MORE_THAN_ORDER = (
     "joins", "laterals", "group", "having", "distinct", "windows", "qualify", "sample", "pivots", "with_",

@@ -18,17 +18,17 @@ from indextables.errors import CommandError, TableError
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.names import quoted_name
-from indextables.spark.catalog.asked import Asked
+from indextables.spark.bridge.request import Asked
 from indextables.spark.load import load_table
 from indextables.spark.read.frame import LoadedTable, recall
 from indextables.spark.read.planner import conjunction
 from indextables.spark.read.version import asked_for
 from indextables.spark.search.comparing import comparison
 from indextables.spark.search.dataframe import no_index, numbered_frame, required_frame
-from indextables.sql.mentions import NO_QUERY
-from indextables.sql.rewritten import Search
-from indextables.sql.scopes import NO_SEARCH
-from indextables.sql.spelling import spelled
+from indextables.sql.select.mentions import NO_QUERY
+from indextables.sql.select.rewritten import Search
+from indextables.sql.select.scopes import NO_SEARCH
+from indextables.sql.select.spelling import spelled
 
 if TYPE_CHECKING:
     from indextables.log.snapshot import Snapshot

@@ -30,7 +30,7 @@ def attached() -> Any:
 def main() -> None:
     """Answer requests until the JVM ends."""
     from indextables.spark import errors
-    from indextables.spark.catalog.bridge import attach
+    from indextables.spark.bridge.attach import attach
     from indextables.spark.read.relation import index_class
 
     errors.install()

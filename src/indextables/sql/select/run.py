@@ -41,11 +41,11 @@ from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef
 from indextables.split.search.run import hits_split
 from indextables.split.search.selection import Selection
-from indextables.sql.bucket_functions import make_functions, names_bucket_function
-from indextables.sql.mentions import DUCKDB
-from indextables.sql.pushdown import Pushed, pushed_down
-from indextables.sql.rewrite import hidden_view, rewrite
-from indextables.sql.rewritten import Highlight, Reference, Rewritten, Search
+from indextables.sql.select.bucket_functions import make_functions, names_bucket_function
+from indextables.sql.select.mentions import DUCKDB
+from indextables.sql.select.pushdown import Pushed, pushed_down
+from indextables.sql.select.rewrite import hidden_view, rewrite
+from indextables.sql.select.rewritten import Highlight, Reference, Rewritten, Search
 from indextables.table import Table
 
 _COMMENTS = r"\s*(?:--[^\n]*\n\s*|/\*.*?\*/\s*)*"

@@ -11,8 +11,8 @@ from indextables.ops.read.matching import plan_match
 from indextables.ops.rewrite.replace import commit_or_discard, replace_plan
 from indextables.ops.write.commit import outcome
 from indextables.ops.write.rows import effective, plan_write
-from indextables.spark.catalog import late
-from indextables.spark.catalog.asked import Asked
+from indextables.spark.bridge import late
+from indextables.spark.bridge.request import Asked
 from indextables.spark.read.planner import conjunction, hadoop_paths
 from indextables.spark.requests import WriteRequest
 from indextables.spark.write.job import Job, run_job, schema_of, written

@@ -57,7 +57,7 @@ final class Helper {
     said.toFile().deleteOnExit();
     server = new Py4JServer(conf);
     server.start();
-    ProcessBuilder builder = new ProcessBuilder(new String[] {python, "-m", "indextables.spark.catalog.jvm_driver"});
+    ProcessBuilder builder = new ProcessBuilder(new String[] {python, "-m", "indextables.spark.bridge.driver_process"});
     builder.environment().put("PYSPARK_GATEWAY_PORT", String.valueOf(server.getListeningPort()));
     builder.environment().put("PYSPARK_GATEWAY_SECRET", server.secret());
     builder.redirectErrorStream(true);

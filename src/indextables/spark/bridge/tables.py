@@ -17,8 +17,8 @@ from indextables.ops.write.definition import Definition
 from indextables.ops.write.delete import run_delete
 from indextables.options import Options
 from indextables.predicate.tree import TRUE
-from indextables.spark.catalog import late
-from indextables.spark.catalog.asked import Asked
+from indextables.spark.bridge import late
+from indextables.spark.bridge.request import Asked
 from indextables.spark.hadoop import package_of
 from indextables.spark.load import load_table
 from indextables.spark.options import WRITE_KEYS, settings_for

@@ -39,7 +39,7 @@ from indextables.sql.commands import (
     Unneeded,
     WriteCheckpoint,
 )
-from indextables.sql.familiar import advice_on, named, subject_of, unquoted
+from indextables.sql.commands.familiar import advice_on, named, subject_of, unquoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
