@@ -14,7 +14,7 @@ from indextables.options import Options
 from indextables.runtime import LOCAL, Runtime
 
 
-def surroundings(
+def options_and_runtime(
     spark: Any, options: Mapping[str, Any] | Options | None, uri: Any = None
 ) -> tuple[Options, Runtime]:
     """The options of a call and the Runtime it works in.

@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from indextables.connection import delta_frames, surroundings
+from indextables.connection import delta_frames, options_and_runtime
 from indextables.errors import OptionError, PredicateError, TableError
 from indextables.handle import Handle
 from indextables.model.names import quoted_name
@@ -235,7 +235,7 @@ def _snapshot(
 
     if version is not None and as_of is not None:
         raise OptionError("give a version or a time to read as of, not both", version=version)
-    resolved, runtime = surroundings(spark, options, uri)
+    resolved, runtime = options_and_runtime(spark, options, uri)
 
     def zone() -> str:
         return resolved.zone_or(lambda: open_snapshot(uri, options=resolved, runtime=runtime).time_zone)

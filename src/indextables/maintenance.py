@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from indextables.connection import surroundings
+from indextables.connection import options_and_runtime
 from indextables.ops.progress import in_notebook
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def check(uri: str, options: Mapping[str, Any] | Options | None = None, spark: A
     """
     from indextables.ops.maintain.check.run import run_check
 
-    return run_check(uri, *surroundings(spark, options, uri), in_notebook())
+    return run_check(uri, *options_and_runtime(spark, options, uri), in_notebook())
 
 
 def repair_log(
@@ -49,4 +49,4 @@ def repair_log(
     from indextables.ops.maintain.repair.run import run_repair
 
     request = RepairRequest(source, target, from_splits, up_to_version, swap)
-    return run_repair(request, *surroundings(spark, options, source), in_notebook())
+    return run_repair(request, *options_and_runtime(spark, options, source), in_notebook())

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from indextables.connection import surroundings
+from indextables.connection import options_and_runtime
 from indextables.errors import NotATableError, OptionError, TableError
 from indextables.handle import Handle
 from indextables.ops.progress import in_notebook
@@ -417,7 +417,7 @@ class Table(Handle["Snapshot"]):
         Options of writing, indexing and keeping may stand there, and names of your own. After a change
         of index settings `merge_splits` indexes the rows again.
         """
-        from indextables.ops.write.properties import run_update_properties
+        from indextables.ops.write.alter import run_update_properties
 
         return self._moved(run_update_properties(self._writable(), properties))
 
@@ -468,7 +468,7 @@ class Table(Handle["Snapshot"]):
 def _log(uri: Any, options: Any, spark: Any = None) -> TransactionLog:
     from indextables.log.transaction_log import TransactionLog
 
-    resolved, runtime = surroundings(spark, options, uri)
+    resolved, runtime = options_and_runtime(spark, options, uri)
     return TransactionLog.open(uri, resolved, runtime=runtime)
 
 

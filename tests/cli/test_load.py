@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import indextables as it
-from indextables.ingest.files import open_source
+from indextables.ingest.files import open_input
 
 ISO = "2024-05-03 10:00:{:02},123 ERROR disk {} is full\n"
 
@@ -70,7 +70,7 @@ def test_json_lines_and_parquet_load_too_and_a_second_load_appends(run, tmp_path
 )  # fmt: skip
 def test_the_form_of_a_log_is_recognised(tmp_path, line, expected):
     (tmp_path / "x.log").write_text(line * 3)
-    source = open_source([str(tmp_path / "x.log")], None)
+    source = open_input([str(tmp_path / "x.log")], None)
     row = next(iter(source.batches())).to_pylist()[0]
     found = {key: value.isoformat() if key == "ts" else value for key, value in row.items()}
     assert expected.items() <= found.items()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import indextables as it
-from indextables.ingest.files import open_source
+from indextables.ingest.files import open_input
 from indextables.ingest.log_lines import form_of
 from indextables.ingest.tail import Tailer
 from indextables.model.actions import TxnAction
@@ -455,7 +455,7 @@ def test_a_time_that_cannot_be_read_is_said_once(run, tmp_path):
 def test_following_a_search_sees_appends_and_passes_over_changes(tmp_path):
     log = tmp_path / "app.log"
     log.write_text(ISO.format(1, 1))
-    source = open_source([str(log)], "log")
+    source = open_input([str(log)], "log")
     table = it.Table.create(tmp_path / "t", source.schema, options={"indexing.typemap.message": "text"})
     tailer = Tailer(str(log), table, source.log)
     tailer.poll()

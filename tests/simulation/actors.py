@@ -25,7 +25,7 @@ from indextables.ops.maintain.truncate_history import run_truncate
 from indextables.ops.rewrite.merge import commit_merge
 from indextables.ops.rewrite.replace import replace_plan
 from indextables.ops.rewrite.restore import run_restore
-from indextables.ops.rewrite.rows import Rewritten
+from indextables.ops.rewrite.rows import RewriteOutcome
 from indextables.runtime import Runtime
 from simulation.intents import (
     ACKNOWLEDGED,
@@ -239,7 +239,7 @@ class Actor:
         rows = [row for add in sources for row in self.rows_of(add.path)]
         merged = self.new_split(intent, rows, data_change=False)
         intent.sources = tuple(add.path for add in sources)
-        piece = Rewritten(tuple(sources), (merged,), len(rows), len(rows))
+        piece = RewriteOutcome(tuple(sources), (merged,), len(rows), len(rows))
         self.done(intent, commit_merge(self.log, [piece], planned_on))
 
     def do_delete(self, intent: Intent, pick: float) -> None:

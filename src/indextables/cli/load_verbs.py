@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from indextables.ingest.files import Source
+    from indextables.ingest.files import InputFiles
     from indextables.ingest.log_lines import LogForm
     from indextables.table import Table
 
@@ -116,9 +116,9 @@ def load(
     indextables load orders-*.csv --to /data/orders --type code=string --text note
     indextables load lines.tsv --to /data/lines --columns system,line
     """  # noqa: D301 - the backspace of click's verbatim paragraphs
-    from indextables.ingest.files import open_source
+    from indextables.ingest.files import open_input
 
-    source = open_source(files, form, pattern, types, names=columns)
+    source = open_input(files, form, pattern, types, names=columns)
     chosen = texts or source.text_columns
     said = render.Form.TEXT is settings.form
     if said:
@@ -153,7 +153,7 @@ def _table(
     return Table.create(target, schema, partition_by, options={**indexed, **settings.options})
 
 
-def _watched(source: Source, notes: list[str]) -> pa.RecordBatchReader:
+def _watched(source: InputFiles, notes: list[str]) -> pa.RecordBatchReader:
     import pyarrow as pa
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -167,7 +167,7 @@ def _watched(source: Source, notes: list[str]) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_batches(source.schema, batches())
 
 
-def _guess(source: Source, texts: tuple[str, ...], partition_by: tuple[str, ...]) -> pa.Table:
+def _guess(source: InputFiles, texts: tuple[str, ...], partition_by: tuple[str, ...]) -> pa.Table:
     import pyarrow as pa
 
     from indextables.model.types import type_to_sql
@@ -180,7 +180,7 @@ def _guess(source: Source, texts: tuple[str, ...], partition_by: tuple[str, ...]
     return pa.table({"column": source.schema.names, "type": kinds, "use": uses})
 
 
-def _show_guess(source: Source, texts: tuple[str, ...], partition_by: tuple[str, ...]) -> None:
+def _show_guess(source: InputFiles, texts: tuple[str, ...], partition_by: tuple[str, ...]) -> None:
     what = (
         f"a log of {source.log.name}"
         if source.log
@@ -254,7 +254,7 @@ def _form(
     """
     from pathlib import Path
 
-    from indextables.ingest.files import open_source
+    from indextables.ingest.files import open_input
     from indextables.ingest.tail import saved_form
     from indextables.table import Table
 
@@ -264,7 +264,7 @@ def _form(
             return saved, ()
     if wait and not (Path(file).is_file() and Path(file).stat().st_size):
         return None
-    source = open_source([file], "log", pattern)
+    source = open_input([file], "log", pattern)
     assert source.log is not None
     return source.log, source.text_columns
 

@@ -29,7 +29,7 @@ _WORDS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class InputFiles:
     """Files of one format, and the columns they have."""
 
     paths: tuple[str, ...]
@@ -48,8 +48,8 @@ class Source:
                     reader = line_reader(path, self.log)
                     for block in blocks(path):
                         yield reader.rows(split_lines(block))
-                    if reader.unread:
-                        say(unread_times(path, reader))
+                    if reader.unparsed_times:
+                        say(unparsed_times_message(path, reader))
                 else:
                     yield from _rows(path, self.form, self.schema, self.names)
             except (pa.ArrowInvalid, pa.ArrowKeyError) as wrong:
@@ -59,14 +59,14 @@ class Source:
                 ) from wrong
 
 
-def open_source(
+def open_input(
     paths: Sequence[str],
     form: str | None,
     pattern: str | None = None,
     types: Mapping[str, pa.DataType] | None = None,
     *,
     names: Sequence[str] = (),
-) -> Source:
+) -> InputFiles:
     """Look at the first file and guess what is not given; a CSV without headings needs its `names`."""
     for path in paths:
         if not Path(path).is_file():
@@ -83,7 +83,7 @@ def open_source(
     if missing:
         raise OptionError(no_column(sample.schema.names, missing[0], str(paths[0])))
     fields = [pa.field(item.name, known.get(item.name, _plain(item.type))) for item in sample.schema]
-    return Source(tuple(paths), chosen, pa.schema(fields), _text_columns(sample), log, tuple(names))
+    return InputFiles(tuple(paths), chosen, pa.schema(fields), _text_columns(sample), log, tuple(names))
 
 
 def guess_format(path: str) -> str:
@@ -129,10 +129,10 @@ def line_reader(path: str, log: LogForm) -> LineReader:
     )
 
 
-def unread_times(path: str, reader: LineReader) -> str:
+def unparsed_times_message(path: str, reader: LineReader) -> str:
     """The sentence about the lines of a file whose times cannot be read."""
     return (
-        f"{path}: the time of {counted(reader.unread, 'line')} cannot be read, first of "
+        f"{path}: the time of {counted(reader.unparsed_times, 'line')} cannot be read, first of "
         f"{line_shown(reader.example)}; ts is null there, and message holds the whole line"
     )
 

@@ -68,7 +68,7 @@ class LineReader:
     form: LogForm
     find_years: Callable[[], Years]
     """Called once, at the first time that says no year."""
-    unread: int = 0
+    unparsed_times: int = 0
     example: str = ""
     """The first line whose time cannot be read."""
     _years: Years | None = field(default=None, init=False)
@@ -88,7 +88,7 @@ class LineReader:
             elif name == MESSAGE:
                 fits = pc.is_valid(groups)
                 if times is not None:
-                    fits = pc.and_(fits, pc.invert(_unread(pc.struct_field(groups, TIME), times)))
+                    fits = pc.and_(fits, pc.invert(_unparsed(pc.struct_field(groups, TIME), times)))
                 columns.append(pc.if_else(fits, text, lines))
             elif name in _NUMBERS:
                 digits = pc.if_else(
@@ -103,15 +103,15 @@ class LineReader:
         if self._years is None and has_yearless(text):
             self._years = self.find_years()
         times = instants(text, self._years)
-        unread = _unread(text, times)
-        count = pc.sum(unread).as_py() or 0
-        if count and not self.unread:
-            self.example = lines.filter(unread)[0].as_py()
-        self.unread += count
+        unparsed = _unparsed(text, times)
+        count = pc.sum(unparsed).as_py() or 0
+        if count and not self.unparsed_times:
+            self.example = lines.filter(unparsed)[0].as_py()
+        self.unparsed_times += count
         return times
 
 
-def _unread(text: pa.Array, times: pa.Array) -> pa.Array:
+def _unparsed(text: pa.Array, times: pa.Array) -> pa.Array:
     """Which texts are there and were not understood as a time."""
     given = pc.fill_null(pc.not_equal(pc.utf8_trim_whitespace(text), ""), fill_value=False)
     return pc.and_(given, pc.is_null(times))
@@ -138,12 +138,12 @@ def form_of(name: str, pattern: str | None) -> LogForm:
 def _check_times(form: LogForm, sample: pa.Array) -> None:
     """Refuse a pattern if none of the times it finds can be read: it takes something else for the time."""
     texts = form.times(sample)
-    unread = _unread(texts, instants(texts, Years(_ANY_LEAP_YEAR)))
+    unparsed = _unparsed(texts, instants(texts, Years(_ANY_LEAP_YEAR)))
     times = pc.sum(pc.fill_null(pc.not_equal(texts, ""), fill_value=False)).as_py() or 0
-    if times and times == (pc.sum(unread).as_py() or 0):
+    if times and times == (pc.sum(unparsed).as_py() or 0):
         raise OptionError(
-            f"the group ts of --pattern finds {texts.filter(unread)[0].as_py()!r} as the time of the line "
-            f"{line_shown(sample.filter(unread)[0].as_py())}, and no time of the first {len(sample)} lines "
+            f"the group ts of --pattern finds {texts.filter(unparsed)[0].as_py()!r} as the time of the line "
+            f"{line_shown(sample.filter(unparsed)[0].as_py())}, and no time of the first {len(sample)} lines "
             f"can be read. Times look like {FORMS}. Give the group another name, such as "
             "time_text, to load it as text."
         )

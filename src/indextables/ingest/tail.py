@@ -53,7 +53,7 @@ class Tailer:
         self._earlier: list[FollowedFile] = []
         self._has_begun = False
         self.commits = 0
-        self.unread_times = 0
+        self.unparsed_times = 0
 
     @property
     def offset(self) -> int:
@@ -163,12 +163,12 @@ class Tailer:
     def _commit(self, file: FollowedFile, data: bytes) -> int:
         reader = LineReader(self._form, lambda: _years(file, self._form))
         rows = reader.rows(split_lines(data.decode("utf-8", "replace")))
-        if reader.unread and not self.unread_times:
+        if reader.unparsed_times and not self.unparsed_times:
             self._say(
                 f"{file.path}: the time of the line {line_shown(reader.example)} cannot be read; "
                 "ts is null there, and message holds the whole line"
             )
-        self.unread_times += reader.unread
+        self.unparsed_times += reader.unparsed_times
         file.advance(data)
         if not rows.num_rows:
             return 0

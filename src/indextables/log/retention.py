@@ -32,8 +32,7 @@ from indextables.model.actions import CommitInfo
 from indextables.options import RetentionOptions
 from indextables.records import dataclass
 from indextables.storage.envelope import pack
-from indextables.storage.store import ObjectMeta, Store
-from indextables.storage.store_time import store_time_ms
+from indextables.storage.store import ObjectMeta, Store, store_time_ms
 from indextables.storage.stores.put_if_absent import create_or_read
 
 logger = logging.getLogger(__name__)

@@ -41,8 +41,7 @@ from indextables.model.names import quoted_text
 from indextables.options import Options
 from indextables.records import dataclass
 from indextables.runtime import Runtime
-from indextables.storage.store import Store
-from indextables.storage.store_time import store_time_ms
+from indextables.storage.store import Store, store_time_ms
 
 logger = logging.getLogger(__name__)
 

@@ -22,16 +22,16 @@ from msgspec.structs import astuple
 from indextables.errors import ADVICE_ON_DAMAGE, CorruptLogError
 from indextables.model.actions import KINDS, Action, AddAction, RemoveAction, action_from_wire
 
-Source: TypeAlias = tuple[msgspec.Raw, str, int, int]
+LineSource: TypeAlias = tuple[msgspec.Raw, str, int, int]
 """The text of an action, the file and version that hold it, and its line number."""
 
 
-U = TypeVar("U", bound="Unread")
+LazyKind = TypeVar("LazyKind", bound="LazyAction")
 _new, _put = object.__new__, object.__setattr__
 
 
-class Unread:
-    """Base class of actions that are read late; one compares, prints and pickles like a plain action."""
+class LazyAction:
+    """An action whose fields are decoded on first use; it compares, prints and pickles as a plain action."""
 
     __slots__ = ()
     plain_kind: ClassVar[type[Any]]
@@ -70,7 +70,7 @@ class Unread:
         return object.__getattribute__(self, name)
 
     def __eq__(self, other: object) -> bool:
-        return bool(self.plain() == (other.plain() if isinstance(other, Unread) else other))
+        return bool(self.plain() == (other.plain() if isinstance(other, LazyAction) else other))
 
     def __hash__(self) -> int:
         return hash(self.plain())
@@ -82,7 +82,7 @@ class Unread:
         return dataclasses.replace, (self.plain(),)
 
 
-def unread(kind: type[U], path: str, source: Any) -> U:
+def lazy_action(kind: type[LazyKind], path: str, source: Any) -> LazyKind:
     """An action that has only its path so far, and `source` to read the rest from."""
     action = _new(kind)
     _put(action, "path", path)
@@ -90,11 +90,11 @@ def unread(kind: type[U], path: str, source: Any) -> U:
     return action
 
 
-class _Keyed(msgspec.Struct, gc=False):
+class _PathOnly(msgspec.Struct, gc=False):
     path: str
 
 
-_KEYED = msgspec.json.Decoder(_Keyed)
+_PATH_ONLY = msgspec.json.Decoder(_PathOnly)
 _LINE = msgspec.defstruct(
     "Line",
     [(key, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for key in KINDS],
@@ -115,33 +115,33 @@ def decode_many(text: bytes, *, name: str, version: int) -> list[Action] | None:
 
 
 def _actions(lines: list[Any], name: str, version: int) -> list[Action] | None:
-    unset, path_of = msgspec.UNSET, _KEYED.decode
+    unset, path_of = msgspec.UNSET, _PATH_ONLY.decode
     actions: list[Action] = []
     for number, line in enumerate(lines, start=1):
         if astuple(line).count(unset) != len(_OTHERS) + 1:
             return None
         if line.add is not unset:
             source = (line.add, name, version, number)
-            actions.append(unread(_UnreadAdd, path_of(line.add).path, source))
+            actions.append(lazy_action(_LazyAdd, path_of(line.add).path, source))
         elif line.remove is not unset:
             source = (line.remove, name, version, number)
-            actions.append(unread(_UnreadRemove, path_of(line.remove).path, source))
+            actions.append(lazy_action(_LazyRemove, path_of(line.remove).path, source))
         else:
-            found = [key for key in _OTHERS if getattr(line, key) is not unset]
-            body = msgspec.json.decode(getattr(line, found[0]))
-            action = None if body is None else action_from_wire(found[0], body)
+            keys = [key for key in _OTHERS if getattr(line, key) is not unset]
+            body = msgspec.json.decode(getattr(line, keys[0]))
+            action = None if body is None else action_from_wire(keys[0], body)
             if action is None:
                 return None
             actions.append(action)
     return actions
 
 
-class _Unread(Unread):
+class _LazyLine(LazyAction):
     """An action of a log file whose fields have not been read; its text is in `source`."""
 
     __slots__ = ()
     key: ClassVar[str]
-    source: Source | None
+    source: LineSource | None
 
     def read_fields(self) -> Mapping[str, Any]:
         source = self.source
@@ -152,22 +152,22 @@ class _Unread(Unread):
         return {**{name: getattr(whole, name) for name in self.field_names}, "source": None}
 
 
-class _UnreadAdd(_Unread, AddAction):
+class _LazyAdd(_LazyLine, AddAction):
     __slots__ = ("source",)
     key = "add"
 
 
-class _UnreadRemove(_Unread, RemoveAction):
+class _LazyRemove(_LazyLine, RemoveAction):
     __slots__ = ("source",)
     key = "remove"
 
 
-def source_of(action: Action) -> Source | None:
+def source_of(action: Action) -> LineSource | None:
     """The text of an action whose fields have not been read; None for any other action."""
-    return action.source if isinstance(action, _Unread) else None
+    return action.source if isinstance(action, _LazyLine) else None
 
 
-def _whole(key: str, source: Source) -> Action | None:
+def _whole(key: str, source: LineSource) -> Action | None:
     raw, name, version, number = source
     try:
         return action_from_wire(key, msgspec.json.decode(raw))

@@ -126,7 +126,7 @@ class StatsCollector:
         partition_columns: Collection[str] = (),
     ) -> None:
         self._columns = [
-            _Column(item, path) for item in indexed_columns(schema, options, partition_columns)
+            _RunningStatistics(item, path) for item in indexed_columns(schema, options, partition_columns)
             for path in [_path(schema, item.name)]
         ]  # fmt: skip
         self._rows = 0
@@ -160,7 +160,7 @@ def _path(schema: pa.Schema, name: str) -> tuple[str, ...]:
     return tuple(steps)
 
 
-class _Column:
+class _RunningStatistics:
     """The running minimum, maximum and null count of one column."""
 
     def __init__(self, item: pa.Field, path: tuple[str, ...]) -> None:

@@ -15,7 +15,7 @@ from dataclasses import field
 from typing import Any, cast
 
 from indextables.errors import OptionError
-from indextables.options.elsewhere import instead_of
+from indextables.options.foreign import instead_of
 from indextables.options.groups import (
     COLUMN_KEYS,
     CheckpointOptions,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from indextables.report.advice import Advice
+from indextables.report.advice import Recommendation
 from indextables.report.facts import Bar, ReportFacts, facts_of
 from indextables.report.page import render_report
 
-__all__ = ["Advice", "Bar", "ReportFacts", "facts_of", "render_report"]
+__all__ = ["Bar", "Recommendation", "ReportFacts", "facts_of", "render_report"]

@@ -31,7 +31,7 @@ _HISTORY_SHARE = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Advice:
+class Recommendation:
     """Something worth doing: why, what it changes, and the statement that does it."""
 
     text: str
@@ -39,20 +39,20 @@ class Advice:
     effect: str = ""
 
 
-def table_advice(table: Table, state: Description) -> list[Advice]:
+def table_advice(table: Table, state: Description) -> list[Recommendation]:
     """What to do for a table of ours."""
     log, path = table.log, quoted_text(state.table_path)
     found = [*_merge(table, path), *_purge(log, state, path), *_checkpoint(log, state, path)]
     if state.files_in_cooldown:
         text = f"{_several(state.files_in_cooldown, 'split')} could not be merged and wait for another try."
         effect = "The list says why each of them failed, and until when it is left alone."
-        found.append(Advice(text, f"DESCRIBE INDEXTABLES SKIPPED FILES {path}", effect))
+        found.append(Recommendation(text, f"DESCRIBE INDEXTABLES SKIPPED FILES {path}", effect))
     if state.num_rows is None:
         found.append(_uncounted("splits"))
     return found
 
 
-def _merge(table: Table, path: str) -> list[Advice]:
+def _merge(table: Table, path: str) -> list[Recommendation]:
     """What MERGE SPLITS would do now, with the settings of the table."""
     log = table.log
     snapshot = log.snapshot()
@@ -73,20 +73,20 @@ def _merge(table: Table, path: str) -> list[Advice]:
             f"{files:,} splits become {groups:,}, so that a query over all of them opens "
             f"{plan.considered - files + groups:,} files instead of {plan.considered:,}."
         )
-    return [Advice(text, f"MERGE SPLITS {path}", effect)]
+    return [Recommendation(text, f"MERGE SPLITS {path}", effect)]
 
 
-def _purge(log: TransactionLog, state: Description, path: str) -> list[Advice]:
+def _purge(log: TransactionLog, state: Description, path: str) -> list[Recommendation]:
     """What PURGE INDEXTABLE would delete now, and what it would keep for whom."""
     try:
         plan = plan_purge(log, PurgeRequest(dry_run=True))
     except Error as unknown:
-        return [Advice(f"Which files no version needs cannot be told: {unknown.message}")]
+        return [Recommendation(f"Which files no version needs cannot be told: {unknown.message}")]
     found, kept = [], plan.kept
     if plan.orphans:
         size = size_text(sum(file.size for file in plan.orphans))
         text = f"{_several(len(plan.orphans), 'file')} of {size} belong to no version any more."
-        found.append(Advice(text, f"PURGE INDEXTABLE {path}", f"{size} are freed."))
+        found.append(Recommendation(text, f"PURGE INDEXTABLE {path}", f"{size} are freed."))
     if kept.young:
         text = (
             f"{_several(kept.young, 'file')} of {size_text(kept.young_bytes)} belong to no version, and are "
@@ -95,7 +95,7 @@ def _purge(log: TransactionLog, state: Description, path: str) -> list[Advice]:
         effect = (
             f"PURGE deletes them once they are older than {plan.hours:g} hours; nothing is to be done now."
         )
-        found.append(Advice(text, None, effect))
+        found.append(Recommendation(text, None, effect))
     if kept.history_bytes * _HISTORY_SHARE > max(1, state.size_bytes):
         size = size_text(kept.history_bytes)
         text = (
@@ -106,20 +106,20 @@ def _purge(log: TransactionLog, state: Description, path: str) -> list[Advice]:
             f"Up to {size} are freed by the next PURGE, and those versions can no longer be read. "
             "Leave it if you want to go back to them."
         )
-        found.append(Advice(text, f"TRUNCATE INDEXTABLES TIME TRAVEL {path}", effect))
+        found.append(Recommendation(text, f"TRUNCATE INDEXTABLES TIME TRAVEL {path}", effect))
     return found
 
 
-def _checkpoint(log: TransactionLog, state: Description, path: str) -> list[Advice]:
+def _checkpoint(log: TransactionLog, state: Description, path: str) -> list[Recommendation]:
     behind = state.version - (state.checkpoint_version or 0)
     if behind <= 2 * log.snapshot().settings.checkpoint.interval:
         return []
     text = f"The newest checkpoint is {behind:,} versions behind, and every reader reads them one by one."
     effect = f"A reader begins at version {state.version:,} and reads no older commit."
-    return [Advice(text, f"CHECKPOINT INDEXTABLES {path}", effect)]
+    return [Recommendation(text, f"CHECKPOINT INDEXTABLES {path}", effect)]
 
 
-def delta_advice(table: DeltaTable, state: Description, files: pa.Table) -> list[Advice]:
+def delta_advice(table: DeltaTable, state: Description, files: pa.Table) -> list[Recommendation]:
     """What to do for a Delta table; the statements are for the system that writes it."""
     found = []
     small, left = _small_files(files, Options.of(None).merge.target_bytes)
@@ -129,7 +129,7 @@ def delta_advice(table: DeltaTable, state: Description, files: pa.Table) -> list
             f"{size_text(state.size_bytes / state.num_files)} on average."
         )
         effect = f"About {small:,} files become {left:,}. Run it in the system that writes the table."
-        found.append(Advice(text, f"OPTIMIZE delta.{quoted_name(table.uri)}", effect))
+        found.append(Recommendation(text, f"OPTIMIZE delta.{quoted_name(table.uri)}", effect))
     if state.num_rows is None:
         found.append(_uncounted("files"))
     return found
@@ -164,5 +164,5 @@ def _several(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def _uncounted(what: str) -> Advice:
-    return Advice(f"Some {what} do not say how many rows they have, so counting has to open them.")
+def _uncounted(what: str) -> Recommendation:
+    return Recommendation(f"Some {what} do not say how many rows they have, so counting has to open them.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from indextables.display.plain import size_text
 from indextables.ops.maintain.describe import Description
-from indextables.report.advice import Advice, delta_advice, table_advice
+from indextables.report.advice import Recommendation, delta_advice, table_advice
 from indextables.runtime import LOCAL
 from indextables.table import Table
 
@@ -40,7 +40,7 @@ class ReportFacts:
     history: Sequence[Mapping[str, Any]]
     partitions: Sequence[Bar]
     file_sizes: Sequence[Bar]
-    advice: Sequence[Advice]
+    advice: Sequence[Recommendation]
 
 
 def facts_of(table: Table | DeltaTable) -> ReportFacts:

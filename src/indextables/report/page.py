@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from indextables.display.plain import size_text
 from indextables.ops.maintain.describe import Description, metrics_text
-from indextables.report.advice import Advice
+from indextables.report.advice import Recommendation
 from indextables.report.facts import Bar, ReportFacts
 
 
@@ -77,7 +77,7 @@ def _section(title: str, body: str) -> str:
     return f"<section><h2>{escape(title)}</h2>{body}</section>\n"
 
 
-def _advice_list(advice: Sequence[Advice]) -> str:
+def _advice_list(advice: Sequence[Recommendation]) -> str:
     if not advice:
         return "<p>Nothing: the table is in good order.</p>"
     items = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from indextables.connection import surroundings
+from indextables.connection import options_and_runtime
 from indextables.errors import CommandError
 from indextables.log.transaction_log import TransactionLog
 from indextables.ops.progress import Progress, in_notebook, silent
@@ -59,7 +59,7 @@ def sql(text: str, spark: Any = None, options: Mapping[str, Any] | None = None) 
             return run_select(text, options=options)
     command = parse_command(text)
     place = command.source if isinstance(command, RepairLog) else command.table and command.table.path
-    resolved, runtime = surroundings(spark, options, place)
+    resolved, runtime = options_and_runtime(spark, options, place)
     return run(command, options=resolved, runtime=runtime, progress=in_notebook())
 
 
@@ -184,7 +184,7 @@ def _change(command: Command, log: TransactionLog, progress: Progress) -> pa.Tab
                 version = log.snapshot(as_of=command.as_of).version
             return run_restore(log, version, progress).to_arrow()
         case ShowPartitions():
-            from indextables.ops.maintain.partitions import partition_rows
+            from indextables.ops.maintain.describe import partition_rows
 
             return partition_rows(log.snapshot(max_staleness_s=0))
         case DeleteRows():

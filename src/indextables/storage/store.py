@@ -25,7 +25,9 @@ listing, and gets that object or NotFoundError, never another one that has its n
 # because a path given by the user is used character by character
 from __future__ import annotations
 
+import logging
 import os
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -36,7 +38,18 @@ from indextables.storage.stores.local import LocalStore
 from indextables.storage.stores.memory import MemoryStore
 from indextables.storage.urls import Location, file_uri, has_scheme, parse_url
 
-__all__ = ["ObjectMeta", "Store", "StoreSpec", "is_allowed", "open_store", "require_allowed", "resolve"]
+__all__ = [
+    "ObjectMeta",
+    "Store",
+    "StoreSpec",
+    "is_allowed",
+    "open_store",
+    "require_allowed",
+    "resolve",
+    "store_time_ms",
+]
+
+logger = logging.getLogger(__name__)
 
 Listing: TypeAlias = list[ObjectMeta]
 _SHOWN = 5
@@ -212,6 +225,26 @@ def allowed_roots(options: Mapping[str, str]) -> tuple[str, ...]:
     """The canonical addresses that the options allow."""
     given = options.get(ALLOWED_ROOTS) or ""
     return tuple(parse_url(text.strip()).uri for text in given.split(",") if text.strip())
+
+
+def store_time_ms(store: Store, directory: str) -> int | None:
+    """The time of the store now, in ms since the epoch; None if it cannot be had, which is logged.
+
+    A small object is written, and the time that the store gave it is read back. An age is the difference
+    of two times of one store: the clock of this process may be days ahead of the one that dates objects.
+    The object has the name of a temporary file, so that PURGE removes one that was left behind.
+    """
+    path = f"{directory}/.{uuid.uuid4().hex}.tmp"
+    try:
+        store.put(path, b"{}")
+        now_ms = store.head(path).modified_ms
+        store.delete(path)
+    except StorageError as failed:
+        logger.warning(
+            "%s: the store does not tell its time, so nothing counts as old: %s", store.uri, failed
+        )
+        return None
+    return now_ms
 
 
 def _absolute(root: Store, path: str) -> Location | None:

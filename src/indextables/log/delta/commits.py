@@ -20,7 +20,7 @@ from indextables.errors import CorruptLogError
 from indextables.log.delta.paths import ADVICE, decode_path, key_path
 from indextables.log.format.dialect import decode_lines
 from indextables.model.actions import LARGEST, Action, AddAction, RemoveAction, action_from_wire
-from indextables.model.lines import Unread, unread
+from indextables.model.lines import LazyAction, lazy_action
 
 _NO_EXTRA: Mapping[str, Any] = MappingProxyType({})
 _LONG = Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
@@ -73,7 +73,7 @@ class _Line(msgspec.Struct, gc=False):
 _LINES = msgspec.json.Decoder(_Line)
 
 
-class DeltaAdd(Unread, AddAction):
+class DeltaAdd(LazyAction, AddAction):
     """An add whose fields are filled in from its decoded line when one of them is first read."""
 
     __slots__ = ("source",)
@@ -108,7 +108,7 @@ class _CountingNan(DeltaAdd):
     counts_nan = True
 
 
-class DeltaRemove(Unread, RemoveAction):
+class DeltaRemove(LazyAction, RemoveAction):
     """A remove whose fields are filled in from its decoded line when one of them is first read."""
 
     __slots__ = ("source",)
@@ -166,9 +166,9 @@ def _quickly(data: bytes, engine: str | None) -> list[Action]:
     for line in lines:
         # One line per action is the rule, but a line may hold several. A file is removed before it is added.
         if line.remove is not None:
-            actions.append(unread(DeltaRemove, decode_path(line.remove.path), line.remove))
+            actions.append(lazy_action(DeltaRemove, decode_path(line.remove.path), line.remove))
         if line.add is not None:
-            actions.append(unread(kind, decode_path(line.add.path), line.add))
+            actions.append(lazy_action(kind, decode_path(line.add.path), line.add))
         for key in _REST:
             body = getattr(line, key)
             found = None if body is None else action_from_wire(key, body)

@@ -13,9 +13,9 @@ import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
@@ -31,10 +31,13 @@ from indextables.log.delta.columns import DeltaColumns
 from indextables.log.delta.vectors import DeletionVector, deleted_rows
 from indextables.ops.delta.conform import conform, find
 from indextables.ops.delta.row_groups import groups_left
-from indextables.ops.delta.stored import StoredFile
 from indextables.predicate.evaluate.rows import mask
 from indextables.predicate.tree import Node, columns_of
-from indextables.storage.store import Store
+from indextables.storage.ranged_file import RangedFile
+from indextables.storage.store import Store, resolve
+
+if TYPE_CHECKING:
+    from types import TracebackType
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +67,64 @@ def data_files(files: pa.Table) -> Iterator[DataFile]:
                 row["path"], row["size"] or 0, row["partition_values"],
                 None if vector is None else DeletionVector(**vector), row["num_records"],
             )  # fmt: skip
+
+
+@dataclass(slots=True)
+class StoredFile:
+    """A Parquet file in a store: mapped into memory where it is local, read by ranges where it is not.
+
+    Used as a context manager; leaving the block closes the file.
+    """
+
+    store: Store
+    path: str
+    size: int
+    """As the log says; 0 where it does not."""
+    _source: Any = None
+
+    @classmethod
+    def of(cls, root: Store, path: str, size: int) -> Self:
+        """The file that a log names: relative to the table, or an absolute address."""
+        owner, inside = resolve(root, path)
+        return cls(owner, inside, size)
+
+    @property
+    def name(self) -> str:
+        """The file's address, for messages."""
+        return f"{self.store.uri}/{self.path}"
+
+    def parquet(self) -> Any:
+        """The file for pyarrow."""
+        import pyarrow.parquet as pq
+
+        local = self.store.local_path(self.path)
+        if local is not None:
+            self._source = pa.memory_map(local)
+            return pq.ParquetFile(self._source, coerce_int96_timestamp_unit="us")
+        size = self.size or self.store.head(self.path).size
+        try:
+            return self._ranged(size)
+        except (pa.ArrowInvalid, StorageError):
+            # The log may be wrong about the size; the store is not.
+            stored_size = self.store.head(self.path).size
+            if stored_size == size:
+                raise
+            return self._ranged(stored_size)
+
+    def _ranged(self, size: int) -> Any:
+        import pyarrow.parquet as pq
+
+        self._source = pa.PythonFile(RangedFile(partial(self.store.get_range, self.path), size), mode="r")
+        return pq.ParquetFile(self._source, coerce_int96_timestamp_unit="us", pre_buffer=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._source is not None:
+            self._source.close()
 
 
 @dataclass(frozen=True)
@@ -119,7 +180,7 @@ class RowReader:
 
     def _batches(self, store: Store, file: DataFile) -> Iterator[tuple[pa.RecordBatch, pa.Array | None]]:
         """Batches, with whether each row is live; None where no row of the file is deleted."""
-        with StoredFile.of(store, file.path, file.size) as stored, _reading(stored.name):
+        with StoredFile.of(store, file.path, file.size) as stored, _split_errors(stored.name):
             opened = stored.parquet()
             footer = opened.metadata
             gone = hidden_rows(store, file, footer.num_rows)
@@ -175,8 +236,8 @@ def live_rows(store: Store, file: DataFile) -> int:
     rows = stored_rows(store, file)
     try:
         hidden_rows(store, file, rows)
-    except (MissingSplitError, TableError) as unread:
-        logger.warning("rows are counted by the log alone: %s", unread)
+    except (MissingSplitError, TableError) as error:
+        logger.warning("rows are counted by the log alone: %s", error)
     return rows - (0 if file.vector is None else file.vector.cardinality)
 
 
@@ -184,11 +245,11 @@ def stored_rows(store: Store, file: DataFile) -> int:
     """How many rows a file has, deleted ones included: from the log, or else from its footer."""
     if file.num_records is not None:
         return file.num_records
-    with StoredFile.of(store, file.path, file.size) as opened, _reading(opened.name):
+    with StoredFile.of(store, file.path, file.size) as opened, _split_errors(opened.name):
         return int(opened.parquet().metadata.num_rows)
 
 
-class _reading:  # noqa: N801 - used as a statement
+class _split_errors:  # noqa: N801 - used as a statement
     """Turn errors of Arrow and the store about a file into our own."""
 
     def __init__(self, name: str) -> None:

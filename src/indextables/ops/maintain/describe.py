@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from indextables.display.plain import size_text
+from indextables.display.plain import counted, size_text
+from indextables.errors import TableError
 from indextables.log.format.dialect import NATIVE, LogFile
 from indextables.log.format.protocol import describe as protocol_text
 from indextables.log.scans import SKIPPING_TOTALS
@@ -334,6 +335,43 @@ def skipped_rows(log: TransactionLog) -> pa.Table:
         for skip in sorted(log.snapshot(max_staleness_s=0).skips.values(), key=lambda skip: skip.path)
     ]  # fmt: skip
     return _table(schema, rows)
+
+
+def partition_rows(snapshot: Snapshot) -> pa.Table:
+    """One row per partition, in the order of its values; a table without partition columns is an error."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    uri, columns = snapshot.store.uri, list(snapshot.partition_columns)
+    if not columns:
+        raise TableError(
+            f"{uri} is not partitioned. DESCRIBE INDEXTABLES STATE shows what is in it.", uri=uri
+        )
+    files = snapshot.plan(columns=("partition_values", "num_records", "size")).files
+    values = files["partition_values"].combine_chunks()
+    if values.null_count:
+        raise TableError(
+            f"{uri} has {counted(values.null_count, 'file')} with partition values of another type than the "
+            "column's. CHECK INDEXTABLES says which.",
+            uri=uri,
+        )
+    keys = [f"key_{at}" for at in range(len(columns))]
+    measures = {"num_records": files["num_records"], "size": files["size"]}
+    grouped = (
+        pa.table({**dict(zip(keys, (values.field(name) for name in columns), strict=True)), **measures})
+        .group_by(keys)
+        .aggregate(
+            [
+                ("size", "count"),
+                # A file whose rows the log does not count makes the count unknown, not smaller.
+                ("num_records", "sum", pc.ScalarAggregateOptions(skip_nulls=False)),
+                ("size", "sum"),
+            ]
+        )
+        .sort_by([(key, "ascending") for key in keys])
+    )
+    shown = grouped.select([*keys, "size_count", "num_records_sum", "size_sum"])
+    return shown.rename_columns([*columns, "num_files", "num_rows", "size_bytes"])
 
 
 def skipping_rows(uri: str | None = None) -> pa.Table:

@@ -9,6 +9,7 @@ conflict, nothing changes and the new files are deleted again.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,28 +18,30 @@ from typing import Any
 from indextables.display.plain import counted
 from indextables.errors import OptionError
 from indextables.index.settings import IndexSpec
-from indextables.log.skips import in_cooldown, report_cooldown
+from indextables.log.commit.conflicts import CommitPlan, Rule
+from indextables.log.skips import in_cooldown, next_skip, report_cooldown
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
-from indextables.model.actions import AddAction
+from indextables.model.actions import AddAction, SkipAction
 from indextables.ops.maintain.check.splits import damaged_indexes
 from indextables.ops.outcomes import DRY_RUN, NO_ACTION, SUCCESS, MergeResult
 from indextables.ops.progress import Progress, silent, watched
 from indextables.ops.read.word_filters import keep_filters
 from indextables.ops.rewrite.drop_partitions import matching_paths, require_partition_condition
-from indextables.ops.rewrite.failures import Failure, record_failures
 from indextables.ops.rewrite.merge_plan import MergePlan, MergeSettings, plan_merge
 from indextables.ops.rewrite.replace import commit_or_discard, replace_plan
 from indextables.ops.rewrite.rows import (
     RewriteGroup,
+    RewriteOutcome,
     RewriteSetting,
-    Rewritten,
     discard,
     require_writable,
     rewrite,
 )
 from indextables.ops.table_settings import settings_of
 from indextables.split.layout import index_tags
+
+_log = logging.getLogger(__name__)
 
 OPERATION = "MERGE SPLITS"
 SKIPPED_BY = "merge"
@@ -158,12 +161,12 @@ def run_merge(log: TransactionLog, request: MergeRequest, progress: Progress = s
 
 def _rewritten(
     log: TransactionLog, snapshot: Snapshot, plan: MergePlan, progress: Progress
-) -> list[Rewritten]:
+) -> list[RewriteOutcome]:
     settings = snapshot.settings
     adapted = replace(settings, stats=settings.stats.adapted())
     setting = RewriteSetting.of(log, snapshot, options=adapted)
     pieces = [RewriteGroup(setting, group.sources) for group in plan.groups]
-    done: list[Rewritten] = []
+    done: list[RewriteOutcome] = []
     try:
         done.extend(
             watched(log.runtime.workers.map(rewrite_group, pieces), progress, "Merging splits", len(pieces))
@@ -174,12 +177,50 @@ def _rewritten(
     return done
 
 
-def rewrite_group(piece: RewriteGroup) -> Rewritten:
+def rewrite_group(piece: RewriteGroup) -> RewriteOutcome:
     """Merge one group; if sources fail, the rest is merged only if that is still worthwhile."""
     return rewrite(piece, least=min(2, len(piece.sources)))
 
 
-def commit_merge(log: TransactionLog, merged: Sequence[Rewritten], planned_on: Snapshot) -> int:
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A split that could not be handled, and why."""
+
+    add: AddAction
+    reason: str
+
+
+def record_failures(log: TransactionLog, failures: Sequence[Failure], operation: str) -> int | None:
+    """Record every failure of a run as a skip with a cooldown, in one commit; returns its version, or None.
+
+    The files stay live and readable: a skip never removes a row from the table.
+    """
+    if not failures:
+        return None
+    for failure in failures:
+        _log.warning("%s leaves %s alone: %s", operation, failure.add.path, failure.reason)
+
+    def build(current: Snapshot) -> list[SkipAction]:
+        earlier_skips, now_ms = current.skips, log.runtime.clock.now_ms()
+        return [
+            next_skip(
+                earlier_skips.get(failure.add.path),
+                failure.add.path,
+                failure.reason,
+                operation,
+                now_ms=now_ms,
+                cooldown_hours=current.settings.stats.skip_cooldown_hours,
+                partition_values=failure.add.partition_values,
+                size=failure.add.size,
+            )
+            for failure in failures
+        ]
+
+    plan = CommitPlan(operation="SKIP", rule=Rule.APPEND, build=build, parameters={"operation": operation})
+    return log.commit(plan).version
+
+
+def commit_merge(log: TransactionLog, merged: Sequence[RewriteOutcome], planned_on: Snapshot) -> int:
     """Commit groups that were rewritten, and return the version."""
     gone = [add for item in merged for add in item.sources]
     adds = [add for item in merged for add in item.adds]

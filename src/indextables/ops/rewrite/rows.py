@@ -118,7 +118,7 @@ class RewriteGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewritten:
+class RewriteOutcome:
     """The outcome of one unit of work."""
 
     sources: tuple[AddAction, ...]
@@ -133,7 +133,7 @@ class Rewritten:
 
 
 @dataclass(frozen=True, slots=True)
-class Emptied:
+class UniformSplit:
     """A split in which all rows match, or none does; found by reading it."""
 
     source: AddAction
@@ -154,7 +154,7 @@ def require_writable(snapshot: Snapshot) -> None:
     require_parquet(snapshot)
 
 
-def rewrite(piece: RewriteGroup, *, least: int = 1) -> Rewritten:
+def rewrite(piece: RewriteGroup, *, least: int = 1) -> RewriteOutcome:
     """Rewrite the rows of the sources, unless fewer than `least` of them can be read."""
     setting = piece.setting
     store = setting.reading.store
@@ -183,23 +183,23 @@ def rewrite(piece: RewriteGroup, *, least: int = 1) -> Rewritten:
         except BaseException:
             discard(store, adds)
             raise
-        return Rewritten(
+        return RewriteOutcome(
             tuple(sources), tuple(adds), counted.read, counted.kept, tuple(left),
             truncated=Truncated.total(truncated),
         )  # fmt: skip
-    return Rewritten((), (), 0, 0, tuple(left))
+    return RewriteOutcome((), (), 0, 0, tuple(left))
 
 
-def delete_from(piece: RewriteGroup) -> Emptied | Rewritten:
+def delete_from(piece: RewriteGroup) -> UniformSplit | RewriteOutcome:
     """Remove the matching rows from one split; it is not rewritten if none match, or all do."""
     (source,) = piece.sources
     matching, total = rows_matching(piece)
     if matching in (0, total):
-        return Emptied(source, matching, all=matching == total)
+        return UniformSplit(source, matching, all=matching == total)
     return rewrite(piece)
 
 
-def require_read(done: Rewritten, verb: str) -> Rewritten:
+def require_read(done: RewriteOutcome, verb: str) -> RewriteOutcome:
     """Raise if a source could not be read: its rows may match, and none may be lost."""
     if done.unreadable:
         add, reason = done.unreadable[0]

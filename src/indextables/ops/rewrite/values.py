@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from indextables.errors import SplitError, StorageError
 from indextables.model.actions import AddAction
-from indextables.ops.rewrite.rows import RewriteGroup, RewriteSetting, Rewritten
+from indextables.ops.rewrite.rows import RewriteGroup, RewriteOutcome, RewriteSetting
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import open_index, open_split
 from indextables.split.read.rows import SplitReader, to_table_schema
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def rewrite_values(piece: RewriteGroup) -> Rewritten | None:
+def rewrite_values(piece: RewriteGroup) -> RewriteOutcome | None:
     """Write the one source anew with its changed values; None where `rewrite` has to do it.
 
     If no row changes nothing is written, and the result has no source.
@@ -40,7 +40,7 @@ def rewrite_values(piece: RewriteGroup) -> Rewritten | None:
             return None
         changed = _GroupChanges(setting, add, original.reader)
         if not changed.rows:
-            return Rewritten((), (), 0, 0)
+            return RewriteOutcome((), (), 0, 0)
         return _written(setting, original, changed)
     except (SplitError, StorageError):
         # `rewrite` does without the index if that is what is damaged, and else says which split it is.
@@ -53,7 +53,7 @@ def _original(setting: RewriteSetting, add: AddAction) -> Original | None:
     return Original.of(add, open_split(reading.store, ref), index, reading.schema, setting.spec)
 
 
-def _written(setting: RewriteSetting, original: Original, changed: _GroupChanges) -> Rewritten:
+def _written(setting: RewriteSetting, original: Original, changed: _GroupChanges) -> RewriteOutcome:
     values = {name: original.add.partition_values.get(name) for name in setting.partition_columns}
     reading = setting.reading
     with scratch_directory("build") as directory:
@@ -67,7 +67,7 @@ def _written(setting: RewriteSetting, original: Original, changed: _GroupChanges
             partition_values=values, data_change=setting.data_change, now_ms=setting.now_ms,
         )  # fmt: skip
     rows = original.reader.rows
-    return Rewritten(
+    return RewriteOutcome(
         (original.add,), (built.add,), rows, rows, rows_changed=changed.rows, truncated=built.truncated
     )
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from indextables.errors import SchemaError, TableError
+from indextables.index.settings import from_options
 from indextables.log.commit.changes import properties as property_changes
 from indextables.log.commit.conflicts import CommitPlan, Rule
 from indextables.log.snapshot import Snapshot
@@ -20,7 +21,9 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, MetadataAction
 from indextables.model.fields import schema_from_json, schema_to_json
 from indextables.model.names import no_column
+from indextables.ops.table_settings import indexing_of
 from indextables.ops.write.definition import property_key
+from indextables.options import Options
 
 _WIDER = {("integer", "long"), ("float", "double")}
 _CURRENT, _EXISTS = "CURRENT_DEFAULT", "EXISTS_DEFAULT"
@@ -32,7 +35,7 @@ _REFUSED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TableChange:
     """One change, named as Spark names it; what it does not say is None."""
 
     kind: str
@@ -46,7 +49,19 @@ class Change:
     defaulted: bool = False
 
 
-def altered(base: Snapshot, changes: Sequence[Change]) -> MetadataAction:
+def run_update_properties(log: TransactionLog, properties: Mapping[str, str | None]) -> int:
+    """Set properties, or remove those given as None; returns the version that has them.
+
+    A value that no later write or search could use is refused before the commit.
+    """
+    snapshot = log.snapshot(max_staleness_s=0)
+    after = {**snapshot.metadata.configuration, **properties}
+    indexing = indexing_of({key: value for key, value in after.items() if value is not None})
+    from_options(Options().over(indexing, log.uri), snapshot.schema)
+    return log.update_properties(properties)
+
+
+def altered(base: Snapshot, changes: Sequence[TableChange]) -> MetadataAction:
     """The metadata after the changes, each of which is allowed; pure."""
     document = json.loads(base.metadata.schema_string)
     described: str | None = base.metadata.description
@@ -73,7 +88,7 @@ def altered(base: Snapshot, changes: Sequence[Change]) -> MetadataAction:
     return metadata
 
 
-def run_alter(log: TransactionLog, changes: Sequence[Change]) -> int:
+def run_alter(log: TransactionLog, changes: Sequence[TableChange]) -> int:
     """Carry the changes out in one commit and return its version."""
     first = log.snapshot(max_staleness_s=0)
 
@@ -92,11 +107,11 @@ def run_alter(log: TransactionLog, changes: Sequence[Change]) -> int:
     return log.commit(plan).version
 
 
-def _shown(change: Change) -> str:
+def _shown(change: TableChange) -> str:
     return " ".join([change.kind, ".".join(change.column) or str(change.key)])
 
 
-def _change_columns(fields: list[dict[str, Any]], change: Change, base: Snapshot) -> None:
+def _change_columns(fields: list[dict[str, Any]], change: TableChange, base: Snapshot) -> None:
     name = ".".join(change.column)
     if change.kind in _REFUSED or change.kind not in _COLUMN_CHANGES:
         done = _REFUSED.get(change.kind)
@@ -118,7 +133,7 @@ def _change_columns(fields: list[dict[str, Any]], change: Change, base: Snapshot
     _COLUMN_CHANGES[change.kind](found, change, base)
 
 
-def _added(change: Change, base: Snapshot) -> dict[str, Any]:
+def _added(change: TableChange, base: Snapshot) -> dict[str, Any]:
     name = change.column[0]
     reason = None
     if not change.nullable:
@@ -133,7 +148,7 @@ def _added(change: Change, base: Snapshot) -> dict[str, Any]:
     return {"name": name, "type": change.type, "nullable": True, "metadata": metadata}
 
 
-def _retyped(found: dict[str, Any], change: Change, base: Snapshot) -> None:
+def _retyped(found: dict[str, Any], change: TableChange, base: Snapshot) -> None:
     if found["type"] == change.type:
         return
     partition = found["name"] in base.partition_columns
@@ -145,7 +160,7 @@ def _retyped(found: dict[str, Any], change: Change, base: Snapshot) -> None:
     found["type"] = change.type
 
 
-def _nullable(found: dict[str, Any], change: Change, base: Snapshot) -> None:
+def _nullable(found: dict[str, Any], change: TableChange, base: Snapshot) -> None:
     if not change.nullable and found["nullable"]:
         raise SchemaError(
             f"{base.store.uri}: column {found['name']} cannot become NOT NULL: rows may lack it"
@@ -153,11 +168,11 @@ def _nullable(found: dict[str, Any], change: Change, base: Snapshot) -> None:
     found["nullable"] = bool(change.nullable)
 
 
-def _commented(found: dict[str, Any], change: Change, _: Snapshot) -> None:
+def _commented(found: dict[str, Any], change: TableChange, _: Snapshot) -> None:
     found["metadata"] = {**found.get("metadata", {}), "comment": change.comment or ""}
 
 
-def _defaulted(found: dict[str, Any], change: Change, _: Snapshot) -> None:
+def _defaulted(found: dict[str, Any], change: TableChange, _: Snapshot) -> None:
     """Set or drop a default; rows that were written before it keep what they have."""
     metadata = {key: value for key, value in found.get("metadata", {}).items() if key != _CURRENT}
     if change.value:

@@ -25,10 +25,10 @@ from indextables.ops.read.matching import MatchPlan, plan_match
 from indextables.ops.read.word_filters import splits_to_search
 from indextables.ops.rewrite.replace import commit_or_discard, replace_plan
 from indextables.ops.rewrite.rows import (
-    Emptied,
     RewriteGroup,
+    RewriteOutcome,
     RewriteSetting,
-    Rewritten,
+    UniformSplit,
     delete_from,
     discard,
     require_read,
@@ -66,8 +66,8 @@ def run_delete(
         raise PredicateError("DELETE needs a condition; WHERE true deletes every row")
     plan = _plan(snapshot, node, queries)
     done = list(_looked_into(log, snapshot, node, plan, queries=queries, progress=progress))
-    emptied = [item for item in done if isinstance(item, Emptied) and item.all]
-    rewritten = [item for item in done if isinstance(item, Rewritten)]
+    emptied = [item for item in done if isinstance(item, UniformSplit) and item.all]
+    rewritten = [item for item in done if isinstance(item, RewriteOutcome)]
     removed = [*plan.whole, *(item.source for item in emptied)]
     sources = [*removed, *(add for item in rewritten for add in item.sources)]
     adds = [add for item in rewritten for add in item.adds]
@@ -121,24 +121,26 @@ def _looked_into(
     *,
     queries: Sequence[Query],
     progress: Progress,
-) -> Iterator[Emptied | Rewritten]:
+) -> Iterator[UniformSplit | RewriteOutcome]:
     setting = RewriteSetting.of(log, snapshot, drop=node, searches=queries)
     pieces = [RewriteGroup(setting, (add,)) for add in plan.doubtful]
-    done: list[Emptied | Rewritten] = []
+    done: list[UniformSplit | RewriteOutcome] = []
     try:
         for item in watched(
             log.runtime.workers.map(delete_from, pieces), progress, "Deleting rows", len(pieces)
         ):
             done.append(item)
-            if isinstance(item, Rewritten):
+            if isinstance(item, RewriteOutcome):
                 require_read(item, "DELETE")
     except BaseException:
-        discard(log.store, [add for item in done if isinstance(item, Rewritten) for add in item.adds])
+        discard(log.store, [add for item in done if isinstance(item, RewriteOutcome) for add in item.adds])
         raise
     yield from done
 
 
-def _rows_deleted(plan: MatchPlan, emptied: Sequence[Emptied], rewritten: Sequence[Rewritten]) -> int | None:
+def _rows_deleted(
+    plan: MatchPlan, emptied: Sequence[UniformSplit], rewritten: Sequence[RewriteOutcome]
+) -> int | None:
     counts = [of_add(add, null_counts=False).num_records for add in plan.whole]
     if any(count is None for count in counts):
         return None

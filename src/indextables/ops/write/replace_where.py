@@ -21,10 +21,10 @@ from indextables.model.actions import AddAction
 from indextables.model.fields import cast_table
 from indextables.ops.read.matching import plan_match
 from indextables.ops.rewrite.rows import (
-    Emptied,
     RewriteGroup,
+    RewriteOutcome,
     RewriteSetting,
-    Rewritten,
+    UniformSplit,
     delete_from,
     require_read,
 )
@@ -67,7 +67,7 @@ class TakenOut:
         self.node = node
         self.options = options
         self.rewritten: list[AddAction] = []
-        self._done: dict[str, Emptied | Rewritten] = {}
+        self._done: dict[str, UniformSplit | RewriteOutcome] = {}
 
     def on(self, base: Snapshot) -> tuple[list[AddAction], list[AddAction]]:
         """The files to remove from a version, and the rewritten ones to put in their place."""
@@ -79,16 +79,16 @@ class TakenOut:
             found = self._done.get(add.path)
             if found is None:
                 found = self._done[add.path] = self._look(RewriteGroup(setting, (add,)))
-            if isinstance(found, Rewritten):
+            if isinstance(found, RewriteOutcome):
                 gone.append(add)
                 kept.extend(found.adds)
             elif found.all:
                 gone.append(add)
         return gone, kept
 
-    def _look(self, piece: RewriteGroup) -> Emptied | Rewritten:
+    def _look(self, piece: RewriteGroup) -> UniformSplit | RewriteOutcome:
         found = delete_from(piece)
-        if isinstance(found, Rewritten):
+        if isinstance(found, RewriteOutcome):
             self.rewritten.extend(found.adds)
             require_read(found, "OVERWRITE")
         return found

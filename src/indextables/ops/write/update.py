@@ -25,8 +25,8 @@ from indextables.ops.progress import Progress, silent, watched
 from indextables.ops.rewrite.replace import commit_or_discard, replace_plan
 from indextables.ops.rewrite.rows import (
     RewriteGroup,
+    RewriteOutcome,
     RewriteSetting,
-    Rewritten,
     discard,
     require_read,
     require_writable,
@@ -182,8 +182,8 @@ def _named(values: Mapping[str, NewValue], schema: pa.Schema) -> tuple[tuple[str
 
 def _updated(
     log: TransactionLog, pieces: Sequence[tuple[RewriteGroup, RewriteGroup]], progress: Progress
-) -> list[tuple[Rewritten, int]]:
-    done: list[tuple[Rewritten, int]] = []
+) -> list[tuple[RewriteOutcome, int]]:
+    done: list[tuple[RewriteOutcome, int]] = []
     try:
         for item in watched(log.runtime.workers.map(_update_in, pieces), progress, "Updating", len(pieces)):
             if item is None:
@@ -196,7 +196,7 @@ def _updated(
     return done
 
 
-def _update_in(piece: tuple[RewriteGroup, RewriteGroup]) -> tuple[Rewritten, int] | None:
+def _update_in(piece: tuple[RewriteGroup, RewriteGroup]) -> tuple[RewriteOutcome, int] | None:
     """Write one split anew with its changed rows; None when no row of it matches."""
     look, write = piece
     done = rewrite_values(write)

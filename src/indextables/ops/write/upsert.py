@@ -3,7 +3,7 @@
 The source is written to a scratch file that stays mapped, not read, so that it
 may be larger than memory; only its keys are held. Splits whose bounds exclude
 every key are not opened. Of the others the key columns are read, and only those
-that hold a matching row are written anew, one at a time. Source rows that
+that hold a matching row are written anew, one at a time. MergeSource rows that
 matched nothing are inserted.
 """
 
@@ -28,8 +28,8 @@ from indextables.ops.outcomes import NO_ACTION, SUCCESS, UpsertResult
 from indextables.ops.rewrite.replace import commit_or_discard, replace_plan
 from indextables.ops.rewrite.rows import (
     RewriteGroup,
+    RewriteOutcome,
     RewriteSetting,
-    Rewritten,
     discard,
     require_read,
     require_writable,
@@ -74,7 +74,7 @@ class Clauses:
 
 
 @dataclass(slots=True)
-class Source:
+class MergeSource:
     """The rows to merge, on disk, and their keys in memory."""
 
     rows: pa.Table
@@ -114,7 +114,7 @@ class Source:
 class MergeRows:
     """Changes the rows of a split: matched rows take the source's values, or are deleted."""
 
-    source: Source
+    source: MergeSource
     numbers: np.ndarray
     clauses: Clauses
     columns: tuple[str, ...]
@@ -183,7 +183,7 @@ def run_upsert(log: TransactionLog, data: Any, on: str | Sequence[str], clauses:
 def _merged(  # noqa: PLR0917 - one value, passed on in one place
     log: TransactionLog,
     snapshot: Snapshot,
-    source: Source,
+    source: MergeSource,
     plan: WritePlan,
     clauses: Clauses,
     options: Options,
@@ -192,7 +192,7 @@ def _merged(  # noqa: PLR0917 - one value, passed on in one place
     columns = tuple(n for n in snapshot.schema.names if n.lower() in given and n not in source.on)
     scope = None if clauses.not_matched_by_source else _bounds(source, snapshot)
     paths = snapshot.plan(scope, columns={"path"}).files.column("path").to_pylist()
-    done: list[Rewritten] = []
+    done: list[RewriteOutcome] = []
     inserted: list[BuiltSplit] = []
     matched = 0
     try:
@@ -215,7 +215,7 @@ def _change(  # noqa: PLR0917 - one value, passed on in one place
     log: TransactionLog,
     snapshot: Snapshot,
     add: AddAction,
-    source: Source,
+    source: MergeSource,
     clauses: Clauses,
     columns: tuple[str, ...],
 ) -> MergeRows | None:
@@ -240,9 +240,9 @@ def _change(  # noqa: PLR0917 - one value, passed on in one place
 def _committed(  # noqa: PLR0917 - one value, passed on in one place
     log: TransactionLog,
     snapshot: Snapshot,
-    source: Source,
+    source: MergeSource,
     clauses: Clauses,
-    done: Sequence[Rewritten],
+    done: Sequence[RewriteOutcome],
     inserted: Sequence[BuiltSplit],
     scope: Node | None,
     matched: int,
@@ -294,7 +294,7 @@ def _key_columns(on: Sequence[str], snapshot: Snapshot, data: pa.Schema) -> tupl
 
 def _spilled(
     batches: Iterator[pa.RecordBatch], plan: WritePlan, on: tuple[str, ...], options: Options, place: Path
-) -> Source:
+) -> MergeSource:
     """Write the source to disk in the table's types, and keep its keys in memory."""
     import numpy as np
     import pyarrow as pa
@@ -316,7 +316,7 @@ def _spilled(
     twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
     repeated = pc.is_in(keys, value_set=twice, skip_nulls=True).to_numpy(zero_copy_only=False)
     mapped = pa.ipc.open_file(pa.memory_map(str(place))).read_all()
-    return Source(mapped, keys, np.asarray(repeated), on)
+    return MergeSource(mapped, keys, np.asarray(repeated), on)
 
 
 def key_values(rows: pa.Table, on: Sequence[str]) -> pa.Array:
@@ -344,7 +344,7 @@ def key_values(rows: pa.Table, on: Sequence[str]) -> pa.Array:
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
 
 
-def _bounds(source: Source, snapshot: Snapshot) -> Node | None:
+def _bounds(source: MergeSource, snapshot: Snapshot) -> Node | None:
     """Minimum and maximum key for each column as a condition; None where that bounds nothing."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -366,7 +366,7 @@ def _bounds(source: Source, snapshot: Snapshot) -> Node | None:
     return all_of(tests) if tests else None
 
 
-def _unmet(source: Source) -> Iterator[pa.RecordBatch]:
+def _unmet(source: MergeSource) -> Iterator[pa.RecordBatch]:
     """The source rows that matched nothing, in batches."""
     import numpy as np
     import pyarrow as pa

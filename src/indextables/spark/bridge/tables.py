@@ -11,7 +11,7 @@ from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.ops.rewrite.drop_partitions import run_drop_partitions
 from indextables.ops.rewrite.replace import commit_or_discard
 from indextables.ops.table_settings import require_parquet
-from indextables.ops.write.alter import Change, run_alter
+from indextables.ops.write.alter import TableChange, run_alter
 from indextables.ops.write.commit import Order, outcome
 from indextables.ops.write.definition import Definition
 from indextables.ops.write.delete import run_delete
@@ -160,7 +160,7 @@ def alter(asked: Asked) -> dict[str, Any]:
 
             plain["type"] = json.loads(plain["type"])
         plain["column"] = tuple(plain.get("column") or ())
-        changes.append(Change(**plain))
+        changes.append(TableChange(**plain))
     return {"version": run_alter(asked.log(), changes)}
 
 

@@ -35,5 +35,4 @@ INSTEAD = {
 def instead_of(bare: str) -> str | None:
     """What to do instead of an option that only another system has; None for any other key."""
     key = bare.lower()
-    found = (words for start, words in INSTEAD.items() if key == start or key.startswith(start))
-    return next(found, None)
+    return next((advice for start, advice in INSTEAD.items() if key.startswith(start)), None)
