@@ -11,6 +11,7 @@ HISTORIES ?= 20000
 TABLES ?= 1000
 CORRUPTIONS ?= 10000
 KILLS  ?= 1000
+LISTS  ?= 100
 JOBS   ?= 2
 DOORS  ?= 0:1000
 
@@ -58,16 +59,18 @@ check: $(STAMP) ## lint, check the format and the types
 bench: $(STAMP) java ## measure against named rivals; SIZES=1k,10k,100k,1M for the full run
 	$(BIN)/python -m benchmarks.run all --sizes $(SIZES)
 
-simulate: $(STAMP) ## run simulated histories; SEEDS=first:end or one seed, LEVEL=log|table, MUTANT=a planted bug
+simulate: $(STAMP) ## run simulated histories; SEEDS=first:end or one seed, LEVEL=log|table|lists, MUTANT=a planted bug
 	cd tests && $(abspath $(BIN))/python -m simulation.run --seeds $(SEEDS) --level $(LEVEL) --jobs $(JOBS) --mutant "$(MUTANT)"
 
 harness: $(STAMP) ## run HISTORIES, TABLES, CORRUPTIONS, KILLS and power cuts, going on where the last run ended
 	cd tests && $(abspath $(BIN))/python -m simulation.run --seeds 0:$(HISTORIES) --level log --jobs $(JOBS) --resume simulation
 	cd tests && $(abspath $(BIN))/python -m simulation.run --seeds 0:$(TABLES) --level table --jobs $(JOBS) --resume simulation
+	cd tests && $(abspath $(BIN))/python -m simulation.run --seeds 0:$(TABLES) --level lists --jobs $(JOBS) --resume simulation
 	cd tests && $(abspath $(BIN))/python -m simulation.page
 	cd tests && $(abspath $(BIN))/python -m corruption.run --seeds 0:$(CORRUPTIONS) --resume
 	cd tests && $(abspath $(BIN))/python -m corruption.page
 	cd tests && $(abspath $(BIN))/python -m harness.kills --until $(KILLS)
+	cd tests && $(abspath $(BIN))/python -m lists.processes --until $(LISTS)
 	cd tests && $(abspath $(BIN))/python -m harness.power --replays 1080 --keep
 	cd tests && $(abspath $(BIN))/python -m harness.page
 

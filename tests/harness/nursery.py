@@ -2,7 +2,8 @@
 
 It never touches a table itself, so no thread and no connection exists that a
 fork could cut in two. One line of JSON on standard input is a list of jobs that
-run at the same time; one line on standard output tells how each of them ended.
+run at the same time; one line on standard output tells how each of them ended. A job
+names a verb of `harness.verbs`, or as its `work` a function that is called with the job.
 
 A child dies by SIGKILL: of its own hand at the n-th time it is about to touch a
 file of the table (Python's audit events tell: open, link, rename, remove, list),
@@ -59,7 +60,13 @@ class Nursery:
 
 def main() -> None:
     """Fork a child for every job of every line."""
-    for name in ("harness.verbs", "pyarrow.compute", "pyarrow.parquet", "indextables.sql.runner"):
+    for name in (
+        "harness.verbs",
+        "lists.processes",
+        "pyarrow.compute",
+        "pyarrow.parquet",
+        "indextables.sql.runner",
+    ):
         importlib.import_module(name)
     for line in sys.stdin:
         jobs = json.loads(line)
@@ -77,7 +84,7 @@ def _born(job: dict[str, Any]) -> int:
         _live(job)
         status = 0
     except Exception as error:  # noqa: BLE001 - the child has nobody else to tell
-        _note(job["notes"], {"failed": f"{type(error).__name__}: {error}"[:2000]})
+        note(job["notes"], {"failed": f"{type(error).__name__}: {error}"[:2000]})
     finally:
         os._exit(status)
 
@@ -104,11 +111,15 @@ def _live(job: dict[str, Any]) -> None:
 
     if job.get("kill_at") is not None:
         _die_at(job["root"], job["kill_at"])
+    if "work" in job:
+        module, _, name = job["work"].partition(":")
+        getattr(importlib.import_module(module), name)(job)
+        return
     dice = random.Random(job["seed"])
     for number, step in enumerate(VERBS[job["verb"]](job["root"], job["name"], dice)):
-        _note(job["notes"], {"begun": number})
+        note(job["notes"], {"begun": number})
         step.run()
-        _note(job["notes"], {"done": number})
+        note(job["notes"], {"done": number})
 
 
 def _die_at(root: str, wanted: int) -> None:
@@ -124,7 +135,7 @@ def _die_at(root: str, wanted: int) -> None:
     sys.addaudithook(watch)
 
 
-def _note(place: str, fact: dict[str, Any]) -> None:
+def note(place: str, fact: dict[str, Any]) -> None:
     """Say something that outlives the process: one write, appended."""
     descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:

@@ -74,6 +74,37 @@ def kills_text() -> str:
     return "\n".join(lines)
 
 
+def lists_text() -> str:
+    """Lists that processes append to and read, checked for anomalies."""
+    lists = _result("lists")
+    lines = [
+        "Clients append elements to lists and read them: an element is a row, a row of an overwrite with",
+        "`expected_version`, or a word that UPDATE adds to a text; reads are scans, filters, searches, older versions and",
+        "followers. From the reads alone a checker infers in which order the appends took effect, and looks for lost",
+        "appends, dirty and intermediate reads, elements that are there twice, incompatible orders, and cycles of",
+        "dependencies (G0, G1c, G-single, G2, also with the order of the clock), after",
+        "[Elle](https://github.com/jepsen-io/elle). None is allowed. `make simulate LEVEL=lists` does it in simulated",
+        "histories; here three writers, two readers and a process that merges and erases history are real, and some",
+        "are killed with SIGKILL.",
+        "",
+        f"`cd tests && python -m lists.processes --until {lists['runs'] if lists else 100}`"
+        + (f", over {lists['commit']}" if lists else ""),
+    ]
+    if lists:
+        outcomes = lists["outcomes"]
+        lines += [
+            "",
+            "| histories | killed | transactions | refused | unknown | acknowledged appends | lists read | anomalies |",
+            "|---:|---:|---:|---:|---:|---:|---:|---:|",
+            (
+                f"| {lists['runs']:,} | {lists['killed']:,} | {lists['transactions']:,} | "
+                f"{outcomes.get('aborted', 0):,} | {outcomes.get('unknown', 0):,} | {lists['appends']:,} | "
+                f"{lists['reads']:,} | {sum(map(len, lists['broken'].values())):,} |"
+            ),
+        ]
+    return "\n".join(lines)
+
+
 def power_text() -> str:
     """Power cuts, replayed from records of what a local disk was asked to do."""
     power = _result("power")
@@ -177,6 +208,7 @@ def render(page: str) -> str:
     """The page with today's figures."""
     sections = {
         "kills": kills_text(),
+        "lists": lists_text(),
         "power": power_text(),
         "soak": soak_text(),
         "rivals": rivals_text(),

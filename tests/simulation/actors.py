@@ -37,6 +37,7 @@ from simulation.intents import (
     Found,
     Intent,
     Observation,
+    Violation,
 )
 from simulation.world import LOG_DIR, ActorClock, Crash, Effect, Faults, SimStore, World
 
@@ -63,6 +64,10 @@ class Stage:
     seen: list[Observation] = field(default_factory=list)
     found: list[Found] = field(default_factory=list)
     followed: list[Followed] = field(default_factory=list)
+    form: str = ""
+    """How a list lies in the table, where the history is about lists."""
+    transactions: list[Any] = field(default_factory=list)
+    """What became of lists; see `lists.checker`."""
     busy: int = 0
     """Verbs under way; the operator who swaps a log in waits until there is none."""
     stopped: bool = False
@@ -99,9 +104,14 @@ class Actor:
         self._open()
 
     @staticmethod
-    def found_table(log: TransactionLog, partition_by: Sequence[str]) -> None:
+    def found_table(log: TransactionLog, stage: Stage) -> None:
         """Make the table of a history."""
-        log.initialize(SCHEMA, partition_by)
+        log.initialize(SCHEMA, stage.partition_by)
+
+    @staticmethod
+    def check_end(_stage: Stage) -> list[Violation]:
+        """What else was broken, told from what the actors noted."""
+        return []
 
     # Running
 

@@ -117,6 +117,8 @@ class Plan:
     parts: tuple[Part, ...]
     level: str = "log"
     partition_by: tuple[str, ...] = ()
+    form: str = ""
+    """How a list lies in the table, where the history is about lists."""
 
 
 @dataclass
@@ -237,6 +239,11 @@ def run_plan(plan: Plan, chance: random.Random, *, keep_trace: bool = False) -> 
         from simulation.tables import TableActor, table_rows
 
         return _run(plan, chance, TableActor, table_rows, keep_trace=keep_trace)
+    if plan.level == "lists":
+        from lists.simulated import ListActor
+        from simulation.tables import table_rows
+
+        return _run(plan, chance, ListActor, table_rows, keep_trace=keep_trace)
     return _run(plan, chance, Actor, log_rows, keep_trace=keep_trace)
 
 
@@ -252,8 +259,8 @@ def _run(
     # A plan that is run again uses the same names, and must not meet the splits of the last run.
     forget_splits()
     world = World(plan.seed, keep_trace=keep_trace)
-    stage = Stage(world, plan.options, partition_by=plan.partition_by)
-    kind.found_table(quiet_log(stage, "founder"), plan.partition_by)
+    stage = Stage(world, plan.options, partition_by=plan.partition_by, form=plan.form)
+    kind.found_table(quiet_log(stage, "founder"), stage)
     actors = [kind(stage, part.name, part.steps, part.faults, skew_ms=part.skew_ms) for part in plan.parts]
     for actor in actors:
         world.start(actor.run)
@@ -267,6 +274,7 @@ def _run(
     truth.check_followed(stage.followed)
     for actor in actors:
         _check_stream(truth, actor)
+    truth.violations += kind.check_end(stage)
     if not truth.violations:
         _check_end(truth, world, stage, end)
     verbs: dict[str, int] = {}

@@ -92,6 +92,10 @@ def plan_of(level: str, seed: int) -> Plan:
         from simulation.tables import plan_table_history
 
         return plan_table_history(seed)
+    if level == "lists":
+        from lists.simulated import plan_lists
+
+        return plan_lists(seed)
     return plan_topic(level, seed) if level in TOPICS else plan_history(seed)
 
 
@@ -190,7 +194,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run what the command line asks for; 1 when a promise was broken."""
     parser = argparse.ArgumentParser(prog="simulation.run", description=__doc__)
     parser.add_argument("--seeds", default="0:500", help="one seed, or first:end")
-    parser.add_argument("--level", default="log", choices=("log", "table", *TOPICS))
+    parser.add_argument("--level", default="log", choices=("log", "table", "lists", *TOPICS))
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--mutant", help="plant a bug; see simulation.mutants")
     parser.add_argument("--whole", action="store_true", help="do not shrink the trace")

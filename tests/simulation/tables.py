@@ -22,7 +22,7 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import TxnAction
 from indextables.ops.read.follow import Follower
 from indextables.table import Table
-from simulation.actors import Actor
+from simulation.actors import Actor, Stage
 from simulation.history import Plan, draw_options, draw_parts
 from simulation.intents import ACKNOWLEDGED, NOTHING, UNKNOWN, Followed, Found, Intent, Observation
 from simulation.questions import WORDS, Row, draw_condition, draw_query, draw_question, draw_search
@@ -103,9 +103,11 @@ class TableActor(Actor):
     stream: Followed | None = None
 
     @staticmethod
-    def found_table(log: TransactionLog, partition_by: Sequence[str]) -> None:
+    def found_table(log: TransactionLog, stage: Stage) -> None:
         """Make a table whose column `body` can be searched."""
-        log.initialize(SCHEMA, partition_by, properties=from_options(log.options, SCHEMA).to_properties())
+        log.initialize(
+            SCHEMA, stage.partition_by, properties=from_options(log.options, SCHEMA).to_properties()
+        )
 
     @property
     def table(self) -> Table:
