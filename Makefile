@@ -14,12 +14,15 @@ KILLS  ?= 1000
 LISTS  ?= 100
 JOBS   ?= 2
 DOORS  ?= 0:1000
+KEEP   ?=
+# JOBS processes share the files, the longest first; a Spark session belongs to its process.
+SHARDS := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help install java browser demo test test-fast test-long test-wheel check bench simulate harness doors golden docs clean
+.PHONY: help install java browser demo test test-fast test-sample test-long test-wheel check bench simulate harness doors golden docs clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-11s %s\n", $$1, $$2}'
 
 install: $(STAMP) ## create the virtual environment and install everything into it
 
@@ -39,14 +42,18 @@ browser: ## look for Chromium, in which the page is tested
 demo: $(STAMP) java ## build a table of log events and show what it can do
 	$(BIN)/indextables demo
 
-test: $(STAMP) java browser ## run every test, the long ones included
-	$(BIN)/python -m pytest -m "not spark" -n $(JOBS) --dist loadfile
-	$(BIN)/python -m pytest -m spark
+test: $(STAMP) java browser ## run every kind of test; KEEP=--keep-durations writes tests/durations.json
+	$(BIN)/python -m pytest -m "not spark and not long" $(SHARDS) $(KEEP)
+	$(BIN)/python -m pytest -m "spark and not long" $(SHARDS) $(KEEP)
 
 test-fast: $(STAMP) ## run the tests that need neither Spark nor patience
-	$(BIN)/python -m pytest -m "not slow and not spark" -n 2
+	$(BIN)/python -m pytest -m "not slow and not spark and not long" $(SHARDS)
 
-test-long: harness doors golden ## run what takes hours: simulated histories, every door, every golden version
+test-sample: $(STAMP) ## run a sample of the long tests: processes on S3, killed writers, a faulty network
+	$(BIN)/python -m pytest -m sample $(KEEP)
+
+test-long: $(STAMP) java harness doors golden ## run what takes hours: long tests, simulated histories, kills, every door
+	$(BIN)/python -m pytest -m long --keep-durations
 
 test-wheel: $(STAMP) java ## build the wheel, install it into empty environments, and use it there
 	$(BIN)/python scripts/test_wheel.py

@@ -10,10 +10,11 @@ from harness.inquest import Finding, require_one_of
 from harness.kills import Death, Scene, run_kills
 from harness.verbs import BESIDE, VERBS
 
-pytestmark = pytest.mark.slow
 SEEDS = range(50)
 
 
+@pytest.mark.long
+@pytest.mark.sample
 def test_fifty_writers_are_killed_and_nothing_is_lost(tmp_path: Path) -> None:
     """Append, overwrite, delete, restore, merge, checkpoint, purge, truncate and repair, at chosen moments."""
     tally = run_kills(SEEDS, tmp_path)

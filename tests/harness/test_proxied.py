@@ -7,10 +7,11 @@ import pytest
 from harness.proxied import FAULTS, Tally, Weather, run_proxied
 from support.servers import ObjectServer, azure_server, s3_server  # noqa: F401 - fixtures
 
-pytestmark = pytest.mark.slow
 SEEDS = range(4)
 
 
+@pytest.mark.long
+@pytest.mark.sample
 def test_nothing_acknowledged_is_lost_behind_a_faulty_network_on_s3(s3_server: ObjectServer) -> None:  # noqa: F811
     tally = run_proxied(s3_server, SEEDS)
     assert tally.broken == {}
@@ -18,6 +19,7 @@ def test_nothing_acknowledged_is_lost_behind_a_faulty_network_on_s3(s3_server: O
     assert tally.acknowledged > 0
 
 
+@pytest.mark.long
 def test_nothing_acknowledged_is_lost_behind_a_faulty_network_on_azure(azure_server: ObjectServer) -> None:  # noqa: F811
     assert run_proxied(azure_server, SEEDS).broken == {}
 

@@ -8,7 +8,7 @@ import pytest
 
 from harness.soak import run_soak
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 MOST_THREADS = 150
 
 

@@ -79,7 +79,8 @@ def test_eight_processes_append_fifty_times_each_to_a_local_table(tmp_path):
     check(uri, {}, reported, PROCESSES, APPENDS)
 
 
-@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.sample
 def test_processes_append_to_one_table_on_s3(s3_server):  # noqa: F811 - a fixture
     """E2: the same on an object store that knows put-if-absent."""
     uri, options = f"{s3_server.root}/appends", dict(s3_server.options)
@@ -88,7 +89,7 @@ def test_processes_append_to_one_table_on_s3(s3_server):  # noqa: F811 - a fixtu
     check(uri, options, reported, PROCESSES, APPENDS)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_processes_append_to_one_table_on_azure(azure_server):  # noqa: F811 - a fixture
     """E2: the same on Azure, where its emulator can run."""
     uri, options = f"{azure_server.root}/appends", dict(azure_server.options)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory: pytest.TempPathFactory) -> dict:
@@ -24,12 +26,10 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict:
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
-@pytest.mark.slow
 def test_a_client_without_the_package_sends_every_verb_as_sql(said):
     assert not said["bare"], "\n".join(said["bare"])
 
 
-@pytest.mark.slow
 def test_a_client_with_the_package_has_names_paths_and_searches(said):
     assert not said["connected"], "\n".join(said["connected"])
     assert said["rows"] == [1, 2, 9, 5_000_000_000]
@@ -37,18 +37,15 @@ def test_a_client_with_the_package_has_names_paths_and_searches(said):
     assert said["searched"] == [9]
 
 
-@pytest.mark.slow
 def test_an_error_of_the_servers_has_our_type_at_the_client(said):
     assert said["error"] == "PredicateError"
 
 
-@pytest.mark.slow
 def test_a_client_with_the_package_searches_a_named_table_in_every_way(said):
     assert said["by name"] == {
         "sql": [1, 3], "filter": [1, 3], "expr": [3], "scored": [1], "after a delete": [2, 3],
     }  # fmt: skip
 
 
-@pytest.mark.slow
 def test_streams_read_and_write_named_tables(said):
     assert said["streamed"] == [2, 3]

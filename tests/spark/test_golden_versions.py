@@ -22,7 +22,7 @@ from indextables.spark.replay.engine import replay_frame
 from indextables.spark.session import runtime_of
 from support.golden import EVERYTHING, expected, plain, rows_of, table_path, versions
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 # So little memory that every commit is left to the executors, and one task for them: the tables are small.
 FAR = Options.of({"distributedLogReplay.localMemory": "1", "distributedLogReplay.numPartitions": "1"})

@@ -13,7 +13,7 @@ import pytest
 
 import indextables as it
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 ROWS = 40
 _APPLICATION = """
 import sys

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="finds its executor through /proc")
 def test_a_lost_executor_and_a_speculative_twin_leave_every_row_once(tmp_path: Path) -> None:
     tests = Path(__file__).parents[1]

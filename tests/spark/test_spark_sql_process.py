@@ -17,7 +17,7 @@ from support.core_statements import CORE
 from support.spark_sql import RefusedError, SqlShell
 from support.statement_places import Place, wrong
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture

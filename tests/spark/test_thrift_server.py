@@ -16,7 +16,7 @@ from indextables.spark.jvm import jar
 from support.ports import free_port
 from support.spark_sql import CONFS, HOME
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 STATEMENTS = """
 CREATE TABLE logs (id INT, message STRING) USING indextables TBLPROPERTIES ('indexing.typemap.message' = 'text');
