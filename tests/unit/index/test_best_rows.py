@@ -1,4 +1,4 @@
-"""The best rows by sets of words, and phrases over lists that are cut, beside counting everything."""
+"""The top k rows and phrases over lists that are cut, beside counting everything."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ import pytest
 from indextables.index.codec.lengths import saturation
 from indextables.index.query.evaluate import Search
 from indextables.index.query.tree import Boolean, Words
-from indextables.index.read.best import best_rows
 from indextables.index.read.cache import BlockCache
-from indextables.index.read.first import best_from_rarest
-from indextables.index.read.ranking import Weighted, best_of, impacts_at
-from indextables.index.read.sets import best_by_sets
+from indextables.index.read.ranking import WeightedWord, impacts_at, top_indexes
+from indextables.index.read.top_k import top_rows
 from indextables.index.settings import IndexField, IndexSpec
 from support.indexes import build, opened
 
@@ -44,48 +42,27 @@ def by_scoring_all(index, words, table, limit):
         rows = one.word.array()
         scores[rows] += one.weight * impacts_at(one.word.counts(), index.norms(0).take(rows), table)
     rows = (scores > 0).nonzero()[0]
-    at = best_of(scores[rows], limit)
+    at = top_indexes(scores[rows], limit)
     return scores[rows][at], rows[at]
-
-
-def from_rarest(words, norms, table, limit):
-    return best_from_rarest(words, norms.take, table, limit)
-
-
-@pytest.mark.parametrize("best", [best_by_sets, from_rarest])
-@pytest.mark.parametrize("limit", [1, 10, 1000, 5000])
-@pytest.mark.parametrize("mean", [0.5, 6.0, 1e9])
-def test_first_rankings_give_the_rows_that_scoring_all_gives(index, best, limit, mean):
-    """A mean length of 1e9 makes all classes count the same: then rows decide."""
-    dice, table = random.Random(limit), saturation(mean)
-    for size in (1, 2, 3, 5):
-        for _ in range(4):
-            chosen, weights = dice.sample(WORDS, size), dice.choice([[1.0], [0.3, 1.0, 2.5]])
-            words = [
-                Weighted(index.word(0, word.encode(), entry), np.float32(dice.choice(weights)))
-                for word in chosen
-                if (entry := index.entries([(0, word.encode())])[0]) is not None
-            ]
-            scores, rows = best(words, index.norms(0), table, limit)
-            wanted_scores, wanted_rows = by_scoring_all(index, words, table, limit)
-            assert rows.tolist() == wanted_rows.tolist()
-            assert scores.tolist() == wanted_scores.tolist()
 
 
 @pytest.mark.parametrize("limit", [1, 10, 64, 65, 5000])
 @pytest.mark.parametrize("mean", [0.5, 6.0, 1e9])
-def test_rankings_of_words_that_are_kept_give_the_rows_that_scoring_all_gives(index, limit, mean):
+def test_the_first_and_later_rankings_give_the_rows_that_scoring_all_gives(index, limit, mean):
+    """From the second ranking on impacts are cached. With a mean of 1e9 all lengths weigh the same: rows decide ties."""
     dice, table = random.Random(limit), saturation(mean)
     for size in (1, 2, 2, 3, 5):
         for _ in range(6):
             words = [
-                Weighted(index.word(0, word.encode(), entry), np.float32(dice.choice([0.3, 1.0, 2.5])))
+                WeightedWord(index.word(0, word.encode(), entry), np.float32(dice.choice([0.3, 1.0, 2.5])))
                 for word in dice.sample(WORDS, size)
                 if (entry := index.entries([(0, word.encode())])[0]) is not None
             ]
             wanted_scores, wanted_rows = by_scoring_all(index, words, table, limit)
+            for weighted in words:
+                weighted.word.impact_cache = None
             for _ in range(3):
-                scores, rows = best_rows(index, 0, words, limit, mean)
+                scores, rows = top_rows(index, 0, words, limit, mean)
                 assert rows.tolist() == wanted_rows.tolist()
                 assert scores.tolist() == wanted_scores.tolist()
 
@@ -99,14 +76,14 @@ def test_a_word_says_how_often_it_is_in_some_rows_of_some_pages(spread):
             held = index.word(0, word.encode(), index.entries([(0, word.encode())])[0])
             if before:
                 held.counts()
-            assert held.often(asked).tolist() == [rows[at].split().count(word) for at in asked]
+            assert held.counts_in(asked).tolist() == [rows[at].split().count(word) for at in asked]
 
 
 @pytest.fixture(scope="module")
 def spread():
     """Three pages of rows: `common` is everywhere, `pair` follows it in a few rows of the outer pages.
 
-    `middling` is in so many rows that a filter of its places is kept, `seldom` in fifty.
+    `middling` is in a thousand rows, `seldom` in fifty.
     """
     rows = ["common filler common"] * 140_000
     rows[7::97] = ["middling common filler"] * len(rows[7::97])
@@ -135,8 +112,8 @@ def test_phrases_over_pages_are_counted_where_they_stand(spread, kept):
             often = [
                 f" {rows[at]} ".replace(" ", "  ").count(f" {phrase.replace(' ', '  ')} ") for at in wanted
             ]
-            found = search.prepared(None)[1].found(search.prepared(None)[0], counted=True)
-            assert found.counts.tolist() == often
+            session, plan = search.prepared(None)
+            assert plan.phrase_rows(session).counts.tolist() == often
 
 
 def test_nothing_kept_ranks_as_kept_lists_do(spread):

@@ -86,8 +86,6 @@ def test_a_part_of_planes_has_a_part_of_the_numbers(values, data):
     raw = planes(np.array(values, np.uint64))
     wanted = values[first : first + count]
     assert unplanes(part_of_planes(raw, first, count)).tolist() == wanted
-    assert Planes([raw]).few(first, count) == wanted
-    assert Planes([raw, raw]).few(len(values) + first, count) == wanted
     with pytest.raises(DamagedIndexError, match="fewer numbers"):
         part_of_planes(raw, first, len(values) - first + 1)
 

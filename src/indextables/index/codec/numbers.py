@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import struct
 import threading
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any, ParamSpec, TypeAlias, TypeVar
@@ -280,7 +279,7 @@ def part_of_planes(data: bytes, first: int, count: int) -> bytes:
 class Planes:
     """The numbers of several texts written by `planes`, concatenated; decodes only those asked for."""
 
-    __slots__ = ("_bytes", "_first", "_held", "_raw", "_width")
+    __slots__ = ("_first", "_held", "_raw", "_width")
 
     def __init__(self, texts: Sequence[bytes]) -> None:
         self._width: list[int]
@@ -289,12 +288,10 @@ class Planes:
             text = texts[0]
             if text[0] not in _KINDS or (len(text) - 1) % text[0]:
                 raise damaged("numbers have an unknown width")
-            self._bytes = text
             self._raw = np.frombuffer(text, np.uint8)
             self._width, self._held, self._first = [text[0]], [0, (len(text) - 1) // text[0]], [1]
             return
-        self._bytes = b"".join(texts)
-        self._raw = np.frombuffer(self._bytes, np.uint8)
+        self._raw = np.frombuffer(b"".join(texts), np.uint8)
         ends = list(accumulate(map(len, texts)))
         self._width = [text[0] for text in texts]
         counts, odd = zip(*(divmod(len(text) - 1, text[0]) for text in texts), strict=True)
@@ -308,19 +305,6 @@ class Planes:
 
     def __len__(self) -> int:
         return self._held[-1]
-
-    def few(self, first: int, count: int) -> list[int]:
-        """Some consecutive numbers of one text."""
-        text = bisect_right(self._held, first) - 1
-        step = self._held[text + 1] - self._held[text]
-        begin = self._first[text] + first
-        found = [*self._bytes[begin : begin + count]]
-        for plane in range(1, self._width[text]):
-            begin += step
-            high = self._bytes[begin : begin + count]
-            if any(high):
-                found = [low | more << (8 * plane) for low, more in zip(found, high, strict=True)]
-        return found
 
     def take(self, at: Array) -> Array:
         """The numbers at some indexes."""

@@ -33,10 +33,16 @@ from indextables.index.query.tree import (
     Query,
     Words,
 )
-from indextables.index.read.best import best_rows
 from indextables.index.read.lookup import Index, Term
-from indextables.index.read.ranking import Statistics, Weighted, best_of, statistics_of_terms, weight_of
+from indextables.index.read.ranking import (
+    Statistics,
+    WeightedWord,
+    statistics_of_terms,
+    top_indexes,
+    weight_of,
+)
 from indextables.index.read.rowset import NO_ROWS
+from indextables.index.read.top_k import top_rows
 from indextables.index.read.words import read_lists
 from indextables.index.settings import FAST, JSON, IndexField, IndexSpec
 from indextables.index.tokens import ID_MARK, bucket, is_id, json_mark, json_word
@@ -143,7 +149,7 @@ class Search:
         else:
             rows = self._plan.upper(self._at).array()
             scores = self._plan.score(self._at, rows)[1]
-            at = best_of(scores, limit)
+            at = top_indexes(scores, limit)
             found = scores[at], rows[at]
         self._at.settle()
         return found
@@ -164,10 +170,10 @@ class Search:
         for term, boost in words.items():
             word = self._at.word((term.field, term.word))
             if word is not None:
-                weighted.append(Weighted(word, weight_of(statistics.idf((column, term.word)), boost)))
+                weighted.append(WeightedWord(word, weight_of(statistics.idf((column, term.word)), boost)))
         if not weighted:
             return np.zeros(0, np.float32), NO_ROWS
-        return best_rows(self.index, field, weighted, limit, statistics.mean_length(column))
+        return top_rows(self.index, field, weighted, limit, statistics.mean_length(column))
 
 
 def _plan_of(index: Index, node: Node, unknown: frozenset[str], *, has_values: bool) -> Plan:

@@ -81,8 +81,8 @@ def _parts(plan: Plan, at: Session, rows: Array, boost: float) -> Iterator[Score
 
 def _occurrences(plan: OneTerm | InOrder, at: Session, rows: Array) -> int:
     if isinstance(plan, InOrder):
-        found = plan.found(at, counted=True)
-        return int(found.counts[found.rows.searchsorted(rows[0])])
+        phrase = plan.phrase_rows(at)
+        return int(phrase.counts[phrase.rows.searchsorted(rows[0])])
     word = at.word(plan.key)
     assert word is not None
     counts = word.counts()

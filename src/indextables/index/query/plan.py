@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ from indextables.index.codec.lengths import saturation
 from indextables.index.codec.numbers import Array
 from indextables.index.query.tree import Between
 from indextables.index.query.values import typed_between
+from indextables.index.read.global_positions import PhraseRows
 from indextables.index.read.lookup import Index, Term
 from indextables.index.read.ranking import Statistics, impacts_at, weight_of
 from indextables.index.read.rowset import Rows, RowSet, difference, everything, nothing
@@ -48,8 +49,8 @@ class Session:
         self._entries: dict[Key, Entry | None] = {}
         self._words: dict[Key, Word] = {}
         self._slices: dict[Span, list[tuple[Block, int, int]]] = {}
-        self.found: dict[int, Any] = {}
-        """What parts of the plan found, by the identity of the part."""
+        self.phrases: dict[int, PhraseRows] = {}
+        """The rows of every phrase of the plan, by the identity of the part."""
 
     def look_up(self, keys: Sequence[Key], spans: Sequence[Span]) -> None:
         """Look up words and ranges of words, in one round trip."""

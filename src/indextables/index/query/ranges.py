@@ -14,10 +14,10 @@ from indextables.index.codec.lists import has, pack, ranks
 from indextables.index.codec.numbers import Array, unframe, unplanes
 from indextables.index.query.patterns import Pattern
 from indextables.index.query.plan import Key, Plan, Scored, Session, Span, bm25, conjunction_lists
+from indextables.index.read.global_positions import NO_PHRASE, PhraseRows, has_global_positions
 from indextables.index.read.lookup import Term
-from indextables.index.read.phrases import Found, OneWord, Part, find_phrase, find_words
-from indextables.index.read.places import is_kept
-from indextables.index.read.rowset import NO_ROWS, TESTED, Rows, RowSet, found_in, union
+from indextables.index.read.phrases import OneWord, PhrasePart, find_phrase, find_words
+from indextables.index.read.rowset import NO_ROWS, TESTED, Rows, RowSet, find_in, union
 from indextables.index.read.words import Word, read_lists
 from indextables.index.tokens import GAPS, ID_MARK, with_spaces
 from indextables.records import dataclass
@@ -226,7 +226,7 @@ class _Chosen:
     def numbers(self, held: Array) -> tuple[Array, Array]:
         """Which of some rows are chosen, and the index of each of these among the chosen ones."""
         if self._bits is None:
-            at, found = found_in(self._rows, held)
+            at, found = find_in(self._rows, held)
             inside = found.nonzero()[0]
             return inside, at.take(inside)
         inside = has(self._bits, held).nonzero()[0]
@@ -269,25 +269,24 @@ class InOrder(Plan):
         """See Plan."""
         held = [at.word((self.field, word)) for word in self.words]
         words = [word for word in held if word is not None]
-        if len(words) < len(held) or all(is_kept(word) for word in words):
+        if len(words) < len(held) or all(map(has_global_positions, words)):
             return ()
         return conjunction_lists(words)
 
-    def found(self, at: Session, *, counted: bool = False) -> Found:
-        """The rows of the phrase, and its number of occurrences in each; found once in a search."""
-        known: Found | None = at.found.get(id(self))
-        if known is not None and (not counted or len(known.counts) == len(known.rows)):
-            return known
-        found = at.found[id(self)] = self._find(at, counted=counted)
-        return found
+    def phrase_rows(self, at: Session) -> PhraseRows:
+        """The rows of the phrase, and its number of occurrences in each; computed once in a search."""
+        phrase: PhraseRows | None = at.phrases.get(id(self))
+        if phrase is None:
+            phrase = at.phrases[id(self)] = self._find(at)
+        return phrase
 
-    def _find(self, at: Session, *, counted: bool) -> Found:
+    def _find(self, at: Session) -> PhraseRows:
         words = [word for key in self._word_keys if (word := at.word(key)) is not None]
         if len(words) < len(self.words):
-            return Found(NO_ROWS, NO_ROWS)
+            return NO_PHRASE
         if self.last is None and not self.slop:
-            return find_words(at.index, self.field, words, counted=counted)
-        parts: list[Part] = [OneWord(word) for word in words]
+            return find_words(at.index, self.field, words)
+        parts: list[PhrasePart] = [OneWord(word) for word in words]
         if self.last is not None:
             parts.append(AnyOfRange(self.last, at))
         gaps = at.word((self.field, GAPS)) if self.gaps and self.slop else None
@@ -295,13 +294,14 @@ class InOrder(Plan):
 
     def upper(self, at: Session) -> Rows:
         """See Plan."""
-        return RowSet(at.index.rows, array=self.found(at).rows)
+        return RowSet(at.index.rows, array=self.phrase_rows(at).rows)
 
     def score(self, at: Session, rows: Array) -> Scored:
         """See Plan."""
-        found = self.found(at, counted=True)
-        place, inside = found_in(found.rows, rows)
-        some = inside.nonzero()[0]
+        phrase = self.phrase_rows(at)
+        number, inside = find_in(phrase.rows, rows)
+        matching = inside.nonzero()[0]
         scores = np.zeros(len(rows), np.float32)
-        scores[some] = bm25(at, self.field, self.terms(), rows[some], found.counts[place[some]])
+        counts = phrase.counts[number[matching]]
+        scores[matching] = bm25(at, self.field, self.terms(), rows[matching], counts)
         return inside, scores

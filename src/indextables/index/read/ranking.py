@@ -71,7 +71,7 @@ def impacts_at(counts: Array | None, classes: Array, table: Array) -> Array:
     return times / (times + table.take(classes))
 
 
-def most_by_count(table: Array) -> Array:
+def max_impact_by_count(table: Array) -> Array:
     """The largest impact of so many occurrences: that in a row of nothing else; the last is for all above."""
     times = np.arange(256, dtype=np.float32)
     most: Array = times / (times + table.take(_SHORTEST))
@@ -79,20 +79,31 @@ def most_by_count(table: Array) -> Array:
     return most
 
 
-def best_of(scores: Array, limit: int) -> Array:
-    """The indexes of the largest numbers, largest first, ties in order."""
+def top_indexes(scores: Array, k: int) -> Array:
+    """The indexes of the k largest numbers, largest first, ties in order."""
     at = np.arange(len(scores))
-    if len(scores) > limit:
-        cut = np.partition(scores, len(scores) - limit)[len(scores) - limit]
+    if len(scores) > k:
+        cut = kth_largest(scores, k)
         above = (scores > cut).nonzero()[0]
-        level = (scores == cut).nonzero()[0][: limit - len(above)]
+        level = (scores == cut).nonzero()[0][: k - len(above)]
         at = np.concatenate([above, level])
-    found: Array = at[np.lexsort((at, -scores[at]))]
-    return found
+    order: Array = at[np.lexsort((at, -scores[at]))]
+    return order
+
+
+def kth_largest(scores: Array, k: int) -> Any:
+    """The k-th largest of at least k numbers."""
+    stretch = len(scores) // (2 * k)
+    if stretch > 1:
+        # Scores with many ties are partitioned slowly. The k-th largest of the maxima of 2k stretches is not
+        # above the k-th largest number, and few numbers reach it.
+        maxima = scores[: stretch * 2 * k].reshape(2 * k, stretch).max(axis=1)
+        scores = scores[scores >= np.partition(maxima, k)[k]]
+    return -np.partition(-scores, k - 1)[k - 1]
 
 
 @dataclass(frozen=True, slots=True)
-class Weighted:
+class WeightedWord:
     """A word and its weight."""
 
     word: Word

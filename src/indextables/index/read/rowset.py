@@ -89,10 +89,10 @@ class RowSet:
         """For some ascending rows, whether each is in the set."""
         if self._bits is not None or self.count * TESTED > self.universe:
             return has(self.bits(), rows)
-        return found_in(self.array(), rows)[1]
+        return find_in(self.array(), rows)[1]
 
 
-def found_in(ascending: Array, wanted: Array) -> tuple[Array, Array]:
+def find_in(ascending: Array, wanted: Array) -> tuple[Array, Array]:
     """The insertion index of each wanted number in an ascending list, and whether it is in it."""
     at = ascending.searchsorted(wanted)
     if not len(ascending):

@@ -42,7 +42,7 @@ from indextables.index.codec.numbers import (
     unframe,
     unplanes,
 )
-from indextables.index.read.rowset import NO_ROWS, TESTED, found_in
+from indextables.index.read.rowset import NO_ROWS, TESTED, find_in
 
 
 class Reader(Protocol):
@@ -92,7 +92,7 @@ class Word:
     __slots__ = (
         "_array", "_bits", "_counts", "_done", "_filled", "_index", "_pages", "_parts", "_positions",
         "_repeats",
-        "count", "entry", "grown", "phrases", "ranked", "whole",
+        "count", "entry", "grown", "impact_cache", "position_cache", "whole",
     )  # fmt: skip
 
     def __init__(self, index: Reader, entry: Entry) -> None:
@@ -112,10 +112,10 @@ class Word:
         self._done: Array | None = None
         self._counts: Array | None = None
         self._repeats: tuple[Array, Array] | None = None
-        self.phrases: Any = None
-        """Cached by `phrases` for this word."""
-        self.ranked: Any = None
-        """Cached by `ranking` for this word."""
+        self.position_cache: Any = None
+        """A `PositionCache`, if the word was part of a phrase."""
+        self.impact_cache: Any = None
+        """An `ImpactCache`, if the word was ranked."""
 
     @property
     def size(self) -> int:
@@ -123,8 +123,8 @@ class Word:
         held = [self._array, self._bits, self._counts, *(self._repeats or ())]
         total = sum(one.nbytes for one in held if one is not None)
         total += sum(map(len, self._pages.values())) + sum(map(len, self._positions.values()))
-        kept = (one.size for one in (self.phrases, self.ranked) if one is not None)
-        return int(total + 600 + sum(kept))
+        caches = (self.position_cache, self.impact_cache)
+        return int(total + 600 + sum(cache.size for cache in caches if cache is not None))
 
     @property
     def cut(self) -> bool:
@@ -245,7 +245,7 @@ class Word:
             return has(self._bits, rows)
         if self._bits is not None or self._is_bitmap() or self._worth_a_bitmap(rows):
             return has(self.bits(), rows)
-        return found_in(self.array(), rows)[1]
+        return find_in(self.array(), rows)[1]
 
     def _worth_a_bitmap(self, rows: Array) -> bool:
         return self.count * TESTED > self._index.rows and len(rows) * _TRIED > self.count
@@ -285,7 +285,7 @@ class Word:
             self.grown = True
         return self._counts
 
-    def often(self, rows: Array) -> Array:
+    def counts_in(self, rows: Array) -> Array:
         """The number of occurrences in each of some ascending rows; only the pages of these rows are used."""
         found: Array = self.test(rows).astype(np.uint32)
         some = found.nonzero()[0]
