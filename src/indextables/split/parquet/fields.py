@@ -79,15 +79,6 @@ class PageFields:
     VALUES: Final = 1
 
 
-class IndexFields:
-    """ColumnIndex: the statistics of the pages of a column chunk."""
-
-    NULL_PAGES: Final = 1
-    LOWER: Final = 2
-    UPPER: Final = 3
-    NULL_COUNTS: Final = 5
-
-
 class PairFields:
     """KeyValue."""
 

@@ -175,17 +175,6 @@ def map_pages(footer: Struct, read: Callable[[int, int], Any]) -> pa.Table:
     return pa.table(arrays, schema=PAGES_SCHEMA)
 
 
-def index_places(footer: Struct, read: Callable[[int, int], Any]) -> list[int]:
-    """Offset, length and checksum of every chunk's column index, by row group; zeros if it has none."""
-    places: list[int] = []
-    for item in items(footer, FileFields.GROUPS):
-        for chunk in items(item, GroupFields.COLUMNS):
-            offset = value(chunk, ChunkFields.COLUMN_INDEX, 0)
-            length = value(chunk, ChunkFields.COLUMN_INDEX_LENGTH, 0)
-            places += [offset, length, crc32(read(offset, length)) if length else 0]
-    return places
-
-
 def _chunk_pages(
     chunk: Struct, total: int, read: Callable[[int, int], Any], *, counted: bool
 ) -> Iterator[tuple[int, ...]]:

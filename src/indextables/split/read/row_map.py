@@ -1,10 +1,9 @@
 """The row map: what a reader needs to fetch some rows of a split without its Parquet footer.
 
-It holds the number of rows of each row group, the schema (`Skeleton`), offset and
-checksum of every page (`PageMap`), and the same of Parquet's page statistics. It directly follows the
-index, so that one read can fetch the index's root and the row map. The log has its length
-and checksum; as the row map has the checksum of every page, that one number protects all
-rows of the split.
+It holds the number of rows of each row group, the schema (`Skeleton`), and offset and
+checksum of every page (`PageMap`). It directly follows the index, so that one read can
+fetch the index's root and the row map. The log has its length and checksum; as the row map
+has the checksum of every page, that one number protects all rows of the split.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import msgspec
 import pyarrow as pa
 
 from indextables.records import dataclass
-from indextables.split.parquet.page_map import PageMap, Stretch, index_places, map_pages, pages_bytes
+from indextables.split.parquet.page_map import PageMap, map_pages, pages_bytes
 from indextables.split.parquet.thrift import Struct, ThriftError
 from indextables.split.read.page_reader import Skeleton, skeleton_bytes
 from indextables.storage.checksum import crc32
@@ -36,8 +35,6 @@ class RowMap:
     group_rows: tuple[int, ...]
     skeleton: Skeleton
     pages: PageMap
-    index_places: tuple[Stretch, ...]
-    """Where the page statistics of every column chunk lie; empty if an older split does not say."""
 
     @classmethod
     def from_bytes(cls, data: bytes | memoryview, crc: int) -> RowMap:
@@ -45,14 +42,9 @@ class RowMap:
         if crc32(data) != crc:
             raise RowMapError("its checksum does not match")
         try:
-            groups, skeleton, pages, *more = _MAPS.decode(data)
-            places = more[0] if more else []
-            return cls(
-                tuple(groups),
-                Skeleton.from_bytes(skeleton),
-                PageMap.from_bytes(pages, groups),
-                tuple(zip(places[::3], places[1::3], places[2::3], strict=True)),
-            )
+            # Some releases wrote where the page statistics lie after these three.
+            groups, skeleton, pages, *_ = _MAPS.decode(data)
+            return cls(tuple(groups), Skeleton.from_bytes(skeleton), PageMap.from_bytes(pages, groups))
         except (pa.ArrowException, msgspec.MsgspecError, ThriftError, KeyError, TypeError, ValueError) as bad:
             raise RowMapError(f"it cannot be read ({bad})") from bad
 
@@ -60,5 +52,4 @@ class RowMap:
 def row_map_bytes(footer: Struct, group_rows: Sequence[int], read: Callable[[int, int], Any]) -> bytes:
     """The row map of a finished Parquet file; `read` returns bytes of the file by offset and length."""
     pages = pages_bytes(map_pages(footer, read))
-    places = index_places(footer, read)
-    return msgspec.msgpack.encode((list(group_rows), skeleton_bytes(footer), pages, places))
+    return msgspec.msgpack.encode((list(group_rows), skeleton_bytes(footer), pages))

@@ -20,7 +20,7 @@ from indextables.errors import DamagedSplitError, SchemaError, SplitError
 from indextables.model.arrays import cast, integers, taken
 from indextables.model.fields import decode_partition_array
 from indextables.split.layout import MAGIC, Region, SplitManifest, SplitRef, read_footer
-from indextables.split.parquet.page_map import ROWS_PER_PAGE, Span
+from indextables.split.parquet.page_map import ROWS_PER_PAGE
 from indextables.split.read.kept_pages import KeptPages
 from indextables.split.read.page_reader import (
     check_pages,
@@ -39,7 +39,6 @@ from indextables.storage.checksum import crc32
 if TYPE_CHECKING:
     from indextables.predicate.tree import Node
     from indextables.split.read.group_bounds import GroupStatistics
-    from indextables.split.read.page_bounds import PageStatistics
 
 T = TypeVar("T")
 
@@ -299,46 +298,6 @@ class SplitReader:
         if self._statistics is None:
             return [True] * len(self.group_rows)
         return self._statistics.groups_left(where, partition_values)
-
-    def pages_left(self, parts: Parts, where: Node, without: Collection[str]) -> Parts:
-        """The wanted rows that are on pages whose statistics allow a match.
-
-        Statistics of columns in `without` are not used.
-        """
-        if self._page_statistics is None or self._map is None:
-            return parts
-        from indextables.predicate.tree import columns_of
-
-        for column in sorted(columns_of(where), key=lambda one: one.path):
-            tree = self._map.skeleton.columns.get(column.name)
-            if tree is None or len(column.path) > 1 or len(tree.leaves) > 1 or column.name in without:
-                continue
-            if self._schema.field(column.name).type != column.type:
-                continue
-            left = self._page_statistics.spans_left(where, column, tree.leaves[0], list(parts))
-            narrowed = {group: self._inside(group, rows, left.get(group)) for group, rows in parts.items()}
-            parts = {group: rows for group, rows in narrowed.items() if rows is None or len(rows)}
-        return parts
-
-    def _inside(self, group: int, rows: np.ndarray | None, spans: Sequence[Span] | None) -> np.ndarray | None:
-        """The wanted rows of a row group that are in some ranges; all of them where `spans` is None."""
-        if spans is None:
-            return rows
-        start = self.group_starts[group]
-        if rows is None:
-            each = [np.arange(start + first, start + end) for first, end in spans]
-        else:
-            cuts = [np.searchsorted(rows, (start + first, start + end)) for first, end in spans]
-            each = [rows[first:end] for first, end in cuts]
-        return np.concatenate(each) if each else np.zeros(0, np.int64)
-
-    @cached_property
-    def _page_statistics(self) -> PageStatistics | None:
-        if self._map is None or not self._map.index_places:
-            return None
-        from indextables.split.read.page_bounds import PageStatistics
-
-        return PageStatistics(self.source, self._map.pages, self._map.index_places)
 
     @cached_property
     def _statistics(self) -> GroupStatistics | None:

@@ -1,6 +1,6 @@
 """The rows of a split that a filter keeps, found by reading as little as possible.
 
-Row groups and pages that their statistics rule out are skipped. In the others, the filter's
+Row groups that their statistics rule out are skipped. In the others, the filter's
 columns are read for the candidate rows only, and the remaining columns for the rows that
 the filter keeps.
 """
@@ -70,12 +70,9 @@ class Filtered:
             if reader.plan(parts) != "pages" and not reader.is_sparse(parts, self._present):
                 # If all values are decoded anyway, checking them all is faster than picking some.
                 parts = dict.fromkeys(parts)
-        without = self._ref.partition_values
         if len(parts) > 1 and reader.weight(parts, self._present) >= WORTH_STATISTICS:
-            left = reader.groups_left(self._where, without)
+            left = reader.groups_left(self._where, self._ref.partition_values)
             parts = {group: some for group, some in parts.items() if left[group]}
-        if reader.weight(parts, self._present) >= WORTH_STATISTICS:
-            parts = reader.pages_left(parts, self._where, without)
         return parts
 
     def _by_trigrams(self) -> np.ndarray | None:
