@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 
 import msgspec
 import numpy as np
@@ -39,6 +40,8 @@ _BLOCK = 4 * _LANES
 _HEAD = struct.Struct("<4sIIIII")
 _TRAILER = _HEAD.size + 4
 _FIRST_READ = 32 << 10
+_ANSWERS = 256
+"""Keys whose answers a group remembers, at a byte per member."""
 _MAGIC = b"ITF1"
 _MEMBERS = msgspec.msgpack.Decoder(tuple[str, list[str]])
 _SALTS = np.array(
@@ -96,8 +99,8 @@ def filter_of(index: Index) -> Array:
     """The filter of one index, made from its words: an array of blocks of eight lanes each."""
     blocks = _blocks_for(sum(known.words for known in index.root.fields))
     found = np.zeros((blocks, _LANES), np.uint32)
-    for field, block in index.every_block():
-        hashes = hash_words([key_of(field, word) for word in block.words()])
+    for number, block in index.every_block():
+        hashes = hash_words([key_of(number, word) for word in block.words()])
         at = (hashes >> np.uint64(32)) & np.uint64(blocks - 1)
         np.bitwise_or.at(found, at.astype(np.int64), _masks(hashes))
     return found
@@ -129,6 +132,8 @@ class FilterGroup:
     settings: str
     names: tuple[str, ...]
     blocks: int
+    answers: dict[bytes, Array] = field(default_factory=dict)
+    """For keys that were looked up before, which members may have them."""
 
     @classmethod
     def open(cls, ranges: Ranges, length: int) -> FilterGroup:
@@ -180,18 +185,22 @@ class FilterGroup:
 
     def may_hold(self, keys: Sequence[bytes]) -> Array:
         """For each key and each member, whether the member may have it; one round trip."""
-        hashes = hash_words(keys)
+        answers = {key: known for key in keys if (known := self.answers.get(key)) is not None}
+        missing = [key for key in keys if key not in answers]
+        hashes = hash_words(missing)
         width = _BLOCK * len(self.names) + 4
         places = [(int(at) * width, width) for at in (hashes >> np.uint64(32)) & np.uint64(self.blocks - 1)]
-        found = np.empty((len(keys), len(self.names)), np.bool_)
-        rows = self.ranges.many(places) if places else ()
-        for number, (row, mask) in enumerate(zip(rows, _masks(hashes), strict=True)):
-            body = bytes(row)
+        blocks = self.ranges.many(places) if places else ()
+        for key, block, mask in zip(missing, blocks, _masks(hashes), strict=True):
+            body = bytes(block)
             if struct.pack("<I", crc32(body[:-4])) != body[-4:]:
                 raise damaged("a block is not what was written")
             lanes = np.frombuffer(body[:-4], "<u4").reshape(len(self.names), _LANES)
-            found[number] = ((lanes & mask) == mask).all(axis=1)
-        return found
+            answers[key] = ((lanes & mask) == mask).all(axis=1)
+        if len(self.answers) + len(missing) > _ANSWERS:
+            self.answers.clear()
+        self.answers.update((key, answers[key]) for key in missing[:_ANSWERS])
+        return np.array([answers[key] for key in keys], np.bool_).reshape(len(keys), len(self.names))
 
     def every_filter(self) -> list[Array]:
         """The filters of all members, to build a larger group."""

@@ -11,7 +11,7 @@ from indextables.index.query.syntax import parse_query
 from indextables.index.query.tree import Query, with_any_text
 from indextables.index.settings import IndexSpec, from_options
 from indextables.log.snapshot import Snapshot
-from indextables.options import Options
+from indextables.options import PREFIX, Options
 from indextables.options.groups import OPERATORS
 
 
@@ -88,3 +88,9 @@ def operator_of(given: str | None, options: Options) -> str:
 def indexing_of(explicit: Mapping[str, Any]) -> dict[str, str]:
     """The options among others that say how columns are indexed."""
     return {key: value for key, value in explicit.items() if "indexing." in key.lower()}
+
+
+def kept_settings(options: Options) -> dict[str, str]:
+    """The properties that a new table has because its creator gave them as options: word filters or none."""
+    enabled = options.search.filters_enabled
+    return {} if enabled is None else {f"{PREFIX}indexFilters.enabled": str(enabled).lower()}

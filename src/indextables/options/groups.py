@@ -351,8 +351,11 @@ class SearchOptions:
         "Directory that caches parts of indexes on remote storage; if unset, none is used.",
     )
     cache_max_bytes: int = option("indexCache.maxBytes", 4 << 30, SIZE, "Size limit of that directory.")
-    filters_enabled: bool = option(
-        "indexFilters.enabled", False, BOOLEAN, "Keep small files that say which splits can contain a word."
+    filters_enabled: bool | None = option(
+        "indexFilters.enabled",
+        None,
+        BOOLEAN,
+        "Keep small files that say which splits can contain a word; if unset, from 64 splits on.",
     )
     time_zone: str = option(
         "timeZone",

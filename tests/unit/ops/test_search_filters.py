@@ -187,3 +187,74 @@ def test_hashes_never_change():
 
 
 HASHES = [0, 17508005127702757215, 18019507104401900588, 14787918922373207803, 18036385044437326255]
+
+
+def created(store, splits, **options):
+    """A table without the option of filters, its rows in so many splits of one line."""
+    settings = {"indexing.typemap.message": "text", "write.maxRowsPerSplit": "1", **options}
+    log = TransactionLog.open(store.uri, settings, store=store)
+    log.initialize(SCHEMA, properties={"spark.indextables.indexing.typemap.message": "text"})
+    made = Table(log, log.snapshot())
+    append(made, range(splits))
+    return made
+
+
+def append(table, numbers):
+    lines = [f"word{number}" for number in numbers]
+    table.append(pa.table({"id": [*numbers], "message": lines, "level": lines}, SCHEMA))
+
+
+def covered(store):
+    return sum(len(file.group.names) for file in read_filters(store))
+
+
+@pytest.mark.parametrize(("splits", "members"), [(63, 0), (64, 64)])
+def test_a_table_has_filters_from_64_splits_on(store, splits, members):
+    table = created(store, splits)
+    table.checkpoint()
+    assert covered(store) == members
+    forget_splits()
+    assert table.count(query="word7") == 1
+    assert table.last_scan.search.ruled_out == max(0, members - 1)
+
+
+def test_filters_that_are_turned_off_are_neither_written_nor_read(store):
+    table = created(store, 70, **{"indexFilters.enabled": "false"})
+    table.checkpoint()
+    assert covered(store) == 0
+    store.clear()
+    assert table.count(query="word7") == 1
+    assert not [path for _, path in store.opens if "filters" in path]
+
+
+def test_a_write_that_makes_a_checkpoint_covers_new_splits(store):
+    table = created(store, 64, **{"checkpoint.interval": "2"})
+    assert covered(store) == 0
+    append(table, range(64, 66))
+    assert covered(store) == 66
+
+
+def test_a_word_asked_for_again_needs_no_request(store):
+    table = created(store, 64)
+    table.checkpoint()
+    assert table.count(query="word7") == 1
+    store.clear()
+    assert table.count(query="word7") == 1
+    assert store.count("get_range", "list_level") == 0
+
+
+def test_filters_are_made_a_part_at_a_time_where_they_may_read_little(store):
+    table = created(store, 64, **{"indexFilters.enabled": "false"})
+    log = TransactionLog.open(store.uri, {}, store=store)
+    assert update_filters(log, most_bytes=1) == 1
+    assert 1 < update_filters(log, most_bytes=40_000) < 63
+    update_filters(log)
+    assert covered(store) == 64
+    assert table.count(query="word7") == 1
+
+
+@pytest.mark.parametrize("enabled", ["true", "false"])
+def test_the_option_is_kept_as_a_property_of_a_new_table(tmp_path, enabled):
+    Table.create(tmp_path / "t", SCHEMA, options={"indexFilters.enabled": enabled})
+    opened = Table.open(tmp_path / "t")
+    assert opened.metadata.configuration["spark.indextables.indexFilters.enabled"] == enabled

@@ -1,10 +1,10 @@
 """Word filters over many splits: which of them may hold a word, checked before any index is opened.
 
-With `indexFilters.enabled`, splits that no filter covers yet get one after a merge, and
-whenever a write made a checkpoint. A filter file lies in `_transaction_log/filters`,
-covers a group of splits and never changes; small groups are combined from time to time.
-Filters are derived data: if one is missing, damaged or made with other index settings,
-the indexes themselves are searched.
+A table of 64 splits or more has them, and one with `indexFilters.enabled` whatever its size.
+Splits that no filter covers yet get one after a merge, by CHECKPOINT, and whenever a write
+made a checkpoint. A filter file lies in `_transaction_log/filters`, covers a group of splits
+and never changes; small groups are combined from time to time. Filters are derived data: if
+one is missing, damaged or made with other index settings, the indexes themselves are searched.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from __future__ import annotations
 import logging
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import accumulate, chain
 from typing import TypeVar
 
 import numpy as np
@@ -28,14 +29,23 @@ from indextables.model.actions import AddAction
 from indextables.ops.table_settings import settings_of
 from indextables.reading import Reading
 from indextables.records import dataclass
+from indextables.runtime import default_parallelism, in_threads
 from indextables.split.layout import SplitRef, index_tags
 from indextables.split.open_splits import SplitRanges, open_index
 from indextables.split.source import Source
+from indextables.storage.objects import ObjectMeta
 from indextables.storage.store import Store
 
 S = TypeVar("S", AddAction, SplitRef)
 
 SUFFIX = ".filter"
+FROM_SPLITS, UP_TO_SPLITS = 64, 65_536
+"""How many splits a table has that gets filters without `indexFilters.enabled`.
+
+Fewer are asked as quickly one by one (decision 135); among more, looking for new ones would slow writes."""
+BYTES_AFTER_WRITE = 64 << 20
+"""Indexes up to this size are read for filters after a write, and the others after later ones."""
+AT_ONCE = 16
 FEW_MEMBERS = 256
 """Groups with fewer members are combined when there are several of them."""
 MOST_SMALL_GROUPS = 4
@@ -54,13 +64,12 @@ class FilterFile:
 
 def splits_to_search(snapshot: Snapshot, query: Query, splits: Sequence[S]) -> list[S]:
     """The splits that may hold a match; splits without a filter are always included."""
-    if len(splits) <= 1 or not snapshot.settings.search.filters_enabled:
+    if len(splits) <= 1 or not _has_filters(snapshot, len(splits)):
         return list(splits)
     settings = settings_tag(query.spec)
-    ruled_out: set[str] = set()
-    for file in snapshot.once("filters", lambda: read_filters(snapshot.store)):
-        if file.group.settings != settings:
-            continue
+
+    def without_match(file: FilterFile) -> list[str]:
+        """The members of a group that a query rules out."""
         try:
             possible = file.group.may_match(query)
         except (DamagedIndexError, SplitError, StorageError) as bad:
@@ -70,10 +79,23 @@ def splits_to_search(snapshot: Snapshot, query: Query, splits: Sequence[S]) -> l
                 file.path,
                 bad,
             )
-            continue
-        names = file.group.names
-        ruled_out.update(names[at] for at in np.flatnonzero(~possible))
+            return []
+        return [file.group.names[at] for at in np.flatnonzero(~possible)]
+
+    files = snapshot.once("filters", lambda: read_filters(snapshot.store))
+    groups = [file for file in files if file.group.settings == settings]
+    # Where the store is near, threads cost more than the reads they make.
+    threads = 1 if snapshot.store.local_path("") is not None else AT_ONCE
+    ruled_out = set(chain.from_iterable(in_threads(without_match, groups, threads, ahead=threads - 1)))
     return [split for split in splits if split.path not in ruled_out]
+
+
+def _has_filters(snapshot: Snapshot, splits: int | None) -> bool:
+    """Whether filters are kept for a version, and worth asking about this many splits of it."""
+    enabled = snapshot.settings.search.filters_enabled
+    if enabled is None:
+        return splits is not None and FROM_SPLITS <= splits <= UP_TO_SPLITS
+    return enabled
 
 
 def settings_tag(spec: IndexSpec) -> str:
@@ -83,77 +105,94 @@ def settings_tag(spec: IndexSpec) -> str:
 
 def read_filters(store: Store) -> list[FilterFile]:
     """The readable filters of a table; only the members of each are read."""
-    found = []
-    for meta in store.list_level(_directory()):
-        if not meta.path.endswith(SUFFIX):
-            continue
+
+    def opened(meta: ObjectMeta) -> FilterFile | None:
         try:
             group = FilterGroup.open(SplitRanges(Source(store, meta.path), 0), meta.size)
         except (DamagedIndexError, SplitError, StorageError) as bad:
             _log.warning("%s/%s cannot be used: %s", store.uri, meta.path, bad)
-        else:
-            found.append(FilterFile(meta.path, meta.modified_ms, group))
-    return found
+            return None
+        return FilterFile(meta.path, meta.modified_ms, group)
+
+    metas = [meta for meta in store.list_level(_directory()) if meta.path.endswith(SUFFIX)]
+    return [file for file in in_threads(opened, metas, AT_ONCE) if file is not None]
 
 
-def keep_filters(log: TransactionLog, *, at_checkpoints: bool = False) -> None:
-    """Bring the filters up to date if the table uses them; errors are logged as warnings.
+def keep_filters(log: TransactionLog, *, after_write: bool = False) -> None:
+    """Bring the filters up to date if the table has them; errors are logged as warnings.
 
-    With `at_checkpoints` only if the newest version has a checkpoint.
+    With `after_write` only if the newest version has a checkpoint, and of a bounded number of splits.
     """
     try:
         snapshot = log.snapshot()
-        due = not at_checkpoints or snapshot.segment.newest_checkpoint == snapshot.version
-        if due and snapshot.settings.search.filters_enabled:
-            covered = update_filters(log)
-            _log.info("%s: filters now cover %d more splits", log.uri, covered)
+        due = not after_write or snapshot.segment.newest_checkpoint == snapshot.version
+        if due and _has_filters(snapshot, snapshot.num_files_hint):
+            added = update_filters(log, BYTES_AFTER_WRITE if after_write else None)
+            _log.info("%s: filters now cover %d more splits", log.uri, added)
     except Exception:  # noqa: BLE001 - it follows a commit, and must not look like a failed one
         _log.warning("%s: the filters could not be brought up to date", log.uri, exc_info=True)
 
 
-def update_filters(log: TransactionLog) -> int:
-    """Make filters for live splits that have none, and delete unused ones; returns how many were added."""
+def update_filters(log: TransactionLog, most_bytes: int | None = None) -> int:
+    """Make filters for live splits that have none, and delete unused ones; returns how many were added.
+
+    Indexes of about `most_bytes` together are read, and at least one.
+    """
     snapshot = log.snapshot(max_staleness_s=0)
     spec = settings_of(snapshot)
     if not spec.fields:
         return 0
-    settings, tags = settings_tag(spec), index_tags(spec)
-    live = {add.path: add for add in snapshot.adds()}
+    settings = settings_tag(spec)
+    live = frozenset(snapshot.plan(columns={"path"}).files.column("path").to_pylist())
     files = read_filters(log.store)
     current = [file for file in files if file.group.settings == settings]
     covered = {name for file in current for name in file.group.names}
-    waiting = [
-        add
-        for path, add in live.items()
-        if path not in covered and (add.tags or {}).get("indexSettings") == tags.get("indexSettings")
+    uncovered = [
+        SplitRef.of(add)
+        for add in snapshot.adds(sorted(live - covered))
+        if (add.tags or {}).get("indexSettings", "") == settings
     ]
+    refs = uncovered if most_bytes is None else _within(uncovered, most_bytes)
     small = _to_join(current)
-    made: dict[int, list[tuple[str, np.ndarray]]] = defaultdict(list)
-    for name, built in (*_of_splits(snapshot.reading, waiting), *_of_groups(small, live)):
-        made[len(built)].append((name, built))
-    for members in made.values():
+    by_blocks: dict[int, list[tuple[str, np.ndarray]]] = defaultdict(list)
+    for name, word_filter in (*_of_splits(snapshot.reading, refs), *_of_groups(small, live)):
+        by_blocks[len(word_filter)].append((name, word_filter))
+    for members in by_blocks.values():
         names, filters = zip(*members, strict=True)
         log.store.put(f"{_directory()}/{uuid.uuid4().hex}{SUFFIX}", group_bytes(names, filters, settings))
     # A reader that has just listed the files may still ask the ones that go: it then asks the indexes.
-    needless = [file for file in files if file in small or not live.keys() & set(file.group.names)]
-    for file in needless:
-        log.store.delete(file.path)
-    return len(waiting)
+    for file in files:
+        if file in small or live.isdisjoint(file.group.names):
+            log.store.delete(file.path)
+    return len(refs)
 
 
 def _directory() -> str:
     return NATIVE.path("filters")
 
 
-def _of_splits(reading: Reading, adds: Sequence[AddAction]) -> Iterator[tuple[str, np.ndarray]]:
-    for add in adds:
+def _within(refs: list[SplitRef], most_bytes: int) -> list[SplitRef]:
+    """The first splits whose indexes have no more bytes together; at least one."""
+    sizes = accumulate(ref.index_length or 0 for ref in refs)
+    return refs[: max(1, sum(size <= most_bytes for size in sizes))]
+
+
+def _of_splits(reading: Reading, refs: Sequence[SplitRef]) -> Iterator[tuple[str, np.ndarray]]:
+    """The filters of splits, from the words of their indexes."""
+
+    def words_of(ref: SplitRef) -> np.ndarray | None:
         try:
-            index = open_index(reading, SplitRef.of(add), with_rows=False)
-            if index is not None:
-                yield add.path, filter_of(index)
+            index = open_index(reading, ref, with_rows=False)
+            return None if index is None else filter_of(index)
         except (SplitError, StorageError) as bad:
             # Searches ask the split itself, and say what is wrong with it.
-            _log.warning("%s gets no filter: %s", add.path, bad)
+            _log.warning("%s gets no filter: %s", ref.path, bad)
+            return None
+
+    threads = default_parallelism() if reading.store.local_path("") is not None else AT_ONCE
+    for ref, word_filter in zip(refs, in_threads(words_of, refs, threads), strict=True):
+        if word_filter is not None:
+            yield ref.path, word_filter
 
 
 def _to_join(files: Sequence[FilterFile]) -> list[FilterFile]:
@@ -165,8 +204,8 @@ def _to_join(files: Sequence[FilterFile]) -> list[FilterFile]:
     return [file for some in by_size.values() if len(some) >= MOST_SMALL_GROUPS for file in some]
 
 
-def _of_groups(files: Sequence[FilterFile], live: dict[str, AddAction]) -> Iterator[tuple[str, np.ndarray]]:
+def _of_groups(files: Sequence[FilterFile], live: Collection[str]) -> Iterator[tuple[str, np.ndarray]]:
     for file in files:
-        for name, built in zip(file.group.names, file.group.every_filter(), strict=True):
+        for name, word_filter in zip(file.group.names, file.group.every_filter(), strict=True):
             if name in live:
-                yield name, built
+                yield name, word_filter

@@ -23,7 +23,7 @@ def after_write(log: TransactionLog, options: Options | None = None) -> None:
 
     Where the write has made a checkpoint, the filters over splits are brought up to date too.
     """
-    keep_filters(log, at_checkpoints=True)
+    keep_filters(log, after_write=True)
     for verb, run in (("merge", _merge), ("purge", _purge)):
         try:
             message = run(log, effective(log.left_by_commit() or log.snapshot(), options).write)
