@@ -105,6 +105,37 @@ def lists_text() -> str:
     return "\n".join(lines)
 
 
+def versions_text() -> str:
+    """Turns of two releases at one table."""
+    turns = _result("two-versions")
+    lines = [
+        "The commit of 0.2.0 and this tree take turns at one table, each in a process that keeps its handle open: create,",
+        "append, grow, overwrite, delete, update, MERGE, restore, merge splits, checkpoint, truncate, purge. After every turn",
+        "both are asked for rows, filters, counts, searches, sums and an older version, and both must give the answers of",
+        "a dictionary of rows. Now and then this tree closes the log (REPAIR ... SWAP, the one protocol that 0.2.0 does not",
+        "know): 0.2.0 must refuse to write, and read every row.",
+        "",
+        f"`cd tests && python -m versions.two_versions --until {turns['runs'] if turns else 100}`"
+        + (f", over {turns['commit']}" if turns else ""),
+    ]
+    if turns:
+        verbs = turns["verbs"]
+        by = {
+            who: sum(times for verb, times in verbs.items() if verb.endswith(who))
+            for who in ("earlier", "this")
+        }
+        lines += [
+            "",
+            "| tables | turns of 0.2.0 | turns of this tree | logs closed | writes refused | times compared | broken |",
+            "|---:|---:|---:|---:|---:|---:|---:|",
+            (
+                f"| {turns['runs']:,} | {by['earlier']:,} | {by['this']:,} | {verbs.get('swap by this', 0):,} | "
+                f"{turns['refused']:,} | {turns['answers']:,} | {len(turns['broken']):,} |"
+            ),
+        ]
+    return "\n".join(lines)
+
+
 def power_text() -> str:
     """Power cuts, replayed from records of what a local disk was asked to do."""
     power = _result("power")
@@ -209,6 +240,7 @@ def render(page: str) -> str:
     sections = {
         "kills": kills_text(),
         "lists": lists_text(),
+        "two versions": versions_text(),
         "power": power_text(),
         "soak": soak_text(),
         "rivals": rivals_text(),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,11 +19,11 @@ from indextables.log.transaction_log import TransactionLog
 from indextables.storage.store import open_store
 from indextables.table import Table
 from support.builder import LOG_DIR, commit_path
+from support.earlier import WHY_SKIPPED, unpack_release
 from support.faults import Around
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[4]
 SCHEMA = pa.schema([("id", pa.int64())])
 EARLIER = """
 import json, sys
@@ -46,21 +45,14 @@ print(json.dumps([table.version, sorted(table.scan().read_all()["id"].to_pylist(
 @pytest.fixture(scope="module")
 def earlier(tmp_path_factory: pytest.TempPathFactory):
     """A function that runs verbs of 0.2.0 on a table, and gives its version and rows as that release reads them."""
-    commit = re.search(r"\| 0\.2\.0 \|[^|]*\| ([0-9a-f]{40}) \|", (ROOT / "RELEASES.md").read_text())
-    assert commit is not None
-    home = tmp_path_factory.mktemp("earlier")
-    try:
-        packed = subprocess.run(
-            ["git", "archive", commit[1], "src"], cwd=ROOT, capture_output=True, check=True
-        ).stdout
-    except (OSError, subprocess.CalledProcessError):
-        pytest.skip("needs git and the commit of 0.2.0, which this copy of the repository does not have")
-    subprocess.run(["tar", "-x", "-C", str(home)], input=packed, check=True)
+    src = unpack_release("0.2.0", tmp_path_factory.mktemp("earlier"))
+    if src is None:
+        pytest.skip(WHY_SKIPPED)
 
     def run(path: Path, *verbs: tuple[str | int, ...]) -> tuple[int, list[int]]:
         done = subprocess.run(
             [sys.executable, "-c", EARLIER, str(path), json.dumps(verbs)],
-            env={**os.environ, "PYTHONPATH": str(home / "src")},
+            env={**os.environ, "PYTHONPATH": str(src)},
             capture_output=True,
             text=True,
             check=False,
