@@ -223,7 +223,7 @@ def events(day: str, count: int, half: int = 0) -> pa.Table:
     import pyarrow.compute as pc
 
     rng = random.Random(f"{day}/{half}/{count}")  # noqa: S311 - the same events every time, not a secret
-    midnight = pc.strptime(pa.scalar(day), "%Y-%m-%d", "us").cast(pa.int64()).as_py()
+    midnight = pc.strptime(pa.array([day]), "%Y-%m-%d", "us").cast(pa.int64())[0].as_py()
     start = midnight + half * _HALF_DAY_US
     seconds = sorted(rng.randrange(_HALF_DAY_US) for _ in range(count))
     service = pa.array(rng.choices(_SERVICES, k=count))

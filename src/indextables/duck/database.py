@@ -67,7 +67,8 @@ def run(query: str, *values: object) -> pa.Table:
 
     try:
         with _cursor() as connection:
-            return connection.sql(query, params=values).to_arrow_table()
+            rows: pa.Table = connection.sql(query, params=values).to_arrow_table()
+            return rows
     except duckdb.Error as failed:
         raise QueryError(str(failed)) from failed
 

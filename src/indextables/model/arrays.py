@@ -1,9 +1,7 @@
-"""Arrow arrays from Python numbers and texts, and picked rows, without modules that take long to load.
+"""Arrow arrays from Python numbers and texts, without modules that take long to load.
 
 `pa.array` of a list checks for pandas types and imports pandas for that, if it is
-installed, which costs a third of a second. `take`, `filter` and `cast` of Arrow's classes
-load `pyarrow.compute`, which writes a Python function for each function of Arrow: a tenth
-of the time of a short search. The functions here call Arrow's directly.
+installed, which costs a third of a second.
 """
 
 from __future__ import annotations
@@ -85,11 +83,16 @@ def scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
     (<pyarrow.Int64Scalar: 7>, <pyarrow.StringScalar: None>, <pyarrow.BooleanScalar: True>)
     """
     if type(value) is bool and pa.types.is_boolean(kind):
-        return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(bytes([value]))])[0]
+        return _only(pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(bytes([value]))]))
     stored = _STORED.get(kind.id)
     if stored is not None and type(value) is (float if stored is np.float64 else int):
-        return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(np.array([value], stored))])[0]
-    return from_values([value], kind)[0]
+        return _only(pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(np.array([value], stored))]))
+    return _only(from_values([value], kind))
+
+
+def _only(values: pa.Array) -> pa.Scalar:
+    first: pa.Scalar = values[0]
+    return first
 
 
 def whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -104,27 +107,6 @@ def whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if not column.num_chunks:
         return pa.nulls(0, column.type)
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
-def taken(table: pa.Table, at: pa.Int64Array) -> pa.Table:
-    """The rows of a table at some positions, as its method `take` gives them."""
-    from pyarrow._compute import call_function
-
-    return call_function("take", [table, at])
-
-
-def kept_of(values: pa.Array, mask: pa.BooleanArray) -> pa.Array:
-    """The values at which a mask is true, as the method `filter` gives them."""
-    from pyarrow._compute import call_function
-
-    return call_function("array_filter", [values, mask])
-
-
-def cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """A column in another type, as its method `cast` gives it: an error if a value does not fit."""
-    from pyarrow._compute import CastOptions, call_function
-
-    return call_function("cast", [column], CastOptions.safe(kind))
 
 
 def _validity(values: Sequence[Any], with_nulls: bool) -> pa.Buffer | None:

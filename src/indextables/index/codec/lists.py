@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.index.codec.numbers import Array, Bytes, believing, damaged, starts_of, unvarints, varints
-from indextables.model.arrays import as_numpy, kept_of
+from indextables.model.arrays import as_numpy
+from indextables.model.arrow_internals import filter_values
 
 PAGE = 1 << 16
 """Rows covered by one page."""
@@ -123,7 +124,7 @@ def unpack(bits: Array) -> Array:
         some = bits[start >> 3 : (start + _CHUNK) >> 3]
         count = len(some) * 8
         mask = pa.BooleanArray.from_buffers(pa.bool_(), count, [None, pa.py_buffer(some)])
-        kept = kept_of(_numbers().slice(0, count), mask)
+        kept = filter_values(_numbers().slice(0, count), mask)
         numbers = as_numpy(kept)
         found.append(numbers if not start else numbers + np.uint32(start))
     return found[0] if len(found) == 1 else np.concatenate(found) if found else np.zeros(0, np.uint32)

@@ -58,7 +58,7 @@ def _files_schema(schema: pa.Schema, partition_columns: tuple[str, ...], wanted:
     return pa.schema([pa.field(name, types[name]) for name in COLUMNS if name in wanted])
 
 
-def file_uris(store: Store, paths: pa.Array) -> pa.Array:
+def file_uris(store: Store, paths: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Absolute URIs: the table's URI and the path, or the path itself where it already is a URI."""
     absolute = pc.match_substring_regex(paths, "^[A-Za-z][A-Za-z0-9+.-]*:/")
     below = _encoded(paths) if store.uri.startswith("file:") else paths

@@ -183,7 +183,8 @@ def _open(data: bytes, name: str) -> Any:
 
 def _group(file: Any, group: int, columns: list[str], name: str) -> pa.Table:
     with _damage(name):
-        return file.read_row_group(group, columns)
+        rows: pa.Table = file.read_row_group(group, columns)
+        return rows
 
 
 @contextmanager

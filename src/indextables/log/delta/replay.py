@@ -388,7 +388,7 @@ class _Work:
         return (raw if is_whole else raw.filter(found.mask)), found.metrics
 
 
-def _without_bounds(rows: pa.Table, leaves: Sequence[Leaf]) -> pa.ChunkedArray:
+def _without_bounds(rows: pa.Table, leaves: Sequence[Leaf]) -> pa.Array:
     """Which rows have neither a minimum nor a maximum of some column."""
     bare = pa.repeat(scalar(False, pa.bool_()), rows.num_rows)
     for leaf in leaves:

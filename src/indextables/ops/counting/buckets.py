@@ -97,8 +97,10 @@ class Width:
             return _decimal_floor(values, Decimal(self.size), Decimal(self.offset))
         if self.is_whole(kind):
             whole = values.cast(pa.int64())
-            steps = (pc.fill_null(whole, 0).to_numpy() - self.offset) // self.size
-            return pc.if_else(pc.is_valid(whole), self.starts(integers(steps)), pa.nulls(1, pa.int64())[0])
+            whole_steps = (pc.fill_null(whole, 0).to_numpy() - int(self.offset)) // int(self.size)
+            return pc.if_else(
+                pc.is_valid(whole), self.starts(integers(whole_steps)), pa.nulls(1, pa.int64())[0]
+            )
         numbers = values.cast(pa.float64())
         steps = pc.floor(pc.divide(pc.subtract(numbers, float(self.offset)), float(self.size)))
         return pc.if_else(pc.is_finite(values), self.starts(steps), numbers)
@@ -116,7 +118,7 @@ class Width:
         """Values without nulls by the number of their bucket; None where numbers cannot stand for buckets."""
         kind = values.type
         if self.is_whole(kind):
-            numbers = (values.cast(pa.int64()).to_numpy() - self.offset) // self.size
+            numbers = (values.cast(pa.int64()).to_numpy() - int(self.offset)) // int(self.size)
             return Ticks(numbers, lambda some: self.starts(integers(some)))
         if not pa.types.is_floating(kind):
             return None
@@ -164,7 +166,8 @@ class Calendar:
         near = pc.subtract(instants, pc.subtract(local, floored))
         kept = pc.equal(local_times_of(near.cast(kind), self.zone).cast(pa.int64()), floored)
         moved = instants_of(floored.cast(pa.timestamp("us")), self.zone).cast(pa.int64())
-        return pc.if_else(kept, near, moved).cast(kind)
+        starts: pa.Array = pc.if_else(kept, near, moved).cast(kind)
+        return starts
 
     def ticks(self, values: pa.Array) -> Ticks | None:
         """Values without nulls, by spans of time so short that none lies in two buckets.

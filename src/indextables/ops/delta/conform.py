@@ -21,7 +21,7 @@ def find(parent: Any, field: Mapping[str, Any], mode: str) -> pa.Field | None:
         wanted = str(number).encode()
         return next((item for item in parent if (item.metadata or {}).get(_FILE_ID) == wanted), None)
     name = physical_name(field, mode)
-    exact = next((item for item in parent if item.name == name), None)
+    exact: pa.Field | None = next((item for item in parent if item.name == name), None)
     if exact is not None:
         return exact
     # Spark may write a column name in the case of the query; columns never differ only by case.

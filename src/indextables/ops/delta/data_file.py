@@ -199,7 +199,8 @@ class RowReader:
                 start = starts[group]
                 if not inside:
                     # Partition columns alone: only the number of rows matters.
-                    yield _with_length(pa.table({}), sizes[group]), _live(gone, start, sizes[group])
+                    counted = pa.RecordBatch.from_arrays([pa.nulls(sizes[group])], [""])
+                    yield counted, _live(gone, start, sizes[group])
                     continue
                 for batch in opened.iter_batches(
                     BATCH_ROWS, row_groups=[group], columns=inside, use_threads=self.threads
@@ -288,7 +289,7 @@ def _live(gone: pa.Array | None, start: int, rows: int) -> pa.Array | None:
     return pa.array(keep)
 
 
-def _with_length(table: Any, rows: int) -> pa.Table:
+def _with_length(table: pa.Table, rows: int) -> pa.Table:
     """A table with the given number of rows, even if it has no columns."""
     return table if table.num_columns else pa.table({"": pa.nulls(rows)})
 

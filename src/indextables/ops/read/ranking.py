@@ -24,7 +24,8 @@ from indextables.index.read.lookup import Term
 from indextables.index.read.ranking import Statistics
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
-from indextables.model.arrays import integers, numbers, taken
+from indextables.model.arrays import integers, numbers
+from indextables.model.arrow_internals import take_rows
 from indextables.ops.read.in_order import in_order, small_together, width_of
 from indextables.ops.table_settings import query_of
 from indextables.records import dataclass
@@ -138,7 +139,7 @@ def _fetched(
     together = pa.concat_tables(list(in_order(pieces, width_of(snapshot))))
     back = np.empty(len(order), np.int64)
     back[order] = np.arange(len(order))
-    return taken(together, integers(back)).combine_chunks()
+    return take_rows(together, integers(back)).combine_chunks()
 
 
 def explain_score(

@@ -19,7 +19,7 @@ def internal(values: pa.Array) -> list[Any]:
         values = values.cast(pa.int32())
     elif is_a.is_timestamp(values.type):
         values = values.cast(pa.int64())
-    return values.to_pylist()  # type: ignore[no-any-return]
+    return values.to_pylist()
 
 
 def each(function: Callable[..., Any], args: Sequence[Any], kind: pa.DataType) -> tuple[Any, Any]:

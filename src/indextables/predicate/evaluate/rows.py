@@ -80,7 +80,7 @@ def mask(
             f"{answer.cause} fails for row {first} of the batch: a value that cannot be cast, an overflow "
             "and a division by zero are errors (ANSI); exclude such rows by a condition that stands before it"
         )
-    truth = answer.values
+    truth: pa.Array | pa.ChunkedArray | pa.Scalar = answer.values
     if isinstance(truth, pa.Scalar):
         truth = pa.repeat(truth, batch.num_rows)
     return pc.fill_null(truth, False)

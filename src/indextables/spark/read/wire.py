@@ -25,10 +25,10 @@ class Answer:
     """The files one query has to read, and how many there were to choose from."""
 
     considered: int
-    paths: pa.Array
+    paths: pa.Array | pa.ChunkedArray
     """Full Hadoop paths, not percent-encoded."""
-    sizes: pa.Array
-    modified_ms: pa.Array
+    sizes: pa.Array | pa.ChunkedArray
+    modified_ms: pa.Array | pa.ChunkedArray
     partitions: tuple[pa.Array, ...]
     """One typed array per partition column, one value per file."""
     shown: str = ""

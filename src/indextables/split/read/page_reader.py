@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.errors import DamagedSplitError
-from indextables.model.arrays import cast, integers, taken
+from indextables.model.arrays import integers
+from indextables.model.arrow_internals import cast_values, read_parquet, take_rows
 from indextables.records import dataclass
 from indextables.split.parquet.fields import (
     ChunkFields,
@@ -184,7 +185,7 @@ def read_pages(
             table = _decode(_lay_out(skeleton, names, cover, layout, bodies), source.name, texts)
             if kept is not None:
                 kept.keep(cover, table)
-        return table if picks is None else taken(table, picks)
+        return table if picks is None else take_rows(table, picks)
 
     work = list(zip(plans, plans.values(), layouts, strict=True))
     chunks = sum(len(leaves) for layout in layouts for leaves in layout)
@@ -238,7 +239,7 @@ def decoded(table: pa.Table) -> pa.Table:
     """The table with dictionary columns converted to plain ones."""
     for at, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
-            table = table.set_column(at, field.name, cast(table.column(at), field.type.value_type))
+            table = table.set_column(at, field.name, cast_values(table.column(at), field.type.value_type))
     return table
 
 
@@ -403,14 +404,10 @@ def _chunk(begun: bytes, position: int, length: int, piece: ColumnChunk) -> byte
 
 
 def _decode(buffer: pa.Buffer, name: str, coded: Sequence[str] = ()) -> pa.Table:
-    # The class below ParquetFile: it accepts a memory pool, and does not load cloud file systems.
-    from pyarrow._parquet import ParquetReader
-
     small = buffer.size <= SMALL_READ
-    reader = ParquetReader(memory_pool=POOL if small else pa.default_memory_pool())
+    pool = POOL if small else pa.default_memory_pool()
     try:
-        reader.open(pa.BufferReader(buffer), pre_buffer=False, read_dictionary=list(coded))
-        return reader.read_all(use_threads=not small)
+        return read_parquet(buffer, pool, threads=not small, dictionary_columns=coded)
     except (pa.ArrowException, OSError, ValueError) as bad:
         raise DamagedSplitError(
             f"{name} is damaged: its pages cannot be decoded ({bad}). Bring back an intact copy, "

@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.errors import DamagedSplitError, SchemaError, SplitError
-from indextables.model.arrays import cast, integers, taken
+from indextables.model.arrays import integers
+from indextables.model.arrow_internals import cast_values, take_rows
 from indextables.model.fields import decode_partition_array
 from indextables.split.layout import MAGIC, Region, SplitManifest, SplitRef, read_footer
 from indextables.split.parquet.page_map import ROWS_PER_PAGE
@@ -291,7 +292,7 @@ class SplitReader:
         ends = np.cumsum([self.group_rows[group] for group in parts])
         shifts = {group: end - self.group_starts[group + 1] for group, end in zip(parts, ends, strict=True)}
         picked = [self.numbers({group: rows}) + shifts[group] for group, rows in parts.items()]
-        return decoded(taken(table, integers(np.concatenate(picked))))
+        return decoded(take_rows(table, integers(np.concatenate(picked))))
 
     def groups_left(self, where: Node, partition_values: Collection[str]) -> list[bool]:
         """For every row group, whether its statistics in the footer allow a match."""
@@ -413,7 +414,7 @@ def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     if column.type == field.type:
         return column
     try:
-        return cast(column, field.type)
+        return cast_values(column, field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as bad:
         raise SchemaError(
             f"column {field.name!r} of a split has type {column.type}, "

@@ -22,7 +22,8 @@ from indextables.index.query.tree import Query, within
 from indextables.index.read.lookup import BytesRanges, Index, Term
 from indextables.index.read.ranking import Statistics, statistics_of_terms
 from indextables.index.settings import IndexSpec
-from indextables.model.arrays import as_numpy, integers, numbers, taken
+from indextables.model.arrays import as_numpy, integers, numbers
+from indextables.model.arrow_internals import take_rows
 from indextables.reading import Reading
 from indextables.split.layout import SplitRef
 from indextables.split.open_splits import known_index, open_index, open_split, warn_once
@@ -354,7 +355,7 @@ class _Search:
         # They were fetched in row order; put them back in the order of their scores.
         best = np.empty(len(order), np.int64)
         best[order] = np.arange(len(order))
-        return taken(found, integers(best)).append_column(SCORE, numbers(scores, pa.float32()))
+        return take_rows(found, integers(best)).append_column(SCORE, numbers(scores, pa.float32()))
 
     def best_kept(self) -> tuple[np.ndarray, np.ndarray]:
         """Scores and row numbers of the best rows that the filter keeps, best first."""

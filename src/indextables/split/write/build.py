@@ -45,7 +45,7 @@ class BuiltSplit:
 
 
 def build_splits(  # noqa: PLR0917 - what, for which table, and where to
-    batches: Iterable[pa.RecordBatch],
+    batches: Iterable[pa.RecordBatch | pa.Table],
     schema: pa.Schema,
     partition_columns: Sequence[str],
     spec: IndexSpec,

@@ -8,7 +8,6 @@ the rows that survive pruning.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -106,7 +105,7 @@ def _run(query: str, file: str, **tables: pa.Table) -> pa.Table:
         with database.connect() as connection:
             for name, table in tables.items():
                 connection.register(name, table)
-            result: Any = connection.sql(query).to_arrow_table()
+            result: pa.Table = connection.sql(query).to_arrow_table()
             return result
     except duckdb.Error as error:
         raise CorruptLogError(f"checkpoint file {file} cannot be read: {error}", path=file) from error

@@ -10,9 +10,9 @@ if nothing can be said, it becomes null, and the file is kept.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from struct import pack
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -78,7 +78,7 @@ def _numbers(values: pa.Array) -> pa.Array:
     return pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
 
 
-def _widened(values: pa.Array, leaf: Leaf, outer: Any) -> pa.Array:
+def _widened(values: pa.Array, leaf: Leaf, outer: Callable[[pa.Array, pa.Array], pa.Array]) -> pa.Array:
     """The outermost of two readings of a text: as a double, and as the float it may stand for."""
     if not leaf.was_float:
         return values

@@ -409,7 +409,7 @@ def _count(nulls: pa.Array, count: pa.Array, tight: pa.Array) -> pa.Array:
 
 
 def _typed_leaf(parsed: pa.StructArray, path: Sequence[str], kind: pa.DataType) -> pa.Array:
-    array: Any = parsed
+    array: pa.Array = parsed
     for name in path:
         if not pa.types.is_struct(array.type) or array.type.get_field_index(name) < 0:
             return pa.nulls(len(parsed), kind)

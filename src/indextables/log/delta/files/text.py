@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -24,6 +24,7 @@ from indextables.log.delta.paths import LOCAL_SCHEME, decode_path
 from indextables.model.arrays import from_values, integers, scalar, whole
 from indextables.model.names import quoted_text
 
+ColumnKind = TypeVar("ColumnKind", pa.Array, pa.ChunkedArray)
 Path = tuple[str, ...]
 Leaf = tuple[Path, Any]
 """Where a value lies in a document, and the type to decode it to."""
@@ -62,7 +63,7 @@ def typed(text: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
 
 def typed_partition(text: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
     """Cast partition values; an empty string is null for every type, as the Delta protocol says."""
-    encoded = whole(text).dictionary_encode()
+    encoded: pa.Array = whole(text).dictionary_encode()
     values = encoded.dictionary
     empty = scalar("", pa.string())
     present = pc.if_else(pc.equal(values, empty), scalar(None, pa.string()), values)
@@ -170,7 +171,7 @@ def map_values(maps: pa.Array | pa.ChunkedArray, key: str) -> pa.Array:
     keys = pa.ListArray.from_arrays(array.offsets, array.keys)
     items = pa.ListArray.from_arrays(array.offsets, array.items).flatten()
     held = pc.equal(keys.flatten(), scalar(key, pa.string()))
-    found = pc.filter(items, held)
+    found: pa.Array = pc.filter(items, held)
     rows = pc.filter(pc.list_parent_indices(keys), held)
     if len(found) == len(array) and array.null_count == 0 and pc.count_distinct(rows).as_py() == len(rows):
         return found
@@ -242,7 +243,7 @@ def _several(key: str, times: int) -> str:
     return quoted_text("%" + f"{written}%" * times)
 
 
-def differing(texts: Sequence[pa.Array], differs: pa.Array) -> pa.BooleanArray:
+def differing(texts: Sequence[ColumnKind], differs: ColumnKind) -> ColumnKind:
     """Which documents have to be decoded once more: those that may differ, and those with a nested text.
 
     DuckDB gives the object where a scalar belongs as text, like a text that looks like an object.
