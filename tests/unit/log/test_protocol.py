@@ -6,7 +6,13 @@ import pytest
 
 from indextables.errors import ProtocolError
 from indextables.log.commit.attempt import CommitPlan, Rule
-from indextables.log.format.protocol import CURRENT, LEGACY, PARQUET_CHECKPOINT
+from indextables.log.format.protocol import (
+    CURRENT,
+    LEGACY,
+    PARQUET_CHECKPOINT,
+    READER_VERSION,
+    WRITER_VERSION,
+)
 from indextables.model.actions import ProtocolAction, encode_action
 from support.builder import LogBuilder, add, commit_path, paths_of
 
@@ -36,21 +42,30 @@ def test_a_version_zero_without_protocol_is_a_legacy_table(builder):
     assert builder.log().add_files([add("b")]) == 2
 
 
-def test_a_table_for_newer_readers_is_refused_with_advice(builder):
+@pytest.mark.parametrize("version", [READER_VERSION + 1, 999])
+def test_a_table_for_newer_readers_is_refused_with_advice(builder, version):
     """B2."""
-    with_protocol(builder, 999, 999)
-    with pytest.raises(ProtocolError, match="minReaderVersion = 999") as error:
+    with_protocol(builder, version, version)
+    with pytest.raises(ProtocolError, match=f"minReaderVersion = {version} ") as error:
         builder.log().list_files()
     assert "Upgrade" in str(error.value)
 
 
-def test_a_table_for_newer_writers_is_read_but_never_written(builder):
+@pytest.mark.parametrize("version", [WRITER_VERSION + 1, 999])
+def test_a_table_for_newer_writers_is_read_but_never_written(builder, version):
     """B2."""
-    with_protocol(builder, 2, 999)
+    with_protocol(builder, 2, version)
     assert paths_of(builder.log()) == ["a"]
-    with pytest.raises(ProtocolError, match="minWriterVersion = 999"):
+    with pytest.raises(ProtocolError, match=f"minWriterVersion = {version} "):
         builder.log().add_files([add("b")])
     assert builder.log().latest_version() == 2
+
+
+def test_a_table_of_the_newest_supported_protocol_is_read_and_written(builder):
+    """B2."""
+    with_protocol(builder, READER_VERSION, WRITER_VERSION)
+    assert builder.log().add_files([add("b")]) == 3
+    assert paths_of(builder.log()) == ["a", "b"]
 
 
 def test_the_check_can_be_lifted_for_reading_only(builder):

@@ -97,6 +97,14 @@ def test_partition_columns_and_columns_that_are_not_text_are_exempt():
     assert lower.keys() == {"p", "n"}
 
 
+@pytest.mark.parametrize("spelled", ["Day", "day", "DAY"])
+def test_a_partition_column_with_capital_letters_is_exempt_however_it_is_spelled(spelled):
+    """H4."""
+    values = {"Day": "x" * 2000, "text": "x" * 2000}
+    lower, upper = truncated(values, values, [spelled])
+    assert lower == upper == {"Day": "x" * 2000}
+
+
 def test_what_is_done_is_logged_with_column_lengths_and_strategy(caplog):
     with caplog.at_level(logging.INFO):
         truncated({"text": "x" * 2000}, {"text": "y" * 3000})

@@ -549,3 +549,18 @@ def test_a_required_field_below_a_null_parent_is_written_and_merged(tmp_path):
     assert table.scan().read_all().sort_by("n").to_pylist() == [rows[0], rows[1], rows[1], rows[2], rows[2]]
     with pytest.raises(SchemaError, match="NOT NULL"):
         table.append(pa.table({"n": [3], "s": pa.array([{"x": None, "y": ""}])}))
+
+
+def test_a_partition_column_with_a_capital_letter_is_found_however_it_is_spelled(tmp_path):
+    """H4: it has partition values and no statistics, and prunes."""
+    schema = pa.schema([("Day", pa.string()), ("n", pa.int64())])
+    table = it.Table.create(
+        tmp_path / "t", schema, partition_by=["day"], options={"stats.truncation.maxLength": 4}
+    )
+    table.append(pa.table({"Day": ["monday", "sunday"], "n": [1, 2]}, schema))
+    assert table.partition_columns == ("Day",)
+    files = table.files("DAY = 'sunday'").to_pylist()
+    assert [(file["partition_values"], file["min"]["Day"], file["max"]["n"]) for file in files] == [
+        ({"Day": "sunday"}, None, 2)
+    ]
+    assert table.count("day = 'monday'") == 1
