@@ -18,7 +18,7 @@ from support.deltahistories import PREDICATES, keys_of, live_of, random_log
 OPTIONS = Options.of(None)
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 2**32), commits=st.integers(1, 25), predicate=st.sampled_from(PREDICATES))
 def test_engines_agree_with_the_protocol_on_any_history(seed, commits, predicate):
     """K1, K2: newest action per key, checkpoints of every kind cut anywhere, commits below them gone."""

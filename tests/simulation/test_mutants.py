@@ -10,7 +10,12 @@ from simulation.run import run_seeds
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+LONG = {"checkpoint_met_itself", "update_discards_when_unknown"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.long) if name in LONG else name for name in MUTANTS]
+)
 def test_the_planted_bug_is_caught(name):
     found = MUTANTS[name]
     seeds = run_seeds(found.level, range(found.within), name)

@@ -22,7 +22,7 @@ def test_every_step_of_the_registry_can_be_drawn_and_taken():
     assert all(step == "txn" or hasattr(TableActor, f"do_{step}") for step in drawn)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_step_succeeds_in_some_of_the_first_histories():
     told = set()
     for _, outcome in run_seeds("table", range(150)):

@@ -384,7 +384,7 @@ spark.stop()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_cluster_of_two_workers_replays_both_dialects(many, tmp_path):
     """K1: executors in processes of their own, with nothing but what was sent to them."""
     many.checkpoint("v2-parquet")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from support.core_statements import CORE
 from support.more_statements import MORE
 from support.named_statements import STATEMENTS
 from support.statement_places import Place, wrong
@@ -17,18 +18,27 @@ def warehouse(spark, tmp_path_factory):
     spark.conf.set("spark.sql.catalog.lake", "io.indextables.DirectoryCatalog")
     spark.conf.set("spark.sql.catalog.lake.warehouse", f"{root}/lake")
     spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.deep")
+    spark.sql("CREATE NAMESPACE IF NOT EXISTS lake.wide")
     yield root
     spark.sql("DROP DATABASE named CASCADE")
 
 
+EVERY = [*STATEMENTS, *MORE]
+
+
 @pytest.mark.parametrize(
-    ("prefix", "below"),
-    [("named.", "named"), ("lake.deep.", "lake/deep"), (None, "paths")],
-    ids=["session catalog", "directory catalog", "path"],
+    ("prefix", "below", "statements"),
+    [
+        pytest.param("named.", "named", EVERY, id="session catalog"),
+        pytest.param("lake.deep.", "lake/deep", CORE, id="directory catalog, core"),
+        pytest.param(None, "paths", CORE, id="path, core"),
+        pytest.param("lake.wide.", "lake/wide", EVERY, id="directory catalog", marks=pytest.mark.long),
+        pytest.param(None, "more-paths", EVERY, id="path", marks=pytest.mark.long),
+    ],
 )
-def test_every_statement_gives_its_rows_and_makes_its_one_commit(spark, warehouse, prefix, below):
+def test_every_statement_gives_its_rows_and_makes_its_one_commit(spark, warehouse, prefix, below, statements):
     def run(sql: str) -> list[tuple[object, ...]]:
         return [tuple(row) for row in spark.sql(sql).collect()]
 
-    found = wrong(run, Place(prefix, warehouse / below), [*STATEMENTS, *MORE])
-    assert not found, "\n".join(found)
+    failures = wrong(run, Place(prefix, warehouse / below), statements)
+    assert not failures, "\n".join(failures)

@@ -174,7 +174,7 @@ def test_the_bodies_that_are_bent_are_answered_when_they_are_straight(client):
         assert check(client, json.dumps(body)).status_code == 200, body
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_an_odd_value_anywhere_is_answered_or_refused_by_name(client, data):
     body = data.draw(st.sampled_from(BODIES))
