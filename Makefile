@@ -80,6 +80,7 @@ harness: $(STAMP) ## run HISTORIES, TABLES, CORRUPTIONS, KILLS and power cuts, g
 	cd tests && $(abspath $(BIN))/python -m harness.kills --until $(KILLS)
 	cd tests && $(abspath $(BIN))/python -m lists.processes --until $(LISTS)
 	cd tests && $(abspath $(BIN))/python -m versions.two_versions --until $(TURNS)
+	cd tests && $(abspath $(BIN))/python -m harness.stories --keep
 	cd tests && $(abspath $(BIN))/python -m harness.power --replays 1080 --keep
 	cd tests && $(abspath $(BIN))/python -m harness.page
 

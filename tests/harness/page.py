@@ -105,6 +105,31 @@ def lists_text() -> str:
     return "\n".join(lines)
 
 
+def stories_text() -> str:
+    """Stories of other systems, and what becomes of them here."""
+    told = _result("stories")
+    if told is None:
+        return ""
+    lines = [
+        "Stories that other systems published, told again step by step (`tests/harness/stories.py`): ten writers append 200",
+        "times each, as processes on a local disk and in the simulation; a DELETE is planned, others append rows that",
+        "match it, and it is tried again; a conditional put takes effect and its reply is lost, or it is sent again and",
+        "fails against itself. *Refused* writers were told that nothing was committed, and nothing was.",
+        "",
+        f"`cd tests && python -m harness.stories --appends {told['appends']} --keep`, over {told['commit']}",
+        "",
+        "| story | source | there | writes | acknowledged | refused | rows lost | doubled | unexpected |",
+        "|---|---|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    lines += [
+        f"| {name} | [{story['source']}]({story['url']}) | {story['there']} | {story['writes']:,} | "
+        f"{story['acknowledged']:,} | {story['refused']:,} | {story['lost']:,} | {story['doubled']:,} | "
+        f"{story['unexpected']:,} |"
+        for name, story in told["stories"].items()
+    ]
+    return "\n".join(lines)
+
+
 def versions_text() -> str:
     """Turns of two releases at one table."""
     turns = _result("two-versions")
@@ -240,6 +265,7 @@ def render(page: str) -> str:
     sections = {
         "kills": kills_text(),
         "lists": lists_text(),
+        "stories": stories_text(),
         "two versions": versions_text(),
         "power": power_text(),
         "soak": soak_text(),

@@ -1,14 +1,17 @@
 """Known stories of lost rows in other systems, as plans whose outcome is decided by a seed.
 
-- `ten_writers`: ten writers append at once; delta-rs 3736 lost 142 of 2,000 commits.
-- `retried_delete`: a DELETE is repeated while others append; iceberg-python 3320 lost the appended rows.
+- `ten_writers`: ten writers append at once; delta-rs 3736 dropped 142 of 2,000 commits.
+- `retried_delete`: a DELETE is repeated while others append; iceberg-python 3320 would delete rows it never saw.
 - `lost_reply`: every second conditional put takes effect and its reply is lost; icechunk's design 017.
+
+The same stories step by step, and with real processes, are in `harness.stories`.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 from simulation.actors import Step
 from simulation.history import Part, Plan, draw_options
@@ -17,8 +20,10 @@ from simulation.world import Faults
 
 
 def ten_writers(seed: int, appends: int = 10) -> Plan:
-    """Ten writers who append as fast as they can."""
-    return _plan("ten_writers", seed, [["append"] * appends] * 10, Faults())
+    """Ten writers who append as fast as they can, and try as often as a table's own options say."""
+    plan = _plan("ten_writers", seed, [["append"] * appends] * 10, Faults())
+    options = {key: value for key, value in plan.options.items() if "retry" not in key}
+    return replace(plan, options=options)
 
 
 def retried_delete(seed: int) -> Plan:
