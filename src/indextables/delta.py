@@ -137,9 +137,9 @@ class DeltaTable(Handle["DeltaSnapshot"]):
             raise TableError(
                 "to_df needs a Spark session; open the table with DeltaTable.open(uri, spark=spark)"
             )
-        from indextables.ops.read.scan import known_columns
+        from indextables.ops.read.arguments import column_names
 
-        wanted = None if columns is None else known_columns(self._snapshot, columns)
+        wanted = None if columns is None else column_names(self._snapshot, columns)
         frame = delta_frames().read(self._spark, self._snapshot, where)
         return frame if wanted is None else frame.select(*map(quoted_name, wanted))
 

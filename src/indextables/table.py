@@ -186,12 +186,22 @@ class Table(Handle["Snapshot"]):
         `highlight` adds `_highlight`, the texts that were searched with every match between `<em>` and
         `</em>` or two marks of your own; `snippets` adds `_snippets`, the pieces with most matches.
         """
-        from indextables.ops.read.highlighting import Shown, search
+        from indextables.ops.read.highlighting import Highlights
         from indextables.ops.read.rows import Rows
+        from indextables.ops.read.search import search
 
-        asked = {"score": score, "operator": operator, "sort": sort, "total": total}
-        shown = Shown.of(highlight, snippets)
-        reader, self._record = search(self._snapshot, query, where, columns, limit, shown=shown, **asked)
+        reader, self._record = search(
+            self._snapshot,
+            query,
+            where,
+            columns,
+            limit,
+            score=score,
+            operator=operator,
+            sort=sort,
+            total=total,
+            highlights=Highlights.of(highlight, snippets),
+        )
         return Rows(reader, self._record)
 
     def aggregate(

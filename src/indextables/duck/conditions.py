@@ -1,8 +1,8 @@
 """A filter as a condition of DuckDB's SQL, where both say the same of every row.
 
 The filter's meaning is Spark's (`predicate.evaluate.rows`). What DuckDB might decide otherwise is
-not written: casts, floating point numbers (NaN and bounds in statistics), collations and `char(n)`,
-`_` in LIKE, regular expressions, fields of structs.
+not written: casts, computed values, floating point numbers (NaN and bounds in statistics), collations
+and `char(n)`, `_` in LIKE, regular expressions, fields of structs.
 """
 
 from __future__ import annotations
@@ -20,11 +20,8 @@ from indextables.predicate.tree import (
     And,
     Column,
     Compare,
-    Constant,
     In,
     IsNull,
-    IsTrue,
-    IsUndecided,
     Like,
     Literal,
     Match,
@@ -40,10 +37,10 @@ _TESTS = {"contains": "contains", "startswith": "starts_with", "endswith": "suff
 
 
 class UnlikeError(Exception):
-    """A part of a filter that DuckDB may decide in another way."""
+    """A part of a filter or a question that DuckDB may decide in another way."""
 
 
-def condition(node: Node) -> str | None:
+def condition_of(node: Node) -> str | None:
     """The condition for a filter on columns that are stored in the types it names; None if there is none."""
     try:
         return _of(node)
@@ -59,18 +56,18 @@ def _of(node: Node) -> str:
 
 
 def _compare(node: Compare) -> str:
-    return f"{_column(node.column)} {_OPERATORS[node.op]} {_literal(node.literal, node.column)}"
+    return f"{column_text(node.column)} {_OPERATORS[node.op]} {_literal(node.literal, node.column)}"
 
 
 def _in(node: In) -> str:
     if not 0 < len(node.values) <= MOST_VALUES:
         raise UnlikeError(str(node))
     values = [_literal(literal, node.column) for literal in node.values] + ["NULL"] * node.has_null
-    return f"{_column(node.column)} IN ({', '.join(values)})"
+    return f"{column_text(node.column)} IN ({', '.join(values)})"
 
 
 def _match(node: Match) -> str:
-    return f"{_TESTS[node.kind]}({_column(node.column)}, {_text(node.text)})"
+    return f"{_TESTS[node.kind]}({column_text(node.column)}, {_text(node.text)})"
 
 
 def _like(node: Like) -> str:
@@ -78,15 +75,11 @@ def _like(node: Like) -> str:
     if "_" in pieces:
         raise UnlikeError(str(node))
     spelled = "".join(piece if piece == "%" else _escaped(piece[1:]) for piece in pieces)
-    return f"{_column(node.column)} LIKE {_text(spelled)} ESCAPE '!'"
+    return f"{column_text(node.column)} LIKE {_text(spelled)} ESCAPE '!'"
 
 
 def _escaped(text: str) -> str:
     return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
-
-
-def _constant(node: Constant) -> str:
-    return "CAST(NULL AS BOOLEAN)" if node.value is None else str(node.value)
 
 
 _WRITERS: Mapping[type, Callable[[Any], str]] = {
@@ -94,17 +87,15 @@ _WRITERS: Mapping[type, Callable[[Any], str]] = {
     In: _in,
     Match: _match,
     Like: _like,
-    Constant: _constant,
-    IsNull: lambda node: f"{_column(node.column)} IS NULL",
+    IsNull: lambda node: f"{column_text(node.column)} IS NULL",
     And: lambda node: " AND ".join(map(_of, node.children)),
     Or: lambda node: " OR ".join(map(_of, node.children)),
     Not: lambda node: f"NOT {_of(node.child)}",
-    IsTrue: lambda node: f"{_of(node.child)} IS TRUE",
-    IsUndecided: lambda node: f"{_of(node.child)} IS NULL",
 }
 
 
-def _column(operand: Any) -> str:
+def column_text(operand: Any) -> str:
+    """The name of a top-level column whose values compare by their bytes; UnlikeError for any other."""
     if not isinstance(operand, Column) or len(operand.path) > 1 or operand.order != "binary":
         raise UnlikeError(str(operand))
     return database.quoted(operand.path[0])
@@ -123,8 +114,8 @@ def _literal(literal: Literal, operand: Any) -> str:
     if is_a.is_signed_integer(kind):
         return f"CAST({int(value)} AS BIGINT)"
     if is_a.is_timestamp(kind) and kind.unit == "us":
-        made = f"make_timestamp(CAST({int(value)} AS BIGINT))"
-        return made if kind.tz is None else f"({made} AT TIME ZONE 'UTC')"
+        moment = f"make_timestamp(CAST({int(value)} AS BIGINT))"
+        return moment if kind.tz is None else f"({moment} AT TIME ZONE 'UTC')"
     raise UnlikeError(str(literal))
 
 

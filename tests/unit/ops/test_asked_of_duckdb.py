@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import indextables as it
 from indextables.duck import database
 from indextables.errors import CancelledError, DamagedSplitError
-from indextables.ops.read import together
+from indextables.ops.read import pushdown
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.evaluate.rows import mask
 from indextables.runtime import cancellable
@@ -101,14 +101,14 @@ def asked(monkeypatch):
 
     run = database.run
     monkeypatch.setattr(database, "run", spy)
-    monkeypatch.setattr(together, "WORTH_ASKING", 0)
+    monkeypatch.setattr(pushdown, "WORTH_A_QUERY", 0)
     return queries
 
 
 def without_duckdb(ask):
     """The same answer from the rows."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(together, "WORTH_ASKING", 1 << 60)
+        patch.setattr(pushdown, "WORTH_A_QUERY", 1 << 60)
         return ask()
 
 
@@ -239,7 +239,7 @@ def test_many_files_take_one_query_and_are_noted_as_read(table, everything, aske
 def test_very_many_rows_take_several_queries_between_which_a_caller_may_give_up(
     table, everything, asked, monkeypatch
 ):
-    monkeypatch.setattr(together, "VALUES_AT_ONCE", 1)
+    monkeypatch.setattr(pushdown, "VALUES_AT_ONCE", 1)
     assert table.count("small > 0") == pc.sum(pc.greater(everything["small"], 0)).as_py()
     facets = table.facets("note", top=None)
     assert len(asked) == 6

@@ -20,10 +20,9 @@ from indextables.errors import OptionError
 from indextables.index.query.tree import Query
 from indextables.index.settings import STRING
 from indextables.log.snapshot import Snapshot
-from indextables.model.actions import AddAction
 from indextables.ops.counting.batches import partial_of
 from indextables.ops.counting.buckets import bucket_of
-from indextables.ops.counting.known import LogCounts
+from indextables.ops.counting.from_log import LogCounts
 from indextables.ops.counting.partial import (
     Layout,
     Merging,
@@ -32,18 +31,19 @@ from indextables.ops.counting.partial import (
     finished,
 )
 from indextables.ops.counting.question import Aggregate, Question, Wanted, column_of, key_of, question_of
+from indextables.ops.read.arguments import row_filter
 from indextables.ops.read.hints import spelling_notes
 from indextables.ops.read.in_order import in_order
 from indextables.ops.read.matching import FILE_COLUMNS, may_survive
 from indextables.ops.read.record import Record
-from indextables.ops.read.scan import row_filter, rows_found, rows_of
-from indextables.ops.read.word_filters import splits_to_search
+from indextables.ops.read.scan import rows_of
+from indextables.ops.read.search import matching_rows
+from indextables.ops.read.splits import splits_at, with_words
 from indextables.ops.table_settings import query_of, require_parquet, settings_of
 from indextables.predicate.prune.rule import prune_table
 from indextables.predicate.tree import Node
 from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef
-from indextables.split.search.metrics import SearchMetrics
 from indextables.split.search.run import count_split
 from indextables.split.search.selection import Selection
 from indextables.split.search.value_counts import value_counts
@@ -72,10 +72,10 @@ def facets(
     if top is not None and top < 1:
         raise OptionError(f"top is {top}; give a number of values, or None for all of them")
     question = Question((key_of(snapshot.schema, column, shown="value"),), (Aggregate("count", "count"),))
-    found, record = answer(snapshot, question, query, where)
+    counts, record = answer(snapshot, question, query, where)
     # The values are in order and the sort is stable.
-    best = np.argsort(-found.column("count").to_numpy(), kind="stable")[:top]
-    return found.take(pa.array(best)), record
+    best = np.argsort(-counts.column("count").to_numpy(), kind="stable")[:top]
+    return counts.take(pa.array(best)), record
 
 
 def histogram(
@@ -107,17 +107,17 @@ def answer(
     distinct = distinct_questions(question)
     parts = [(one, Layout.of(one)) for one in (question, *(other for _, other in distinct))]
     counter = _Counter(snapshot, node, parsed, record, parts)
-    totals = _together(counter.partials(), parts)
+    totals = _merged(counter.partials(), parts)
     if parsed is not None and not totals[0].num_rows:
-        record.noted(spelling_notes(snapshot, parsed, map(SplitRef.of, counter.searched)))
-    found = {at: total for (at, _), total in zip(distinct, totals[1:], strict=True)}
-    return finished(totals[0], *parts[0], found), record
+        record.noted(spelling_notes(snapshot, parsed, counter.searched))
+    distinct_totals = {at: total for (at, _), total in zip(distinct, totals[1:], strict=True)}
+    return finished(totals[0], *parts[0], distinct_totals), record
 
 
-def _together(some: Iterable[Parts], parts: Sequence[tuple[Question, Layout]]) -> Parts:
-    """Merge the partial tables of all files, one result per part of the question."""
+def _merged(partials: Iterable[Parts], parts: Sequence[tuple[Question, Layout]]) -> Parts:
+    """Merge partial tables, one result per part of the question."""
     merging = [Merging(layout) for _, layout in parts]
-    for tables in some:
+    for tables in partials:
         for one, table in zip(merging, tables, strict=True):
             one.add(table)
     return [one.total() for one in merging]
@@ -139,7 +139,8 @@ class _Counter:
         self.query = query
         self.record = record
         self.parts = parts
-        self.searched: Sequence[AddAction] = ()
+        self.searched: Sequence[SplitRef] = ()
+        """The splits in which the query was to be searched, before word filters."""
         self.columns = tuple(dict.fromkeys(name for question, _ in parts for name in question.columns))
 
     def partials(self) -> Iterator[Parts]:
@@ -148,48 +149,53 @@ class _Counter:
         plan = snapshot.plan(node, columns=FILE_COLUMNS)
         self.record.planned(plan.metrics, plan.replay)
         files = plan.files
-        every: Any = pa.repeat(pa.scalar(True), files.num_rows)
+        all_match: Any = pa.repeat(pa.scalar(True), files.num_rows)
         if node is not None:
             doubt = prune_table(may_survive(node), files, snapshot.schema, snapshot.partition_columns)
-            every = pc.invert(doubt.mask)
+            all_match = pc.invert(doubt.mask)
         counts = LogCounts(files, snapshot.partition_columns)
         if self.query is None:
-            known, tables = self._by_log(counts, every)
+            from_log, tables = self._by_log(counts, all_match)
             if tables:
                 yield tables
-            files, every = files.filter(pc.invert(known)), every.filter(pc.invert(known))
-            yield from in_order(self._reading(files, every), default_parallelism())
+            left = pc.invert(from_log)
+            pieces = self._reading(files.filter(left), all_match.filter(left))
         else:
-            yield from in_order(self._searching(files, counts, every), default_parallelism())
+            pieces = self._searching(files, counts, all_match)
+        yield from in_order(pieces, default_parallelism())
 
-    def _by_log(self, counts: LogCounts, every: Any) -> tuple[Any, Parts]:
+    def _by_log(self, counts: LogCounts, all_match: Any) -> tuple[Any, Parts]:
         """The files that the log alone answers for every part of the question, and their partial tables."""
-        known = every
+        answered = all_match
         for question, layout in self.parts:
-            known = pc.and_(known, counts.partial(question, layout, every)[1])
-        if not known.true_count:
-            return known, []
-        self.record.counted(from_log=known.true_count)
-        return known, [counts.partial(question, layout, known)[0] for question, layout in self.parts]
+            answered = pc.and_(answered, counts.partial(question, layout, all_match)[1])
+        if not answered.true_count:
+            return answered, []
+        self.record.counted(from_log=answered.true_count)
+        return answered, [counts.partial(question, layout, answered)[0] for question, layout in self.parts]
 
-    def _reading(self, files: pa.Table, every: Any) -> list[Callable[[], Iterator[Parts]]]:
-        asked = self._dictionary_column()
-        adds = self.snapshot.adds(files.column("path").to_pylist()) if files.num_rows else []
-        by_index = [add for add, whole in zip(adds, every.to_pylist(), strict=True) if whole and asked]
-        others = [add for add, whole in zip(adds, every.to_pylist(), strict=True) if not (whole and asked)]
-        return [partial(self._read, add, asked) for add in by_index] + self._by_rows(others)
+    def _reading(self, files: pa.Table, all_match: Any) -> list[Callable[[], Iterator[Parts]]]:
+        refs = splits_at(self.snapshot, files.column("path").to_pylist())
+        column = self._dictionary_column()
+        if column is None:
+            return self._by_rows(refs)
+        by_dictionary = [ref for ref, whole in zip(refs, all_match.to_pylist(), strict=True) if whole]
+        others = [ref for ref, whole in zip(refs, all_match.to_pylist(), strict=True) if not whole]
+        return [partial(self._by_dictionary, ref, column) for ref in by_dictionary] + self._by_rows(others)
 
-    def _by_rows(self, adds: list[AddAction]) -> list[Callable[[], Iterator[Parts]]]:
-        """Aggregate rows of files: those that DuckDB can be asked about at once, the others one by one."""
-        if len(self.parts) == 1 and adds:
-            from indextables.ops.counting.by_duckdb import partial_by_duckdb
+    def _by_rows(self, refs: Sequence[SplitRef]) -> list[Callable[[], Iterator[Parts]]]:
+        """Aggregate rows of splits: by DuckDB those that it can read, the others one by one."""
+        if len(self.parts) > 1 or not refs:
+            return [partial(self._by_reading, ref) for ref in refs]
+        from indextables.ops.counting.duck_groups import partial_by_duckdb
 
-            found, left = partial_by_duckdb(self.snapshot, adds, self.node, *self.parts[0])
-            if found is not None:
-                rows = pc.sum(found.column("s0"), min_count=0).as_py()
-                self.record.read(rows, files=len(adds) - len(left))
-                return [partial(iter, [[found]]), *(partial(self._read, add, None) for add in left)]
-        return [partial(self._read, add, None) for add in adds]
+        groups, left = partial_by_duckdb(self.snapshot, refs, self.node, *self.parts[0])
+        others: list[Callable[[], Iterator[Parts]]] = [partial(self._by_reading, ref) for ref in left]
+        if groups is None:
+            return others
+        rows = pc.sum(groups.column("s0"), min_count=0).as_py()
+        self.record.read(rows, files=len(refs) - len(left))
+        return [partial(iter, [[groups]]), *others]
 
     def _dictionary_column(self) -> str | None:
         """The column whose index dictionary gives the result: a whole-value field that is the only key."""
@@ -201,52 +207,52 @@ class _Counter:
         plain = key.bucket is None and len(key.column.path) == 1 and pa.types.is_string(key.type)
         return key.column.name if plain and item is not None and item.kind == STRING else None
 
-    def _read(self, add: AddAction, asked: str | None) -> Iterator[Parts]:
-        if asked is not None:
-            note = self.record.searched
-            known = value_counts(self.snapshot.reading, SplitRef.of(add), asked, note)
-            if known is not None:
-                self.record.counted(from_index=1)
-                yield [pa.Table.from_arrays(list(known), schema=self.parts[0][1].schema)]
-                return
-        rows = rows_of(self.snapshot, add, self.node, self.columns, self.record, coded=True)
-        yield from self._aggregated(rows)
+    def _by_dictionary(self, ref: SplitRef, column: str) -> Iterator[Parts]:
+        """The rows of every value, from the dictionary of the index; from the rows where it cannot tell."""
+        counts = value_counts(self.snapshot.reading, ref, column, self.record.searched)
+        if counts is None:
+            yield from self._by_reading(ref)
+            return
+        self.record.counted(from_index=1)
+        yield [pa.Table.from_arrays(list(counts), schema=self.parts[0][1].schema)]
+
+    def _by_reading(self, ref: SplitRef) -> Iterator[Parts]:
+        yield from self._aggregated(
+            rows_of(self.snapshot, ref, self.node, self.columns, self.record, coded=True)
+        )
 
     def _aggregated(self, rows: Iterator[pa.Table]) -> Iterator[Parts]:
-        """The partial tables of the rows of one file."""
+        """The partial tables of the rows of one split."""
         each = ([partial_of(table, *part) for part in self.parts] for table in rows)
-        yield _together(each, self.parts)
+        yield _merged(each, self.parts)
 
     def _searching(
-        self, files: pa.Table, counts: LogCounts, every: Any
+        self, files: pa.Table, counts: LogCounts, all_match: Any
     ) -> list[Callable[[], Iterator[Parts]]]:
         assert self.query is not None
-        adds = self.snapshot.adds(files.column("path").to_pylist()) if files.num_rows else []
-        self.searched = adds
-        left = {add.path for add in splits_to_search(self.snapshot, self.query, adds)}
-        self.record.searched(SearchMetrics(ruled_out=len(adds) - len(left)))
+        refs = splits_at(self.snapshot, files.column("path").to_pylist())
+        self.searched = refs
+        left = {ref.path for ref in with_words(self.snapshot, self.query, refs, self.record)}
         question, layout = self.parts[0]
-        keys, known = counts.constant_keys(question)
+        keys, is_constant = counts.constant_keys(question)
         only_rows = len(self.parts) == 1 and layout.states == ROWS
-        one_group = pc.and_(known, every).to_pylist() if only_rows else [False] * len(adds)
+        one_group = pc.and_(is_constant, all_match).to_pylist() if only_rows else [False] * len(refs)
         return [
-            partial(self._hits, add, keys, at) if one_group[at] else partial(self._found, add)
-            for at, add in enumerate(adds)
-            if add.path in left
+            partial(self._count_hits, ref, keys, at) if one_group[at] else partial(self._aggregate_hits, ref)
+            for at, ref in enumerate(refs)
+            if ref.path in left
         ]
 
-    def _hits(self, add: AddAction, keys: Sequence[Any], at: int) -> Iterator[Parts]:
-        """The number of hits in a file that is one group."""
+    def _count_hits(self, ref: SplitRef, keys: Sequence[Any], at: int) -> Iterator[Parts]:
+        """The number of hits in a split that is one group: that of the keys at index `at`."""
         assert self.query is not None
-        selection = Selection(self.query)
-        found = count_split(self.snapshot.reading, SplitRef.of(add), selection, self.record.searched)
+        hits = count_split(self.snapshot.reading, ref, Selection(self.query), self.record.searched)
         self.record.counted(from_index=1)
-        if found:
-            row = [*(key.slice(at, 1) for key in keys), pa.array([found], pa.int64())]
+        if hits:
+            row = [*(key.slice(at, 1) for key in keys), pa.array([hits], pa.int64())]
             yield [pa.Table.from_arrays(row, schema=self.parts[0][1].schema)]
 
-    def _found(self, add: AddAction) -> Iterator[Parts]:
+    def _aggregate_hits(self, ref: SplitRef) -> Iterator[Parts]:
         assert self.query is not None
         selection = Selection(self.query, self.node, self.columns, summed=True)
-        rows = rows_found(self.snapshot, SplitRef.of(add), selection, self.record)
-        yield from self._aggregated(rows)
+        yield from self._aggregated(matching_rows(self.snapshot, ref, selection, self.record))

@@ -21,10 +21,10 @@ from indextables.log.replay.rule import Sums
 from indextables.log.replay.sums import sums_of
 from indextables.ops.delta.data_file import NAMES, DataFile, RowReader, data_files
 from indextables.ops.delta.data_file import live_rows as rows_of_file
-from indextables.ops.read.in_order import in_order
+from indextables.ops.read.arguments import column_names, row_filter
+from indextables.ops.read.in_order import batches_in_order, in_order
 from indextables.ops.read.matching import may_survive
 from indextables.ops.read.record import Record
-from indextables.ops.read.scan import known_columns, reader_of, row_filter
 from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.predicate.tree import Node, all_of
 from indextables.runtime import default_parallelism
@@ -51,10 +51,10 @@ def scan(
     """The live rows, or those for which a filter is true."""
     require_schema(snapshot)
     node = row_filter(snapshot, where)
-    wanted = known_columns(snapshot, columns)
+    wanted = column_names(snapshot, columns)
     chosen, record = files(snapshot, node, columns=NAMES)
     reader = row_reader(snapshot, wanted, node, chosen.num_rows)
-    return reader_of(reader.schema, pieces_of(snapshot, reader, chosen, record), limit), record
+    return batches_in_order(reader.schema, pieces_of(snapshot, reader, chosen, record), limit), record
 
 
 def count(snapshot: DeltaSnapshot, where: Any = None) -> tuple[int, Record]:

@@ -16,8 +16,9 @@ from indextables.index.settings import IndexSpec, from_options
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.ops.delta.data_file import NAMES
 from indextables.ops.delta.scan import Piece, files, pieces_of, require_schema, row_reader
+from indextables.ops.read.arguments import check_limit, column_names, row_filter
+from indextables.ops.read.in_order import batches_in_order
 from indextables.ops.read.record import Record
-from indextables.ops.read.scan import check_limit, known_columns, reader_of, row_filter
 from indextables.ops.table_settings import operator_of
 from indextables.split.search.match_batch import match_batch
 
@@ -48,14 +49,14 @@ def search(
         )  # fmt: skip
     parsed = parse_query(query, spec, snapshot.schema, None, snapshot.time_zone, operator=joined)
     node = row_filter(snapshot, where)
-    wanted = known_columns(snapshot, columns)
+    wanted = column_names(snapshot, columns)
     read = (*wanted, *(name for name in parsed.columns if name not in wanted))
     chosen, record = files(snapshot, node, columns=NAMES)
     record.noted(parsed.notes)
     reader = row_reader(snapshot, read, node, chosen.num_rows)
     schema = pa.schema([reader.schema.field(name) for name in wanted])
     pieces = (partial(_found, piece, parsed, wanted) for piece in pieces_of(snapshot, reader, chosen, record))
-    return reader_of(schema, pieces if limit != 0 else (), limit), record
+    return batches_in_order(schema, pieces if limit != 0 else (), limit), record
 
 
 def search_settings(snapshot: DeltaSnapshot) -> IndexSpec:

@@ -22,10 +22,12 @@ def count(
     if where is None and query is None and snapshot.num_records is not None:
         # Loads nothing that reads splits: most of the time of a short program.
         return snapshot.num_records, record
-    from indextables.ops.read.scan import count_found, count_rows, row_filter
+    from indextables.ops.read.arguments import row_filter
+    from indextables.ops.read.scan import count_rows
+    from indextables.ops.read.search import count_hits
     from indextables.ops.table_settings import query_of
 
     node = row_filter(snapshot, where)
     if query is None:
         return count_rows(snapshot, node, record), record
-    return count_found(snapshot, node, query_of(snapshot, query, operator=operator), record), record
+    return count_hits(snapshot, node, query_of(snapshot, query, operator=operator), record), record

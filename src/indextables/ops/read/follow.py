@@ -22,9 +22,11 @@ from indextables.errors import TableError
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction, RemoveAction
+from indextables.ops.read.arguments import column_names, row_filter
 from indextables.ops.read.in_order import in_order
 from indextables.ops.read.record import Record
-from indextables.ops.read.scan import known_columns, row_filter, rows_found, rows_of
+from indextables.ops.read.scan import rows_of
+from indextables.ops.read.search import matching_rows
 from indextables.ops.table_settings import query_of
 from indextables.runtime import default_parallelism
 from indextables.split.layout import SplitRef
@@ -99,18 +101,18 @@ class Follower:
     def _check(self, snapshot: Snapshot) -> None:
         """Check the query and the filter before waiting for anything."""
         row_filter(snapshot, self._where)
-        known_columns(snapshot, self._columns)
+        column_names(snapshot, self._columns)
         if self._query is not None:
             query_of(snapshot, self._query)
 
     def _pieces(self, snapshot: Snapshot, adds: Sequence[AddAction]) -> Iterator[Any]:
         node = row_filter(snapshot, self._where)
-        columns = known_columns(snapshot, self._columns)
+        columns = column_names(snapshot, self._columns)
         record = Record(snapshot)
         query = None if self._query is None else query_of(snapshot, self._query)
-        for add in adds:
+        for ref in map(SplitRef.of, adds):
             if query is None:
-                yield partial(rows_of, snapshot, add, node, columns, record)
+                yield partial(rows_of, snapshot, ref, node, columns, record)
             else:
                 selection = Selection(query, node, columns)
-                yield partial(rows_found, snapshot, SplitRef.of(add), selection, record)
+                yield partial(matching_rows, snapshot, ref, selection, record)

@@ -12,9 +12,6 @@ from indextables.index.highlight import Highlighter, marked, snippets
 from indextables.index.query.tree import Query
 from indextables.index.settings import STRING, TEXT
 from indextables.log.snapshot import Snapshot
-from indextables.ops.read import scan
-from indextables.ops.read.record import Record
-from indextables.ops.read.scan import known_columns
 from indextables.ops.table_settings import query_of
 from indextables.records import dataclass
 
@@ -23,18 +20,18 @@ MARKS = ("<em>", "</em>")
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """Which of highlights and snippets are wanted."""
+class Highlights:
+    """What a search shows of its matches: whole texts, snippets, or both."""
 
     marks: tuple[str, str] = MARKS
     whole: bool = True
-    """Whether the whole texts are wanted, in `_highlight`."""
+    """Whether `_highlight` has the whole texts."""
     snippets: int | None = None
-    """How many snippets are wanted, in `_snippets`."""
+    """How many pieces of text `_snippets` has at most; None for no such column."""
 
     @classmethod
-    def of(cls, highlight: bool | tuple[str, str], snippets: int | None) -> Shown | None:
-        """What the arguments of a search ask for; None when they ask for nothing."""
+    def of(cls, highlight: bool | tuple[str, str], snippets: int | None) -> Highlights | None:
+        """What the arguments of a search mean; None when they show nothing."""
         if not highlight and snippets is None:
             return None
         if snippets is not None and snippets < 1:
@@ -46,88 +43,79 @@ class Shown:
         return cls((highlight[0], highlight[1]), snippets=snippets)
 
 
-def search(
-    snapshot: Snapshot,
-    query: str,
-    where: Any,
-    columns: Sequence[str] | None,
-    limit: int | None,
-    *,
-    shown: Shown | None,
-    **asked: Any,
-) -> tuple[pa.RecordBatchReader, Record]:
-    """The rows that `scan.search` finds, with the matches of every row where they are wanted."""
-    if shown is None:
-        return scan.search(snapshot, query, where, columns, limit, **asked)
-    parsed = query_of(snapshot, query, operator=asked.get("operator"))
-    wanted = known_columns(snapshot, columns)
-    if taken := [name for name in (HIGHLIGHT, SNIPPETS) if name in wanted]:
-        raise SchemaError(f"the table has a column {taken[0]!r} of its own; leave it out of columns")
-    looked_at = text_columns(parsed)
-    if not looked_at:
-        raise OptionError(f"the query {query!r} looks into no column of text, so there is nothing to mark")
-    more = [name for name in looked_at if name not in wanted]
-    reader, record = scan.search(snapshot, query, where, [*wanted, *more], limit, **asked)
-    marker = _RowMarker(parsed, looked_at, reader.schema, shown)
-    kept = [name for name in reader.schema.names if name not in more]
-    fields = [reader.schema.field(name) for name in kept] + marker.fields
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for batch in reader:
-            arrays = [batch.column(name) for name in kept] + marker.columns(batch)
-            yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
-
-    return pa.RecordBatchReader.from_batches(pa.schema(fields), batches()), record
-
-
 def text_columns(query: Query) -> list[str]:
     """The columns of a query in which a match can be shown."""
     kinds = {item.column: item.kind for item in query.spec.fields}
     return [name for name in query.columns if kinds[name] in (TEXT, STRING)]
 
 
-class _RowMarker:
-    """Makes the highlight and snippet columns for batches of rows."""
+class RowMarker:
+    """Adds the columns of highlights to the rows of a search."""
 
-    def __init__(self, query: Query, columns: Sequence[str], schema: pa.Schema, shown: Shown) -> None:
-        self._highlighters = {name: Highlighter(query, name) for name in columns}
-        self._several = {name: not pa.types.is_string(schema.field(name).type) for name in columns}
-        self._shown = shown
+    def __init__(
+        self, query: Query, columns: Sequence[str], schema: pa.Schema, highlights: Highlights
+    ) -> None:
+        """Take the columns that the search returns, and the table's schema."""
+        if clash := [name for name in (HIGHLIGHT, SNIPPETS) if name in columns]:
+            raise SchemaError(f"the table has a column {clash[0]!r} of its own; leave it out of columns")
+        texts = text_columns(query)
+        if not texts:
+            raise OptionError(
+                f"the query {query.text!r} looks into no column of text, so there is nothing to mark"
+            )
+        self._hidden = frozenset(texts) - set(columns)
+        self.columns_read = (*columns, *(name for name in texts if name in self._hidden))
+        """The columns that the search has to read: those it returns, and the texts to mark."""
+        self._highlighters = {name: Highlighter(query, name) for name in texts}
+        self._is_list = {name: not pa.types.is_string(schema.field(name).type) for name in texts}
+        self._highlights = highlights
         text, pieces = pa.string(), pa.list_(pa.string())
-        self._kind = pa.struct([(name, pieces if self._several[name] else text) for name in columns])
-        self.fields: list[pa.Field] = []
-        if shown.whole:
-            self.fields.append(pa.field(HIGHLIGHT, self._kind))
-        if shown.snippets is not None:
-            self.fields.append(pa.field(SNIPPETS, pieces))
+        self._type = pa.struct([(name, pieces if self._is_list[name] else text) for name in texts])
+        self._fields: list[pa.Field] = []
+        if highlights.whole:
+            self._fields.append(pa.field(HIGHLIGHT, self._type))
+        if highlights.snippets is not None:
+            self._fields.append(pa.field(SNIPPETS, pieces))
 
-    def columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
+    def marked(self, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+        """The rows without the columns that were only read for their texts, and with those of highlights."""
+        names = [name for name in reader.schema.names if name not in self._hidden]
+        schema = pa.schema([reader.schema.field(name) for name in names] + self._fields)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for batch in reader:
+                arrays = [batch.column(name) for name in names] + self._columns(batch)
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+        return pa.RecordBatchReader.from_batches(schema, batches())
+
+    def _columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """The highlights of a batch: whole texts, snippets, or both."""
+        most = self._highlights.snippets
         whole: dict[str, list[Any]] = {}
         pieces: list[list[str]] = [[] for _ in range(batch.num_rows)]
         for name, highlighter in self._highlighters.items():
-            values = batch.column(name).to_pylist()
-            rows = [self._texts(value, name) for value in values]
-            flat = highlighter.spans([text for texts in rows for text in texts])
-            found, at = [], 0
+            rows = [self._texts(value, name) for value in batch.column(name).to_pylist()]
+            spans_of_texts = highlighter.spans([text for texts in rows for text in texts])
+            whole[name] = []
+            start = 0
             for number, texts in enumerate(rows):
-                spans = flat[at : at + len(texts)]
-                at += len(texts)
-                found.append(self._marked(texts, spans, name))
-                for text, places in zip(texts, spans, strict=True):
-                    if text is not None and self._shown.snippets is not None:
-                        pieces[number] += snippets(text, places, self._shown.snippets, *self._shown.marks)
-            whole[name] = found
-        out = []
-        if self._shown.whole:
-            rows_of_marks = [dict(zip(whole, row, strict=True)) for row in zip(*whole.values(), strict=True)]
-            out.append(pa.array(rows_of_marks, self._kind))
-        if self._shown.snippets is not None:
-            out.append(pa.array([some[: self._shown.snippets] for some in pieces], pa.list_(pa.string())))
-        return out
+                spans = spans_of_texts[start : start + len(texts)]
+                start += len(texts)
+                whole[name].append(self._marked(texts, spans, name))
+                for text, matches in zip(texts, spans, strict=True):
+                    if text is not None and most is not None:
+                        pieces[number] += snippets(text, matches, most, *self._highlights.marks)
+        arrays = []
+        if self._highlights.whole:
+            marked_rows = [dict(zip(whole, row, strict=True)) for row in zip(*whole.values(), strict=True)]
+            arrays.append(pa.array(marked_rows, self._type))
+        if most is not None:
+            arrays.append(pa.array([some[:most] for some in pieces], pa.list_(pa.string())))
+        return arrays
 
     def _texts(self, value: Any, name: str) -> list[str | None]:
-        if self._several[name]:
+        if self._is_list[name]:
             return [] if value is None else list(value)
         return [value]
 
@@ -135,11 +123,11 @@ class _RowMarker:
         """The texts of one row with matches highlighted; None when nothing in them matches."""
         if not any(spans):
             return None
-        done = [
-            None if text is None else marked(text, places, *self._shown.marks)
-            for text, places in zip(texts, spans, strict=True)
+        marked_texts = [
+            None if text is None else marked(text, matches, *self._highlights.marks)
+            for text, matches in zip(texts, spans, strict=True)
         ]
-        return done if self._several[name] else done[0]
+        return marked_texts if self._is_list[name] else marked_texts[0]
 
 
 def highlighter_of(snapshot: Snapshot, column: str, text: str) -> Highlighter:
@@ -159,9 +147,10 @@ def marker(highlighter: Highlighter) -> Callable[[pa.Array], pa.Array]:
     def mark(texts: pa.Array) -> pa.Array:
         values = texts.to_pylist()
         spans = highlighter.spans(values)
-        found = [
-            None if text is None else marked(text, places) for text, places in zip(values, spans, strict=True)
+        marked_texts = [
+            None if text is None else marked(text, matches)
+            for text, matches in zip(values, spans, strict=True)
         ]
-        return pa.array(found, pa.string())
+        return pa.array(marked_texts, pa.string())
 
     return mark

@@ -16,12 +16,12 @@ from contextvars import copy_context
 from itertools import chain, islice
 from typing import Any, TypeVar
 
+import pyarrow as pa
+
 from indextables.log.snapshot import Snapshot
-from indextables.model.actions import AddAction
 from indextables.runtime import check_cancelled, default_parallelism
 from indextables.split.layout import SplitRef
 
-S = TypeVar("S", AddAction, SplitRef)
 T = TypeVar("T")
 
 QUEUED = 2
@@ -32,7 +32,7 @@ _END = object()
 
 UNIT_BYTES = 1 << 20
 UNIT_SPLITS = 32
-"""At most so many consecutive splits, with so many bytes together, are one unit of work.
+"""A unit of work is at most 32 consecutive splits with at most 1 MB together.
 
 Handing each small split to a thread would cost more than searching it."""
 
@@ -41,7 +41,7 @@ class _StoppedError(Exception):
     """The caller wants no more results."""
 
 
-def width_of(snapshot: Snapshot) -> int:
+def splits_at_once(snapshot: Snapshot) -> int:
     """How many splits are searched at once; more on an object store, where a search mostly waits."""
     return default_parallelism() if _is_local(snapshot) else REMOTE_AT_ONCE
 
@@ -50,21 +50,21 @@ def _is_local(snapshot: Snapshot) -> bool:
     return snapshot.store.local_path("") is not None
 
 
-def small_together(snapshot: Snapshot, splits: Iterable[S]) -> Iterator[list[S]]:
-    """The splits as units of work, in order: large ones alone, small ones that follow each other together.
+def work_units(snapshot: Snapshot, refs: Iterable[SplitRef]) -> Iterator[list[SplitRef]]:
+    """Group splits into units of work, in order: a large one alone, small neighbours as one unit.
 
     On an object store each is alone: there the threads wait, and more of them wait for less time.
     """
-    unit: list[S] = []
-    size, most = 0, UNIT_SPLITS if _is_local(snapshot) else 1
-    for split in splits:
+    unit: list[SplitRef] = []
+    unit_size, most = 0, UNIT_SPLITS if _is_local(snapshot) else 1
+    for ref in refs:
         # A split of unknown size may be large.
-        more = UNIT_BYTES if split.size is None else split.size
-        if unit and (size + more > UNIT_BYTES or len(unit) == most):
+        size = UNIT_BYTES if ref.size is None else ref.size
+        if unit and (unit_size + size > UNIT_BYTES or len(unit) == most):
             yield unit
-            unit, size = [], 0
-        unit.append(split)
-        size += more
+            unit, unit_size = [], 0
+        unit.append(ref)
+        unit_size += size
     if unit:
         yield unit
 
@@ -97,6 +97,36 @@ def in_order(pieces: Iterable[Callable[[], Iterator[T]]], width: int) -> Generat
     finally:
         stop.set()
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def batches_in_order(
+    schema: pa.Schema,
+    pieces: Iterable[Callable[[], Iterator[pa.Table]]],
+    limit: int | None = None,
+    when_empty: Callable[[], None] = lambda: None,
+) -> pa.RecordBatchReader:
+    """The rows of all units of work in order, as a stream; at most `limit` of them."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        left, is_empty = limit, True
+        tables = in_order(pieces, default_parallelism())
+        try:
+            for table in tables:
+                for whole in table.to_batches():
+                    # A batch without columns takes the length of a slice for its own.
+                    batch = whole if left is None or whole.num_rows <= left else whole.slice(0, left)
+                    left = None if left is None else left - batch.num_rows
+                    if batch.num_rows:
+                        is_empty = False
+                        yield batch
+                    if left == 0:
+                        return
+            if is_empty:
+                when_empty()
+        finally:
+            tables.close()
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
 
 
 def _run(piece: Callable[[], Iterator[Any]], results: queue.Queue[Any], stop: threading.Event) -> None:

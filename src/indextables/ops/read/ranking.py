@@ -23,10 +23,10 @@ from indextables.index.query.tree import Query
 from indextables.index.read.lookup import Term
 from indextables.index.read.ranking import Statistics
 from indextables.log.snapshot import Snapshot
-from indextables.model.actions import AddAction
 from indextables.model.arrays import integers, numbers
 from indextables.model.arrow_internals import take_rows
-from indextables.ops.read.in_order import in_order, small_together, width_of
+from indextables.ops.read.in_order import in_order, splits_at_once, work_units
+from indextables.ops.read.splits import live_splits, splits_at
 from indextables.ops.table_settings import query_of
 from indextables.records import dataclass
 from indextables.split.layout import SplitRef
@@ -80,14 +80,15 @@ def table_statistics(snapshot: Snapshot, query: Query, ask: Ask | None = None) -
 
 
 def _ask_here(snapshot: Snapshot, query: Query, terms: Sequence[Term]) -> Iterator[Statistics]:
-    def asked(adds: Sequence[AddAction]) -> Iterator[Statistics]:
-        for add in adds:
-            yield statistics_split(snapshot.reading, SplitRef.of(add), Selection(query), terms)
+    def statistics_of(some: Sequence[SplitRef]) -> Iterator[Statistics]:
+        for ref in some:
+            yield statistics_split(snapshot.reading, ref, Selection(query), terms)
 
-    width = width_of(snapshot)
-    adds = snapshot.adds()
-    step = max(1, -(-len(adds) // (4 * width)))
-    yield from in_order([partial(asked, adds[at : at + step]) for at in range(0, len(adds), step)], width)
+    width = splits_at_once(snapshot)
+    refs = live_splits(snapshot)
+    step = max(1, -(-len(refs) // (4 * width)))
+    pieces = [partial(statistics_of, refs[at : at + step]) for at in range(0, len(refs), step)]
+    yield from in_order(pieces, width)
 
 
 def best_rows_of_table(
@@ -103,8 +104,8 @@ def best_rows_of_table(
         for ref in unit:
             yield rank_split(snapshot.reading, ref, by_table, note)
 
-    units = small_together(snapshot, refs)
-    found = list(in_order([partial(ranked, unit) for unit in units], width_of(snapshot)))
+    units = work_units(snapshot, refs)
+    found = list(in_order([partial(ranked, unit) for unit in units], splits_at_once(snapshot)))
     if not found:
         return
     scores = np.concatenate([one for one, _ in found])
@@ -136,7 +137,7 @@ def _fetched(
             yield fetch_rows(snapshot.reading, ref, columns, mine.astype(np.int64))
 
         pieces.append(one)
-    together = pa.concat_tables(list(in_order(pieces, width_of(snapshot))))
+    together = pa.concat_tables(list(in_order(pieces, splits_at_once(snapshot))))
     back = np.empty(len(order), np.int64)
     back[order] = np.arange(len(order))
     return take_rows(together, integers(back)).combine_chunks()
@@ -147,13 +148,13 @@ def explain_score(
 ) -> pa.Table | None:
     """The parts of the score that a query gives a row of a split; None when it does not match."""
     query = query_of(snapshot, text, operator=operator)
-    found = snapshot.adds([path])
-    if not found:
+    refs = splits_at(snapshot, [path])
+    if not refs:
         raise TableError(
             f"version {snapshot.version} has no split {path!r}; `files()` lists those it has", path=path
         )
     selection = Selection(query, statistics=table_statistics(snapshot, query))
-    parts = explain_row(snapshot.reading, SplitRef.of(found[0]), selection, row)
+    parts = explain_row(snapshot.reading, refs[0], selection, row)
     if parts is None:
         return None
     return pa.Table.from_pylist([asdict(part) for part in parts], schema=EXPLANATION)

@@ -22,7 +22,7 @@ from indextables.model.arrays import from_values, integers
 from indextables.model.fields import find_field
 from indextables.model.names import no_column, quoted_name, unquoted_name
 from indextables.model.types import type_to_sql
-from indextables.ops.read.in_order import in_order, small_together
+from indextables.ops.read.in_order import in_order, work_units
 from indextables.ops.read.matching import FILE_COLUMNS
 from indextables.ops.table_settings import settings_of
 from indextables.predicate.build.from_sql import as_node
@@ -80,7 +80,7 @@ def sorted_rows(
             for ref in unit:
                 yield ref, sorted_split(snapshot.reading, ref, narrowed, note)
 
-        units = small_together(snapshot, unless_empty(snapshot.store, some, selection.query, note))
+        units = work_units(snapshot, unless_empty(snapshot.store, some, selection.query, note))
         return in_order((partial(first, unit) for unit in units), default_parallelism())
 
     keys, limit = selection.keys, selection.limit
@@ -108,7 +108,7 @@ def sorted_scan(
                 rows = Filtered(snapshot.reading, ref, node, index).every()
                 yield ref, sorted_of(snapshot.reading, ref, rows, needed, keys=keys, limit=limit)
 
-        units = small_together(snapshot, some)
+        units = work_units(snapshot, some)
         return in_order((partial(first, unit) for unit in units), default_parallelism())
 
     return _first_rows(snapshot, refs, columns, keys=keys, limit=limit, first_of=first_of)

@@ -14,7 +14,6 @@ import uuid
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate, chain
-from typing import TypeVar
 
 import numpy as np
 
@@ -25,7 +24,6 @@ from indextables.index.settings import IndexSpec
 from indextables.log.format.dialect import NATIVE
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
-from indextables.model.actions import AddAction
 from indextables.ops.table_settings import settings_of
 from indextables.reading import Reading
 from indextables.records import dataclass
@@ -35,8 +33,6 @@ from indextables.split.open_splits import SplitRanges, open_index
 from indextables.split.source import Source
 from indextables.storage.objects import ObjectMeta
 from indextables.storage.store import Store
-
-S = TypeVar("S", AddAction, SplitRef)
 
 SUFFIX = ".filter"
 FROM_SPLITS, UP_TO_SPLITS = 64, 65_536
@@ -62,10 +58,10 @@ class FilterFile:
     group: FilterGroup
 
 
-def splits_to_search(snapshot: Snapshot, query: Query, splits: Sequence[S]) -> list[S]:
+def splits_to_search(snapshot: Snapshot, query: Query, refs: Sequence[SplitRef]) -> list[SplitRef]:
     """The splits that may hold a match; splits without a filter are always included."""
-    if len(splits) <= 1 or not _has_filters(snapshot, len(splits)):
-        return list(splits)
+    if len(refs) <= 1 or not _has_filters(snapshot, len(refs)):
+        return list(refs)
     settings = settings_tag(query.spec)
 
     def without_match(file: FilterFile) -> list[str]:
@@ -87,7 +83,7 @@ def splits_to_search(snapshot: Snapshot, query: Query, splits: Sequence[S]) -> l
     # Where the store is near, threads cost more than the reads they make.
     threads = 1 if snapshot.store.local_path("") is not None else AT_ONCE
     ruled_out = set(chain.from_iterable(in_threads(without_match, groups, threads, ahead=threads - 1)))
-    return [split for split in splits if split.path not in ruled_out]
+    return [ref for ref in refs if ref.path not in ruled_out]
 
 
 def _has_filters(snapshot: Snapshot, splits: int | None) -> bool:

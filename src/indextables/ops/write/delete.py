@@ -37,6 +37,7 @@ from indextables.ops.rewrite.rows import (
 from indextables.ops.table_settings import query_of
 from indextables.ops.write.after_write import after_write
 from indextables.predicate.tree import TRUE, Node
+from indextables.split.layout import SplitRef
 
 Searched = Sequence[tuple[str | None, str]]
 """Searches that all have to find a row: a column, or None for all indexed ones, and a query."""
@@ -107,10 +108,12 @@ def _plan(snapshot: Snapshot, node: Node, queries: Sequence[Query]) -> MatchPlan
     if not queries:
         return plan_match(snapshot, node)
     paths = snapshot.plan(node, columns={"path"}).files.column("path").to_pylist()
-    doubtful = snapshot.adds(paths)
+    adds = snapshot.adds(paths)
+    refs = [SplitRef.of(add) for add in adds]
     for query in queries:
-        doubtful = splits_to_search(snapshot, query, doubtful)
-    return MatchPlan((), tuple(doubtful))
+        refs = splits_to_search(snapshot, query, refs)
+    left = {ref.path for ref in refs}
+    return MatchPlan((), tuple(add for add in adds if add.path in left))
 
 
 def _looked_into(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from indextables.model.fields import schema_from_json
+from indextables.ops.read.splits import live_splits
 from indextables.options import Options
 from indextables.spark.workers import default_width, frame_of_tasks, shared_out, spark_schema
 from indextables.split.layout import SplitRef
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from indextables.log.snapshot import Snapshot
-    from indextables.model.actions import AddAction
 
 FILE, ROW = "__indextables_file", "__indextables_row"
 _TASKS_PER_CORE = 4
@@ -25,12 +25,12 @@ _TASKS_PER_CORE = 4
 
 def arrow_frame(
     spark: Any, snapshot: Snapshot, options: Mapping[str, str], columns: Sequence[str] | None = None,
-    *, numbered: bool = False, adds: Sequence[AddAction] | None = None,
+    *, numbered: bool = False, refs: Sequence[SplitRef] | None = None,
 ) -> Any:  # fmt: skip
     """A DataFrame over one version or some of its splits; `numbered` adds file and number of each row."""
     from pyspark.sql.types import LongType, StringType
 
-    files = [SplitRef.of(add) for add in (snapshot.adds() if adds is None else adds)]
+    files = live_splits(snapshot) if refs is None else refs
     whole = spark_schema(snapshot.metadata.schema_string)
     wanted = list(columns) if columns is not None else whole.names
     schema = type(whole)([whole[name] for name in wanted])

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from indextables.log.format.dialect import NATIVE
 from indextables.model.names import quoted_name
-from indextables.ops.read.scan import known_columns
+from indextables.ops.read.arguments import column_names
 from indextables.ops.table_settings import require_parquet
 from indextables.spark.hadoop import hadoop_settings, package_of
 from indextables.spark.options import READ_KEYS, CallSettings, is_connect, split
@@ -80,14 +80,14 @@ def frame_of_snapshot(
     require_parquet(snapshot)
     frame = version_frame(spark, snapshot, settings, reading_way(spark, snapshot), None)
     rows = filtered(frame, where, snapshot.schema, snapshot.time_zone)
-    return rows if columns is None else rows.select(*map(quoted_name, known_columns(snapshot, columns)))
+    return rows if columns is None else rows.select(*map(quoted_name, column_names(snapshot, columns)))
 
 
 def version_frame(
     spark: Any, snapshot: Snapshot, settings: CallSettings, way: str, columns: Sequence[str] | None
 ) -> Any:
     """A DataFrame over one version, read the given way."""
-    wanted = None if columns is None else known_columns(snapshot, columns)
+    wanted = None if columns is None else column_names(snapshot, columns)
     if way == "arrow":
         from indextables.spark.read.arrow_scan import arrow_frame
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from indextables.errors import TableError
-from indextables.ops.read.trigrams import ruled_out
+from indextables.ops.read.splits import ruled_out_by_trigrams
 from indextables.predicate.build.from_spark import from_typed
 from indextables.predicate.tree import all_of
 from indextables.spark.open_logs import open_log
@@ -63,7 +63,7 @@ class TablePlanner:
         files = planned.files
         if self.only is not None:
             files = files.filter(_among(files.column("path"), self.only))
-        gone = ruled_out(snapshot, node, lambda: files.column("path").to_pylist())
+        gone = ruled_out_by_trigrams(snapshot, node, lambda: files.column("path").to_pylist())
         if gone:
             files = files.filter(pc.invert(_among(files.column("path"), gone)))
         values = files.column("partition_values").combine_chunks()

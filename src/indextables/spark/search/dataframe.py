@@ -21,8 +21,9 @@ from indextables.index.query.tree import Query, all_of
 from indextables.index.read.lookup import Term
 from indextables.index.read.ranking import Statistics
 from indextables.model.names import quoted_name
+from indextables.ops.read.arguments import check_limit, column_names, row_filter
 from indextables.ops.read.ranking import table_statistics
-from indextables.ops.read.scan import check_limit, known_columns, row_filter
+from indextables.ops.read.splits import live_splits, splits_at
 from indextables.ops.read.word_filters import splits_to_search
 from indextables.ops.table_settings import query_of, settings_of
 from indextables.spark.options import CallSettings
@@ -38,7 +39,6 @@ from indextables.split.search.selection import Selection
 if TYPE_CHECKING:
     from indextables.log.delta.snapshot import DeltaSnapshot
     from indextables.log.snapshot import Snapshot
-    from indextables.model.actions import AddAction
     from indextables.predicate.tree import Node
     from indextables.sql.select.rewritten import Search
 
@@ -56,7 +56,7 @@ def search_frame(
 
     check_limit(limit)
     asked, node = parsed(snapshot, query, operator=operator), row_filter(snapshot, where)
-    wanted = known_columns(snapshot, columns)
+    wanted = column_names(snapshot, columns)
     frame = _found_rows(spark, snapshot, asked, wanted, where=node, limit=limit, score=score).frame
     if score:
         frame = frame.orderBy(functions.col(SCORE).desc())
@@ -79,8 +79,8 @@ def _found_rows(
 
     `pruned_by` is used only to skip splits: the caller applies it to the rows as well.
     """
-    adds = _left_by_the_log(snapshot, where if pruned_by is None else pruned_by)
-    refs = tuple(SplitRef.of(add) for add in splits_to_search(snapshot, query, adds))
+    planned = _left_by_the_log(snapshot, where if pruned_by is None else pruned_by)
+    refs = tuple(splits_to_search(snapshot, query, planned))
     selection = Selection(query, where, tuple(columns), limit, score)
     whole = SearchTask(snapshot.reading, refs, selection)
     table = spark_schema(snapshot.metadata.schema_string)
@@ -90,7 +90,7 @@ def _found_rows(
         whole = replace(whole, selection=replace(selection, statistics=known))
         schema = schema.add(SCORE, FloatType(), False)
     counted = on_driver.counted(spark, whole)
-    shown = _shown(snapshot, query.text, len(adds), len(refs), counted)
+    shown = _shown(snapshot, query.text, len(planned), len(refs), counted)
     if counted is not None:
         whole = on_driver.among(whole, counted)
         if on_driver.is_little(whole, counted):
@@ -100,10 +100,11 @@ def _found_rows(
     return Found(frame_of_tasks(spark, found_rows, _grouped(spark, whole), schema), shown)
 
 
-def _left_by_the_log(snapshot: Snapshot, where: Node | None) -> Sequence[AddAction]:
+def _left_by_the_log(snapshot: Snapshot, where: Node | None) -> Sequence[SplitRef]:
     """The splits in which a filter may be true, according to the log."""
-    paths = None if where is None else snapshot.plan(where, columns={"path"}).files.column("path").to_pylist()
-    return snapshot.adds(paths)
+    if where is None:
+        return live_splits(snapshot)
+    return splits_at(snapshot, snapshot.plan(where, columns={"path"}).files.column("path").to_pylist())
 
 
 def _shown(snapshot: Snapshot, text: str, left: int, asked: int, counted: Mapping[str, int] | None) -> str:
@@ -118,7 +119,7 @@ def _shown(snapshot: Snapshot, text: str, left: int, asked: int, counted: Mappin
 
 def _statistics(spark: Any, snapshot: Snapshot, task: SearchTask) -> Statistics:
     """The ranking statistics of all rows of a version, from every live split."""
-    every = replace(task, refs=tuple(SplitRef.of(add) for add in snapshot.adds()))
+    every = replace(task, refs=live_splits(snapshot))
     if on_driver.is_near(spark, every):
         return table_statistics(snapshot, task.selection.query)
 
@@ -172,18 +173,18 @@ def hidden_frame(
         columns = [name for name in names if mentioned is None or name.lower() in mentioned]
         best, score = (searches[0].best, searches[0].score) if len(searches) == 1 else (None, False)
         return required_frame(spark, snapshot, searches, columns, where=where, score=score, best=best).frame
-    adds = _left_by_the_log(snapshot, where)
+    refs = _left_by_the_log(snapshot, where)
     if reading_way(spark, snapshot) != "arrow":
         from pyspark.sql import functions as f
 
         file = f.col("_metadata").alias(_FILE_COLUMN)
-        only = None if where is None else frozenset(add.path for add in adds)
+        only = None if where is None else frozenset(ref.path for ref in refs)
         rows = restricted_frame(spark, snapshot, settings, only).select("*", file)
         found = numbered_frame(spark, snapshot, searches, rows, file=_FILE_COLUMN, where=where)
         if found is not None:
             return found.frame.drop(_FILE_COLUMN)
-    hits = [_Hits.of(spark, snapshot, search, adds, by_name=False) for search in searches]
-    rows = arrow_frame(spark, snapshot, settings.table, numbered=True, adds=adds)
+    hits = [_Hits.of(spark, snapshot, search, refs, by_name=False) for search in searches]
+    rows = arrow_frame(spark, snapshot, settings.table, numbered=True, refs=refs)
     return _joined(rows, names, hits)
 
 
@@ -216,10 +217,10 @@ def numbered_frame(
     """
     from pyspark.sql import functions as f
 
-    adds = _left_by_the_log(snapshot, where)
-    if len({add.path.rpartition("/")[2] for add in adds}) != len(adds):
+    refs = _left_by_the_log(snapshot, where)
+    if len({ref.path.rpartition("/")[2] for ref in refs}) != len(refs):
         return None
-    hits = [_Hits.of(spark, snapshot, search, adds, by_name=True) for search in searches]
+    hits = [_Hits.of(spark, snapshot, search, refs, by_name=True) for search in searches]
     names = rows.columns
     known = f.col(quoted_name(file))
     numbered = rows.select("*", known["file_name"].alias(FILE), known["row_index"].alias(ROW))
@@ -257,15 +258,15 @@ class _Hits:
 
     @classmethod
     def of(
-        cls, spark: Any, snapshot: Snapshot, search: Search, adds: Sequence[AddAction], *, by_name: bool
+        cls, spark: Any, snapshot: Snapshot, search: Search, planned: Sequence[SplitRef], *, by_name: bool
     ) -> _Hits:
         query = parsed(snapshot, search.query, search.column)
         columns = (search.column,) if search.column is not None else settings_of(snapshot).columns
-        refs = tuple(SplitRef.of(add) for add in splits_to_search(snapshot, query, adds))
+        refs = tuple(splits_to_search(snapshot, query, planned))
         task = SearchTask(snapshot.reading, refs, Selection(query), by_name=by_name)
         schema = StructType([StructField(FILE, StringType(), False), StructField(ROW, LongType(), False)])
         near = on_driver.counted(spark, task)
-        shown = _shown(snapshot, query.text, len(adds), len(refs), near)
+        shown = _shown(snapshot, query.text, len(planned), len(refs), near)
         if near is not None:
             task = on_driver.among(task, near)
             if on_driver.is_little(task, near):

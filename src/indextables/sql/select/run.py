@@ -26,12 +26,13 @@ from indextables.errors import CommandError, Error
 from indextables.handle import Handle
 from indextables.index.query.tree import all_of as all_queries
 from indextables.log.snapshot import Snapshot
-from indextables.model.actions import AddAction
 from indextables.model.names import no_column
-from indextables.ops.read import scan
 from indextables.ops.read.highlighting import highlighter_of, marker
 from indextables.ops.read.in_order import in_order
 from indextables.ops.read.record import Record
+from indextables.ops.read.scan import rows_of
+from indextables.ops.read.search import search
+from indextables.ops.read.splits import live_splits, splits_at
 from indextables.ops.table_settings import query_of
 from indextables.options import Options
 from indextables.predicate.names import resolve
@@ -272,7 +273,7 @@ def _read(table: Any, columns: list[str], searches: Sequence[Search], pushed: Se
     # The best rows are known before DuckDB sees them only if nothing is left for it to decide.
     exact = sum(one.exact for one in pushed) == searches[0].beside
     best = searches[0].best if exact else None
-    return scan.search(snapshot, query, node, columns, best, score=searches[0].score)[0]
+    return search(snapshot, query, node, columns, best, score=searches[0].score)[0]
 
 
 def _query(snapshot: Snapshot, search: Search) -> Any:
@@ -308,7 +309,8 @@ def _marked(
         ]
     )
     paths = None if node is None else snapshot.plan(node, columns={"path"}).files.column("path").to_pylist()
-    pieces = (partial(_marked_split, snapshot, add, pairs, columns, record) for add in snapshot.adds(paths))
+    refs = live_splits(snapshot) if paths is None else splits_at(snapshot, paths)
+    pieces = (partial(_marked_split, snapshot, ref, pairs, columns, record) for ref in refs)
 
     def batches() -> Iterator[pa.RecordBatch]:
         for part in in_order(pieces, default_parallelism()):
@@ -319,17 +321,15 @@ def _marked(
 
 def _marked_split(
     snapshot: Snapshot,
-    add: AddAction,
+    ref: SplitRef,
     pairs: Sequence[tuple[Search, Any]],
     columns: list[str],
     record: Record,
 ) -> Iterator[pa.Table]:
-    hits = [
-        np.asarray(hits_split(snapshot.reading, SplitRef.of(add), Selection(query))) for _, query in pairs
-    ]
+    hits = [np.asarray(hits_split(snapshot.reading, ref, Selection(query))) for _, query in pairs]
     wanted = list(dict.fromkeys([*columns, *(item.column for item, _ in pairs if item.column)]))
     start = 0
-    for rows in scan.rows_of(snapshot, add, None, wanted, record):
+    for rows in rows_of(snapshot, ref, None, wanted, record):
         keep: Any = pa.repeat(pa.scalar(True), rows.num_rows)
         shown = rows.select(columns)
         for (item, _), found in zip(pairs, hits, strict=True):

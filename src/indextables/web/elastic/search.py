@@ -15,7 +15,7 @@ from indextables.display.plain import plain_value
 from indextables.errors import OptionError
 from indextables.ops.read.count import count
 from indextables.ops.read.scan import scan
-from indextables.ops.read.scan import search as search_rows
+from indextables.ops.read.search import search as search_rows
 from indextables.predicate.tree import Node, all_of
 from indextables.table import Table
 from indextables.web.answers import sort_text

@@ -1,0 +1,111 @@
+"""Which splits a read opens: those that pruning, word filters and trigrams leave.
+
+Every read of rows begins here. What comes out are `SplitRef`s in the order of paths, and whatever
+reads or searches splits takes these: the log's own actions go no further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from indextables.errors import DamagedIndexError, StorageError
+from indextables.index.query.tree import Query
+from indextables.log.replay.rule import ReplayMetrics
+from indextables.log.snapshot import Snapshot
+from indextables.ops.read.in_order import in_order
+from indextables.ops.read.record import Record
+from indextables.ops.read.word_filters import splits_to_search
+from indextables.ops.table_settings import require_parquet, settings_of
+from indextables.predicate.prune.metrics import PruneMetrics
+from indextables.split.layout import SplitRef
+from indextables.split.open_splits import open_index
+from indextables.split.search.metrics import SearchMetrics
+
+if TYPE_CHECKING:
+    from indextables.predicate.tree import Node
+
+MOST_DICTIONARIES = 1000
+"""Splits up to which their dictionaries are asked one by one; of more, the filters beside the log decide."""
+DICTIONARIES_AT_ONCE = 16
+
+_EVERY_FILE = ReplayMetrics("reference", why="every file is read, with its whole entry")
+
+
+def live_splits(snapshot: Snapshot) -> tuple[SplitRef, ...]:
+    """All splits of a version; they are kept with it."""
+    return snapshot.once("split refs", lambda: tuple(SplitRef.of(add) for add in snapshot.adds()))
+
+
+def splits_at(snapshot: Snapshot, paths: Collection[str]) -> list[SplitRef]:
+    """The splits with these paths."""
+    return [SplitRef.of(add) for add in snapshot.adds(paths)] if paths else []
+
+
+def splits_for(snapshot: Snapshot, where: Node | None, record: Record) -> Sequence[SplitRef]:
+    """The splits in which a filter may be true for a row."""
+    require_parquet(snapshot)
+    if where is None:
+        refs = live_splits(snapshot)
+        record.planned(PruneMetrics(considered=len(refs), kept=len(refs)), _EVERY_FILE)
+        return refs
+    plan = snapshot.plan(where, columns={"path"})
+    record.planned(plan.metrics, plan.replay)
+    return with_trigrams(snapshot, where, splits_at(snapshot, plan.files.column("path").to_pylist()), record)
+
+
+def with_words(snapshot: Snapshot, query: Query, refs: Sequence[SplitRef], record: Record) -> list[SplitRef]:
+    """The splits that word filters do not rule out for a query."""
+    left = splits_to_search(snapshot, query, refs)
+    if len(left) < len(refs):
+        record.searched(SearchMetrics(ruled_out=len(refs) - len(left)))
+    return left
+
+
+def with_trigrams(
+    snapshot: Snapshot, where: Node, refs: Sequence[SplitRef], record: Record
+) -> Sequence[SplitRef]:
+    """The splits that word filters do not rule out for the trigrams that a filter needs."""
+    trigrams = trigrams_of(snapshot, where)
+    return refs if trigrams is None else with_words(snapshot, trigrams, refs, record)
+
+
+def trigrams_of(snapshot: Snapshot, where: Node | None) -> Query | None:
+    """The trigrams without which a filter is true for no row, as a query; None when it needs none."""
+    if where is None:
+        return None
+    from indextables.split.search.substring import fields_of, needed_trigrams
+
+    spec = settings_of(snapshot)
+    trigrams = needed_trigrams(where, fields_of(spec))
+    return None if trigrams is None else Query(str(where), trigrams, spec)
+
+
+def ruled_out_by_trigrams(
+    snapshot: Snapshot, where: Node | None, paths: Callable[[], Sequence[str]]
+) -> frozenset[str]:
+    """The paths of splits in which a LIKE or RLIKE cannot be true, by their dictionaries; no row is read.
+
+    `paths` gives the candidates, and is called only if the filter needs trigrams.
+    """
+    trigrams = trigrams_of(snapshot, where)
+    if where is None or trigrams is None:
+        return frozenset()
+    refs = splits_at(snapshot, paths())
+    left = splits_to_search(snapshot, trigrams, refs)
+    if len(left) <= MOST_DICTIONARIES:
+        answers = in_order([partial(_may_hold, snapshot, ref, where) for ref in left], DICTIONARIES_AT_ONCE)
+        left = [ref for ref, possible in zip(left, answers, strict=True) if possible]
+    return frozenset(ref.path for ref in refs) - {ref.path for ref in left}
+
+
+def _may_hold(snapshot: Snapshot, ref: SplitRef, where: Node) -> Iterator[bool]:
+    from indextables.split.search.substring import may_hold
+
+    try:
+        index = open_index(snapshot.reading, ref, with_rows=False)
+        yield index is None or may_hold(index, where)
+    except (DamagedIndexError, StorageError):
+        # Reading the rows says what is wrong with the file, if anything is.
+        yield True
