@@ -65,7 +65,7 @@ class Topic:
     """Log retention; None is drawn."""
     skews_hours: tuple[int, ...] = ()
     """How far the clocks are wrong that clean up, truncate and purge; each actor draws one."""
-    faults: Mapping[str, float] = field(default_factory=dict)
+    faults: Mapping[str, Any] = field(default_factory=dict)
     """Faults that every actor has."""
 
 
@@ -79,6 +79,18 @@ TOPICS = {
         skews_hours=(0, 0, 9 * 24, 60 * 24, -24),
     ),
     "upsert": Topic(("append", "upsert", "upsert", "upsert", "merge", "delete"), long=0.0),
+    "strangers": Topic(
+        ("append", "append", "read", "merge", "truncate"),
+        long=0.3,
+        hours=0,
+        faults={"pause": 0.2, "lost_reply": 0.02, "late": 0.02, "echo": 0.02},
+    ),
+    # Splits and listings that take days. A writer that is stopped between its look at the log and its put is not
+    # protected from PURGE, as docs/guarantees.md says.
+    "slow": Topic(
+        ("append", "append", "merge", "purge", "read"),
+        faults={"pause": 0.15, "longest": 8.5, "pause_in": ("put", "list", "delete")},
+    ),
     "frozen": Topic(
         ("append", "append", "truncate", "purge"),
         long=0.1,

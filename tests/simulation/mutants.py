@@ -741,3 +741,65 @@ def update_without_sources(bench: Bench) -> None:
         return lambda *args, **named: replace(plan(*args, **named), sources=frozenset())
 
     bench.change("ops.rewrite.replace", "replace_plan", make)
+
+
+# Where clocks and answers lie: what was once wrong in the rule of commits, of readers and of PURGE
+
+
+@mutant(300, "reuse")
+def stranger_believed(bench: Bench) -> None:
+    """After a put without an answer, another writer's file under that number is proof enough that nothing
+    was committed, though the number may have been used and freed."""
+
+    def make(look: Any) -> Any:
+        return lambda attempt, *, ours: look(attempt, ours=ours) if ours else None
+
+    bench.change("log.commit.placement", "_look", make)
+
+
+@mutant(300, "reuse")
+def own_file_came_too_late(bench: Bench) -> None:
+    """A writer whose number was retired and whose file is still there takes it for one that came too late."""
+
+    def make(retired: Any) -> Any:
+        def changed(attempt: Any, listing: Any) -> Any:
+            from indextables.log.commit.placement import _stored
+
+            return None if _stored(attempt) == attempt.data else retired(attempt, listing)
+
+        return changed
+
+    bench.change("log.commit.placement", "_retired", make)
+
+
+@mutant(300, "reuse")
+def another_file_than_listed(bench: Bench) -> None:
+    """A reader takes whatever lies under a name for the file that it listed there."""
+
+    def make(read: Any) -> Any:
+        return lambda self, file: read(self, replace(file, etag=None))
+
+    bench.change("log.state", "LogSource.read_commit", make)
+
+
+@mutant(150, "clocks")
+def purge_unnoticed(bench: Bench) -> None:
+    """A writer that took longer than PURGE waits commits its splits without looking whether they are there."""
+    bench.change("log.purge_mark", "check_splits", always(None))
+
+
+@mutant(200, "table")
+def follower_moves_on_first(bench: Bench) -> None:
+    """A follower moves on before it has read: rows of a version that could not be read are never given."""
+
+    def make(poll: Any) -> Any:
+        def changed(self: Any) -> Any:
+            newest = self._log.snapshot(max_staleness_s=0).version
+            try:
+                yield from poll(self)
+            finally:
+                self.version = max(self.version, newest)
+
+        return changed
+
+    bench.change("ops.read.follow", "Follower.poll", make)

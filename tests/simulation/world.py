@@ -52,6 +52,10 @@ class Faults:
     """The process dies before or after it."""
     pause: float = 0.0
     """It takes minutes or hours."""
+    longest: float = 7.3
+    """A pause takes up to ten to the power of this many milliseconds."""
+    pause_in: tuple[str, ...] = ()
+    """The operations that pause; none named is all."""
 
     after_put: float = 0.0
     """A listing right after a put-if-absent of the same process does not happen, and raises."""
@@ -346,8 +350,8 @@ class SimStore:
             return None
         rates, chance = self.faults, self.chance
         takes_ms = 10 ** chance.uniform(0, self.slowest)
-        if chance.random() < rates.pause:
-            takes_ms = 10 ** chance.uniform(4.5, 7.3)
+        if chance.random() < rates.pause and (not rates.pause_in or operation in rates.pause_in):
+            takes_ms = 10 ** chance.uniform(4.5, rates.longest)
             self._count("pause")
             if self.intent is not None:
                 self.intent.met("pause", operation, path)

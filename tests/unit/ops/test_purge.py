@@ -147,6 +147,26 @@ def test_a_split_that_comes_back_during_the_purge_is_spared(table):
     assert table.live() == ["a.split", "orphan3.split"]
 
 
+def test_a_split_stays_whose_commit_was_cleaned_up_during_the_purge(table):
+    table.add("a.split")
+    for n in range(4):
+        table.file(f"orphan{n}.split")
+    table.clock.pass_hours(200)
+    seen = []
+
+    def readd_and_forget(stage, done, total):
+        if stage == "Deleting orphans" and done == 2 and not seen:
+            seen.append(done)
+            table.log.add_files([table.split("orphan3.split", on_disk=False)])
+            table.add("b.split")
+            table.clock.pass_hours(200)
+            run_truncate(table.log)
+
+    run_purge(table.handle(), PurgeRequest(batch_files=2), readd_and_forget)
+    assert (table.root / "orphan3.split").exists()
+    assert table.live() == ["a.split", "b.split", "orphan3.split"]
+
+
 def test_a_log_that_cannot_be_read_in_full_stops_the_purge(table):
     table.add("a.split")
     table.add("b.split")

@@ -359,9 +359,13 @@ def _delete(
     store = portable(log.store, workers)
     for start in range(0, len(orphans), batch_files):
         progress("Deleting orphans", start, len(orphans))
-        newer = list(list_log(log.store, NATIVE, seen + 1).commits.values())
-        readded.update(_inside(log.store, _added(log, newer)))
-        seen = max([seen, *(file.version for file in newer)])
+        newer = list_log(log.store, NATIVE, seen + 1).commits
+        readded.update(_inside(log.store, _added(log, list(newer.values()))))
+        newest = max(newer, default=seen)
+        if len(newer) < newest - seen:
+            # Some of the commits since then were cleaned up before they could be read here.
+            readded.update(needed_paths(log).paths)
+        seen = newest
         batch = [file for file in orphans[start : start + batch_files] if file.path not in readded]
         done = workers.map(partial(_delete_one, store), [file.path for file in batch])
         deleted += [file for file, gone in zip(batch, done, strict=True) if gone]
