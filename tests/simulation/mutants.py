@@ -746,7 +746,7 @@ def update_without_sources(bench: Bench) -> None:
 # Where clocks and answers lie: what was once wrong in the rule of commits, of readers and of PURGE
 
 
-@mutant(300, "reuse")
+@mutant(100, "strangers")
 def stranger_believed(bench: Bench) -> None:
     """After a put without an answer, another writer's file under that number is proof enough that nothing
     was committed, though the number may have been used and freed."""
@@ -772,7 +772,7 @@ def own_file_came_too_late(bench: Bench) -> None:
     bench.change("log.commit.placement", "_retired", make)
 
 
-@mutant(300, "reuse")
+@mutant(300, "freed_number")
 def another_file_than_listed(bench: Bench) -> None:
     """A reader takes whatever lies under a name for the file that it listed there."""
 
@@ -782,7 +782,7 @@ def another_file_than_listed(bench: Bench) -> None:
     bench.change("log.state", "LogSource.read_commit", make)
 
 
-@mutant(150, "clocks")
+@mutant(400, "slow")
 def purge_unnoticed(bench: Bench) -> None:
     """A writer that took longer than PURGE waits commits its splits without looking whether they are there."""
     bench.change("log.purge_mark", "check_splits", always(None))

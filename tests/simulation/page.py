@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from simulation.mutants import MUTANTS
+from simulation.planted import kept
 from simulation.run import RESULTS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
@@ -55,11 +56,23 @@ def simulation_text() -> str:
 
 
 def mutants_text() -> str:
-    """The planted bugs, and within how many histories each is caught."""
-    rows = [
-        f"| `{name}` | {found.what} | {found.within} ({found.level}) |" for name, found in MUTANTS.items()
-    ]
-    return "\n".join(["| planted bug | what it does | caught within |", "|---|---|---:|", *rows])
+    """The planted bugs, and after how many histories each was caught."""
+    planted = kept()
+    rows = []
+    for name, mutant in MUTANTS.items():
+        counted = planted["bugs"][name]
+        rows.append(
+            f"| `{name}` | {mutant.what} | {counted['promise']} | {counted['histories']:,} ({counted['level']}) |"
+        )
+    return "\n".join(
+        [
+            f"`cd tests && python -m simulation.planted`, over commit {planted['commit']}:",
+            "",
+            "| planted bug | what it does | promise broken | histories until then |",
+            "|---|---|---|---:|",
+            *rows,
+        ]
+    )
 
 
 def _seeds(broken: dict[str, list[int]]) -> int:

@@ -21,6 +21,7 @@ from typing import Any
 
 from simulation.history import TOPICS, Outcome, Part, Plan, plan_history, plan_topic, run_plan
 from simulation.seams import deterministic
+from simulation.stories import STORIES
 
 CHUNK = 50
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "reliability"
@@ -96,6 +97,8 @@ def plan_of(level: str, seed: int) -> Plan:
         from lists.simulated import plan_lists
 
         return plan_lists(seed)
+    if level in STORIES:
+        return STORIES[level](seed)
     return plan_topic(level, seed) if level in TOPICS else plan_history(seed)
 
 
@@ -194,7 +197,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run what the command line asks for; 1 when a promise was broken."""
     parser = argparse.ArgumentParser(prog="simulation.run", description=__doc__)
     parser.add_argument("--seeds", default="0:500", help="one seed, or first:end")
-    parser.add_argument("--level", default="log", choices=("log", "table", "lists", *TOPICS))
+    parser.add_argument("--level", default="log", choices=("log", "table", "lists", *TOPICS, *STORIES))
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--mutant", help="plant a bug; see simulation.mutants")
     parser.add_argument("--whole", action="store_true", help="do not shrink the trace")

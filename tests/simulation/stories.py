@@ -4,6 +4,11 @@
 - `retried_delete`: a DELETE is repeated while others append; iceberg-python 3320 would delete rows it never saw.
 - `lost_reply`: every second conditional put takes effect and its reply is lost; icechunk's design 017.
 
+One is about this table format alone:
+
+- `freed_number`: a reader pauses before it reads a version that it listed; its number is used, freed and, by a put
+  that took hours, used again.
+
 The same stories step by step, and with real processes, are in `harness.stories`.
 """
 
@@ -17,6 +22,8 @@ from simulation.actors import Step
 from simulation.history import Part, Plan, draw_options
 from simulation.tables import INDEXING
 from simulation.world import Faults
+
+MINUTE_MS = 60_000
 
 
 def ten_writers(seed: int, appends: int = 10) -> Plan:
@@ -37,6 +44,27 @@ def lost_reply(seed: int) -> Plan:
     return _plan("lost_reply", seed, [["append"] * 5, ["append"] * 5], Faults(lost_reply=0.02, on_puts=25.0))
 
 
+def freed_number(seed: int) -> Plan:
+    """A slow put and a slow reader, beside one who appends and truncates history."""
+    chance = random.Random(f"freed_number:{seed}")
+
+    def pause_ms(least_minutes: float, most_minutes: float) -> int:
+        return round(chance.uniform(least_minutes, most_minutes) * MINUTE_MS)
+
+    busy = (("append", 0), ("append", pause_ms(60, 120)), ("truncate", 50))
+    parts = (
+        Part("a", (_step(chance, "append", 0),), Faults(pause=1.0, pause_in=("put_if_absent",))),
+        Part("b", tuple(_step(chance, verb, pause) for verb, pause in busy), Faults()),
+        Part("c", (_step(chance, "read", pause_ms(0, 60)),), Faults(pause=1.0, pause_in=("get",))),
+    )
+    options = draw_options(chance) | {"checkpoint.interval": "10", "logRetention.duration": "0"}
+    return Plan(f"freed_number-{seed}", options, parts)
+
+
+def _step(chance: random.Random, verb: str, pause_ms: int) -> Step:
+    return Step(verb, pause_ms, chance.random())
+
+
 def _plan(name: str, seed: int, steps: list[list[str]], faults: Faults, level: str = "log") -> Plan:
     chance = random.Random(f"{name}:{seed}")
     parts = [
@@ -55,4 +83,5 @@ STORIES: dict[str, Callable[[int], Plan]] = {
     "ten_writers": ten_writers,
     "retried_delete": retried_delete,
     "lost_reply": lost_reply,
+    "freed_number": freed_number,
 }

@@ -12,7 +12,9 @@ from simulation.stories import STORIES, lost_reply, ten_writers
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize(("name", "seeds"), [("ten_writers", 2), ("retried_delete", 20), ("lost_reply", 40)])
+@pytest.mark.parametrize(
+    ("name", "seeds"), [("ten_writers", 2), ("retried_delete", 20), ("lost_reply", 40), ("freed_number", 100)]
+)
 def test_the_story_loses_nothing(name, seeds):
     with deterministic() as chance:
         for seed in range(seeds):
