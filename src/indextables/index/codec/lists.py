@@ -43,8 +43,6 @@ _THICK = 8
 """From one row in this many on, one byte per row is the fastest way to expand a bitmap."""
 _FLAGGED = 128
 """From one row in this many on, one byte per row is the fastest way to make a bitmap."""
-FEW = 4
-"""Up to this many numbers, a loop is faster than the fixed cost of array operations."""
 
 
 def page_count(rows: int) -> int:
@@ -73,9 +71,6 @@ def ranks(bits: Array, at: Array) -> Array:
 
 def has(bits: Array, at: Array) -> Array:
     """For each number, whether it is set in a bitmap."""
-    if len(at) <= FEW:
-        byte = bits.item
-        return np.array([byte(one >> 3) >> (one & 7) & 1 for one in at.tolist()], bool)
     found: Array = (bits.take(at >> 3) & _MASK.take(at & 7)) != 0  # take: half the time of an index
     return found
 

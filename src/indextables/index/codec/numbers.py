@@ -37,8 +37,6 @@ _SHIFTS = (7, 14, 21, 28)
 _LONGEST_VARINT = 5
 _LOOPED = 96
 """Up to this many bytes, a loop decodes varints faster than array operations."""
-_MOSTLY_SHORT = 8
-"""If fewer than one byte in this many has a flag, only the numbers of several bytes are put together."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -165,13 +163,10 @@ def unvarints(data: Bytes | Array) -> Array:
         return np.array(found, np.uint32)
     raw = np.frombuffer(data, np.uint8)
     more = raw >= 128  # noqa: PLR2004 - the flag of a varint
-    flagged = np.count_nonzero(more)
-    if not flagged:
+    if not more.any():
         return raw.astype(np.uint32)
     if more[-1]:
         raise damaged("a number is cut off")
-    if flagged * _MOSTLY_SHORT < len(raw):
-        return _mostly_short(raw, more)
     end = (~more).nonzero()[0]
     out = raw.take(end).astype(np.uint32)
     # Starting from the last byte of each number: add those with a second byte, with a third, and so on. The
@@ -188,29 +183,6 @@ def unvarints(data: Bytes | Array) -> Array:
     if len(at):
         raise damaged("a number is too long")
     return out
-
-
-def _mostly_short(raw: Array, more: Array) -> Array:
-    """Decode varints of which most have a single byte: only the others are put together."""
-    out = raw.compress(~more).astype(np.uint32)
-    at = more.nonzero()[0]
-    # As many numbers end before a flagged byte as there are bytes without a flag.
-    owner = at - np.arange(len(at))
-    low = raw.take(at) & np.uint8(127)
-    follows = np.empty(len(at), bool)
-    follows[-1:] = False
-    np.equal(owner[1:], owner[:-1], out=follows[:-1])
-    # From the last flagged byte of each number back to its first.
-    some = (~follows).nonzero()[0]
-    for _ in range(1, _LONGEST_VARINT):
-        mine = owner.take(some)
-        out[mine] = out.take(mine) << np.uint32(7) | low.take(some)
-        # The byte "before" the first is the last flagged one, which no other follows.
-        some = some - 1
-        some = some.compress(follows.take(some))
-        if not len(some):
-            return out
-    raise damaged("a number is too long")
 
 
 def few_varints(data: Bytes) -> list[int]:
@@ -284,13 +256,6 @@ class Planes:
     def __init__(self, texts: Sequence[bytes]) -> None:
         self._width: list[int]
         self._held: list[int]
-        if len(texts) == 1:
-            text = texts[0]
-            if text[0] not in _KINDS or (len(text) - 1) % text[0]:
-                raise damaged("numbers have an unknown width")
-            self._raw = np.frombuffer(text, np.uint8)
-            self._width, self._held, self._first = [text[0]], [0, (len(text) - 1) // text[0]], [1]
-            return
         self._raw = np.frombuffer(b"".join(texts), np.uint8)
         ends = list(accumulate(map(len, texts)))
         self._width = [text[0] for text in texts]
@@ -309,13 +274,6 @@ class Planes:
     def take(self, at: Array) -> Array:
         """The numbers at some indexes."""
         found: Array
-        if len(self._width) == 1:
-            width, step = self._width[0], self._held[1]
-            low = at + self._first[0]
-            found = self._raw.take(low)
-            for plane in range(1, width):
-                found = found | self._raw.take(low + plane * step).astype(np.int64) << (8 * plane)
-            return found
         text = np.searchsorted(self._held[1:], at, "right")
         low = at + np.array(self._first).take(text)
         found = self._raw.take(low)

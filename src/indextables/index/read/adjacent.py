@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from indextables.index.codec.lists import has, pack
 from indextables.index.codec.numbers import Array, Planes, gather, starts_of
 from indextables.index.read.lookup import Index
 from indextables.index.read.rowset import NO_ROWS, find_in, intersection
@@ -21,11 +20,6 @@ from indextables.index.read.words import Word, pages_of, read_positions
 _PAIR = 2
 _READ_ALONG = 128 << 10
 """Up to this many bytes, the positions of the other words are read before it is known whether they matter."""
-_SEARCHED = 16
-"""If more than one in this many numbers is looked up, all are marked for the lookup."""
-_NUMBERS_PER_BIT = 512
-_NUMBERS_PER_FLAG = 128
-"""From one number in this many on, one byte per number is the fastest way to look numbers up."""
 
 
 def rows_in_order(index: Index, words: Sequence[Word]) -> tuple[Array, Array]:
@@ -133,7 +127,7 @@ def _among_several(owner: Array, expected: Array, begin: Array, sizes: Array, po
     first = starts_of(last + 2)
     # A position beyond the last one of its row is not in it, whichever it is.
     looked_up = first.take(number) + np.minimum(expected, last.take(number) + 1)
-    return are_in(first[:-1].repeat(size) + in_rows, looked_up, int(first[-1]))
+    return find_in(first[:-1].repeat(size) + in_rows, looked_up)[1]
 
 
 def _first_of_each(ascending: Array) -> Array:
@@ -141,19 +135,3 @@ def _first_of_each(ascending: Array) -> Array:
     new = np.ones(len(ascending), bool)
     np.not_equal(ascending[1:], ascending[:-1], out=new[1:])
     return new
-
-
-def are_in(ascending: Array, numbers: Array, total: int) -> Array:
-    """For each of some numbers, all below `total`, whether it is in an ascending list."""
-    if len(ascending) == len(numbers):
-        same: Array = ascending == numbers
-        if same.all():
-            return same
-    if len(numbers) * _SEARCHED > len(ascending):
-        if len(ascending) * _NUMBERS_PER_FLAG > total:
-            flags = np.zeros(total, bool)
-            flags[ascending] = True
-            return flags.take(numbers)
-        if len(numbers) * _NUMBERS_PER_BIT > total:
-            return has(pack(ascending, total), numbers)
-    return find_in(ascending, numbers)[1]

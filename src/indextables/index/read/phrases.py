@@ -13,9 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from indextables.index.codec.lists import has, pack
 from indextables.index.codec.numbers import Array, gather, starts_of
-from indextables.index.read.adjacent import are_in, rows_in_order
+from indextables.index.read.adjacent import rows_in_order
 from indextables.index.read.global_positions import (
     LONGEST_PHRASE,
     NO_PHRASE,
@@ -26,9 +25,6 @@ from indextables.index.read.global_positions import (
 from indextables.index.read.lookup import Index
 from indextables.index.read.rowset import Rows, find_in, intersection
 from indextables.index.read.words import Word, pages_of, read_positions
-
-_SEARCHED = 16
-"""If more than one in this many rows is looked up, a bitmap is used for the lookup."""
 
 
 class PhrasePart(Protocol):
@@ -73,16 +69,6 @@ class OneWord:
 
 def _shared(rows: Array, listed: Array) -> tuple[Array, Array]:
     """The rows that two ascending lists share: their indexes in the second list and in the first."""
-    if len(rows) == len(listed) and bool((rows == listed).all()):
-        every = np.arange(len(rows))
-        return every, every
-    if len(rows) * _SEARCHED > len(listed) and len(rows):
-        # Looking up all of them in a bitmap is faster than searching for each.
-        universe = int(max(rows[-1], listed[-1])) + 1 if len(listed) else int(rows[-1]) + 1
-        in_list = has(pack(rows, universe), listed).nonzero()[0]
-        if len(in_list) == len(rows):
-            return in_list, np.arange(len(rows))
-        return in_list, has(pack(listed, universe), rows).nonzero()[0]
     at, inside = find_in(listed, rows)
     in_rows = inside.nonzero()[0]
     return at[in_rows], in_rows
@@ -122,7 +108,7 @@ def find_phrase(index: Index, parts: Sequence[PhrasePart], *, slop: int, gaps: W
             between = numbering.encode(row[inside], position[inside])
         starts = _starts_with_slop(numbers, slop, between)
     else:
-        starts = _starts_in_order(numbers, numbering.total)
+        starts = _starts_in_order(numbers)
     return count_by_row(rows.take(numbering.row_indexes(starts)))
 
 
@@ -130,8 +116,8 @@ class _Numbering:
     """One number for a row and a position in it: `stride` numbers per row, after `lead` unused ones."""
 
     def __init__(self, rows: int, stride: int, lead: int) -> None:
-        self.total = (rows + 1) * stride + 2 * lead
-        self.kind: Any = np.uint32 if self.total < 1 << 32 else np.int64
+        total = (rows + 1) * stride + 2 * lead
+        self.kind: Any = np.uint32 if total < 1 << 32 else np.int64
         self.stride: Any = self.kind(stride)
         self.lead: Any = self.kind(lead)
 
@@ -149,8 +135,8 @@ class _Numbering:
         return indexes
 
 
-def _starts_in_order(numbers: Sequence[Array], total: int) -> Array:
-    """Numbers of the first word whose successors are numbers of the other words; all are below `total`."""
+def _starts_in_order(numbers: Sequence[Array]) -> Array:
+    """Numbers of the first word whose successors are numbers of the other words."""
     order = sorted(range(len(numbers)), key=lambda at: len(numbers[at]))
     rarest = order[0]
     here = numbers[rarest]
@@ -159,7 +145,7 @@ def _starts_in_order(numbers: Sequence[Array], total: int) -> Array:
             break
         kind = here.dtype.type
         following = here + kind(at - rarest) if at > rarest else here - kind(rarest - at)
-        here = here.compress(are_in(numbers[at], following, total))
+        here = here.compress(find_in(numbers[at], following)[1])
     start: Array = here - here.dtype.type(rarest)
     return start
 

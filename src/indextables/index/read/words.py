@@ -15,7 +15,6 @@ import numpy as np
 
 from indextables.index.codec.blocks import Entry
 from indextables.index.codec.lists import (
-    FEW,
     PAGE,
     empty_bits,
     has,
@@ -81,8 +80,6 @@ class Frame:
 _MAKING = threading.Lock()
 _TRIED = 32
 """If more than one in this many rows of a list is looked up, its bitmap is made for that."""
-_LOCATED = 8
-"""If more than one in this many rows of a list is located, the positions of all its rows are counted."""
 _PAGE_BITS = PAGE.bit_length() - 1
 
 
@@ -239,7 +236,7 @@ class Word:
     def test(self, rows: Array) -> Array:
         """For some ascending rows, whether each is in the list."""
         if self.cut:
-            if not self._filled and not self._has_pages_of(rows):
+            if not self._filled:
                 self._fill(pages_of(rows, self._index.rows))
             assert self._bits is not None
             return has(self._bits, rows)
@@ -249,13 +246,6 @@ class Word:
 
     def _worth_a_bitmap(self, rows: Array) -> bool:
         return self.count * TESTED > self._index.rows and len(rows) * _TRIED > self.count
-
-    def _has_pages_of(self, rows: Array) -> bool:
-        """Whether the pages of a few rows are known to be read; cheaper than checking all."""
-        if self._done is None or len(rows) > FEW:
-            return False
-        done = self._done.item
-        return all(done(row >> _PAGE_BITS) for row in rows.tolist())
 
     def repeats(self) -> tuple[Array, Array]:
         """The rows with more than one occurrence, by their index in the list, and how many they have."""
@@ -377,10 +367,6 @@ class Word:
             raise damaged("a word has more or fewer positions than occurrences")
         if not len(places):
             return at, None, positions
-        if len(rows) * _LOCATED > total:
-            every = np.ones(total, np.int64)
-            every[places] = often
-            return starts_of(every).take(at), every.take(at), positions
         k = places.searchsorted(at)
         more = starts_of(often - np.uint32(1))
         size = np.ones(len(rows), np.int64)
