@@ -25,7 +25,7 @@ import tantivy
 
 from benchmarks.log_lines import log_lines
 from indextables.index.build.builder import IndexBuilder
-from indextables.index.query.evaluate import Search
+from indextables.index.query.evaluate import IndexSearch
 from indextables.index.query.tree import Boolean, Node, Words
 from indextables.index.read.cache import BlockCache
 from indextables.index.read.lookup import BytesRanges, Index
@@ -156,8 +156,8 @@ class Tantivy:
 
 def ours(index: Index, kind: str, node: Node) -> Callable[[], Any]:
     if kind == "best":
-        return lambda: Search(index, node).best(10)[0].tolist()
-    return lambda: Search(index, node).count()
+        return lambda: IndexSearch(index, node).best(10)[0].tolist()
+    return lambda: IndexSearch(index, node).count()
 
 
 def best_us(work: Callable[[], Any], repeats: int) -> tuple[Any, float]:
@@ -228,8 +228,8 @@ def measure(name: str, rows: int, draws: int, repeats: int) -> dict[str, Any]:
             "rows": table.num_rows, "text": table.nbytes, "tantivy": tantivy.__version__,
             "bytes": {"here": built.length, "tantivy": rival.size, "ratio": built.length / rival.size, **built.sizes},
             "build cpu s": {"here": ours_cpu, "tantivy": theirs_cpu},
-            "warm count us": best_us(lambda: Search(kept, one).count(), 200)[1],
-            "warm rows us": best_us(lambda: Search(kept, one).rows(), 200)[1],
+            "warm count us": best_us(lambda: IndexSearch(kept, one).count(), 200)[1],
+            "warm rows us": best_us(lambda: IndexSearch(kept, one).rows(), 200)[1],
             "fixed": compare(fixed(name), rival, kept, cold, repeats),
             "random": compare(drawn(table, draws), rival, kept, cold, repeats),
         }  # fmt: skip

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from indextables.errors import DamagedIndexError
 from indextables.index.build.merge import merge_indexes
-from indextables.index.query.evaluate import Search, lacks_words
+from indextables.index.query.evaluate import IndexSearch, lacks_words
 from indextables.index.query.tree import Between, Boolean, Exists, Words
 from indextables.index.read.cache import BlockCache
 from indextables.index.read.lookup import BytesRanges, Index
@@ -157,7 +157,7 @@ def test_addresses_documents_values_and_strings_are_found_as_a_scan_finds_them(c
         assert indexed.hits(text) == wanted, text
         assert not (wanted and lacks_words(indexed.index, query.node)), text
         assert match_batch(query, many(table)).equals(match_rows(query, many(table))), text
-        without = Search(indexed.index, query)
+        without = IndexSearch(indexed.index, query)
         assert set(without.certain().tolist()) <= set(wanted) <= set(without.candidates().tolist()), text
 
 
@@ -200,8 +200,8 @@ def test_lists_cut_into_pages_answer_like_whole_ones(long, cache_bytes):
     index = opened(build(table, spec, 30_000), BlockCache(cache_bytes))
 
     def ask(node):
-        found = Search(index, node).rows()
-        assert Search(index, node).count() == len(found)
+        found = IndexSearch(index, node).rows()
+        assert IndexSearch(index, node).count() == len(found)
         return found
 
     def word(name):
@@ -249,8 +249,8 @@ def test_a_gap_behind_the_last_word_of_a_row_does_not_reach_into_the_next_row():
     rows = [["error in disk", "much more than that", "x"], ["error in disk", "y"], ["error", "disk"]]
     table = pa.table({"c": pa.array(rows, pa.list_(pa.string()))})
     index = opened(build(table, IndexSpec((IndexField("c", "text", "default", "position"),))))
-    assert Search(index, Words("c", ("error", "disk"), slop=1)).rows().tolist() == [0, 1]
-    assert Search(index, Words("c", ("error", "disk"), slop=9)).rows().tolist() == [0, 1]
+    assert IndexSearch(index, Words("c", ("error", "disk"), slop=1)).rows().tolist() == [0, 1]
+    assert IndexSearch(index, Words("c", ("error", "disk"), slop=9)).rows().tolist() == [0, 1]
 
 
 def test_indexes_with_other_settings_are_not_merged(long):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from indextables.index.build.builder import IndexBuilder
-from indextables.index.query.evaluate import Search
+from indextables.index.query.evaluate import IndexSearch
 from indextables.index.query.syntax import parse_query
 from indextables.index.read.cache import BlockCache
 from indextables.index.read.lookup import BytesRanges, Index
@@ -69,7 +69,9 @@ class Indexed:
         return parse_query(text, self.spec, self.table.schema)
 
     def search(self, text):
-        return Search(self.index, self.query(text), values=lambda name: self.table[name].combine_chunks())
+        return IndexSearch(
+            self.index, self.query(text), values=lambda name: self.table[name].combine_chunks()
+        )
 
     def hits(self, text):
         """The rows a query finds: from the index, and where it only proposes rows, checked against their text."""

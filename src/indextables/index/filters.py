@@ -26,9 +26,9 @@ from indextables.index.codec.root import FieldRoot
 from indextables.index.query.combine import Boost, Combined
 from indextables.index.query.evaluate import Compiler
 from indextables.index.query.plan import Key, OneTerm, Plan
-from indextables.index.query.ranges import InOrder
+from indextables.index.query.ranges import Phrase
 from indextables.index.query.tree import Query
-from indextables.index.read.cache import Ranges
+from indextables.index.read.cache import RangeReader
 from indextables.index.read.lookup import Index
 from indextables.records import dataclass
 from indextables.storage.checksum import crc32
@@ -128,7 +128,7 @@ def group_bytes(names: Sequence[str], filters: Sequence[Array], settings: str) -
 class FilterGroup:
     """The filters of a group of indexes, open for lookups."""
 
-    ranges: Ranges
+    ranges: RangeReader
     settings: str
     names: tuple[str, ...]
     blocks: int
@@ -136,7 +136,7 @@ class FilterGroup:
     """For keys that were looked up before, which members may have them."""
 
     @classmethod
-    def open(cls, ranges: Ranges, length: int) -> FilterGroup:
+    def open(cls, ranges: RangeReader, length: int) -> FilterGroup:
         """Read the members of a group: one read, or two for a large group."""
         first = min(length, _FIRST_READ)
         held = bytes(ranges.many([(length - first, first)])[0])
@@ -223,7 +223,7 @@ def _needed(plan: Plan) -> list[Key]:
         return [key for part in parts for key in _needed(part)]
     if isinstance(plan, OneTerm):
         return [(plan.field, plan.word)]
-    if isinstance(plan, InOrder):
+    if isinstance(plan, Phrase):
         return [(plan.field, word) for word in plan.words]
     return []
 

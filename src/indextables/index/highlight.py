@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from indextables.index.query.tree import Between, Boolean, Boosted, Matching, Node, Query, Words
 from indextables.index.settings import STRING, TEXT, IndexField
-from indextables.index.tokens import id_places, is_id, words_of
+from indextables.index.tokens import id_spans, is_id, words_of
 from indextables.records import dataclass
 
 Span = tuple[int, int]
@@ -44,7 +44,7 @@ def tokens_at(text: str, tokenizer: str) -> list[Token]:
     if tokenizer == "compact_ids":
         found: list[Token] = []
         at = 0
-        for start, end in id_places(text):
+        for start, end in id_spans(text):
             found += _words(text, at, start, "default")
             found.append(Token(text[start:end].lower(), start, end))
             at = end

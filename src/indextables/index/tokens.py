@@ -80,7 +80,7 @@ def _words_and_ids(text: str, analyze: Tokenize) -> Iterator[str]:
     yield from analyze(text[at:])
 
 
-def id_places(text: str) -> list[tuple[int, int]]:
+def id_spans(text: str) -> list[tuple[int, int]]:
     """The start and end of identifiers that `compact_ids` recognises."""
     return [match.span() for match in _ID.finditer(text)]
 

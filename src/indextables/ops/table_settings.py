@@ -8,7 +8,7 @@ from typing import Any
 
 from indextables.errors import OptionError, TableError
 from indextables.index.query.syntax import parse_query
-from indextables.index.query.tree import Query, with_any_text
+from indextables.index.query.tree import Query, require_any_text
 from indextables.index.settings import IndexSpec, from_options
 from indextables.log.snapshot import Snapshot
 from indextables.options import PREFIX, Options
@@ -70,7 +70,7 @@ def query_of(
             query, spec.searchable(), snapshot.schema, named, snapshot.time_zone, operator=joined
         )
         if with_text:
-            found = with_any_text(found, named)
+            found = require_any_text(found, named)
         return found if found.spec is spec else replace(found, spec=spec)
 
     return snapshot.parsed(query, ("query", named, joined, with_text), parse)

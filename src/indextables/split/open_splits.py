@@ -17,7 +17,7 @@ from functools import lru_cache
 
 from indextables.errors import DamagedIndexError
 from indextables.index.codec.numbers import Bytes
-from indextables.index.read.cache import DiskRanges, Ranges
+from indextables.index.read.cache import DiskRanges, RangeReader
 from indextables.index.read.lookup import SMALL_INDEX, Index
 from indextables.options import SearchOptions
 from indextables.reading import Reading
@@ -184,7 +184,7 @@ def _at_place(
         raise damaged(source.name, "its root is not what was written")
     if end > length:
         found.row_map = ref, first[length - start :]
-    ranges: Ranges = SplitRanges(source, ref.index_offset)
+    ranges: RangeReader = SplitRanges(source, ref.index_offset)
     if options.cache_dir is not None:
         ranges = DiskRanges(ranges, options.cache_dir, _identity(source, ref), options.cache_max_bytes)
     return Index.open(
@@ -215,7 +215,7 @@ class SplitRanges:
 class _Begun:
     """Ranges of which one contiguous part has been read already."""
 
-    inner: Ranges
+    inner: RangeReader
     start: int
     held: memoryview
 

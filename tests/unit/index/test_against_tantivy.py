@@ -14,7 +14,7 @@ import pytest
 import tantivy
 
 from benchmarks.log_lines import log_lines
-from indextables.index.query.evaluate import Search
+from indextables.index.query.evaluate import IndexSearch
 from indextables.index.query.tree import Boolean, Boosted, Words
 from indextables.index.read.ranking import Statistics
 from indextables.index.settings import IndexField, IndexSpec
@@ -99,12 +99,12 @@ class Both:
 
     def check_rows(self, node):
         for _ in range(3):
-            assert Search(self.index, node).rows().tolist() == self.rows_of_tantivy(node), node
+            assert IndexSearch(self.index, node).rows().tolist() == self.rows_of_tantivy(node), node
 
     def check_best(self, node, limit=10):
         wanted = self.searcher.search(self.theirs(node), limit=limit, count=False).hits
         for _ in range(3):
-            scores, rows = Search(self.index, node).best(limit)
+            scores, rows = IndexSearch(self.index, node).best(limit)
             assert scores.tolist() == pytest.approx([score for score, _ in wanted], rel=3e-6), node
             # Scores that differ by a rounding may change places.
             close = {round(score, 3) for score in scores.tolist()}
@@ -198,13 +198,13 @@ def test_scores_by_the_statistics_of_a_whole_table_are_those_of_one_index(both):
             total = total.plus(Statistics(part.rows, part.tokens, held))
         found = []
         for first, part in zip((0, half), parts, strict=True):
-            scores, rows = Search(part, node).best(10, total)
+            scores, rows = IndexSearch(part, node).best(10, total)
             found += [
                 (-score, row + first) for score, row in zip(scores.tolist(), rows.tolist(), strict=True)
             ]
-            again = Search(part, node).scores(rows[rows.argsort()], total)
+            again = IndexSearch(part, node).scores(rows[rows.argsort()], total)
             assert sorted(again.tolist()) == pytest.approx(sorted(scores.tolist()), rel=1e-5)
-        scores, rows = Search(both.index, node).best(10)
+        scores, rows = IndexSearch(both.index, node).best(10)
         assert [-score for score, _ in sorted(found)[:10]] == pytest.approx(scores.tolist(), rel=1e-6)
 
 

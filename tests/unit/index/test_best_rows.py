@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from indextables.index.codec.lengths import saturation
-from indextables.index.query.evaluate import Search
+from indextables.index.query.evaluate import IndexSearch
 from indextables.index.query.tree import Boolean, Words
 from indextables.index.read.cache import BlockCache
 from indextables.index.read.ranking import WeightedWord, impacts_at, top_indexes
@@ -107,7 +107,7 @@ def test_phrases_over_pages_are_counted_where_they_stand(spread, kept):
     ):  # fmt: skip
         wanted = [number for number, row in enumerate(rows) if f" {phrase} " in f" {row} "]
         for _ in range(3):
-            search = Search(index, Words("c", tuple(phrase.split())))
+            search = IndexSearch(index, Words("c", tuple(phrase.split())))
             assert search.rows().tolist() == wanted
             often = [
                 f" {rows[at]} ".replace(" ", "  ").count(f" {phrase.replace(' ', '  ')} ") for at in wanted
@@ -120,8 +120,8 @@ def test_nothing_kept_ranks_as_kept_lists_do(spread):
     _, built = spread
     query = Boolean(should=tuple(Words("c", (word,)) for word in ("common", "pair", "filler")))
     cold, warm = (opened(built, cache=BlockCache(size)) for size in (0, 64 << 20))
-    wanted = Search(cold, query).best(20)
+    wanted = IndexSearch(cold, query).best(20)
     for _ in range(3):
-        scores, rows = Search(warm, query).best(20)
+        scores, rows = IndexSearch(warm, query).best(20)
         assert rows.tolist() == wanted[1].tolist()
         assert np.allclose(scores, wanted[0], rtol=1e-6)

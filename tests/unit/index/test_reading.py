@@ -13,7 +13,7 @@ import pytest
 
 from indextables.errors import DamagedIndexError
 from indextables.index.build.builder import IndexBuilder
-from indextables.index.query.evaluate import Search, scored_terms, statistics_of
+from indextables.index.query.evaluate import IndexSearch, scored_terms, statistics_of
 from indextables.index.query.tree import NOTHING, Boolean, Boosted, Everything, Exists, Words
 from indextables.index.read.cache import BlockCache, DiskRanges
 from indextables.index.read.lookup import SMALL_INDEX, BytesRanges, Index
@@ -63,16 +63,16 @@ def test_a_small_index_is_read_whole_by_opening_it():
     small = build(lines(300), SPEC)
     assert small.length < SMALL_INDEX
     ranges, index = cold(small)
-    assert Search(index, Words("c", ("timed", "out"))).count() == 300
-    assert Search(index, word("kaboom")).rows().tolist() == [5, 105, 205]
-    assert Search(index, word("kaboom")).best(2)[1].tolist() == [5, 105]
+    assert IndexSearch(index, Words("c", ("timed", "out"))).count() == 300
+    assert IndexSearch(index, word("kaboom")).rows().tolist() == [5, 105, 205]
+    assert IndexSearch(index, word("kaboom")).best(2)[1].tolist() == [5, 105]
     assert ranges.trips == 1
 
 
 def test_a_word_that_is_nowhere_costs_one_block(built):
     ranges, index = cold(built)
     ranges.reset()
-    assert Search(index, word("nowhere")).count() == 0
+    assert IndexSearch(index, word("nowhere")).count() == 0
     assert ranges.trips == 1
     assert ranges.bytes < 16_000
 
@@ -80,17 +80,19 @@ def test_a_word_that_is_nowhere_costs_one_block(built):
 def test_a_rare_word_costs_one_block_with_its_rows(built):
     ranges, index = cold(built)
     ranges.reset()
-    assert Search(index, word("kaboom")).rows().tolist() == [5, 50_005, 100_005]
+    assert IndexSearch(index, word("kaboom")).rows().tolist() == [5, 50_005, 100_005]
     assert ranges.trips == 1
 
 
 def test_counting_a_common_word_reads_no_list(built):
     ranges, index = cold(built)
     ranges.reset()
-    assert Search(index, word("timed")).count() == 150_000
-    assert Search(index, Boolean(must_not=(word("host1"),))).count() == 150_000 - len(range(1, 150_000, 97))
-    assert Search(index, Exists("c")).count() == 150_000
-    assert Search(index, Everything()).count() == 150_000
+    assert IndexSearch(index, word("timed")).count() == 150_000
+    assert IndexSearch(index, Boolean(must_not=(word("host1"),))).count() == 150_000 - len(
+        range(1, 150_000, 97)
+    )
+    assert IndexSearch(index, Exists("c")).count() == 150_000
+    assert IndexSearch(index, Everything()).count() == 150_000
     assert ranges.trips <= 2
     assert ranges.bytes < 32_000
 
@@ -98,14 +100,14 @@ def test_counting_a_common_word_reads_no_list(built):
 def test_a_rare_and_a_common_word_read_only_the_pages_that_matter(built):
     ranges, index = cold(built)
     ranges.reset()
-    assert Search(index, Boolean(must=(word("kaboom"), word("host5")))).rows().tolist() == [5]
+    assert IndexSearch(index, Boolean(must=(word("kaboom"), word("host5")))).rows().tolist() == [5]
     assert ranges.bytes < 40_000
 
 
 def test_a_phrase_reads_the_dictionary_then_lists_then_positions(built):
     ranges, index = cold(built)
     ranges.reset()
-    assert Search(index, Words("c", ("host5", "timed", "out"))).count() == len(range(5, 150_000, 97))
+    assert IndexSearch(index, Words("c", ("host5", "timed", "out"))).count() == len(range(5, 150_000, 97))
     assert ranges.trips == 3
 
 
@@ -113,7 +115,7 @@ def test_a_phrase_with_a_prefix_reads_the_positions_of_thousands_of_words_in_few
     ranges, index = cold(built)
     ranges.reset()
     numbers = [number for number in range(150_000) if str(number * 7919 % 1_000_003).startswith("1")]
-    assert Search(index, Words("c", ("request",), prefix="1")).rows().tolist() == numbers
+    assert IndexSearch(index, Words("c", ("request",), prefix="1")).rows().tolist() == numbers
     assert len(numbers) > 10_000
     assert ranges.trips <= 5
 
@@ -121,7 +123,7 @@ def test_a_phrase_with_a_prefix_reads_the_positions_of_thousands_of_words_in_few
 def test_a_phrase_with_a_prefix_reads_positions_only_of_blocks_with_its_rows(built):
     ranges, index = cold(built)
     ranges.reset()
-    assert Search(index, Words("c", ("kaboom",), prefix="3")).count() == 0
+    assert IndexSearch(index, Words("c", ("kaboom",), prefix="3")).count() == 0
     begin, size = index.root.piece_at("positions"), built.sizes["positions"]
     assert 0 < sum(begin <= offset < begin + size for offset, _ in ranges.read) <= 6
 
@@ -129,11 +131,11 @@ def test_a_phrase_with_a_prefix_reads_positions_only_of_blocks_with_its_rows(bui
 def test_a_second_search_reads_nothing(built):
     ranges, index = cold(built)
     for node in (word("timed"), Words("c", ("timed", "out")), Boolean(should=(word("host5"), word("host6")))):
-        Search(index, node).best(5)
-        Search(index, node).best(5)
+        IndexSearch(index, node).best(5)
+        IndexSearch(index, node).best(5)
         ranges.reset()
-        Search(index, node).rows()
-        Search(index, node).best(5)
+        IndexSearch(index, node).rows()
+        IndexSearch(index, node).best(5)
         assert ranges.trips == 0
 
 
@@ -141,7 +143,7 @@ def test_the_cache_stays_within_its_bytes(built):
     cache = BlockCache(200_000)
     index = opened(built, cache)
     for number in range(60):
-        Search(index, word(f"host{number}")).rows()
+        IndexSearch(index, word(f"host{number}")).rows()
         assert cache.used <= 200_000
     assert len(cache) > 0
     cache.forget(index.identity)
@@ -155,7 +157,7 @@ def test_threads_that_share_an_index_and_a_small_cache_get_right_answers(built):
     def ask(seed):
         for number in range(seed, seed + 40):
             host = number % 97
-            if len(Search(index, word(f"host{host}")).rows()) != len(range(host, 150_000, 97)):
+            if len(IndexSearch(index, word(f"host{host}")).rows()) != len(range(host, 150_000, 97)):
                 wrong.append(host)
 
     threads = [threading.Thread(target=ask, args=(seed,)) for seed in (0, 20, 40, 60)]
@@ -173,7 +175,7 @@ def test_ranges_kept_on_disk_are_used_again_and_checked_when_read_back(built, tm
     def ask():
         kept = DiskRanges(inner, str(tmp_path), index.identity, 10 << 20)
         again = Index.open(kept, built.length, built.root_length, cache=BlockCache())
-        return Search(again, Words("c", ("host5", "timed"))).count()
+        return IndexSearch(again, Words("c", ("host5", "timed"))).count()
 
     first = ask()
     assert inner.trips > 0
@@ -230,22 +232,22 @@ def test_an_index_of_no_rows_and_one_without_words_answer():
     for texts in ([], [None, None], [""]):
         table = pa.table({"c": pa.array(texts, pa.string())})
         index = opened(build(table, SPEC))
-        assert Search(index, word("x")).rows().tolist() == []
-        assert Search(index, Words("c", ("x", "y"))).rows().tolist() == []
-        assert Search(index, Words("c", (), prefix="x")).rows().tolist() == []
-        assert Search(index, Everything()).rows().tolist() == list(range(len(texts)))
-        assert Search(index, Exists("c")).count() == sum(text is not None for text in texts)
-        assert Search(index, NOTHING).count() == 0
-        assert len(Search(index, word("x")).best(3)[0]) == 0
+        assert IndexSearch(index, word("x")).rows().tolist() == []
+        assert IndexSearch(index, Words("c", ("x", "y"))).rows().tolist() == []
+        assert IndexSearch(index, Words("c", (), prefix="x")).rows().tolist() == []
+        assert IndexSearch(index, Everything()).rows().tolist() == list(range(len(texts)))
+        assert IndexSearch(index, Exists("c")).count() == sum(text is not None for text in texts)
+        assert IndexSearch(index, NOTHING).count() == 0
+        assert len(IndexSearch(index, word("x")).best(3)[0]) == 0
 
 
 def test_a_column_without_a_field_may_match_everywhere(built):
     index = opened(build(lines(30), SPEC))
-    search = Search(index, Words("other", ("x",)))
+    search = IndexSearch(index, Words("other", ("x",)))
     assert not search.exact
     assert len(search.candidates()) == 30
     assert len(search.certain()) == 0
-    without = Search(index, word("timed"), unknown=frozenset({"c"}))
+    without = IndexSearch(index, word("timed"), unknown=frozenset({"c"}))
     assert (without.exact, len(without.candidates())) == (False, 30)
 
 
@@ -269,7 +271,7 @@ def test_prefixes_ranges_and_everything_score_one_times_their_boost():
         Exists("c"),
         Boolean(must_not=(word("nowhere"),)),
     ):
-        scores, rows = Search(index, Boosted(node, 3.0)).best(2)
+        scores, rows = IndexSearch(index, Boosted(node, 3.0)).best(2)
         assert (scores.tolist(), rows.tolist()) == ([3.0, 3.0], [0, 1])
 
 

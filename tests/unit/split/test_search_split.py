@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from indextables.errors import QueryError, TableError
-from indextables.index.query.evaluate import Search
+from indextables.index.query.evaluate import IndexSearch
 from indextables.predicate.build.from_sql import as_node
 from indextables.split.open_splits import forget_splits
 from indextables.split.search import run as search_module
@@ -325,8 +325,8 @@ def test_a_string_column_matches_whole_values_only(tmp_path):
 def test_too_many_hits_are_refused_where_a_limit_is_set(tmp_path, monkeypatch):
     """They are counted before they are gathered: a billion row numbers would not fit into memory."""
     gathered = []
-    rows_of = Search.rows
-    monkeypatch.setattr(Search, "rows", lambda *given: gathered.append(1) or rows_of(*given))
+    rows_of = IndexSearch.rows
+    monkeypatch.setattr(IndexSearch, "rows", lambda *given: gathered.append(1) or rows_of(*given))
     rows = pa.table({"t": ["x"] * 50})
     built = build_split(tmp_path, rows, {"indexing.typemap.t": "text", "search.maxHits": "10"})
     with pytest.raises(TableError, match=r"finds 50 rows .* more than search.maxHits = 10"):

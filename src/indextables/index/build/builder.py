@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from indextables.index.build.runs import Run, make_run, merged
+from indextables.index.build.runs import Run, make_run, merge_postings
 from indextables.index.build.writer import BuiltIndex, IndexWriter
 from indextables.index.codec.numbers import Array, narrow
 from indextables.index.codec.root import FieldRoot
@@ -121,4 +121,4 @@ class IndexBuilder:
             gaps=self._several[item.column] or item.kind == "json",
         )
         runs, build.runs = build.runs, []
-        writer.write_field(item, merged(runs), known, lengths)
+        writer.write_field(item, merge_postings(runs), known, lengths)

@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.index.build.builder import IndexBuilder
-from indextables.index.build.runs import Postings, first_not_below, joined, merged
+from indextables.index.build.runs import Postings, concatenated, first_not_below, merge_postings
 from indextables.index.build.writer import BuiltIndex, IndexWriter
 from indextables.index.codec.blocks import Block
 from indextables.index.codec.lengths import LENGTHS
 from indextables.index.codec.lists import page_count
-from indextables.index.codec.numbers import Array, believing, damaged, gather, starts_of, unframe, unplanes
+from indextables.index.codec.numbers import Array, damaged, decodes, gather, starts_of, unframe, unplanes
 from indextables.index.codec.root import PIECES, FieldRoot
 from indextables.index.read.lookup import Index
 from indextables.index.read.words import Word, read_lists, read_positions
@@ -77,7 +77,7 @@ def _write_merged(writer: IndexWriter, number: int, parts: Sequence[Index], firs
     classes = [part.norms(number) for part in parts if part.root.fields[number].norms]
     lengths = LENGTHS[np.concatenate(classes)] if classes else np.zeros(0, np.int64)
     known = _together([part.root.fields[number] for part in parts])
-    writer.write_field(item, merged(sources), known, lengths)
+    writer.write_field(item, merge_postings(sources), known, lengths)
 
 
 def _together(known: Sequence[FieldRoot]) -> FieldRoot:
@@ -106,7 +106,7 @@ class _FieldSource:
         self._held: list[Postings] = []
 
     def samples(self, step: int) -> Sequence[tuple[bytes, int]]:
-        """See runs.Source: the first words of some blocks."""
+        """See runs.PostingsSource: the first words of some blocks."""
         stride = max(1, step // self._per_block)
         root = self._index.root
         return [
@@ -115,7 +115,6 @@ class _FieldSource:
         ]
 
     def take(self, until: bytes | None) -> Postings:
-        """See runs.Source."""
         root, found = self._index.root, self._held
         self._held = []
         while self._next < self._end and (until is None or root.separator(self._next) < until):
@@ -129,7 +128,7 @@ class _FieldSource:
             self._next += len(numbers)
         if not found:
             return _none(positions=self._positions)
-        whole = found[0] if len(found) == 1 else joined(found)
+        whole = found[0] if len(found) == 1 else concatenated(found)
         if until is None:
             return whole
         begin = first_not_below(whole.words, until, 0)
@@ -213,7 +212,7 @@ def _counts(piece: tuple[Array, Array | None, Array | None]) -> Array:
     return np.ones(len(piece[0]), np.uint32) if piece[1] is None else piece[1]
 
 
-@believing("positions")
+@decodes("positions")
 def _numbers(raw: bytes) -> Array:
     return unplanes(raw)
 

@@ -38,7 +38,7 @@ class Postings:
     """The positions of all occurrences; None when positions are not kept."""
 
 
-class Source(Protocol):
+class PostingsSource(Protocol):
     """Postings that are consumed in word order."""
 
     def samples(self, step: int) -> Sequence[tuple[bytes, int]]:
@@ -63,13 +63,11 @@ class Run:
         self._next = 0
 
     def samples(self, step: int) -> Sequence[tuple[bytes, int]]:
-        """See Source."""
         at = np.searchsorted(self._first, np.arange(step, int(self._first[-1]), step))
         at = np.unique(at[at < len(self._held.words)])
         return [(self._held.words[int(i)].as_py(), step) for i in at]
 
     def take(self, until: bytes | None) -> Postings:
-        """See Source."""
         begin, held = self._next, self._held
         end = len(held.words) if until is None else first_not_below(held.words, until, begin)
         self._next = end
@@ -176,8 +174,8 @@ def sort_words(words: pa.BinaryArray) -> Array:
         group = np.cumsum(new)
 
 
-def merged(sources: Sequence[Source]) -> Iterator[Postings]:
-    """The postings of all sources merged, a range of words at a time; rows of earlier sources come first."""
+def merge_postings(sources: Sequence[PostingsSource]) -> Iterator[Postings]:
+    """The merged postings of all sources, a range of words at a time; rows of earlier sources come first."""
     step = max(1024, POSTINGS_AT_ONCE // max(1, len(sources)))
     weight, last = 0, b""
     for word, postings in heapq.merge(*(source.samples(step) for source in sources)):
@@ -188,13 +186,13 @@ def merged(sources: Sequence[Source]) -> Iterator[Postings]:
     yield from _slice(sources, None)
 
 
-def _slice(sources: Sequence[Source], until: bytes | None) -> Iterator[Postings]:
+def _slice(sources: Sequence[PostingsSource], until: bytes | None) -> Iterator[Postings]:
     parts = [part for source in sources if len((part := source.take(until)).words)]
     if parts:
-        yield parts[0] if len(parts) == 1 else combined(parts)
+        yield parts[0] if len(parts) == 1 else merge_parts(parts)
 
 
-def combined(parts: Sequence[Postings]) -> Postings:
+def merge_parts(parts: Sequence[Postings]) -> Postings:
     """Several postings as one; the rows of a word are those of the first part, then of the second, ..."""
     coded = pa.concat_arrays([part.words for part in parts]).dictionary_encode()
     order = sort_words(coded.dictionary)
@@ -226,7 +224,7 @@ def combined(parts: Sequence[Postings]) -> Postings:
     )
 
 
-def joined(parts: Sequence[Postings]) -> Postings:
+def concatenated(parts: Sequence[Postings]) -> Postings:
     """Concatenate postings whose word ranges follow each other."""
     return Postings(
         pa.concat_arrays([part.words for part in parts]),

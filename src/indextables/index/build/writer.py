@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from indextables.index.build.runs import Postings, joined
+from indextables.index.build.runs import Postings, concatenated
 from indextables.index.codec.blocks import BLOCK_BYTES, RESTART, BlockColumns
 from indextables.index.codec.lengths import NORM_PAGE, length_classes
 from indextables.index.codec.lists import (
@@ -199,7 +199,7 @@ class _FieldWriter:
         self.held = None
         if not parts:
             return
-        whole = parts[0] if len(parts) == 1 else joined(parts)
+        whole = parts[0] if len(parts) == 1 else concatenated(parts)
         found = _Encoded.of(whole, self.index.rows)
         begin, count = 0, len(whole.words)
         while begin < count:

@@ -15,9 +15,9 @@ import numpy as np
 from indextables.index.codec.lists import counts_of, is_cut, page_count
 from indextables.index.codec.numbers import (
     Array,
-    believing,
-    column_places,
+    column_ranges,
     damaged,
+    decodes,
     read_column,
     read_columns,
     starts_of,
@@ -79,7 +79,7 @@ class BlockColumns:
         return write_columns([getattr(self, name) for name in self.__slots__])
 
     @staticmethod
-    @believing("a block of words")
+    @decodes("a block of words")
     def decode(raw: bytes) -> BlockColumns:
         """The columns that `encode` wrote."""
         found = read_columns(raw)
@@ -112,11 +112,11 @@ class Entry(NamedTuple):
 class Block:
     """A block whose columns are decoded when they are needed."""
 
-    @believing("a block of words")
+    @decodes("a block of words")
     def __init__(self, raw: bytes, rows: int) -> None:
         self.rows = rows
         self._raw = raw
-        self._places = column_places(raw)
+        self._places = column_ranges(raw)
         if len(self._places) != _COLUMNS:
             raise damaged("a dictionary block lacks columns that were written")
         lengths = self._column(_SUFFIX_LENGTHS)
@@ -146,7 +146,7 @@ class Block:
         begin += at * width
         return int.from_bytes(self._raw[begin : begin + width], "little")
 
-    def lower(self, word: bytes) -> tuple[int, bytes | None]:
+    def lower_bound(self, word: bytes) -> tuple[int, bytes | None]:
         """The index of the first word that is not below `word`, and that word; None if there is none."""
         low, high = 0, (self.count - 1) // RESTART + 1
         raw, begin, ends = self._raw, self._suffixes, self._suffix
@@ -169,13 +169,13 @@ class Block:
             at += 1
         return at, None
 
-    @believing("a block of words")
-    def known(self, word: bytes) -> Entry | None:
+    @decodes("a block of words")
+    def find(self, word: bytes) -> Entry | None:
         """The entry of a word; it is cached as long as the block is."""
         try:
             return self._known[word]
         except KeyError:
-            at, found = self.lower(word)
+            at, found = self.lower_bound(word)
             entry = self.entry(at) if found == word else None
             if len(self._known) < _REMEMBERED:
                 self._known[word] = entry
@@ -264,7 +264,7 @@ class Block:
         ]
         return Entry(frequency, None, b"", offset, size, *positions, 0, 0, *cuts)
 
-    @believing("the short lists of a block")
+    @decodes("the short lists of a block")
     def short_rows(self, begin: int, end: int) -> tuple[Array, Array]:
         """The rows of all short words in a range, concatenated, and how many each word has."""
         c = self.columns
@@ -282,7 +282,7 @@ class Block:
             raise damaged("a list has a row beyond the last")
         return total.astype(np.uint32), sizes
 
-    @believing("the occurrences of a block")
+    @decodes("the occurrences of a block")
     def short_counts(self, begin: int, end: int, sizes: Array) -> Array | None:
         """The occurrences for those rows; None when all are 1."""
         c = self.columns

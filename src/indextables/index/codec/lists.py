@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from indextables.index.codec.numbers import Array, Bytes, believing, damaged, starts_of, unvarints, varints
+from indextables.index.codec.numbers import Array, Bytes, damaged, decodes, starts_of, unvarints, varints
 from indextables.model.arrays import as_numpy
 from indextables.model.arrow_internals import filter_values
 
@@ -183,7 +183,7 @@ def _parts(raw: bytes) -> tuple[int, memoryview, memoryview]:
     return kind, held[_HEAD.size : end], held[end:]
 
 
-@believing("a list")
+@decodes("a list")
 def page_rows(raw: bytes, count: int, span: int) -> Array:
     """The rows of a page."""
     kind, body, _ = _parts(raw)
@@ -198,7 +198,7 @@ def is_bitmap(raw: bytes) -> bool:
     return raw[0] == _BITMAP
 
 
-@believing("a list")
+@decodes("a list")
 def pages_rows(pages: Sequence[tuple[bytes, int, int]], firsts: Sequence[int]) -> Array:
     """The rows of several pages, each given with count, span and first row, decoded together."""
     kinds = {is_bitmap(raw) for raw, _, _ in pages}
@@ -233,7 +233,7 @@ def pages_rows(pages: Sequence[tuple[bytes, int, int]], firsts: Sequence[int]) -
     return rows
 
 
-@believing("a list")
+@decodes("a list")
 def page_bits(raw: bytes, count: int, span: int) -> Array:
     """The bitmap of a page."""
     kind, body, _ = _parts(raw)
@@ -251,7 +251,7 @@ def _padded(body: memoryview, span: int) -> Array:
     return out
 
 
-@believing("a list")
+@decodes("a list")
 def pages_repeats(pages: Sequence[tuple[bytes, int]]) -> tuple[Array, Array]:
     """The rows of several pages with repeated occurrences, by their index in all, and how many."""
     if len(pages) == 1:

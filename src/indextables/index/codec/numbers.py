@@ -58,7 +58,7 @@ def damaged(what: str) -> DamagedIndexError:
     return DamagedIndexError(f"the search index is damaged: {what}", piece=what)
 
 
-def believing(what: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+def decodes(what: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Decorate a decoder: any exception in it means that its bytes are damaged, and is raised as that."""
 
     def wrap(decode: Callable[P, T]) -> Callable[P, T]:
@@ -302,7 +302,7 @@ def write_columns(columns: Sequence[Array | bytes]) -> bytes:
     return bytes((len(columns),)) + b"".join(heads) + b"".join(bodies)
 
 
-def column_places(raw: bytes) -> list[tuple[int, int, int]]:
+def column_ranges(raw: bytes) -> list[tuple[int, int, int]]:
     """For every column that `write_columns` wrote: width, offset and end."""
     numbers = struct.unpack_from("<" + "BI" * raw[0], raw, 1)
     ends = [*accumulate(numbers[1::2], initial=1 + raw[0] * _COLUMN.size)]
@@ -318,4 +318,4 @@ def read_column(raw: bytes, width: int, begin: int, end: int) -> Any:
 
 def read_columns(raw: bytes) -> list[Any]:
     """The columns that `write_columns` wrote."""
-    return [read_column(raw, *place) for place in column_places(raw)]
+    return [read_column(raw, *place) for place in column_ranges(raw)]

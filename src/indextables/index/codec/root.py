@@ -22,8 +22,8 @@ from indextables.errors import DamagedIndexError
 from indextables.index.codec.numbers import (
     Array,
     Bytes,
-    believing,
     damaged,
+    decodes,
     read_columns,
     starts_of,
     write_columns,
@@ -153,7 +153,7 @@ def _another_format(version: int) -> DamagedIndexError:
     )
 
 
-@believing("the root")
+@decodes("the root")
 def decode_root(data: Bytes) -> Root:
     """The root that `Root.encode` wrote."""
     if len(data) < _TAIL.size:

@@ -11,7 +11,7 @@ import numpy as np
 from indextables.index.codec.numbers import Array
 from indextables.index.query.plan import Key, OneTerm, Plan, Scored, Session, Span, conjunction_lists
 from indextables.index.read.lookup import Term
-from indextables.index.read.rowset import Rows, difference, everything, intersection, nothing, union
+from indextables.index.read.rowset import RowSetLike, difference, everything, intersection, nothing, union
 from indextables.index.read.words import Word
 from indextables.records import dataclass
 
@@ -37,11 +37,9 @@ class Combined(Plan):
 
     @cached_property
     def counts_by_dictionary(self) -> bool:  # type: ignore[override]
-        """See Plan."""
         return not self.parts or (len(self.parts) == 1 and self.parts[0].counts_by_dictionary)
 
     def keys(self) -> Sequence[Key]:
-        """See Plan."""
         return self._keys
 
     @cached_property
@@ -50,15 +48,13 @@ class Combined(Plan):
 
     @cached_property
     def only_words(self) -> Mapping[OneTerm, float]:
-        """See Plan."""
-        found: dict[OneTerm, float] = {}
+        boosts: dict[OneTerm, float] = {}
         for part in self.should:
-            some = part.only_words
-            if not some or self.must or self.must_not:
+            if not part.only_words or self.must or self.must_not:
                 return {}
-            for term, boost in some.items():
-                found[term] = found.get(term, 0.0) + boost
-        return found if len({term.field for term in found}) == 1 else {}
+            for term, boost in part.only_words.items():
+                boosts[term] = boosts.get(term, 0.0) + boost
+        return boosts if len({term.field for term in boosts}) == 1 else {}
 
     @cached_property
     def _all_words(self) -> Sequence[Key]:
@@ -67,82 +63,78 @@ class Combined(Plan):
         return words if len(words) == len(self.parts) else ()
 
     def spans(self) -> Sequence[Span]:
-        """See Plan."""
         return [span for part in self.parts for span in part.spans()]
 
     def terms(self) -> Sequence[Term]:
-        """See Plan."""
         return [term for part in (*self.must, *self.should) for term in part.terms()]
 
-    def wanted(self, at: Session) -> Sequence[Word]:
-        """See Plan."""
-        single = [at.word(key) for key in self._all_words]
+    def lists_to_read(self, session: Session) -> Sequence[Word]:
+        single = [session.word(key) for key in self._all_words]
         if single:
             words = [word for word in single if word is not None]
             return conjunction_lists(words) if len(words) == len(single) else ()
-        single = [at.word(part.key) for part in self.must if isinstance(part, OneTerm)]
-        together = [word for word in single if word is not None]
-        if len(together) < len(single):
+        single = [session.word(part.key) for part in self.must if isinstance(part, OneTerm)]
+        required = [word for word in single if word is not None]
+        if len(required) < len(single):
             return ()
         deciding = (*self.must, *self.must_not) if self.must else (*self.should, *self.must_not)
-        words = list(conjunction_lists(together))
-        for place, part in enumerate(deciding):
-            if place >= len(self.must) or not isinstance(part, OneTerm):
-                words += part.wanted(at)
+        words = list(conjunction_lists(required))
+        for number, part in enumerate(deciding):
+            if number >= len(self.must) or not isinstance(part, OneTerm):
+                words += part.lists_to_read(session)
         return words
 
-    def count(self, at: Session) -> int:
-        """See Plan."""
+    def count(self, session: Session) -> int:
         if not self.must and not self.should and len(self.must_not) == 1:
-            return at.index.rows - self.must_not[0].count(at)
+            return session.index.rows - self.must_not[0].count(session)
         if len(self.parts) == 1:
-            return self.parts[0].count(at)
-        return self.upper(at).count
+            return self.parts[0].count(session)
+        return self.candidates(session).count
 
-    def upper(self, at: Session) -> Rows:
-        """See Plan."""
-        return self._rows(at, lambda part: part.upper(at), lambda part: part.lower(at))
+    def candidates(self, session: Session) -> RowSetLike:
+        return self._rows(session, lambda part: part.candidates(session), lambda part: part.certain(session))
 
-    def lower(self, at: Session) -> Rows:
-        """See Plan."""
-        return self._rows(at, lambda part: part.lower(at), lambda part: part.upper(at))
+    def certain(self, session: Session) -> RowSetLike:
+        return self._rows(session, lambda part: part.certain(session), lambda part: part.candidates(session))
 
-    def _rows(self, at: Session, wanted: Callable[[Plan], Rows], unwanted: Callable[[Plan], Rows]) -> Rows:
-        universe = at.index.rows
+    def _rows(
+        self, session: Session, included: Callable[[Plan], RowSetLike], excluded: Callable[[Plan], RowSetLike]
+    ) -> RowSetLike:
+        """Combine the rows that `included` gives for must and should, and `excluded` for must_not."""
+        universe = session.index.rows
         if self._all_words:
-            words = [word for key in self._all_words if (word := at.word(key)) is not None]
+            words = [word for key in self._all_words if (word := session.word(key)) is not None]
             return intersection(words, universe) if len(words) == len(self._all_words) else nothing(universe)
         if self.must:
-            if any(isinstance(part, OneTerm) and not part.count(at) for part in self.must):
+            if any(isinstance(part, OneTerm) and not part.count(session) for part in self.must):
                 return nothing(universe)
-            found = intersection([wanted(part) for part in self.must], universe)
+            rows = intersection([included(part) for part in self.must], universe)
         elif self.should:
-            found = union([wanted(part) for part in self.should], universe)
+            rows = union([included(part) for part in self.should], universe)
         elif self.must_not:
-            found = everything(universe)
+            rows = everything(universe)
         else:
             return nothing(universe)
         for part in self.must_not:
-            found = difference(found, unwanted(part), universe)
-        return found
+            rows = difference(rows, excluded(part), universe)
+        return rows
 
-    def score(self, at: Session, rows: Array) -> Scored:
-        """See Plan."""
+    def score(self, session: Session, rows: Array) -> Scored:
         inside = np.ones(len(rows), bool) if self.parts else np.zeros(len(rows), bool)
         scores = np.zeros(len(rows), np.float32)
         for part in self.must:
-            found, worth = part.score(at, rows)
-            inside &= found
-            scores += worth
+            matches, contribution = part.score(session, rows)
+            inside &= matches
+            scores += contribution
         either = np.zeros(len(rows), bool)
         for part in self.should:
-            found, worth = part.score(at, rows)
-            either |= found
-            scores += worth
+            matches, contribution = part.score(session, rows)
+            either |= matches
+            scores += contribution
         if self.should and not self.must:
             inside &= either
         for part in self.must_not:
-            inside &= ~part.lower(at).test(rows)
+            inside &= ~part.certain(session).test(rows)
         if not self.must and not self.should:
             scores[:] = 1
         return inside, np.where(inside, scores, np.float32(0))
@@ -162,44 +154,34 @@ class Boost(Plan):
 
     @property
     def counts_by_dictionary(self) -> bool:  # type: ignore[override]
-        """See Plan."""
         return self.part.counts_by_dictionary
 
     @cached_property
     def only_words(self) -> Mapping[OneTerm, float]:
-        """See Plan."""
-        some = self.part.only_words if self.factor > 0 else {}
-        return {term: boost * self.factor for term, boost in some.items()}
+        boosts = self.part.only_words if self.factor > 0 else {}
+        return {term: boost * self.factor for term, boost in boosts.items()}
 
     def keys(self) -> Sequence[Key]:
-        """See Plan."""
         return self.part.keys()
 
     def spans(self) -> Sequence[Span]:
-        """See Plan."""
         return self.part.spans()
 
     def terms(self) -> Sequence[Term]:
-        """See Plan."""
         return self.part.terms()
 
-    def wanted(self, at: Session) -> Sequence[Word]:
-        """See Plan."""
-        return self.part.wanted(at)
+    def lists_to_read(self, session: Session) -> Sequence[Word]:
+        return self.part.lists_to_read(session)
 
-    def count(self, at: Session) -> int:
-        """See Plan."""
-        return self.part.count(at)
+    def count(self, session: Session) -> int:
+        return self.part.count(session)
 
-    def upper(self, at: Session) -> Rows:
-        """See Plan."""
-        return self.part.upper(at)
+    def candidates(self, session: Session) -> RowSetLike:
+        return self.part.candidates(session)
 
-    def lower(self, at: Session) -> Rows:
-        """See Plan."""
-        return self.part.lower(at)
+    def certain(self, session: Session) -> RowSetLike:
+        return self.part.certain(session)
 
-    def score(self, at: Session, rows: Array) -> Scored:
-        """See Plan."""
-        inside, scores = self.part.score(at, rows)
+    def score(self, session: Session, rows: Array) -> Scored:
+        inside, scores = self.part.score(session, rows)
         return inside, scores * np.float32(self.factor)

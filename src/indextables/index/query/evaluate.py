@@ -1,12 +1,12 @@
 """Evaluates a query tree on an index; returns row numbers, counts and scores.
 
-    search = Search(index, query)
+    search = IndexSearch(index, query)
     search.count()                  how many rows match
     search.rows()                   which, ascending
     search.best(10)                 the best by BM25, with their scores
 
-If the index alone cannot decide, `exact` is False: then `candidates` have to be checked
-against their text, and `scores` gives the scores of those that passed.
+If the index alone cannot decide, `exact` is False: then the caller compares `candidates` with
+their text, and `scores` gives the scores of those that match.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import numpy as np
 from indextables.index.codec.numbers import Array
 from indextables.index.codec.root import FieldRoot
 from indextables.index.query.combine import Boost, Combined
-from indextables.index.query.plan import AllRows, NotNull, OfValues, OneTerm, Plan, Session, Values
-from indextables.index.query.ranges import FittingWords, InOrder, WordRange
+from indextables.index.query.plan import AllRows, NotNull, OneTerm, Plan, Session, ValueRange, Values
+from indextables.index.query.ranges import MatchingWords, Phrase, WordRange
 from indextables.index.query.tree import (
     Between,
     Boolean,
@@ -52,7 +52,7 @@ _PLANS = 16
 _ID_FIRST, _ID_END = ID_MARK.encode(), ID_MARK.encode() + b"\xff"
 
 
-class Search:
+class IndexSearch:
     """One query on one index.
 
     `values` returns the whole column of a typed field, for ranges its bounds do not decide. Columns in
@@ -70,9 +70,9 @@ class Search:
         node = query.node if isinstance(query, Query) else query
         self.index = index
         self._plan = _plan_of(index, node, unknown, has_values=values is not None)
-        self._at = Session(index, values)
+        self._session = Session(index, values)
         self._ready = False
-        self._found: Array | None = None
+        self._rows: Array | None = None
 
     @property
     def exact(self) -> bool:
@@ -82,60 +82,56 @@ class Search:
     def _prepare(self) -> None:
         """Look up every word, then read every list that is needed: at most two round trips."""
         if isinstance(self._plan, OneTerm):
-            return  # It is read when it is asked for.
+            return  # It is read when its rows are needed.
         if not self._ready:
-            plan, at = self._plan, self._at
+            plan, session = self._plan, self._session
             keys, spans = plan.keys(), plan.spans()
-            if spans or not at.recall(keys):
-                at.look_up(keys, spans)
-                read_lists(self.index, [(word, None) for word in plan.wanted(at)])
+            if spans or not session.use_cached_words(keys):
+                session.look_up(keys, spans)
+                read_lists(self.index, [(word, None) for word in plan.lists_to_read(session)])
             self._ready = True
 
     def count(self) -> int:
         """How many rows match, or may match if the index is not exact."""
         plan = self._plan
         if isinstance(plan, OneTerm):
-            return plan.count(self._at)
+            return plan.count(self._session)
         if plan.counts_by_dictionary:
-            self._at.look_up(plan.keys(), plan.spans())
-            return plan.count(self._at)
+            self._session.look_up(plan.keys(), plan.spans())
+            return plan.count(self._session)
         self._prepare()
-        found = plan.count(self._at)
-        self._at.settle()
-        return found
+        count = plan.count(self._session)
+        self._session.cache_words()
+        return count
 
-    @property
-    def _upper(self) -> Array:
-        if self._found is None:
+    def candidates(self) -> Array:
+        """The rows that may match, ascending; callers must not modify the array."""
+        if self._rows is None:
             self._prepare()
-            self._found = self._plan.upper(self._at).array()
-            self._at.settle()
-        return self._found
+            self._rows = self._plan.candidates(self._session).array()
+            self._session.cache_words()
+        return self._rows
 
     def rows(self, limit: int | None = None) -> Array:
         """The rows that match, ascending; callers must not modify the array."""
         assert self.exact, "rows that only may match are candidates"
-        return self._upper if limit is None else self._upper[:limit]
-
-    def candidates(self) -> Array:
-        """The rows that may match, ascending."""
-        return self._upper
+        return self.candidates() if limit is None else self.candidates()[:limit]
 
     def certain(self) -> Array:
         """The rows that certainly match, ascending."""
         if self.exact:
-            return self._upper
+            return self.candidates()
         self._prepare()
-        found = self._plan.lower(self._at).array()
-        self._at.settle()
-        return found
+        rows = self._plan.certain(self._session).array()
+        self._session.cache_words()
+        return rows
 
     def scores(self, rows: Array, statistics: Statistics | None = None) -> Array:
         """The BM25 scores of matching rows, given in ascending order."""
         self._rank_by(statistics)
-        found = self._plan.score(self._at, rows.astype(np.uint32, copy=False))[1]
-        self._at.settle()
-        return found
+        scores = self._plan.score(self._session, rows.astype(np.uint32, copy=False))[1]
+        self._session.cache_words()
+        return scores
 
     def best(self, limit: int, statistics: Statistics | None = None) -> tuple[Array, Array]:
         """The best rows: scores and row numbers, best first, ties in row order."""
@@ -145,30 +141,30 @@ class Search:
         self._rank_by(statistics)
         words = self._plan.only_words
         if words:
-            found = self._best_of_words(words, limit)
+            best = self._best_of_words(words, limit)
         else:
-            rows = self._plan.upper(self._at).array()
-            scores = self._plan.score(self._at, rows)[1]
+            rows = self._plan.candidates(self._session).array()
+            scores = self._plan.score(self._session, rows)[1]
             at = top_indexes(scores, limit)
-            found = scores[at], rows[at]
-        self._at.settle()
-        return found
+            best = scores[at], rows[at]
+        self._session.cache_words()
+        return best
 
     def prepared(self, statistics: Statistics | None) -> tuple[Session, Plan]:
         """The plan and what was read for it, to explain a score."""
         self._rank_by(statistics)
-        return self._at, self._plan
+        return self._session, self._plan
 
     def _rank_by(self, statistics: Statistics | None) -> None:
         self._prepare()
-        self._at.statistics = statistics or self._at.own_statistics(self._plan.terms())
+        self._session.statistics = statistics or self._session.own_statistics(self._plan.terms())
 
     def _best_of_words(self, words: Mapping[OneTerm, float], limit: int) -> tuple[Array, Array]:
-        statistics = self._at.known_statistics(())
+        statistics = self._session.statistics_for(())
         field, column = next((term.field, term.column) for term in words)
         weighted = []
         for term, boost in words.items():
-            word = self._at.word((term.field, term.word))
+            word = self._session.word((term.field, term.word))
             if word is not None:
                 weighted.append(WeightedWord(word, weight_of(statistics.idf((column, term.word)), boost)))
         if not weighted:
@@ -179,23 +175,23 @@ class Search:
 def _plan_of(index: Index, node: Node, unknown: frozenset[str], *, has_values: bool) -> Plan:
     """The plan of a tree; an index remembers those of its last queries."""
     key = node, unknown, has_values
-    found: Plan | None = index.plans.get(key)
-    if found is None:
+    plan: Plan | None = index.plans.get(key)
+    if plan is None:
         fields = index.fields if not unknown else {k: v for k, v in index.fields.items() if k not in unknown}
-        found = Compiler(fields, has_values=has_values).plan(node)
+        plan = Compiler(fields, has_values=has_values).plan(node)
         if index.cache.max_bytes:
             if len(index.plans) >= _PLANS:
                 # A new dict, since other threads may be reading the old one.
                 index.plans = {}
-            index.plans[key] = found
-    return found
+            index.plans[key] = plan
+    return plan
 
 
 def lacks_words(index: Index, node: Node) -> bool:
     """Whether no row can match because words that the query needs are not in the index."""
     if isinstance(node, Words):
         alone = (replace(node, words=(word,), slop=0, prefix=None, whole=None) for word in node.words)
-        return any(Search(index, one).count() == 0 for one in alone)
+        return any(IndexSearch(index, one).count() == 0 for one in alone)
     if isinstance(node, Boosted):
         return lacks_words(index, node.node)
     if isinstance(node, Boolean):
@@ -207,7 +203,9 @@ def lacks_words(index: Index, node: Node) -> bool:
 
 def scored_terms(node: Node | Query, spec: IndexSpec) -> tuple[Term, ...]:
     """The words whose frequencies a score of the query needs, spelled as in an index with these settings."""
-    fields = {item.column: (at, item, FieldRoot(blocks=0, gaps=True)) for at, item in enumerate(spec.fields)}
+    fields = {
+        item.column: (field, item, FieldRoot(blocks=0, gaps=True)) for field, item in enumerate(spec.fields)
+    }
     plan = Compiler(fields, has_values=True).plan(node.node if isinstance(node, Query) else node)
     return tuple(dict.fromkeys(plan.terms()))
 
@@ -218,7 +216,7 @@ def statistics_of(index: Index, node: Node | Query) -> Statistics:
 
 
 class Compiler:
-    """Turns trees into plans for fields that are known by column."""
+    """Turns trees into plans for fields, given by column."""
 
     def __init__(self, fields: dict[str, tuple[int, IndexField, FieldRoot]], *, has_values: bool) -> None:
         self.fields = fields
@@ -237,71 +235,73 @@ class Compiler:
             return AllRows()
         if node.column not in self.fields:
             return AllRows(exact=False)
-        at, item, known = self.fields[node.column]
+        field, item, root = self.fields[node.column]
         if isinstance(node, Exists):
             if node.path:
-                return OneTerm(at, node.column, _bytes(json_mark(node.path)), constant=True)
-            return NotNull(at)
+                return OneTerm(field, node.column, _bytes(json_mark(node.path)), constant=True)
+            return NotNull(field)
         if isinstance(node, Words):
-            return self._words(node, at, item, known)
+            return self._words(node, field, item, root)
         if isinstance(node, Matching):
-            return self._matching(node, at, item)
-        return self._between(node, at, item, known)
+            return self._matching(node, field, item)
+        return self._between(node, field, item, root)
 
-    def _words(self, node: Words, at: int, item: IndexField, known: FieldRoot) -> Plan:
+    def _words(self, node: Words, field: int, item: IndexField, root: FieldRoot) -> Plan:
         spelled = [_bytes(_spelled(word, node, item)) for word in node.words]
-        terms = [self._term(word, spelt, at, item) for word, spelt in zip(node.words, spelled, strict=True)]
-        last = None if node.prefix is None else self._prefix(node, at, item)
+        terms = [self._term(word, text, field, item) for word, text in zip(node.words, spelled, strict=True)]
+        last = None if node.prefix is None else self._prefix(node, field, item)
         parts = [*terms, *([] if last is None else [last])]
         if len(parts) == 1:
             return parts[0]
         exact = item.record == "position" and all(part.exact for part in parts)
         if not exact:
-            return _Unsure((Combined(must=tuple(parts)),))
-        return InOrder(at, item.column, tuple(spelled), node.slop if last is None else 0, last, known.gaps)
+            return _Unverified((Combined(must=tuple(parts)),))
+        return Phrase(field, item.column, tuple(spelled), node.slop if last is None else 0, last, root.gaps)
 
-    def _term(self, word: str, spelled: bytes, at: int, item: IndexField) -> Plan:
+    def _term(self, word: str, spelled: bytes, field: int, item: IndexField) -> Plan:
         if item.tokenizer != "compact_ids":
-            return OneTerm(at, item.column, spelled)
+            return OneTerm(field, item.column, spelled)
         if is_id(word):
-            return _Unsure(
-                (OneTerm(at, item.column, _bytes(bucket(word))), OneTerm(at, item.column, spelled))
+            return _Unverified(
+                (OneTerm(field, item.column, _bytes(bucket(word))), OneTerm(field, item.column, spelled))
             )
-        return OneTerm(at, item.column, spelled, exact=not word.startswith(ID_MARK))
+        return OneTerm(field, item.column, spelled, exact=not word.startswith(ID_MARK))
 
-    def _matching(self, node: Matching, at: int, item: IndexField) -> Plan:
+    def _matching(self, node: Matching, field: int, item: IndexField) -> Plan:
         before = _bytes(json_word(node.path or "", "")) if item.kind == JSON else b""
         low = _bytes(_spelled(node.pattern.prefix, node, item))
-        return FittingWords(at, low, _after(low), node.pattern, before, ids=item.tokenizer == "compact_ids")
+        return MatchingWords(
+            field, low, _after(low), node.pattern, before, ids=item.tokenizer == "compact_ids"
+        )
 
-    def _prefix(self, node: Words, at: int, item: IndexField) -> WordRange:
+    def _prefix(self, node: Words, field: int, item: IndexField) -> WordRange:
         low = _bytes(_spelled(node.prefix or "", node, item))
         whole = None if node.whole is None else _bytes(_spelled(node.whole, node, item))
-        return self._range(at, item, low, _after(low), whole)
+        return self._range(field, item, low, _after(low), whole)
 
     def _range(
-        self, at: int, item: IndexField, low: bytes, high: bytes | None, whole: bytes | None = None
+        self, field: int, item: IndexField, low: bytes, high: bytes | None, whole: bytes | None = None
     ) -> WordRange:
         # Buckets of identifiers are not words of the text.
         buckets = item.tokenizer == "compact_ids" and low < _ID_END and (high is None or high > _ID_FIRST)
-        return WordRange(at, low, high, not buckets, whole)
+        return WordRange(field, low, high, not buckets, whole)
 
-    def _between(self, node: Between, at: int, item: IndexField, known: FieldRoot) -> Plan:
+    def _between(self, node: Between, field: int, item: IndexField, root: FieldRoot) -> Plan:
         if item.kind == FAST:
-            inside = _within(node, known)
-            return OfValues(at, node, inside, exact=inside is not None or self.has_values)
+            inside = _within(node, root)
+            return ValueRange(field, node, inside, exact=inside is not None or self.has_values)
         if item.kind == JSON:
             # Values below one JSON path may be numbers or text: the path narrows the rows, their values
             # decide.
-            return _Unsure((self.plan(Exists(node.column, node.path)),))
+            return _Unverified((self.plan(Exists(node.column, node.path)),))
         low = b"" if node.lower is None else _bytes(node.lower) + (b"" if node.include_lower else b"\0")
         high = None if node.upper is None else _bytes(node.upper) + (b"\0" if node.include_upper else b"")
         if high is not None and high <= low:
             return Combined()
-        return self._range(at, item, low, high)
+        return self._range(field, item, low, high)
 
 
-class _Unsure(Combined):
+class _Unverified(Combined):
     """Any of some parts, to be checked against the text."""
 
     exact = False
@@ -309,9 +309,8 @@ class _Unsure(Combined):
     def __init__(self, should: tuple[Plan, ...]) -> None:
         super().__init__(should=should)
 
-    def lower(self, at: Session) -> Any:
-        """See Plan."""
-        return Plan.lower(self, at)
+    def certain(self, session: Session) -> Any:
+        return Plan.certain(self, session)
 
 
 def _bytes(word: str) -> bytes:
@@ -327,20 +326,20 @@ def _after(prefix: bytes) -> bytes | None:
     return prefix + b"\xff" if prefix else None
 
 
-def _within(node: Between, known: FieldRoot) -> bool | None:
+def _within(node: Between, root: FieldRoot) -> bool | None:
     """Whether the bounds of a column put all of its values in a range, none, or leave it open (None)."""
-    if known.least is None or known.most is None:
+    if root.least is None or root.most is None:
         return False
     low, high = node.lower, node.upper
-    if low is not None and (known.most < low or (known.most == low and not node.include_lower)):
+    if low is not None and (root.most < low or (root.most == low and not node.include_lower)):
         return False
-    if high is not None and (known.least > high or (known.least == high and not node.include_upper)):
+    if high is not None and (root.least > high or (root.least == high and not node.include_upper)):
         return False
-    covers_low = low is None or known.least > low or (known.least == low and node.include_lower)
-    covers_high = high is None or known.most < high or (known.most == high and node.include_upper)
+    covers_low = low is None or root.least > low or (root.least == low and node.include_lower)
+    covers_high = high is None or root.most < high or (root.most == high and node.include_upper)
     # NaN is not covered by the bounds: what holds for them need not hold for every row.
-    whole = isinstance(known.least, int) and isinstance(known.most, int)
+    whole = isinstance(root.least, int) and isinstance(root.most, int)
     return True if covers_low and covers_high and whole else None
 
 
-__all__ = ["Search", "lacks_words", "scored_terms", "statistics_of"]
+__all__ = ["IndexSearch", "lacks_words", "scored_terms", "statistics_of"]

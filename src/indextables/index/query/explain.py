@@ -9,9 +9,9 @@ import numpy as np
 from indextables.index.codec.lengths import LENGTHS
 from indextables.index.codec.numbers import Array
 from indextables.index.query.combine import Boost, Combined
-from indextables.index.query.evaluate import Search
+from indextables.index.query.evaluate import IndexSearch
 from indextables.index.query.plan import OneTerm, Plan, Session
-from indextables.index.query.ranges import InOrder
+from indextables.index.query.ranges import Phrase
 from indextables.index.read.ranking import Statistics
 from indextables.index.tokens import PATH_END
 from indextables.records import dataclass
@@ -38,52 +38,52 @@ class ScorePart:
     mean_length: float | None = None
 
 
-def explained(search: Search, row: int, statistics: Statistics | None) -> list[ScorePart] | None:
+def explain_score(search: IndexSearch, row: int, statistics: Statistics | None) -> list[ScorePart] | None:
     """The parts of a row's score; None when the row does not match."""
-    at, plan = search.prepared(statistics)
+    session, plan = search.prepared(statistics)
     rows = np.array([row], np.uint32)
-    if not plan.score(at, rows)[0][0]:
+    if not plan.score(session, rows)[0][0]:
         return None
-    return list(_parts(plan, at, rows, 1.0))
+    return list(_score_parts(plan, session, rows, 1.0))
 
 
-def _parts(plan: Plan, at: Session, rows: Array, boost: float) -> Iterator[ScorePart]:
+def _score_parts(plan: Plan, session: Session, rows: Array, boost: float) -> Iterator[ScorePart]:
     if isinstance(plan, Boost):
-        yield from _parts(plan.part, at, rows, boost * plan.factor)
+        yield from _score_parts(plan.part, session, rows, boost * plan.factor)
         return
     if isinstance(plan, Combined) and (plan.must or plan.should):
         for part in (*plan.must, *plan.should):
-            yield from _parts(part, at, rows, boost)
+            yield from _score_parts(part, session, rows, boost)
         return
-    inside, scores = plan.score(at, rows)
+    inside, scores = plan.score(session, rows)
     if not inside[0]:
         return
     score = float(scores[0]) * boost
-    if not isinstance(plan, (OneTerm, InOrder)) or (isinstance(plan, OneTerm) and plan.constant):
+    if not isinstance(plan, (OneTerm, Phrase)) or (isinstance(plan, OneTerm) and plan.constant):
         yield ScorePart("constant", None, None, score, boost)
         return
-    known = at.known_statistics(plan.terms())
-    words = plan.words if isinstance(plan, InOrder) else (plan.word,)
+    statistics = session.statistics_for(plan.terms())
+    words = plan.words if isinstance(plan, Phrase) else (plan.word,)
     yield ScorePart(
         "word" if len(words) == 1 else "phrase",
         plan.column,
         " ".join(word.decode("utf-8", "replace").rpartition(PATH_END)[2] for word in words),
         score,
         boost,
-        sum(known.idf(term) for term in plan.terms()),
-        min(known.frequencies.get(term, 0) for term in plan.terms()),
-        known.rows,
-        _occurrences(plan, at, rows),
-        int(LENGTHS[at.index.classes(plan.field, rows)[0]]),
-        known.mean_length(plan.column),
+        sum(statistics.idf(term) for term in plan.terms()),
+        min(statistics.frequencies.get(term, 0) for term in plan.terms()),
+        statistics.rows,
+        _occurrences(plan, session, rows),
+        int(LENGTHS[session.index.classes(plan.field, rows)[0]]),
+        statistics.mean_length(plan.column),
     )
 
 
-def _occurrences(plan: OneTerm | InOrder, at: Session, rows: Array) -> int:
-    if isinstance(plan, InOrder):
-        phrase = plan.phrase_rows(at)
+def _occurrences(plan: OneTerm | Phrase, session: Session, rows: Array) -> int:
+    if isinstance(plan, Phrase):
+        phrase = plan.phrase_rows(session)
         return int(phrase.counts[phrase.rows.searchsorted(rows[0])])
-    word = at.word(plan.key)
+    word = session.word(plan.key)
     assert word is not None
     counts = word.counts()
     return 1 if counts is None else int(counts[word.array().searchsorted(rows[0])])

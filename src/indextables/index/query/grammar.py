@@ -16,15 +16,15 @@ from typing import NoReturn
 from indextables.errors import QueryError
 from indextables.index.query.parts import (
     Anything,
+    BoostedPart,
     Bounds,
-    Joined,
+    Clauses,
+    InColumn,
     OneOf,
-    Part,
-    Read,
+    ParsedQuery,
+    QueryPart,
     Regular,
     Text,
-    Weighed,
-    Within,
 )
 from indextables.index.query.patterns import Gap
 from indextables.records import dataclass
@@ -40,7 +40,7 @@ _COLONS_INSIDE = re.compile(r"(?:(?=[^:]*[0-9]|:)[0-9A-Fa-f.:TZ+-]+)?")
 
 @dataclass(frozen=True, slots=True)
 class _Operand:
-    part: Part
+    part: QueryPart
     sign: str
     """`+`, `-` or empty."""
     join: str
@@ -48,7 +48,7 @@ class _Operand:
     at: int
 
 
-def read_query(text: str, operator: str = "or") -> Read:
+def read_query(text: str, operator: str = "or") -> ParsedQuery:
     """Parse a query; adjacent parts are joined by the operator."""
     if len(text) > LONGEST_QUERY:
         raise QueryError(f"the query is {len(text)} characters long; at most {LONGEST_QUERY} are read")
@@ -58,7 +58,7 @@ def read_query(text: str, operator: str = "or") -> Read:
     part = parser.expression(0)
     if parser.at < len(text):
         parser.bad(f"{parser.here()!r} closes nothing", parser.at)
-    return Read(part, tuple(dict.fromkeys(parser.notes)))
+    return ParsedQuery(part, tuple(dict.fromkeys(parser.notes)))
 
 
 class _Parser:
@@ -96,7 +96,7 @@ class _Parser:
 
     # Adjacent parts
 
-    def expression(self, depth: int) -> Part:
+    def expression(self, depth: int) -> QueryPart:
         """Operands and their operators, up to the end or a closing bracket."""
         if depth > DEEPEST_QUERY:
             self.bad(f"more than {DEEPEST_QUERY} brackets inside each other", self.at, "ask for less at once")
@@ -147,7 +147,7 @@ class _Parser:
                 self.at,
                 'write NOT to exclude what follows, or put the words in double quotes: "not found"',
             )
-        return _Operand(self.weighed(self.primary(depth)), sign, join, start)
+        return _Operand(self.boosted(self.primary(depth)), sign, join, start)
 
     def sign(self) -> str:
         """`+` for a part that must match, `-` for one that must not; NOT may be repeated."""
@@ -170,7 +170,7 @@ class _Parser:
                 self.bad(f"{self.here()!r} behind another sign", self.at)
             sign = "+" if char == "+" else "" if sign else "-"
 
-    def combined(self, operands: list[_Operand]) -> Part:
+    def combined(self, operands: list[_Operand]) -> QueryPart:
         """Combine operands into one part: AND binds closer than OR."""
         groups: list[list[_Operand]] = []
         for one in operands:
@@ -180,8 +180,8 @@ class _Parser:
                 groups.append([one])
         items = [self.grouped(group) for group in groups]
         if len(items) == 1:
-            return Joined(must_not=(items[0].part,)) if items[0].sign == "-" else items[0].part
-        found: dict[str, list[Part]] = {"+": [], "": [], "-": []}
+            return Clauses(must_not=(items[0].part,)) if items[0].sign == "-" else items[0].part
+        found: dict[str, list[QueryPart]] = {"+": [], "": [], "-": []}
         joins = [one.join for one in items[1:]]
         for one, near in zip(items, zip(["", *joins], [*joins, ""], strict=True), strict=True):
             if "or" not in near:
@@ -189,8 +189,8 @@ class _Parser:
             elif one.sign == "+":
                 self.bad("'+' beside OR", one.at, "'+' says the part must match, OR that it need not")
             else:
-                found[""].append(Joined(must_not=(one.part,)) if one.sign == "-" else one.part)
-        return Joined(tuple(found["+"]), tuple(found[""]), tuple(found["-"]))
+                found[""].append(Clauses(must_not=(one.part,)) if one.sign == "-" else one.part)
+        return Clauses(tuple(found["+"]), tuple(found[""]), tuple(found["-"]))
 
     def grouped(self, group: list[_Operand]) -> _Operand:
         """Combine operands joined by AND."""
@@ -199,11 +199,11 @@ class _Parser:
         wanted = tuple(one.part for one in group if one.sign != "-")
         unwanted = tuple(one.part for one in group if one.sign == "-")
         sign = "+" if any(one.sign == "+" for one in group) else ""
-        return _Operand(Joined(must=wanted, must_not=unwanted), sign, group[0].join, group[0].at)
+        return _Operand(Clauses(must=wanted, must_not=unwanted), sign, group[0].join, group[0].at)
 
     # One part
 
-    def primary(self, depth: int, *, value: bool = False) -> Part:
+    def primary(self, depth: int, *, value: bool = False) -> QueryPart:
         """A bracket, a range, a text, or a column with one of these; `value` is set after a column."""
         at, char = self.at, self.here()
         if char == "(":
@@ -234,7 +234,7 @@ class _Parser:
         word = "AND" if char == "&" else "OR"
         self.bad(f"a single {char!r}", self.at, f"write {char * 2} or {word} between two parts, or {_QUOTE}")
 
-    def weighed(self, part: Part) -> Part:
+    def boosted(self, part: QueryPart) -> QueryPart:
         if self.here() != "^":
             return part
         at = self.at
@@ -243,7 +243,7 @@ class _Parser:
         if factor is None or not math.isfinite(factor):
             self.bad("'^' without a number", at, "write error^2 to let a part count double")
         self.boundary("a boost")
-        return Weighed(part, factor)
+        return BoostedPart(part, factor)
 
     def number(self) -> float | None:
         found = _NUMBER.match(self.text, self.at)
@@ -362,7 +362,7 @@ class _Parser:
 
     # Words
 
-    def word(self, depth: int, *, value: bool) -> Part:
+    def word(self, depth: int, *, value: bool) -> QueryPart:
         """A bare word with its wildcards, or the column before a colon."""
         at = self.at
         pieces = self.pieces(value=value)
@@ -414,14 +414,14 @@ class _Parser:
     def colon_inside(self, start: int, value: bool) -> bool:
         return value and _COLONS_INSIDE.fullmatch(self.text, start, self.at) is not None
 
-    def fuzzy(self, text: str, pieces: list[str | Gap], at: int) -> Part:
+    def fuzzy(self, text: str, pieces: list[str | Gap], at: int) -> QueryPart:
         place = self.at
         distance = self.distance("write timeout~1 or timeout~2 for words that differ by one or two letters")
         if any(isinstance(piece, Gap) for piece in pieces):
             self.bad("'~' behind a word with wildcards", place, "use one or the other")
         return Text(text, at, distance=2 if distance is None else distance)
 
-    def column(self, pieces: list[str | Gap], at: int, depth: int) -> Part:
+    def column(self, pieces: list[str | Gap], at: int, depth: int) -> QueryPart:
         """What follows `name:`."""
         self.at += 1
         every = pieces == [Gap.MANY]
@@ -444,13 +444,13 @@ class _Parser:
             self.bad("'*' in place of a column", at, "leave it out to look into all of them")
         if word == "IN" and (behind := re.compile(r"IN\s*\[").match(self.text, self.at)):
             self.at = behind.end()
-            return Within(name, self.one_of(start), at)
+            return InColumn(name, self.one_of(start), at)
         if word in ("AND", "OR", "NOT"):
             self.bad(f"{word} behind {name}:", start, f"write NOT {name}:word, or {name}:(a {word} b)")
         if self.here() in "!+-" and not re.compile(r"[+-][0-9.]").match(self.text, self.at):
             sign = self.here()
             self.bad(f"{sign!r} behind {name}:", start, f"write {sign}{name}:word")
-        return Within(name, self.primary(depth, value=True), at)
+        return InColumn(name, self.primary(depth, value=True), at)
 
     def one_of(self, at: int) -> OneOf:
         values: list[str] = []

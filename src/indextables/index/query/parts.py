@@ -57,37 +57,37 @@ class Anything:
 
 
 @dataclass(frozen=True, slots=True)
-class Within:
+class InColumn:
     """A part that applies to one column."""
 
     column: str
-    part: Part
+    part: QueryPart
     at: int
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class Clauses:
     """Parts that must, may and must not match."""
 
-    must: tuple[Part, ...] = ()
-    should: tuple[Part, ...] = ()
-    must_not: tuple[Part, ...] = ()
+    must: tuple[QueryPart, ...] = ()
+    should: tuple[QueryPart, ...] = ()
+    must_not: tuple[QueryPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class BoostedPart:
     """A part whose score is multiplied by a factor."""
 
-    part: Part
+    part: QueryPart
     factor: float
 
 
-Part: TypeAlias = Text | Regular | Bounds | OneOf | Anything | Within | Joined | Weighed
+QueryPart: TypeAlias = Text | Regular | Bounds | OneOf | Anything | InColumn | Clauses | BoostedPart
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ParsedQuery:
     """A parsed query, and notes for its author."""
 
-    part: Part
+    part: QueryPart
     notes: tuple[str, ...]

@@ -1,15 +1,16 @@
 """The parts of a query as one index evaluates them: candidate rows, certain rows, and scores.
 
-A part is exact when candidates and certain rows are the same, which is known before
-anything is read. If a part cannot be exact (a phrase on a column without positions, an
-identifier known by its bucket, a range inside JSON), the caller has to check the
-candidates against their text. Negation swaps the two.
+Candidates may match, certain rows do. A part is exact when the two are the same, which is
+decided before anything is read. Where they can differ (a phrase on a column without
+positions, an identifier of which only the bucket is indexed, a range inside JSON), the
+caller compares the candidates with their text. Negation swaps the two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from operator import attrgetter
 from typing import TypeAlias
 
@@ -25,7 +26,7 @@ from indextables.index.query.values import typed_between
 from indextables.index.read.global_positions import PhraseRows
 from indextables.index.read.lookup import Index, Term
 from indextables.index.read.ranking import Statistics, impacts_at, weight_of
-from indextables.index.read.rowset import Rows, RowSet, difference, everything, nothing
+from indextables.index.read.rowset import RowSet, RowSetLike, difference, everything, nothing
 from indextables.index.read.words import Word
 from indextables.index.tokens import BEYOND, NULLS
 from indextables.records import dataclass
@@ -40,7 +41,7 @@ Span: TypeAlias = tuple[int, bytes, bytes | None]
 
 
 class Session:
-    """What one search has read so far."""
+    """What one search has read of one index so far: entries, words, ranges of words and phrases."""
 
     def __init__(self, index: Index, values: Values | None) -> None:
         self.index = index
@@ -55,35 +56,31 @@ class Session:
     def look_up(self, keys: Sequence[Key], spans: Sequence[Span]) -> None:
         """Look up words and ranges of words, in one round trip."""
         index, root = self.index, self.index.root
-        if index.recall(keys, self._entries) and not spans:
+        if index.add_remembered(keys, self._entries) and not spans:
             return
         keys = [key for key in keys if key not in self._entries]
         spans = [span for span in spans if span not in self._slices]
         if not keys and not spans:
             return
-        homes = [root.block_of(*key) for key in keys]
-        covered = []
+        key_blocks = [root.block_of(*key) for key in keys]
+        span_blocks = []
         for field, low, high in spans:
             first, last = root.block_of(field, low), root.block_of(field, BEYOND if high is None else high)
-            covered.append(range(first, last + 1) if first >= 0 else range(0))
-        wanted = [number for number in homes if number >= 0] + [number for some in covered for number in some]
-        blocks = index.blocks(wanted)
-        for key, home in zip(keys, homes, strict=True):
-            self._entries[key] = entry = None if home < 0 else blocks[home].known(key[1])
+            span_blocks.append(range(first, last + 1) if first >= 0 else range(0))
+        blocks = index.blocks([*(number for number in key_blocks if number >= 0), *chain(*span_blocks)])
+        for key, number in zip(keys, key_blocks, strict=True):
+            self._entries[key] = entry = None if number < 0 else blocks[number].find(key[1])
             index.remember(key, entry)
-        for span, some in zip(spans, covered, strict=True):
-            self._slices[span] = _places([blocks[number] for number in some], span)
+        for span, numbers in zip(spans, span_blocks, strict=True):
+            self._slices[span] = _slices_of([blocks[number] for number in numbers], span)
 
-    def recall(self, keys: Sequence[Key]) -> bool:
-        """Use cached words with complete lists; False, and none is used, unless all are cached."""
+    def use_cached_words(self, keys: Sequence[Key]) -> bool:
+        """Take words with complete lists from the cache, if all are there; returns whether they were."""
         index = self.index
-        found: list[Word] | None = index.cache.get_all(index.identity, keys) if keys else None
-        if found is None:
+        words: list[Word] | None = index.cache.get_all(index.identity, keys) if keys else None
+        if words is None or not all(word.whole for word in words):
             return False
-        for word in found:
-            if not word.whole:
-                return False
-        self._words = dict(zip(keys, found, strict=True))
+        self._words = dict(zip(keys, words, strict=True))
         return True
 
     def entry(self, key: Key) -> Entry | None:
@@ -97,13 +94,13 @@ class Session:
 
     def word(self, key: Key) -> Word | None:
         """A word, if the index has it."""
-        found = self._words.get(key)
-        if found is None:
+        word = self._words.get(key)
+        if word is None:
             entry = self.entry(key)
             if entry is None:
                 return None
-            found = self._words[key] = self.index.word(*key, entry)
-        return found
+            word = self._words[key] = self.index.word(*key, entry)
+        return word
 
     def slices(self, span: Span) -> list[tuple[Block, int, int]]:
         """A range of words as parts of dictionary blocks."""
@@ -111,15 +108,15 @@ class Session:
             self.look_up([], [span])
         return self._slices[span]
 
-    def settle(self) -> None:
-        """Keep what was decoded for later searches."""
+    def cache_words(self) -> None:
+        """Cache what was decoded, for later searches."""
         if not self.index.cache.max_bytes:
             return
-        for (field, word), held in self._words.items():
-            if held.grown:
-                self.index.keep(field, word, held)
+        for (field, text), word in self._words.items():
+            if word.grown:
+                self.index.cache_word(field, text, word)
 
-    def known_statistics(self, terms: Sequence[Term]) -> Statistics:
+    def statistics_for(self, terms: Sequence[Term]) -> Statistics:
         """The given statistics, or else those of this index."""
         if self.statistics is None:
             self.statistics = self.own_statistics(terms)
@@ -128,20 +125,21 @@ class Session:
     def own_statistics(self, terms: Sequence[Term]) -> Statistics:
         """The statistics of this index for some words."""
         entries = {term: self.entry((self.index.fields[term[0]][0], term[1])) for term in terms}
-        found = {term: 0 if entry is None else entry.frequency for term, entry in entries.items()}
-        return Statistics(self.index.rows, self.index.tokens, found)
+        frequencies = {term: 0 if entry is None else entry.frequency for term, entry in entries.items()}
+        return Statistics(self.index.rows, self.index.tokens, frequencies)
 
 
-def _places(blocks: Sequence[Block], span: Span) -> list[tuple[Block, int, int]]:
+def _slices_of(blocks: Sequence[Block], span: Span) -> list[tuple[Block, int, int]]:
+    """The words of a range as block, first index and end, from the blocks that cover it."""
     _, low, high = span
     end_word = BEYOND if high is None else high
-    found = []
+    slices = []
     for at, block in enumerate(blocks):
-        begin = block.lower(low)[0] if at == 0 else 0
-        end = block.lower(end_word)[0] if at == len(blocks) - 1 else block.count
+        begin = block.lower_bound(low)[0] if at == 0 else 0
+        end = block.lower_bound(end_word)[0] if at == len(blocks) - 1 else block.count
         if end > begin:
-            found.append((block, begin, end))
-    return found
+            slices.append((block, begin, end))
+    return slices
 
 
 class Plan:
@@ -159,35 +157,35 @@ class Plan:
         """Ranges of words to look up."""
         return ()
 
-    def wanted(self, at: Session) -> Sequence[Word]:
-        """Words whose lists are needed."""
-        del at
+    def lists_to_read(self, session: Session) -> Sequence[Word]:
+        """Words whose lists are read completely before rows are computed."""
+        del session
         return ()
 
     def terms(self) -> Sequence[Term]:
         """Words whose frequencies a score needs."""
         return ()
 
-    def count(self, at: Session) -> int:
+    def count(self, session: Session) -> int:
         """How many rows are candidates."""
-        return self.upper(at).count
+        return self.candidates(session).count
 
-    def upper(self, at: Session) -> Rows:
-        """Candidates: rows that may match."""
-        return everything(at.index.rows)
+    def candidates(self, session: Session) -> RowSetLike:
+        """Rows that may match: no row that matches is missing."""
+        return everything(session.index.rows)
 
-    def lower(self, at: Session) -> Rows:
+    def certain(self, session: Session) -> RowSetLike:
         """Rows that certainly match."""
-        return self.upper(at) if self.exact else nothing(at.index.rows)
+        return self.candidates(session) if self.exact else nothing(session.index.rows)
 
     @property
     def only_words(self) -> Mapping[OneTerm, float]:
         """Words and boosts, if the query is only words of one field of which any may match."""
         return {}
 
-    def score(self, at: Session, rows: Array) -> Scored:
+    def score(self, session: Session, rows: Array) -> Scored:
         """For some ascending rows, whether they match, and their scores; a part without words scores 1."""
-        inside = self.upper(at).test(rows)
+        inside = self.candidates(session).test(rows)
         return inside, inside.astype(np.float32)
 
 
@@ -198,13 +196,11 @@ class AllRows(Plan):
     exact: bool = True
     counts_by_dictionary = True
 
-    def count(self, at: Session) -> int:
-        """See Plan."""
-        return at.index.rows
+    def count(self, session: Session) -> int:
+        return session.index.rows
 
-    def score(self, at: Session, rows: Array) -> Scored:
-        """See Plan."""
-        del at
+    def score(self, session: Session, rows: Array) -> Scored:
+        del session
         return np.ones(len(rows), bool), np.ones(len(rows), np.float32)
 
 
@@ -216,24 +212,21 @@ class NotNull(Plan):
     counts_by_dictionary = True
 
     def keys(self) -> Sequence[Key]:
-        """See Plan."""
         return ((self.field, NULLS),)
 
-    def count(self, at: Session) -> int:
-        """See Plan."""
-        return at.index.rows - at.index.root.fields[self.field].nulls
+    def count(self, session: Session) -> int:
+        return session.index.rows - session.index.root.fields[self.field].nulls
 
-    def upper(self, at: Session) -> Rows:
-        """See Plan."""
-        every = everything(at.index.rows)
-        if not at.index.root.fields[self.field].nulls:
+    def candidates(self, session: Session) -> RowSetLike:
+        every = everything(session.index.rows)
+        if not session.index.root.fields[self.field].nulls:
             return every
-        nulls = at.word((self.field, NULLS))
-        return every if nulls is None else difference(every, nulls, at.index.rows)
+        nulls = session.word((self.field, NULLS))
+        return every if nulls is None else difference(every, nulls, session.index.rows)
 
 
 @dataclass(frozen=True)
-class OfValues(Plan):
+class ValueRange(Plan):
     """A range of a column of typed values."""
 
     field: int
@@ -242,14 +235,13 @@ class OfValues(Plan):
     """What the column's bounds say: all values are in the range, none is, or neither is known (None)."""
     exact: bool = True
 
-    def upper(self, at: Session) -> Rows:
-        """See Plan."""
-        rows = at.index.rows
+    def candidates(self, session: Session) -> RowSetLike:
+        rows = session.index.rows
         if self.inside is False:
             return nothing(rows)
-        if self.inside or at.values is None:
-            return NotNull(self.field).upper(at)
-        mask = typed_between(self.node, at.values(self.node.column))
+        if self.inside or session.values is None:
+            return NotNull(self.field).candidates(session)
+        mask = typed_between(self.node, session.values(self.node.column))
         if isinstance(mask, pa.ChunkedArray):
             mask = mask.combine_chunks()
         if len(mask) != rows:
@@ -276,54 +268,47 @@ class OneTerm(Plan):
 
     @property
     def only_words(self) -> Mapping[OneTerm, float]:
-        """See Plan."""
         return {} if self.constant else {self: 1.0}
 
     def keys(self) -> Sequence[Key]:
-        """See Plan."""
         return (self.key,)
 
     def terms(self) -> Sequence[Term]:
-        """See Plan."""
         return () if self.constant else ((self.column, self.word),)
 
-    def wanted(self, at: Session) -> Sequence[Word]:
-        """See Plan."""
-        found = at.word(self.key)
-        return () if found is None else (found,)
+    def lists_to_read(self, session: Session) -> Sequence[Word]:
+        word = session.word(self.key)
+        return () if word is None else (word,)
 
-    def count(self, at: Session) -> int:
-        """See Plan."""
-        entry = at.entry(self.key)
+    def count(self, session: Session) -> int:
+        entry = session.entry(self.key)
         return 0 if entry is None else entry.frequency
 
-    def upper(self, at: Session) -> Rows:
-        """See Plan."""
-        return at.word(self.key) or nothing(at.index.rows)
+    def candidates(self, session: Session) -> RowSetLike:
+        return session.word(self.key) or nothing(session.index.rows)
 
-    def score(self, at: Session, rows: Array) -> Scored:
-        """See Plan."""
-        word = at.word(self.key)
+    def score(self, session: Session, rows: Array) -> Scored:
+        word = session.word(self.key)
         if word is None:
             return np.zeros(len(rows), bool), np.zeros(len(rows), np.float32)
         if self.constant:
-            return super().score(at, rows)
+            return super().score(session, rows)
         counts = word.counts()
         scores = np.zeros(len(rows), np.float32)
-        inside, often = word.test(rows), None
-        some = inside.nonzero()[0]
+        inside = word.test(rows)
+        matching = inside.nonzero()[0]
         if counts is not None:
-            often = counts[word.array().searchsorted(rows[some])]
-        scores[some] = bm25(at, self.field, self.terms(), rows[some], often)
+            counts = counts[word.array().searchsorted(rows[matching])]
+        scores[matching] = bm25(session, self.field, self.terms(), rows[matching], counts)
         return inside, scores
 
 
-def bm25(at: Session, field: int, terms: Sequence[Term], rows: Array, counts: Array | None) -> Array:
+def bm25(session: Session, field: int, terms: Sequence[Term], rows: Array, counts: Array | None) -> Array:
     """The scores of rows with `counts` occurrences of a word, or of a phrase of several words."""
-    statistics = at.known_statistics(terms)
+    statistics = session.statistics_for(terms)
     weight = weight_of(sum(statistics.idf(term) for term in terms))
     table = saturation(statistics.mean_length(terms[0][0]))
-    return weight * impacts_at(counts, at.index.classes(field, rows), table)
+    return weight * impacts_at(counts, session.index.classes(field, rows), table)
 
 
 def conjunction_lists(words: Sequence[Word]) -> Sequence[Word]:

@@ -17,7 +17,7 @@ from indextables.index.query.plan import Key, Plan, Scored, Session, Span, bm25,
 from indextables.index.read.global_positions import NO_PHRASE, PhraseRows, has_global_positions
 from indextables.index.read.lookup import Term
 from indextables.index.read.phrases import OneWord, PhrasePart, find_phrase, find_words
-from indextables.index.read.rowset import NO_ROWS, TESTED, Rows, RowSet, find_in, union
+from indextables.index.read.rowset import NO_ROWS, TESTED, RowSet, RowSetLike, find_in, union
 from indextables.index.read.words import Word, read_lists
 from indextables.index.tokens import GAPS, ID_MARK, with_spaces
 from indextables.records import dataclass
@@ -42,39 +42,35 @@ class WordRange(Plan):
         return self.field, self.low, self.high
 
     def keys(self) -> Sequence[Key]:
-        """See Plan."""
         return () if self.whole is None else ((self.field, self.whole),)
 
     def spans(self) -> Sequence[Span]:
-        """See Plan."""
         return (self.span,)
 
-    def long_words(self, at: Session) -> list[Word]:
+    def long_words(self, session: Session) -> list[Word]:
         """The words of the range whose lists are outside the dictionary, and the whole word."""
-        found = [] if self.whole is None else [at.word((self.field, self.whole))]
-        for block, begin, end in at.slices(self.span):
+        words = [] if self.whole is None else [session.word((self.field, self.whole))]
+        for block, begin, end in session.slices(self.span):
             a, b = np.searchsorted(block.columns.long, (begin, end))
-            found += [Word(at.index, block.entry(int(place))) for place in block.columns.long[a:b]]
-        return [word for word in found if word is not None]
+            words += [Word(session.index, block.entry(int(number))) for number in block.columns.long[a:b]]
+        return [word for word in words if word is not None]
 
-    def upper(self, at: Session) -> Rows:
-        """See Plan."""
-        return self.rows_of(at, self.long_words(at))
+    def candidates(self, session: Session) -> RowSetLike:
+        return self.rows_of(session, self.long_words(session))
 
-    def rows_of(self, at: Session, words: Sequence[Word]) -> Rows:
-        """The rows of the range, of which these are the words with lists outside the dictionary."""
-        universe = at.index.rows
-        read_lists(at.index, [(word, None) for word in words])
-        parts: list[Rows] = list(words)
-        short = [block.short_rows(begin, end)[0] for block, begin, end in at.slices(self.span)]
-        held = [rows for rows in short if len(rows)]
-        if held:
-            parts.append(_scattered(held, universe))
+    def rows_of(self, session: Session, long_words: Sequence[Word]) -> RowSetLike:
+        """The rows of the range; `long_words` are its words with lists outside the dictionary."""
+        universe = session.index.rows
+        read_lists(session.index, [(word, None) for word in long_words])
+        parts: list[RowSetLike] = list(long_words)
+        short = [block.short_rows(begin, end)[0] for block, begin, end in session.slices(self.span)]
+        if any(map(len, short)):
+            parts.append(_row_set(short, universe))
         return union(parts, universe)
 
 
 @dataclass(frozen=True)
-class FittingWords(Plan):
+class MatchingWords(Plan):
     """Rows with a word that matches a pattern; all words with the pattern's prefix are tested."""
 
     field: int
@@ -97,52 +93,50 @@ class FittingWords(Plan):
         return self.field, self.low, self.high
 
     def spans(self) -> Sequence[Span]:
-        """See Plan."""
         return (self.span,)
 
-    def upper(self, at: Session) -> Rows:
-        """See Plan."""
-        return self._rows(at, buckets=True)
+    def candidates(self, session: Session) -> RowSetLike:
+        return self._rows(session, buckets=True)
 
-    def lower(self, at: Session) -> Rows:
-        """See Plan."""
-        return self._rows(at, buckets=False)
+    def certain(self, session: Session) -> RowSetLike:
+        return self._rows(session, buckets=False)
 
-    def _rows(self, at: Session, *, buckets: bool) -> Rows:
-        universe = at.index.rows
+    def _rows(self, session: Session, *, buckets: bool) -> RowSetLike:
+        universe = session.index.rows
         long: list[Word] = []
         short: list[Array] = []
-        for (block, begin, end), fits in self._looked_at(at.slices(self.span), buckets=buckets):
-            places = fits.nonzero()[0] + begin
-            if not len(places):
+        for (block, begin, end), fits in self._test_slices(session.slices(self.span), buckets=buckets):
+            numbers = fits.nonzero()[0] + begin
+            if not len(numbers):
                 continue
-            is_long = np.isin(places, block.columns.long, assume_unique=True)
-            long += [Word(at.index, block.entry(int(place))) for place in places[is_long]]
+            is_long = np.isin(numbers, block.columns.long, assume_unique=True)
+            long += [Word(session.index, block.entry(int(number))) for number in numbers[is_long]]
             if not is_long.all():
-                held, sizes = block.short_rows(begin, end)
+                rows, sizes = block.short_rows(begin, end)
                 inline = block.columns.inline_lengths[begin:end] > 0
-                short.append(held[np.repeat(fits[inline], sizes)])
-        read_lists(at.index, [(word, None) for word in long])
-        parts: list[Rows] = list(long)
+                short.append(rows[np.repeat(fits[inline], sizes)])
+        read_lists(session.index, [(word, None) for word in long])
+        parts: list[RowSetLike] = list(long)
         if any(map(len, short)):
-            parts.append(_scattered(short, universe))
+            parts.append(_row_set(short, universe))
         return union(parts, universe)
 
-    def _looked_at(self, slices: Sequence[Slice], *, buckets: bool) -> Iterator[tuple[Slice, Array]]:
+    def _test_slices(self, slices: Sequence[Slice], *, buckets: bool) -> Iterator[tuple[Slice, Array]]:
         """Which words of every slice match; the words of many blocks are tested together."""
-        waiting: list[Slice] = []
+        batch: list[Slice] = []
         words: list[bytes] = []
         for number, (block, begin, end) in enumerate(slices, start=1):
-            waiting.append((block, begin, end))
+            batch.append((block, begin, end))
             words += block.words()[begin:end]
             if len(words) >= _WORDS_AT_ONCE or number == len(slices):
-                fits, first = self._fitting(words, buckets=buckets), 0
-                for one in waiting:
-                    yield one, fits[first : first + one[2] - one[1]]
-                    first += one[2] - one[1]
-                waiting, words = [], []
+                fits, first = self._matches(words, buckets=buckets), 0
+                for tested in batch:
+                    size = tested[2] - tested[1]
+                    yield tested, fits[first : first + size]
+                    first += size
+                batch, words = [], []
 
-    def _fitting(self, words: list[bytes], *, buckets: bool) -> Array:
+    def _matches(self, words: list[bytes], *, buckets: bool) -> Array:
         plain = [word[len(self.before) :] for word in words]
         if self.before:
             plain = [with_spaces(word.decode()).encode() for word in plain]
@@ -156,7 +150,7 @@ _BUCKET = ID_MARK.encode()
 _WORDS_AT_ONCE = 65_536
 
 
-def _scattered(parts: Sequence[Array], universe: int) -> RowSet:
+def _row_set(parts: Sequence[Array], universe: int) -> RowSet:
     """A set of rows from rows in any order, possibly repeated."""
     rows = np.concatenate(parts)
     if len(rows) * 64 > universe:
@@ -169,72 +163,69 @@ def _scattered(parts: Sequence[Array], universe: int) -> RowSet:
 class AnyOfRange:
     """A range of words in place of one word of a phrase."""
 
-    def __init__(self, plan: WordRange, at: Session) -> None:
-        self.plan, self.at = plan, at
-        self._long = plan.long_words(at)
-        self._rows: Rows | None = None
+    def __init__(self, plan: WordRange, session: Session) -> None:
+        self.plan, self.session = plan, session
+        self._long = plan.long_words(session)
+        self._rows: RowSetLike | None = None
 
-    def rows(self) -> Rows:
-        """See phrases.Part."""
+    def rows(self) -> RowSetLike:
         if self._rows is None:
-            self._rows = self.plan.rows_of(self.at, self._long)
+            self._rows = self.plan.rows_of(self.session, self._long)
         return self._rows
 
     def words(self) -> Sequence[Word]:
-        """See phrases.Part."""
         return self._long
 
     def occurrences(self, rows: Array, pages: Array) -> tuple[Array, Array]:
-        """See phrases.Part. The words are put together before their rows are looked up, once for all."""
-        read_lists(self.at.index, [(word, pages if word.cut else None) for word in self._long])
-        held, places = [NO_ROWS], [NO_ROWS]
+        """The occurrences of all words of the range, whose rows are looked up together."""
+        read_lists(self.session.index, [(word, pages if word.cut else None) for word in self._long])
+        all_rows, all_positions = [NO_ROWS], [NO_ROWS]
         for word in self._long:
-            some, counts, positions = word.occurrences(pages)
-            held.append(some if counts is None else some.repeat(counts))
-            places.append(positions)
-        chosen = _Chosen(rows, self.at.index.rows)
-        for some, positions in self._short(chosen):
-            held.append(some)
-            places.append(positions)
-        inside, number = chosen.numbers(np.concatenate(held))
+            listed, counts, positions = word.occurrences(pages)
+            all_rows.append(listed if counts is None else listed.repeat(counts))
+            all_positions.append(positions)
+        lookup = _RowLookup(rows, self.session.index.rows)
+        for listed, positions in self._short_occurrences(lookup):
+            all_rows.append(listed)
+            all_positions.append(positions)
+        inside, number = lookup.indexes(np.concatenate(all_rows))
         # One number for row and position, since these are sorted many times as quickly.
-        both = np.sort(number << 32 | np.concatenate(places).take(inside).astype(np.int64))
+        both = np.sort(number << 32 | np.concatenate(all_positions).take(inside).astype(np.int64))
         return both >> 32, both & 0xFFFFFFFF
 
-    def _short(self, chosen: _Chosen) -> Iterator[tuple[Array, Array]]:
-        """Rows and positions of the words with lists in the dictionary, from blocks with a chosen row."""
-        slices = [(*one, *one[0].short_rows(*one[1:])) for one in self.at.slices(self.plan.span)]
-        some = [one for one in slices if len(chosen.numbers(one[3])[0])]
-        ranges = [
-            (int(offset), int(length)) for offset, length in (one[0].columns.short_positions for one in some)
-        ]
-        data = self.at.index.read_piece("positions", ranges) if ranges else ()
-        for (block, begin, end, held, sizes), (offset, _), raw in zip(some, ranges, data, strict=True):
+    def _short_occurrences(self, lookup: _RowLookup) -> Iterator[tuple[Array, Array]]:
+        """Rows and positions of the words with lists in the dictionary, from blocks with one of the rows."""
+        slices = [(*one, *one[0].short_rows(*one[1:])) for one in self.session.slices(self.plan.span)]
+        needed = [one for one in slices if len(lookup.indexes(one[3])[0])]
+        stored = (block.columns.short_positions for block, *_ in needed)
+        ranges = [(int(offset), int(length)) for offset, length in stored]
+        data = self.session.index.read_piece("positions", ranges) if ranges else ()
+        for (block, begin, end, rows, sizes), (offset, _), raw in zip(needed, ranges, data, strict=True):
             at = block.position_at
             positions = unplanes(unframe(raw, offset, "positions"))[int(at[begin]) : int(at[end])]
             counts = block.short_counts(begin, end, sizes)
-            yield held if counts is None else held.repeat(counts), positions
+            yield rows if counts is None else rows.repeat(counts), positions
 
 
-class _Chosen:
-    """Some ascending rows, for looking up others among them."""
+class _RowLookup:
+    """Ascending rows among which others are looked up."""
 
     def __init__(self, rows: Array, universe: int) -> None:
         self._rows = rows
         self._bits = pack(rows, universe) if len(rows) * TESTED > universe else None
 
-    def numbers(self, held: Array) -> tuple[Array, Array]:
-        """Which of some rows are chosen, and the index of each of these among the chosen ones."""
+    def indexes(self, rows: Array) -> tuple[Array, Array]:
+        """Which of some rows are among the ascending ones, and where among these."""
         if self._bits is None:
-            at, found = find_in(self._rows, held)
-            inside = found.nonzero()[0]
+            at, present = find_in(self._rows, rows)
+            inside = present.nonzero()[0]
             return inside, at.take(inside)
-        inside = has(self._bits, held).nonzero()[0]
-        return inside, ranks(self._bits, held.take(inside))
+        inside = has(self._bits, rows).nonzero()[0]
+        return inside, ranks(self._bits, rows.take(inside))
 
 
 @dataclass(frozen=True)
-class InOrder(Plan):
+class Phrase(Plan):
     """Rows in which words follow each other."""
 
     field: int
@@ -245,7 +236,6 @@ class InOrder(Plan):
     gaps: bool = False
 
     def keys(self) -> Sequence[Key]:
-        """See Plan."""
         return self._keys
 
     @cached_property
@@ -258,50 +248,44 @@ class InOrder(Plan):
         return self._word_keys + more + tuple(self.last.keys() if self.last is not None else ())
 
     def spans(self) -> Sequence[Span]:
-        """See Plan."""
         return () if self.last is None else self.last.spans()
 
     def terms(self) -> Sequence[Term]:
-        """See Plan."""
         return tuple((self.column, word) for word in self.words)
 
-    def wanted(self, at: Session) -> Sequence[Word]:
-        """See Plan."""
-        held = [at.word((self.field, word)) for word in self.words]
-        words = [word for word in held if word is not None]
-        if len(words) < len(held) or all(map(has_global_positions, words)):
+    def lists_to_read(self, session: Session) -> Sequence[Word]:
+        words = [word for key in self._word_keys if (word := session.word(key)) is not None]
+        if len(words) < len(self.words) or all(map(has_global_positions, words)):
             return ()
         return conjunction_lists(words)
 
-    def phrase_rows(self, at: Session) -> PhraseRows:
+    def phrase_rows(self, session: Session) -> PhraseRows:
         """The rows of the phrase, and its number of occurrences in each; computed once in a search."""
-        phrase: PhraseRows | None = at.phrases.get(id(self))
+        phrase: PhraseRows | None = session.phrases.get(id(self))
         if phrase is None:
-            phrase = at.phrases[id(self)] = self._find(at)
+            phrase = session.phrases[id(self)] = self._find(session)
         return phrase
 
-    def _find(self, at: Session) -> PhraseRows:
-        words = [word for key in self._word_keys if (word := at.word(key)) is not None]
+    def _find(self, session: Session) -> PhraseRows:
+        words = [word for key in self._word_keys if (word := session.word(key)) is not None]
         if len(words) < len(self.words):
             return NO_PHRASE
         if self.last is None and not self.slop:
-            return find_words(at.index, self.field, words)
+            return find_words(session.index, self.field, words)
         parts: list[PhrasePart] = [OneWord(word) for word in words]
         if self.last is not None:
-            parts.append(AnyOfRange(self.last, at))
-        gaps = at.word((self.field, GAPS)) if self.gaps and self.slop else None
-        return find_phrase(at.index, parts, slop=self.slop, gaps=gaps)
+            parts.append(AnyOfRange(self.last, session))
+        gaps = session.word((self.field, GAPS)) if self.gaps and self.slop else None
+        return find_phrase(session.index, parts, slop=self.slop, gaps=gaps)
 
-    def upper(self, at: Session) -> Rows:
-        """See Plan."""
-        return RowSet(at.index.rows, array=self.phrase_rows(at).rows)
+    def candidates(self, session: Session) -> RowSetLike:
+        return RowSet(session.index.rows, array=self.phrase_rows(session).rows)
 
-    def score(self, at: Session, rows: Array) -> Scored:
-        """See Plan."""
-        phrase = self.phrase_rows(at)
+    def score(self, session: Session, rows: Array) -> Scored:
+        phrase = self.phrase_rows(session)
         number, inside = find_in(phrase.rows, rows)
         matching = inside.nonzero()[0]
         scores = np.zeros(len(rows), np.float32)
         counts = phrase.counts[number[matching]]
-        scores[matching] = bm25(at, self.field, self.terms(), rows[matching], counts)
+        scores[matching] = bm25(session, self.field, self.terms(), rows[matching], counts)
         return inside, scores

@@ -25,14 +25,14 @@ from indextables.errors import QueryError
 from indextables.index.query.grammar import read_query
 from indextables.index.query.parts import (
     Anything,
+    BoostedPart,
     Bounds,
-    Joined,
+    Clauses,
+    InColumn,
     OneOf,
-    Part,
+    QueryPart,
     Regular,
     Text,
-    Weighed,
-    Within,
 )
 from indextables.index.query.patterns import MOST_EDITS, Expression, Gap, Similar, Wildcard
 from indextables.index.query.tree import (
@@ -49,10 +49,10 @@ from indextables.index.query.tree import (
 )
 from indextables.index.query.values import address_bounds, number_text, numeric, typed_value
 from indextables.index.settings import FAST, IP, JSON, STRING, TEXT, IndexField, IndexSpec, is_list_of_text
-from indextables.index.tokens import id_places, is_id, words_of
+from indextables.index.tokens import id_spans, is_id, words_of
 from indextables.model.names import find_name, no_column
 
-Found = list[tuple[IndexField, str | None]]
+SearchColumns = list[tuple[IndexField, str | None]]
 """Columns to search; for a JSON column also the path inside it."""
 
 _STOP_WORDS = frozenset(
@@ -101,7 +101,7 @@ def plain_query(text: str) -> str:
     word stay whole.
     """
     found, at = [], 0
-    for start, end in (*id_places(text), (len(text), len(text))):
+    for start, end in (*id_spans(text), (len(text), len(text))):
         found += re.findall(r"[^\W_]+", text[at:start])
         found += [text[start:end]] if end > start else []
         at = end
@@ -141,28 +141,28 @@ class _QueryParser:
             at,
         )
 
-    def node(self, part: Part, columns: Found) -> Node:
-        if isinstance(part, Joined):
+    def node(self, part: QueryPart, columns: SearchColumns) -> Node:
+        if isinstance(part, Clauses):
             must, should, must_not = (
                 tuple(self.node(one, columns) for one in some)
                 for some in (part.must, part.should, part.must_not)
             )
             return Boolean(must, should, must_not)
-        if isinstance(part, Weighed):
+        if isinstance(part, BoostedPart):
             return Boosted(self.node(part.part, columns), part.factor)
-        if isinstance(part, Within):
+        if isinstance(part, InColumn):
             return self.within(part)
         if isinstance(part, Anything):
             return Everything()
         return self.in_columns(part, columns)
 
-    def within(self, part: Within) -> Node:
+    def within(self, part: InColumn) -> Node:
         found = self.field(part.column, part.at)
         if isinstance(part.part, Anything):
             return Exists(found[0].column, found[1])
         return self.node(part.part, [found])
 
-    def in_columns(self, part: Text | Regular | Bounds | OneOf, columns: Found) -> Node:
+    def in_columns(self, part: Text | Regular | Bounds | OneOf, columns: SearchColumns) -> Node:
         """A part applied to any of several columns; a column whose type cannot hold the value is left out."""
         nodes, problems = [], []
         for item, path in columns:
@@ -226,7 +226,7 @@ class _QueryParser:
         return Matching(item.column, Wildcard(tuple(shape)), path)
 
     def fragment(self, text: str, part: Text, item: IndexField) -> str:
-        """Part of a word, spelled as in the index."""
+        """QueryPart of a word, spelled as in the index."""
         if item.tokenizer in ("raw", "whitespace"):
             return text
         words = words_of("default")(text)
@@ -350,9 +350,9 @@ class _QueryParser:
                 part, "'~' behind quotes counts words between words; for similar words leave the quotes"
             )
 
-    def stop_words(self, part: Part, defaults: Found) -> None:
+    def stop_words(self, part: QueryPart, defaults: SearchColumns) -> None:
         """Note that common words are not ignored, if they stand beside others or are the whole query."""
-        asked = part.should if isinstance(part, Joined) else (part,)
+        asked = part.should if isinstance(part, Clauses) else (part,)
         common = [one for one in asked if isinstance(one, Text) and _is_common(one)]
         if not common or not any(item.kind == TEXT for item, _ in defaults):
             return
@@ -363,7 +363,7 @@ class _QueryParser:
                     f"{words}: common words are searched like any other, so rows that hold only them match "
                     "too; join words with AND, or set operator to and"
                 )
-        elif not (isinstance(part, Joined) and part.must):
+        elif not (isinstance(part, Clauses) and part.must):
             self.notes.append(
                 f"{words}: common words are searched like any other, and most texts hold them; "
                 "add a rarer word, joined with AND"

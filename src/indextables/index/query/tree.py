@@ -104,8 +104,10 @@ class Query:
         object.__setattr__(self, "columns", found)
 
 
-def joined(must: Sequence[Query] = (), should: Sequence[Query] = (), must_not: Sequence[Query] = ()) -> Query:
-    """One query of several about the same table: their trees are joined, never their texts."""
+def combine_queries(
+    must: Sequence[Query] = (), should: Sequence[Query] = (), must_not: Sequence[Query] = ()
+) -> Query:
+    """One query of several about the same table: their trees are combined, never their texts."""
     every = (*must, *should, *must_not)
     if len(every) == 1 and not must_not:
         return every[0]
@@ -120,7 +122,7 @@ def joined(must: Sequence[Query] = (), should: Sequence[Query] = (), must_not: S
     return Query(" ".join(signed), node, every[0].spec, several, notes)
 
 
-def with_any_text(query: Query, columns: Sequence[str] | None) -> Query:
+def require_any_text(query: Query, columns: Sequence[str] | None) -> Query:
     """The query, restricted to rows in which at least one of the columns (default: all indexed) is not null.
 
     This changes the result only of a query that excludes something or matches every row; no score changes.
@@ -164,16 +166,16 @@ def columns_of(node: Node) -> Iterable[str]:
             yield from columns_of(part)
 
 
-def within(node: Node, present: frozenset[str]) -> Node:
+def restrict_to_columns(node: Node, present: frozenset[str]) -> Node:
     """The tree with every part that searches a column that is not `present` replaced by "nothing"."""
     if isinstance(node, Boolean):
         return Boolean(
-            tuple(within(part, present) for part in node.must),
-            tuple(within(part, present) for part in node.should),
-            tuple(within(part, present) for part in node.must_not),
+            tuple(restrict_to_columns(part, present) for part in node.must),
+            tuple(restrict_to_columns(part, present) for part in node.should),
+            tuple(restrict_to_columns(part, present) for part in node.must_not),
         )
     if isinstance(node, Boosted):
-        return Boosted(within(node.node, present), node.factor)
+        return Boosted(restrict_to_columns(node.node, present), node.factor)
     if isinstance(node, Everything) or node.column in present:
         return node
     return NOTHING

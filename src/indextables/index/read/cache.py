@@ -26,7 +26,7 @@ _CHECKSUM = 4
 _TRIMMED_TO = 0.9
 
 
-class Ranges(Protocol):
+class RangeReader(Protocol):
     """Reads an index; offsets count from its first byte."""
 
     def many(self, ranges: Sequence[tuple[int, int]]) -> Sequence[Bytes]:
@@ -40,60 +40,60 @@ class BlockCache:
     def __init__(self, max_bytes: int = DEFAULT_BYTES) -> None:
         self.max_bytes = max_bytes
         self.used = 0
-        self._held: OrderedDict[Key, tuple[Any, int]] = OrderedDict()
+        self._parts: OrderedDict[Key, tuple[Any, int]] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, key: Key) -> Any:
         """A cached part, or None."""
-        found = self._held.get(key)
-        if found is None:
+        part = self._parts.get(key)
+        if part is None:
             return None
         with self._lock:
-            if key in self._held:
-                self._held.move_to_end(key)
-        return found[0]
+            if key in self._parts:
+                self._parts.move_to_end(key)
+        return part[0]
 
     def get_all(self, identity: bytes, pieces: Sequence[Hashable]) -> list[Any] | None:
         """Some parts of one index; None unless all of them are cached."""
-        found, held = [], self._held
+        parts = []
         with self._lock:
             for piece in pieces:
                 key = identity, piece
-                one = held.get(key)
-                if one is None:
+                part = self._parts.get(key)
+                if part is None:
                     return None
-                held.move_to_end(key)
-                found.append(one[0])
-        return found
+                self._parts.move_to_end(key)
+                parts.append(part[0])
+        return parts
 
     def put(self, key: Key, piece: Any, size: int) -> None:
         """Cache a part, or update its size."""
         with self._lock:
-            before = self._held.pop(key, None)
+            before = self._parts.pop(key, None)
             if before is not None:
                 self.used -= before[1]
             if size > self.max_bytes:
                 return
-            self._held[key] = (piece, size)
+            self._parts[key] = (piece, size)
             self.used += size
             while self.used > self.max_bytes:
-                _, (_, freed) = self._held.popitem(last=False)
+                _, (_, freed) = self._parts.popitem(last=False)
                 self.used -= freed
 
     def forget(self, identity: bytes) -> None:
         """Drop all parts of one index."""
         with self._lock:
-            for key in [key for key in self._held if key[0] == identity]:
-                self.used -= self._held.pop(key)[1]
+            for key in [key for key in self._parts if key[0] == identity]:
+                self.used -= self._parts.pop(key)[1]
 
     def clear(self) -> None:
         """Let go of everything."""
         with self._lock:
-            self._held.clear()
+            self._parts.clear()
             self.used = 0
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._parts)
 
 
 MEMORY = BlockCache()
@@ -108,7 +108,7 @@ _lock = threading.Lock()
 class DiskRanges:
     """Byte ranges of one index, cached as files in a directory; others are read through `inner`."""
 
-    def __init__(self, inner: Ranges, directory: str, identity: bytes, max_bytes: int) -> None:
+    def __init__(self, inner: RangeReader, directory: str, identity: bytes, max_bytes: int) -> None:
         self._inner = inner
         self._directory = Path(directory)
         self._name = identity.hex()
@@ -116,26 +116,27 @@ class DiskRanges:
 
     def many(self, ranges: Sequence[tuple[int, int]]) -> Sequence[Bytes]:
         """See Ranges."""
-        found: list[Bytes | None] = [self._kept(*one) for one in ranges]
-        missing = [at for at, held in enumerate(found) if held is None]
+        parts: list[Bytes | None] = [self._load(*one) for one in ranges]
+        missing = [number for number, part in enumerate(parts) if part is None]
         if missing:
-            for at, data in zip(missing, self._inner.many([ranges[at] for at in missing]), strict=True):
-                found[at] = data
-                self._keep(*ranges[at], data)
-            self._trim_sometimes(sum(ranges[at][1] for at in missing))
-        return [held for held in found if held is not None]
+            read = self._inner.many([ranges[number] for number in missing])
+            for number, data in zip(missing, read, strict=True):
+                parts[number] = data
+                self._store(*ranges[number], data)
+            self._trim_sometimes(sum(ranges[number][1] for number in missing))
+        return [part for part in parts if part is not None]
 
     def _path(self, offset: int, length: int) -> Path:
         return self._directory / f"{self._name}-{offset:x}-{length:x}"
 
-    def _kept(self, offset: int, length: int) -> bytes | None:
+    def _load(self, offset: int, length: int) -> bytes | None:
         path = self._path(offset, length)
         try:
-            held = path.read_bytes()
+            stored = path.read_bytes()
         except OSError:
             return None
-        data = held[:-_CHECKSUM]
-        if len(data) != length or zlib.crc32(data).to_bytes(_CHECKSUM, "little") != held[-_CHECKSUM:]:
+        data = stored[:-_CHECKSUM]
+        if len(data) != length or zlib.crc32(data).to_bytes(_CHECKSUM, "little") != stored[-_CHECKSUM:]:
             with contextlib.suppress(OSError):
                 path.unlink()
             return None
@@ -143,7 +144,7 @@ class DiskRanges:
             os.utime(path)
         return data
 
-    def _keep(self, offset: int, length: int, data: Bytes) -> None:
+    def _store(self, offset: int, length: int, data: Bytes) -> None:
         """Cache one range; on a full or read-only disk nothing is cached."""
         if len(data) != length or length > self._max_bytes:
             return
@@ -164,12 +165,12 @@ class DiskRanges:
 
     def _trim_sometimes(self, written: int) -> None:
         """Check the size of the whole directory only after a twentieth of its limit was written."""
-        place = str(self._directory)
+        directory = str(self._directory)
         with _lock:
-            _written[place] = _written.get(place, self._max_bytes) + written
-            due = _written[place] >= self._max_bytes // 20
+            _written[directory] = _written.get(directory, self._max_bytes) + written
+            due = _written[directory] >= self._max_bytes // 20
             if due:
-                _written[place] = 0
+                _written[directory] = 0
         if due:
             self._trim()
 

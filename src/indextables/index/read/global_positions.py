@@ -19,7 +19,7 @@ from indextables.index.codec.lists import has, page_count
 from indextables.index.codec.numbers import Array, damaged, starts_of
 from indextables.index.read.lookup import Index
 from indextables.index.read.rowset import NO_ROWS, find_in
-from indextables.index.read.words import Word, read_positions
+from indextables.index.read.words import Word, read_lists, read_positions
 from indextables.records import dataclass
 
 CACHED_AFTER = 2
@@ -133,8 +133,7 @@ def _cache_positions(index: Index, field: int, words: Sequence[Word]) -> bool:
     room, row_starts, total = _row_starts(index, field)
     room_by_row = room[index.norms(field)]
     every_page = np.arange(page_count(index.rows))
-    for word in missing:
-        index.fetch([(word, None)])
+    read_lists(index, [(word, None) for word in missing])
     read_positions(index, [(word, every_page) for word in missing])
     for word in missing:
         rows, counts, positions = word.occurrences(every_page)

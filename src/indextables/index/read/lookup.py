@@ -1,4 +1,4 @@
-"""An open index: finds words and what is known about its rows, by reading byte ranges.
+"""An open index: looks up words, and properties of its fields and rows, by reading byte ranges.
 
 Opening takes one read of the root, whose length the caller knows; a small index is read
 completely by it. After that a word costs its dictionary block, and its list only if that
@@ -19,8 +19,8 @@ from indextables.index.codec.blocks import Block, Entry
 from indextables.index.codec.lengths import NORM_PAGE
 from indextables.index.codec.numbers import Array, Bytes, damaged, starts_of, unframe
 from indextables.index.codec.root import PIECES, FieldRoot, Root, decode_root
-from indextables.index.read.cache import MEMORY, BlockCache, Ranges
-from indextables.index.read.words import Word, read_lists
+from indextables.index.read.cache import MEMORY, BlockCache, RangeReader
+from indextables.index.read.words import Word
 from indextables.index.settings import IndexField, IndexSpec
 
 _BLOCKS_AT_ONCE = 64
@@ -49,7 +49,7 @@ class Index:
     """An open index."""
 
     def __init__(
-        self, root: Root, ranges: Ranges, *, name: str = "", cache: BlockCache | None = None
+        self, root: Root, ranges: RangeReader, *, name: str = "", cache: BlockCache | None = None
     ) -> None:
         self.root = root
         self.rows = root.rows
@@ -63,7 +63,7 @@ class Index:
     @classmethod
     def open(
         cls,
-        ranges: Ranges,
+        ranges: RangeReader,
         length: int,
         root_length: int,
         *,
@@ -73,12 +73,12 @@ class Index:
         """Open an index of `length` bytes, whose last `root_length` bytes are the root."""
         if not 0 < root_length <= length:
             raise damaged(f"a root of {root_length} bytes does not fit an index of {length}")
-        wanted = length if length <= SMALL_INDEX else root_length
-        data = _checked(ranges.many([(length - wanted, wanted)]), [(length - wanted, wanted)])[0]
-        root = decode_root(memoryview(data)[wanted - root_length :])
+        size = length if length <= SMALL_INDEX else root_length
+        data = _checked(ranges.many([(length - size, size)]), [(length - size, size)])[0]
+        root = decode_root(memoryview(data)[size - root_length :])
         if sum(root.pieces) + root_length != length:
             raise damaged("the pieces of the index do not add up to its length")
-        return cls(root, BytesRanges(data) if wanted == length else ranges, name=name, cache=cache)
+        return cls(root, BytesRanges(data) if size == length else ranges, name=name, cache=cache)
 
     @property
     def spec(self) -> IndexSpec:
@@ -94,13 +94,13 @@ class Index:
     def fields(self) -> dict[str, tuple[int, IndexField, FieldRoot]]:
         """The number, the settings and the root of every field, by column."""
         pairs = zip(self.root.spec.fields, self.root.fields, strict=True)
-        return {item.column: (at, item, known) for at, (item, known) in enumerate(pairs)}
+        return {item.column: (number, item, field) for number, (item, field) in enumerate(pairs)}
 
     @cached_property
     def tokens(self) -> Mapping[str, int]:
         """Tokens of every column of words."""
         fields = zip(self.root.spec.fields, self.root.fields, strict=True)
-        return {item.column: known.tokens for item, known in fields if known.norms or known.tokens}
+        return {item.column: field.tokens for item, field in fields if field.norms or field.tokens}
 
     @property
     def sizes(self) -> Mapping[str, int]:
@@ -125,44 +125,46 @@ class Index:
 
     def blocks(self, numbers: Sequence[int]) -> dict[int, Block]:
         """Dictionary blocks; those not cached are read in one round trip."""
-        found: dict[int, Block] = {}
+        blocks: dict[int, Block] = {}
         missing = []
         for number in dict.fromkeys(numbers):
             block = self.cache.get((self.identity, number))
             if block is None:
                 missing.append(number)
             else:
-                found[number] = block
+                blocks[number] = block
         if missing:
             ranges = [self.root.block_ranges[number] for number in missing]
             for number, (offset, _), data in zip(
                 missing, ranges, self.read_piece("words", ranges), strict=True
             ):
-                block = found[number] = Block(unframe(data, offset, "a block of words"), self.rows)
+                block = blocks[number] = Block(unframe(data, offset, "a block of words"), self.rows)
                 self.cache.put((self.identity, number), block, block.size)
-        return found
+        return blocks
 
     def entries(self, words: Sequence[tuple[int, bytes]]) -> list[Entry | None]:
         """The entries of words, each given with its field number; one round trip."""
-        found: dict[tuple[int, bytes], Entry | None] = {}
-        self.recall(words, found)
-        missing = [key for key in words if key not in found]
+        entries: dict[tuple[int, bytes], Entry | None] = {}
+        self.add_remembered(words, entries)
+        missing = [key for key in words if key not in entries]
         numbers = [self.root.block_of(*key) for key in missing]
         blocks = self.blocks([number for number in numbers if number >= 0])
         for key, number in zip(missing, numbers, strict=True):
-            found[key] = None if number < 0 else blocks[number].known(key[1])
-            self.remember(key, found[key])
-        return [found[key] for key in words]
+            entries[key] = None if number < 0 else blocks[number].find(key[1])
+            self.remember(key, entries[key])
+        return [entries[key] for key in words]
 
-    def recall(self, keys: Sequence[tuple[int, bytes]], into: dict[tuple[int, bytes], Entry | None]) -> bool:
-        """Add the entries of words that were looked up before to `into`; returns whether these are all."""
-        held, every = self._remembered, True
+    def add_remembered(
+        self, keys: Sequence[tuple[int, bytes]], entries: dict[tuple[int, bytes], Entry | None]
+    ) -> bool:
+        """Add the entries of words that were looked up before; returns whether `entries` has all now."""
+        remembered, complete = self._remembered, True
         for key in keys:
-            if key in held:
-                into[key] = held[key]
-            elif key not in into:
-                every = False
-        return every
+            if key in remembered:
+                entries[key] = remembered[key]
+            elif key not in entries:
+                complete = False
+        return complete
 
     def remember(self, key: tuple[int, bytes], entry: Entry | None) -> None:
         """Remember the entry of a word."""
@@ -174,73 +176,68 @@ class Index:
 
     def frequencies(self, words: Sequence[Term]) -> list[int]:
         """In how many rows each word is; 0 if the column has no field. No list is read."""
-        known = [(self.fields[column][0], word) for column, word in words if column in self.fields]
-        entries = iter(self.entries(known))
-        found = [next(entries) if column in self.fields else None for column, _ in words]
-        return [0 if entry is None else entry.frequency for entry in found]
+        keys = [(self.fields[column][0], word) for column, word in words if column in self.fields]
+        found = iter(self.entries(keys))
+        entries = [next(found) if column in self.fields else None for column, _ in words]
+        return [0 if entry is None else entry.frequency for entry in entries]
 
     def word(self, field: int, word: bytes, entry: Entry) -> Word:
-        """A word by its entry, with what is decoded of it already."""
-        kept = self.cache.get((self.identity, (field, word)))
-        return kept if kept is not None else Word(self, entry)
+        """A word by its entry; one that is cached has what was decoded of it."""
+        cached = self.cache.get((self.identity, (field, word)))
+        return cached if cached is not None else Word(self, entry)
 
-    def keep(self, field: int, word: bytes, held: Word) -> None:
-        """Keep a word for later searches."""
-        self.cache.put((self.identity, (field, word)), held, held.size)
-        held.grown = False
-
-    def fetch(self, wanted: Sequence[tuple[Word, Array | None]]) -> None:
-        """Read the lists of words, completely or some pages of them."""
-        read_lists(self, wanted)
+    def cache_word(self, field: int, text: bytes, word: Word) -> None:
+        """Cache a word for later searches."""
+        self.cache.put((self.identity, (field, text)), word, word.size)
+        word.grown = False
 
     def norms(self, field: int) -> Array:
         """The length class of every row of a field."""
-        kept: Array | None = self.cache.get((self.identity, ("norms", field)))
-        if kept is None:
-            at = self._norms_at(field)
-            first, end = int(at[0]), int(at[-1])
-            held = memoryview(self.read_piece("norms", [(first, end - first)])[0])
-            places = at.tolist()
-            pages = [unframe(held[a - first : b - first], a, "lengths") for a, b in pairwise(places)]
-            kept = np.frombuffer(b"".join(pages), np.uint8)
-            if len(kept) != self.rows:
+        norms: Array | None = self.cache.get((self.identity, ("norms", field)))
+        if norms is None:
+            offsets = self._norm_offsets(field).tolist()
+            first, end = offsets[0], offsets[-1]
+            stored = memoryview(self.read_piece("norms", [(first, end - first)])[0])
+            pages = [unframe(stored[a - first : b - first], a, "lengths") for a, b in pairwise(offsets)]
+            norms = np.frombuffer(b"".join(pages), np.uint8)
+            if len(norms) != self.rows:
                 raise damaged("the number of row lengths is not the number of rows")
-            self.cache.put((self.identity, ("norms", field)), kept, kept.nbytes)
-        return kept
+            self.cache.put((self.identity, ("norms", field)), norms, norms.nbytes)
+        return norms
 
-    def _norms_at(self, field: int) -> Array:
-        """The offset of a field's pages of row lengths."""
-        before = sum(sum(known.norms) for known in self.root.fields[:field])
+    def _norm_offsets(self, field: int) -> Array:
+        """The offsets of a field's pages of row lengths, and the end of the last."""
+        before = sum(sum(earlier.norms) for earlier in self.root.fields[:field])
         return before + starts_of(np.array(self.root.fields[field].norms, np.int64))
 
     def classes(self, field: int, rows: Array) -> Array:
         """The length classes of some ascending rows; only the pages with these rows are read."""
         if not len(rows):
             return np.zeros(0, np.uint8)
-        kept: Array | None = self.cache.get((self.identity, ("norms", field)))
-        if kept is None:
+        norms: Array | None = self.cache.get((self.identity, ("norms", field)))
+        if norms is None:
             number = rows // np.uint32(NORM_PAGE)
             pages = np.unique(number)
             if len(pages) * 2 > len(self.root.fields[field].norms):
                 return self.norms(field).take(rows)
-            at = self._norms_at(field)
+            at = self._norm_offsets(field)
             ranges = [(int(at[page]), int(at[page + 1] - at[page])) for page in pages.tolist()]
             data = self.read_piece("norms", ranges)
-            held = [unframe(one, offset, "lengths") for one, (offset, _) in zip(data, ranges, strict=True)]
+            decoded = [unframe(one, offset, "lengths") for one, (offset, _) in zip(data, ranges, strict=True)]
             if any(
                 len(one) != min(NORM_PAGE, self.rows - page * NORM_PAGE)
-                for one, page in zip(held, pages.tolist(), strict=True)
+                for one, page in zip(decoded, pages.tolist(), strict=True)
             ):
                 raise damaged("the number of row lengths is not the number of rows")
-            kept = np.frombuffer(b"".join(held), np.uint8)
+            norms = np.frombuffer(b"".join(decoded), np.uint8)
             rows = pages.searchsorted(number) * NORM_PAGE + rows % np.uint32(NORM_PAGE)
-        return kept.take(rows)
+        return norms.take(rows)
 
     def every_block(self) -> Iterator[tuple[int, Block]]:
         """All dictionary blocks with their field numbers, read in order and not cached."""
-        every, starts = self.root.block_ranges, self.root.first_block
-        for first in range(0, len(every), _BLOCKS_AT_ONCE):
-            ranges = every[first : first + _BLOCKS_AT_ONCE]
+        block_ranges, starts = self.root.block_ranges, self.root.first_block
+        for first in range(0, len(block_ranges), _BLOCKS_AT_ONCE):
+            ranges = block_ranges[first : first + _BLOCKS_AT_ONCE]
             numbers = range(first, first + len(ranges))
             bodies = self.read_piece("words", ranges)
             for number, (offset, _), data in zip(numbers, ranges, bodies, strict=True):
@@ -249,18 +246,19 @@ class Index:
 
     def verify(self) -> None:
         """Read everything and compare it with its checksums."""
-        for piece, length, wanted in zip(PIECES, self.root.pieces, self.root.checksums, strict=True):
+        for piece, length, checksum in zip(PIECES, self.root.pieces, self.root.checksums, strict=True):
             crc, step = 0, 8 << 20
             for start in range(0, length, step):
                 part = self.read_piece(piece, [(start, min(step, length - start))])[0]
                 crc = zlib.crc32(part, crc)
-            if crc != wanted:
+            if crc != checksum:
                 raise damaged(f"the {piece} do not match their checksum")
 
 
-def _checked(found: Sequence[Bytes], ranges: Sequence[tuple[int, int]]) -> Sequence[Bytes]:
-    if len(found) != len(ranges) or any(
-        len(data) != length for data, (_, length) in zip(found, ranges, strict=True)
+def _checked(parts: Sequence[Bytes], ranges: Sequence[tuple[int, int]]) -> Sequence[Bytes]:
+    """The bytes of ranges, if they have the lengths of the ranges."""
+    if len(parts) != len(ranges) or any(
+        len(data) != length for data, (_, length) in zip(parts, ranges, strict=True)
     ):
         raise damaged("the file ends before the index does")
-    return found
+    return parts

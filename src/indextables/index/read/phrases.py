@@ -23,14 +23,14 @@ from indextables.index.read.global_positions import (
     phrase_by_global_positions,
 )
 from indextables.index.read.lookup import Index
-from indextables.index.read.rowset import Rows, find_in, intersection
+from indextables.index.read.rowset import RowSetLike, find_in, intersection
 from indextables.index.read.words import Word, pages_of, read_positions
 
 
 class PhrasePart(Protocol):
     """One word of a phrase, or several alternatives for it."""
 
-    def rows(self) -> Rows:
+    def rows(self) -> RowSetLike:
         """The rows that contain it."""
         ...
 
@@ -49,7 +49,7 @@ class OneWord:
     def __init__(self, word: Word) -> None:
         self.word = word
 
-    def rows(self) -> Rows:
+    def rows(self) -> RowSetLike:
         """The rows of the word."""
         return self.word
 

@@ -19,12 +19,12 @@ from indextables.index.read.words import Word
 from indextables.records import dataclass
 
 _SHORTEST = length_classes(np.arange(256))
-"""The length class of a row with so many occurrences of a word and nothing else."""
+"""By number of occurrences, the length class of a row that holds nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What BM25 needs to know of all rows that are ranked together."""
+    """What BM25 needs of all rows that are ranked against each other."""
 
     rows: int
     tokens: Mapping[str, int] = field(default_factory=dict)
@@ -53,8 +53,8 @@ def _sum(one: Mapping[Any, int], other: Mapping[Any, int]) -> dict[Any, int]:
 
 def statistics_of_terms(index: Index, terms: Sequence[Term]) -> Statistics:
     """The statistics of one index for some words."""
-    found = index.frequencies(terms)
-    return Statistics(index.rows, dict(index.tokens), dict(zip(terms, found, strict=True)))
+    frequencies = index.frequencies(terms)
+    return Statistics(index.rows, dict(index.tokens), dict(zip(terms, frequencies, strict=True)))
 
 
 def weight_of(idf: float, boost: float = 1.0) -> np.float32:
@@ -65,14 +65,14 @@ def weight_of(idf: float, boost: float = 1.0) -> np.float32:
 def impacts_at(counts: Array | None, classes: Array, table: Array) -> Array:
     """The saturated occurrences of a word in rows of some length classes."""
     if counts is None:
-        found: Array = (1 / (1 + table)).astype(np.float32).take(classes)
-        return found
+        once: Array = (1 / (1 + table)).astype(np.float32).take(classes)
+        return once
     times = counts.astype(np.float32)
     return times / (times + table.take(classes))
 
 
 def max_impact_by_count(table: Array) -> Array:
-    """The largest impact of so many occurrences: that in a row of nothing else; the last is for all above."""
+    """By number of occurrences, the impact in a row of nothing else; the last is for all above."""
     times = np.arange(256, dtype=np.float32)
     most: Array = times / (times + table.take(_SHORTEST))
     most[-1] = 1

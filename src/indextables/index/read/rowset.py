@@ -23,12 +23,12 @@ NO_ROWS = np.zeros(0, np.uint32)
 _count = attrgetter("count")
 
 
-class Rows(Protocol):
+class RowSetLike(Protocol):
     """A set of rows of one index."""
 
     @property
     def count(self) -> int:
-        """How many."""
+        """Number of rows in the set."""
         ...
 
     def array(self) -> Array:
@@ -36,7 +36,7 @@ class Rows(Protocol):
         ...
 
     def bits(self) -> Array:
-        """Their bitmap; callers must not modify it."""
+        """The bitmap of the rows; callers must not modify it."""
         ...
 
     def test(self, rows: Array) -> Array:
@@ -64,7 +64,7 @@ class RowSet:
 
     @property
     def count(self) -> int:
-        """How many."""
+        """Number of rows in the set."""
         if self._count is None:
             assert self._bits is not None
             self._count = int(np.bitwise_count(self._bits.view(np.uint64)).sum(dtype=np.int64))
@@ -79,7 +79,7 @@ class RowSet:
         return self._array
 
     def bits(self) -> Array:
-        """Their bitmap."""
+        """The bitmap of the rows."""
         if self._bits is None:
             assert self._array is not None
             self._bits = pack(self._array, self.universe)
@@ -92,14 +92,14 @@ class RowSet:
         return find_in(self.array(), rows)[1]
 
 
-def find_in(ascending: Array, wanted: Array) -> tuple[Array, Array]:
-    """The insertion index of each wanted number in an ascending list, and whether it is in it."""
-    at = ascending.searchsorted(wanted)
+def find_in(ascending: Array, numbers: Array) -> tuple[Array, Array]:
+    """The insertion index of each number in an ascending list, and whether it is in the list."""
+    at = ascending.searchsorted(numbers)
     if not len(ascending):
-        return at, np.zeros(len(wanted), bool)
-    # A number above the last is compared with the last, and so not found.
+        return at, np.zeros(len(numbers), bool)
+    # A number above the last is compared with the last, and so differs.
     np.minimum(at, len(ascending) - 1, out=at)
-    return at, ascending.take(at) == wanted
+    return at, ascending.take(at) == numbers
 
 
 def nothing(universe: int) -> RowSet:
@@ -117,7 +117,7 @@ def everything(universe: int) -> RowSet:
     return RowSet(universe, bits=bits, count=universe)
 
 
-def intersection(sets: Sequence[Rows], universe: int) -> Rows:
+def intersection(sets: Sequence[RowSetLike], universe: int) -> RowSetLike:
     """Rows in all of some sets."""
     ordered = sorted(sets, key=_count)
     first = ordered[0]
@@ -137,27 +137,27 @@ def intersection(sets: Sequence[Rows], universe: int) -> Rows:
     return RowSet(universe, array=rows)
 
 
-def union(sets: Sequence[Rows], universe: int) -> Rows:
+def union(sets: Sequence[RowSetLike], universe: int) -> RowSetLike:
     """Rows in any of some sets."""
-    some = [one for one in sets if one.count]
-    if len(some) < 2:  # noqa: PLR2004 - nothing to unite
-        return some[0] if some else nothing(universe)
-    if sum(one.count for one in some) * DENSE > universe:
-        bits = some[0].bits().copy()
-        for one in some[1:]:
+    filled = [one for one in sets if one.count]
+    if len(filled) < 2:  # noqa: PLR2004 - nothing to unite
+        return filled[0] if filled else nothing(universe)
+    if sum(one.count for one in filled) * DENSE > universe:
+        bits = filled[0].bits().copy()
+        for one in filled[1:]:
             if one.count * TESTED > universe:
                 bits |= one.bits()
             else:
                 bits |= pack(one.array(), universe)
         return RowSet(universe, bits=bits)
-    return RowSet(universe, array=np.unique(np.concatenate([one.array() for one in some])))
+    return RowSet(universe, array=np.unique(np.concatenate([one.array() for one in filled])))
 
 
-def difference(rows: Rows, other: Rows, universe: int) -> Rows:
+def difference(rows: RowSetLike, other: RowSetLike, universe: int) -> RowSetLike:
     """Rows of one set that are not in another."""
     if not other.count or not rows.count:
         return rows
     if rows.count * DENSE > universe:
         return RowSet(universe, bits=rows.bits() & ~other.bits())
-    held = rows.array()
-    return RowSet(universe, array=held.compress(~other.test(held)))
+    array = rows.array()
+    return RowSet(universe, array=array.compress(~other.test(array)))

@@ -33,8 +33,8 @@ from indextables.index.codec.numbers import (
     Array,
     Bytes,
     Planes,
-    believing,
     damaged,
+    decodes,
     few_varints,
     part_of_planes,
     starts_of,
@@ -77,8 +77,8 @@ class Frame:
         return raw
 
 
-_MAKING = threading.Lock()
-_TRIED = 32
+_BITS_LOCK = threading.Lock()
+_BITMAP_FROM = 32
 """If more than one in this many rows of a list is looked up, its bitmap is made for that."""
 _PAGE_BITS = PAGE.bit_length() - 1
 
@@ -117,8 +117,8 @@ class Word:
     @property
     def size(self) -> int:
         """Approximate bytes in memory."""
-        held = [self._array, self._bits, self._counts, *(self._repeats or ())]
-        total = sum(one.nbytes for one in held if one is not None)
+        arrays = [self._array, self._bits, self._counts, *(self._repeats or ())]
+        total = sum(array.nbytes for array in arrays if array is not None)
         total += sum(map(len, self._pages.values())) + sum(map(len, self._positions.values()))
         caches = (self.position_cache, self.impact_cache)
         return int(total + 600 + sum(cache.size for cache in caches if cache is not None))
@@ -139,9 +139,9 @@ class Word:
             return [(0, entry.offset, entry.length)]
         lengths = entry.page_lengths.tolist()
         at = list(accumulate(lengths, initial=entry.offset))
-        wanted = range(len(lengths)) if pages is None else pages.tolist()
+        numbers = range(len(lengths)) if pages is None else pages.tolist()
         return [
-            (page, at[page], lengths[page]) for page in wanted if lengths[page] and page not in self._pages
+            (page, at[page], lengths[page]) for page in numbers if lengths[page] and page not in self._pages
         ]
 
     def put(self, page: int, frame: Frame) -> None:
@@ -213,7 +213,7 @@ class Word:
         if pages is not None and self._done is not None and self._done[pages].all():
             return
         read_lists(self._index, [(self, pages)])
-        with _MAKING:
+        with _BITS_LOCK:
             # Both are replaced together: threads that share a word must not mark pages of another's bitmap.
             if self._bits is None or self._done is None:
                 self._bits, self._done = empty_bits(self._index.rows), entry.page_lengths == 0
@@ -228,8 +228,8 @@ class Word:
             if page in sparse:
                 self._bits[begin : begin + PAGE // 8] = bits[begin : begin + PAGE // 8]
             else:
-                found = page_bits(*self._page(page), self._span(page))
-                self._bits[begin : begin + len(found)] = found
+                in_page = page_bits(*self._page(page), self._span(page))
+                self._bits[begin : begin + len(in_page)] = in_page
             self._done[page] = True
         self._filled = bool(self._done.all())
 
@@ -245,7 +245,7 @@ class Word:
         return find_in(self.array(), rows)[1]
 
     def _worth_a_bitmap(self, rows: Array) -> bool:
-        return self.count * TESTED > self._index.rows and len(rows) * _TRIED > self.count
+        return self.count * TESTED > self._index.rows and len(rows) * _BITMAP_FROM > self.count
 
     def repeats(self) -> tuple[Array, Array]:
         """The rows with more than one occurrence, by their index in the list, and how many they have."""
@@ -266,37 +266,36 @@ class Word:
     def counts(self) -> Array | None:
         """Occurrences in every row; None when they are all 1."""
         if self._counts is None:
-            places, often = self.repeats()
-            if not len(places):
+            repeated, counts = self.repeats()
+            if not len(repeated):
                 return None
-            found = np.ones(self.count, np.uint32)
-            found[places] = often
-            self._counts = found
+            self._counts = np.ones(self.count, np.uint32)
+            self._counts[repeated] = counts
             self.grown = True
         return self._counts
 
     def counts_in(self, rows: Array) -> Array:
         """The number of occurrences in each of some ascending rows; only the pages of these rows are used."""
-        found: Array = self.test(rows).astype(np.uint32)
-        some = found.nonzero()[0]
-        if not len(some):
-            return found
-        held = rows if len(some) == len(rows) else rows.take(some)
+        counts: Array = self.test(rows).astype(np.uint32)
+        present = counts.nonzero()[0]
+        if not len(present):
+            return counts
+        listed = rows if len(present) == len(rows) else rows.take(present)
         if not self.cut or self._repeats is not None:
-            places, often = self.repeats()
-            if not len(places):
-                return found
-            at = self.array().searchsorted(held) if self.cut else self._at(held)
+            repeated, repeats = self.repeats()
+            if not len(repeated):
+                return counts
+            at = self.array().searchsorted(listed) if self.cut else self._at(listed)
         else:
-            pages = pages_of(held, self._index.rows)
-            places, often = self._repeats_of(pages.tolist())
-            if not len(places):
-                return found
-            at = self._ranks(held, pages)
-        k = places.searchsorted(at)
-        hit = (places.take(k, mode="clip") == at).nonzero()[0]
-        found[some.take(hit)] = often.take(k.take(hit))
-        return found
+            pages = pages_of(listed, self._index.rows)
+            repeated, repeats = self._repeats_of(pages.tolist())
+            if not len(repeated):
+                return counts
+            at = self._ranks(listed, pages)
+        k = repeated.searchsorted(at)
+        hit = (repeated.take(k, mode="clip") == at).nonzero()[0]
+        counts[present.take(hit)] = repeats.take(k.take(hit))
+        return counts
 
     # Positions
 
@@ -336,13 +335,13 @@ class Word:
         if not self.cut:
             rows, counts, positions = self.array(), self.counts(), self._all_positions([0])
         else:
-            some = [page for page in pages.tolist() if page in self._positions]
-            rows, counts = self._rows_of(some), None
-            places, often = self._repeats_of(some)
-            if len(places):
+            numbers = [page for page in pages.tolist() if page in self._positions]
+            rows, counts = self._rows_of(numbers), None
+            repeated, repeats = self._repeats_of(numbers)
+            if len(repeated):
                 counts = np.ones(len(rows), np.uint32)
-                counts[places] = often
-            positions = self._all_positions(some)
+                counts[repeated] = repeats
+            positions = self._all_positions(numbers)
         if len(positions) != (len(rows) if counts is None else int(counts.sum(dtype=np.int64))):
             raise damaged("a word has more or fewer positions than occurrences")
         return rows, counts, positions
@@ -354,25 +353,26 @@ class Word:
         position each.
         """
         if not self.cut:
-            total, (places, often), positions = self.count, self.repeats(), _planes([self._planes(0)])
+            total, (repeated, repeats), positions = self.count, self.repeats(), _planes([self._planes(0)])
             at = np.arange(total) if len(rows) == total else self._at(rows)
         else:
-            some = pages.tolist()
+            numbers = pages.tolist()
             assert self.entry.page_frequencies is not None
             total = int(self.entry.page_frequencies.take(pages).sum())
-            places, often = self._repeats_of(some)
-            positions = _planes([self._planes(page) for page in some])
+            repeated, repeats = self._repeats_of(numbers)
+            positions = _planes([self._planes(page) for page in numbers])
             at = np.arange(total) if len(rows) == total else self._ranks(rows, pages)
-        if len(positions) != total + int(often.sum(dtype=np.int64)) - len(often):
+        if len(positions) != total + int(repeats.sum(dtype=np.int64)) - len(repeats):
             raise damaged("a word has more or fewer positions than occurrences")
-        if not len(places):
+        if not len(repeated):
             return at, None, positions
-        k = places.searchsorted(at)
-        more = starts_of(often - np.uint32(1))
+        # A row's positions begin after one for each earlier row and the further ones of repeated rows.
+        k = repeated.searchsorted(at)
+        further = starts_of(repeats - np.uint32(1))
         size = np.ones(len(rows), np.int64)
-        hit = (places.take(k, mode="clip") == at).nonzero()[0]
-        size[hit] = often.take(k.take(hit))
-        return at + more.take(k), size, positions
+        hit = (repeated.take(k, mode="clip") == at).nonzero()[0]
+        size[hit] = repeats.take(k.take(hit))
+        return at + further.take(k), size, positions
 
     def _ranks(self, rows: Array, pages: Array) -> Array:
         """The indexes of rows among the rows of their pages."""
@@ -383,11 +383,11 @@ class Word:
         if last - first == len(pages):
             return ranks(bits, rows - np.uint32(first * PAGE))
         step = PAGE // 8
-        held = [bits[(page - first) * step : (page - first + 1) * step] for page in pages.tolist()]
+        in_pages = [bits[(page - first) * step : (page - first + 1) * step] for page in pages.tolist()]
         number = np.zeros(last, np.int64)
         number[pages] = np.arange(len(pages))
         moved = (number << _PAGE_BITS).take(rows >> np.uint32(_PAGE_BITS)) + (rows & np.uint32(PAGE - 1))
-        return ranks(np.concatenate(held), moved)
+        return ranks(np.concatenate(in_pages), moved)
 
     def _rows_of(self, pages: Sequence[int]) -> Array:
         if self._array is not None:
@@ -401,8 +401,8 @@ class Word:
                 return unpack(self._bits[first:last]) + np.uint32(pages[0] * PAGE)
         if not len(pages):
             return NO_ROWS
-        held = [(*self._page(page), self._span(page)) for page in pages]
-        return pages_rows(held, [page * PAGE for page in pages])
+        stored = [(*self._page(page), self._span(page)) for page in pages]
+        return pages_rows(stored, [page * PAGE for page in pages])
 
 
 def pages_of(rows: Array, universe: int) -> Array:
@@ -416,46 +416,46 @@ def _joined(parts: Sequence[Array]) -> Array:
     return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else NO_ROWS
 
 
-@believing("a short list")
+@decodes("a short list")
 def _inline_rows(entry: Entry, rows: int) -> Array:
     assert entry.inline is not None
-    found = list(accumulate(few_varints(entry.inline)))
-    if len(found) != entry.frequency or found[-1] >= rows:
+    listed = list(accumulate(few_varints(entry.inline)))
+    if len(listed) != entry.frequency or listed[-1] >= rows:
         raise damaged("a list does not hold the rows that were written")
-    return np.array(found, np.uint32)
+    return np.array(listed, np.uint32)
 
 
-@believing("a short list")
+@decodes("a short list")
 def _inline_repeats(entry: Entry) -> tuple[Array, Array]:
     return repeats_of(entry.tail, entry.frequency)
 
 
-@believing("positions")
+@decodes("positions")
 def _planes(texts: Sequence[bytes]) -> Planes:
     return Planes(texts)
 
 
-@believing("positions")
+@decodes("positions")
 def _decoded_positions(raw: bytes) -> Array:
     return unplanes(raw)
 
 
-def read_lists(index: Reader, wanted: Sequence[tuple[Word, Array | None]]) -> None:
-    """Read the missing parts of several words' lists, in one round trip."""
-    parts = [(word, *part) for word, pages in wanted for part in word.missing(pages)]
+def read_lists(index: Reader, words: Sequence[tuple[Word, Array | None]]) -> None:
+    """Read the missing parts of words' lists, of some pages or (None) of all, in one round trip."""
+    parts = [(word, *part) for word, pages in words for part in word.missing(pages)]
     if parts:
         data = _read(index, "lists", parts)
-        frames = {offset: Frame(held, offset, "lists") for offset, held in data.items()}
+        frames = {offset: Frame(stored, offset, "lists") for offset, stored in data.items()}
         for word, page, offset, _ in parts:
             word.put(page, frames[offset])
 
 
-def read_positions(index: Reader, wanted: Sequence[tuple[Word, Array]]) -> None:
-    """Read the missing positions of several words, in one round trip."""
-    parts = [(word, *part) for word, pages in wanted for part in word.missing_positions(pages)]
+def read_positions(index: Reader, words: Sequence[tuple[Word, Array]]) -> None:
+    """Read the missing positions of words in some pages, in one round trip."""
+    parts = [(word, *part) for word, pages in words for part in word.missing_positions(pages)]
     if parts:
         data = _read(index, "positions", parts)
-        frames = {offset: Frame(held, offset, "positions") for offset, held in data.items()}
+        frames = {offset: Frame(stored, offset, "positions") for offset, stored in data.items()}
         for word, page, offset, _ in parts:
             word.put_positions(page, frames[offset])
 
@@ -471,12 +471,12 @@ def _read(index: Reader, piece: str, parts: Sequence[tuple[Word, int, int, int]]
         else:
             ranges.append((offset, length))
         end = offset + length
-    found: dict[int, Bytes] = {}
-    held = iter(zip(ranges, index.read_piece(piece, ranges), strict=True))
+    by_offset: dict[int, Bytes] = {}
+    bodies = iter(zip(ranges, index.read_piece(piece, ranges), strict=True))
     first, last, data = 0, -1, memoryview(b"")
     for offset, length in distinct:
         if offset >= last:
-            (first, size), whole = next(held)
+            (first, size), whole = next(bodies)
             last, data = first + size, memoryview(whole)
-        found[offset] = data[offset - first : offset - first + length]
-    return found
+        by_offset[offset] = data[offset - first : offset - first + length]
+    return by_offset

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from indextables.index.build.builder import IndexBuilder
-from indextables.index.query.evaluate import Search
-from indextables.index.query.tree import Query, within
+from indextables.index.query.evaluate import IndexSearch
+from indextables.index.query.tree import Query, restrict_to_columns
 from indextables.index.read.cache import BlockCache
 from indextables.index.read.lookup import BytesRanges, Index
 from indextables.index.settings import SUBSTRING, IndexSpec
@@ -45,9 +45,9 @@ def match_batch(query: Query, rows: pa.Table | pa.RecordBatch) -> pa.BooleanArra
     columns = [name for name in query.columns if name in rows.schema.names]
     if not columns or rows.num_rows <= FEW_ROWS:
         return match_rows(query, rows)
-    asked = Search(
+    asked = IndexSearch(
         _index_of(query, rows.select(columns)),
-        replace(query, node=within(query.node, frozenset(columns))),
+        replace(query, node=restrict_to_columns(query.node, frozenset(columns))),
         values=lambda name: _whole(rows.column(name)),
     )
     found = np.zeros(rows.num_rows, bool)

@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from indextables.errors import DamagedIndexError, TableError
-from indextables.index.query.evaluate import Search, lacks_words
-from indextables.index.query.tree import Query, within
+from indextables.index.query.evaluate import IndexSearch, lacks_words
+from indextables.index.query.tree import Query, restrict_to_columns
 from indextables.index.read.lookup import BytesRanges, Index, Term
 from indextables.index.read.ranking import Statistics, statistics_of_terms
 from indextables.index.settings import IndexSpec
@@ -82,7 +82,7 @@ def count_known(
     left: list[SplitRef] = []
     for ref in refs:
         index = known_index(store, ref)
-        asked = None if index is None or not _answers(index.spec, query) else Search(index, query)
+        asked = None if index is None or not _answers(index.spec, query) else IndexSearch(index, query)
         if asked is None or not asked.exact:
             left.append(ref)
             continue
@@ -194,7 +194,7 @@ class _Search:
         self.selection = selection
         self.metrics = SearchMetrics(splits=1)
         self._reader: SplitReader | None = None
-        self._asked: Search | None = None
+        self._asked: IndexSearch | None = None
         self._index: Index | None = None
         self._every: np.ndarray | None = None
         """All rows the query finds, once they are known."""
@@ -214,7 +214,7 @@ class _Search:
             unknown = frozenset() if answered else _other_settings(index.spec, self.query)
             named = set(self.query.columns)
             if answered or not named or named & (set(index.spec.columns) - unknown):
-                self._asked = Search(index, self.query, values=self._values, unknown=unknown)
+                self._asked = IndexSearch(index, self.query, values=self._values, unknown=unknown)
         self.exact = self._asked is not None and self._asked.exact
         self.metrics = replace(self.metrics, by_index=int(answered), scanned=int(not answered))
 
@@ -233,7 +233,7 @@ class _Search:
         if index is not None and set(query.columns) <= set(index.spec.columns):
             return query
         present = frozenset(self.reader.columns)
-        return replace(query, node=within(query.node, present))
+        return replace(query, node=restrict_to_columns(query.node, present))
 
     def _values(self, column: str) -> pa.Array:
         """A whole column, for ranges over typed values."""
@@ -262,7 +262,7 @@ class _Search:
             self._every = rows
         return rows
 
-    def _indexed(self, asked: Search, limit: int | None) -> np.ndarray:
+    def _indexed(self, asked: IndexSearch, limit: int | None) -> np.ndarray:
         if self.exact:
             return asked.rows(limit)
         from indextables.split.search.match import match_rows
@@ -404,7 +404,7 @@ class _Search:
         index = self._fresh_index() if len(rows) else None
         if index is None:
             return np.ones(len(rows), np.float32)
-        return Search(index, self.query, values=self._values).scores(rows, self.selection.statistics)
+        return IndexSearch(index, self.query, values=self._values).scores(rows, self.selection.statistics)
 
     def statistics_of(self, terms: Sequence[Term]) -> Statistics:
         """What the rows of this split contribute to the statistics of words."""
@@ -427,9 +427,10 @@ class _Search:
         index = self._fresh_index() if asked is None else asked.index
         if index is None:
             return []
-        from indextables.index.query.explain import explained
+        from indextables.index.query.explain import explain_score
 
-        return explained(Search(index, self.query, values=self._values), row, self.selection.statistics)
+        search = IndexSearch(index, self.query, values=self._values)
+        return explain_score(search, row, self.selection.statistics)
 
     def _fresh_index(self) -> Index | None:
         """An index of the query's columns, built now; None when the split has none of them."""

@@ -1,7 +1,7 @@
 """Elasticsearch's query clauses as a full-text query and a filter that both have to hold.
 
 Words are looked for by the query language, values and ranges by the filter. Each
-clause becomes a tree of its own and trees are joined, so that no text of a request
+clause becomes a tree of its own and trees are combine_queries, so that no text of a request
 can reach beyond its clause. A clause under `should` or `must_not` has to be one or
 the other: a choice between words and values cannot be asked in one question, and is
 refused.
@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from indextables.index.query.tree import Query, joined
+from indextables.index.query.tree import Query, combine_queries
 from indextables.log.snapshot import Snapshot
 from indextables.model.names import find_name
 from indextables.ops.table_settings import query_of, settings_of
@@ -157,7 +157,7 @@ def _bool(body: Mapping[str, Any], columns: Columns) -> Asked:
 def _every(parts: Sequence[Asked]) -> Asked:
     queries = [part.query for part in parts if part.query is not None]
     wheres = [part.where for part in parts if part.where is not None]
-    return Asked(joined(must=queries) if queries else None, all_of(wheres) if wheres else None)
+    return Asked(combine_queries(must=queries) if queries else None, all_of(wheres) if wheres else None)
 
 
 def _any(parts: Sequence[Asked]) -> Asked:
@@ -166,7 +166,7 @@ def _any(parts: Sequence[Asked]) -> Asked:
     queries = [part.query for part in parts if part.query is not None]
     wheres = [part.where for part in parts if part.where is not None]
     if not wheres:
-        return Asked(joined(should=queries)) if queries else Asked(where=FALSE)
+        return Asked(combine_queries(should=queries)) if queries else Asked(where=FALSE)
     if not queries:
         return Asked(where=any_of(wheres))
     raise refused("a [should] between words and values cannot be answered in one question")
@@ -179,7 +179,7 @@ def _none(part: Asked) -> Asked:
         # A row without the value does not have it, as in Elasticsearch.
         return Asked(where=Not(IsTrue(part.where))) if part.where is not None else Asked()
     if part.where is None:
-        return Asked(joined(must_not=[part.query]))
+        return Asked(combine_queries(must_not=[part.query]))
     raise refused("a [must_not] of words and values together cannot be answered in one question")
 
 
