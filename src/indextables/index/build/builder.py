@@ -47,10 +47,10 @@ class _FieldBuild:
             self.lengths.append(narrow(tokens.lengths))
 
     def _bounds(self, numbers: pa.Array) -> None:
-        found = pc.min_max(numbers).as_py()
-        if found["min"] is not None:
-            self.least = found["min"] if self.least is None else min(self.least, found["min"])
-            self.most = found["max"] if self.most is None else max(self.most, found["max"])
+        bounds = pc.min_max(numbers).as_py()
+        if bounds["min"] is not None:
+            self.least = bounds["min"] if self.least is None else min(self.least, bounds["min"])
+            self.most = bounds["max"] if self.most is None else max(self.most, bounds["max"])
 
 
 class IndexBuilder:
@@ -112,7 +112,7 @@ class IndexBuilder:
         self._make_runs()
         build = next(one for one in self._fields if one.item is item)
         lengths = np.concatenate(build.lengths) if build.lengths else np.zeros(0, np.uint8)
-        known = FieldRoot(
+        root = FieldRoot(
             blocks=0,
             tokens=int(lengths.sum(dtype=np.int64)),
             nulls=build.nulls,
@@ -121,4 +121,4 @@ class IndexBuilder:
             gaps=self._several[item.column] or item.kind == "json",
         )
         runs, build.runs = build.runs, []
-        writer.write_field(item, merge_postings(runs), known, lengths)
+        writer.write_field(item, merge_postings(runs), root, lengths)

@@ -46,12 +46,12 @@ def merge_indexes(parts: Sequence[Index]) -> BuiltIndex:
 def copy_index(index: Index) -> BuiltIndex:
     """The same index, byte for byte; DamagedIndexError when a byte is not what was written."""
     root = index.root
-    held = [bytes(index.read_piece(name, [(0, size)])[0]) for name, size in index.sizes.items()]
-    for name, piece, crc in zip(PIECES, held, root.checksums, strict=True):
+    pieces = [bytes(index.read_piece(name, [(0, size)])[0]) for name, size in index.sizes.items()]
+    for name, piece, crc in zip(PIECES, pieces, root.checksums, strict=True):
         if zlib.crc32(piece) != crc:
             raise damaged(f"the checksum of its {name} does not match")
     body = root.encode()
-    return BuiltIndex((*held, body), index.rows, dict(index.tokens), {**index.sizes, "root": len(body)})
+    return BuiltIndex((*pieces, body), index.rows, dict(index.tokens), {**index.sizes, "root": len(body)})
 
 
 def replace_fields(index: Index, fields: IndexBuilder) -> BuiltIndex:
@@ -76,20 +76,20 @@ def _write_merged(writer: IndexWriter, number: int, parts: Sequence[Index], firs
     ]
     classes = [part.norms(number) for part in parts if part.root.fields[number].norms]
     lengths = LENGTHS[np.concatenate(classes)] if classes else np.zeros(0, np.int64)
-    known = _together([part.root.fields[number] for part in parts])
-    writer.write_field(item, merge_postings(sources), known, lengths)
+    root = _merged_root([part.root.fields[number] for part in parts])
+    writer.write_field(item, merge_postings(sources), root, lengths)
 
 
-def _together(known: Sequence[FieldRoot]) -> FieldRoot:
-    least = [one.least for one in known if one.least is not None]
-    most = [one.most for one in known if one.most is not None]
+def _merged_root(fields: Sequence[FieldRoot]) -> FieldRoot:
+    least = [one.least for one in fields if one.least is not None]
+    most = [one.most for one in fields if one.most is not None]
     return FieldRoot(
         blocks=0,
-        tokens=sum(one.tokens for one in known),
-        nulls=sum(one.nulls for one in known),
+        tokens=sum(one.tokens for one in fields),
+        nulls=sum(one.nulls for one in fields),
         least=min(least, default=None),
         most=max(most, default=None),
-        gaps=any(one.gaps for one in known),
+        gaps=any(one.gaps for one in fields),
     )
 
 
@@ -103,7 +103,7 @@ class _FieldSource:
         self._next = int(index.root.first_block[field])
         self._end = int(index.root.first_block[field + 1])
         self._per_block = max(1, index.root.fields[field].tokens // max(1, self._end - self._next))
-        self._held: list[Postings] = []
+        self._left_over: list[Postings] = []
 
     def samples(self, step: int) -> Sequence[tuple[bytes, int]]:
         """See runs.PostingsSource: the first words of some blocks."""
@@ -115,8 +115,8 @@ class _FieldSource:
         ]
 
     def take(self, until: bytes | None) -> Postings:
-        root, found = self._index.root, self._held
-        self._held = []
+        root, parts = self._index.root, self._left_over
+        self._left_over = []
         while self._next < self._end and (until is None or root.separator(self._next) < until):
             last = min(self._end, self._next + BLOCKS_AT_ONCE)
             numbers = [
@@ -124,15 +124,15 @@ class _FieldSource:
                 for number in range(self._next, last)
                 if until is None or root.separator(number) < until
             ]
-            found += self._blocks(numbers)
+            parts += self._blocks(numbers)
             self._next += len(numbers)
-        if not found:
+        if not parts:
             return _none(positions=self._positions)
-        whole = found[0] if len(found) == 1 else concatenated(found)
+        whole = parts[0] if len(parts) == 1 else concatenated(parts)
         if until is None:
             return whole
         begin = first_not_below(whole.words, until, 0)
-        self._held = [_part(whole, begin, len(whole.words))] if begin < len(whole.words) else []
+        self._left_over = [_part(whole, begin, len(whole.words))] if begin < len(whole.words) else []
         return _part(whole, 0, begin)
 
     def _blocks(self, numbers: Sequence[int]) -> list[Postings]:
@@ -144,10 +144,10 @@ class _FieldSource:
             for (offset, _), data in zip(ranges, index.read_piece("words", ranges), strict=True)
         ]
         words = [
-            {int(place): Word(index, block.entry(int(place))) for place in block.columns.long}
+            {int(number): Word(index, block.entry(int(number))) for number in block.columns.long}
             for block in blocks
         ]
-        every = [word for some in words for word in some.values()]
+        every = [word for in_block in words for word in in_block.values()]
         read_lists(index, [(word, None) for word in every])
         short: list[Array | None] = [None] * len(blocks)
         if self._positions:
@@ -155,21 +155,22 @@ class _FieldSource:
             read_positions(index, [(word, pages) for word in every])
             short = self._short_positions(blocks)
         return [
-            self._postings(block, some, held) for block, some, held in zip(blocks, words, short, strict=True)
+            self._postings(block, in_block, positions)
+            for block, in_block, positions in zip(blocks, words, short, strict=True)
         ]
 
     def _short_positions(self, blocks: Sequence[Block]) -> list[Array | None]:
-        places = [tuple(map(int, block.columns.short_positions)) for block in blocks]
-        ranges = [(place[0], place[1]) for place in places if place]
-        data = iter(zip(ranges, self._index.read_piece("positions", ranges), strict=True))
-        found: list[Array | None] = []
-        for place in places:
-            if not place:
-                found.append(None)
+        stored = [tuple(map(int, block.columns.short_positions)) for block in blocks]
+        ranges = [(one[0], one[1]) for one in stored if one]
+        bodies = iter(zip(ranges, self._index.read_piece("positions", ranges), strict=True))
+        positions: list[Array | None] = []
+        for one in stored:
+            if not one:
+                positions.append(None)
                 continue
-            (offset, _), held = next(data)
-            found.append(_numbers(unframe(held, offset, "positions")))
-        return found
+            (offset, _), data = next(bodies)
+            positions.append(_numbers(unframe(data, offset, "positions")))
+        return positions
 
     def _postings(self, block: Block, words: dict[int, Word], short: Array | None) -> Postings:
         """All postings of a block in word order: short lists decoded together, long ones singly."""
@@ -183,22 +184,22 @@ class _FieldSource:
             else:
                 pieces.append((word.array(), word.counts(), None))
         frequencies = block.columns.frequencies.astype(np.int64)
-        # The short words were decoded first; now every word is moved to its place.
+        # The short words were decoded first; now every word is moved to where it belongs.
         is_short = block.columns.inline_lengths > 0
         order = np.concatenate([is_short.nonzero()[0], np.fromiter(words, np.int64, len(words))])
         start = np.empty(block.count, np.int64)
         start[order] = starts_of(frequencies[order])[:-1]
         at = gather(start, frequencies)
-        some = any(piece[1] is not None for piece in pieces)
-        all_counts = np.concatenate([_counts(piece) for piece in pieces]) if some else None
+        repeated = any(piece[1] is not None for piece in pieces)
+        all_counts = np.concatenate([_counts(piece) for piece in pieces]) if repeated else None
         positions = None
         if self._positions:
-            held = np.concatenate([piece[2] for piece in pieces if piece[2] is not None])
+            all_positions = np.concatenate([piece[2] for piece in pieces if piece[2] is not None])
             if all_counts is None:
-                positions = held[at]
+                positions = all_positions[at]
             else:
-                place = starts_of(all_counts)
-                positions = held[gather(place[start], place[start + frequencies] - place[start])]
+                first = starts_of(all_counts)
+                positions = all_positions[gather(first[start], first[start + frequencies] - first[start])]
         return Postings(
             _words(block),
             frequencies,
@@ -229,8 +230,8 @@ def _part(whole: Postings, begin: int, end: int) -> Postings:
     a, b = int(first[begin]), int(first[end])
     x, y = a, b
     if whole.counts is not None and whole.positions is not None:
-        places = starts_of(whole.counts)
-        x, y = int(places[a]), int(places[b])
+        first_position = starts_of(whole.counts)
+        x, y = int(first_position[a]), int(first_position[b])
     return Postings(
         whole.words.slice(begin, end - begin),
         whole.frequencies[begin:end],

@@ -53,32 +53,33 @@ class PostingsSource(Protocol):
 class Run:
     """The postings of one batch of rows."""
 
-    def __init__(self, held: Postings) -> None:
-        self._held = held
-        self._first = starts_of(held.frequencies)
-        self._places = None
-        if held.counts is not None and held.positions is not None:
-            total = starts_of(held.counts)
-            self._places = total[self._first]
+    def __init__(self, postings: Postings) -> None:
+        self._postings = postings
+        self._first = starts_of(postings.frequencies)
+        self._first_position: Array | None = None
+        if postings.counts is not None and postings.positions is not None:
+            self._first_position = starts_of(postings.counts)[self._first]
         self._next = 0
 
     def samples(self, step: int) -> Sequence[tuple[bytes, int]]:
         at = np.searchsorted(self._first, np.arange(step, int(self._first[-1]), step))
-        at = np.unique(at[at < len(self._held.words)])
-        return [(self._held.words[int(i)].as_py(), step) for i in at]
+        at = np.unique(at[at < len(self._postings.words)])
+        return [(self._postings.words[int(i)].as_py(), step) for i in at]
 
     def take(self, until: bytes | None) -> Postings:
-        begin, held = self._next, self._held
-        end = len(held.words) if until is None else first_not_below(held.words, until, begin)
+        begin, postings = self._next, self._postings
+        end = len(postings.words) if until is None else first_not_below(postings.words, until, begin)
         self._next = end
         a, b = int(self._first[begin]), int(self._first[end])
-        x, y = (a, b) if self._places is None else (int(self._places[begin]), int(self._places[end]))
+        x, y = a, b
+        if self._first_position is not None:
+            x, y = int(self._first_position[begin]), int(self._first_position[end])
         return Postings(
-            held.words.slice(begin, end - begin),
-            held.frequencies[begin:end],
-            held.rows[a:b],
-            None if held.counts is None else held.counts[a:b],
-            None if held.positions is None else held.positions[x:y],
+            postings.words.slice(begin, end - begin),
+            postings.frequencies[begin:end],
+            postings.rows[a:b],
+            None if postings.counts is None else postings.counts[a:b],
+            None if postings.positions is None else postings.positions[x:y],
         )
 
 
@@ -98,14 +99,14 @@ def make_run(tokens: Tokens, first_row: int, *, counted: bool, positions: bool) 
     """The postings of a batch of rows, numbered from `first_row`."""
     words, codes = _in_order(tokens)
     row_bits = max(1, len(tokens.lengths).bit_length())
-    place_bits = int(tokens.positions.max(initial=0)).bit_length() if positions else 0
-    key = codes.astype(np.uint64) << np.uint64(row_bits + place_bits)
-    key |= tokens.rows.astype(np.uint64) << np.uint64(place_bits)
+    position_bits = int(tokens.positions.max(initial=0)).bit_length() if positions else 0
+    key = codes.astype(np.uint64) << np.uint64(row_bits + position_bits)
+    key |= tokens.rows.astype(np.uint64) << np.uint64(position_bits)
     if positions:
         key |= tokens.positions.astype(np.uint64)
     key.sort()
-    places = narrow(key & np.uint64((1 << place_bits) - 1)) if positions else None
-    key >>= np.uint64(place_bits)
+    sorted_positions = narrow(key & np.uint64((1 << position_bits) - 1)) if positions else None
+    key >>= np.uint64(position_bits)
     new = np.ones(len(key), bool)
     np.not_equal(key[1:], key[:-1], out=new[1:])
     first = new.nonzero()[0]
@@ -118,7 +119,7 @@ def make_run(tokens: Tokens, first_row: int, *, counted: bool, positions: bool) 
     if len(frequencies) and not frequencies.all():
         used = frequencies.nonzero()[0]
         words, frequencies = words.take(pa.array(used)), frequencies[used]
-    return Run(Postings(words, frequencies.astype(np.uint32), rows, counts, places))
+    return Run(Postings(words, frequencies.astype(np.uint32), rows, counts, sorted_positions))
 
 
 def _in_order(tokens: Tokens) -> tuple[pa.BinaryArray, Array]:
@@ -143,28 +144,28 @@ def sort_words(words: pa.BinaryArray) -> Array:
 
     def keys(which: Array, skip: int) -> Array:
         left = np.clip(size[which] - skip, 0, _KEY_BYTES)
-        held = window[np.minimum(at[which] + skip, at[-1])].copy()
-        held[np.arange(_KEY_BYTES)[None, :] >= left[:, None]] = 0
-        found: Array = held.view(">u8").ravel().astype(np.uint64)
-        return found
+        prefix = window[np.minimum(at[which] + skip, at[-1])].copy()
+        prefix[np.arange(_KEY_BYTES)[None, :] >= left[:, None]] = 0
+        numbers: Array = prefix.view(">u8").ravel().astype(np.uint64)
+        return numbers
 
     key = keys(np.arange(len(words)), 0)
     order = np.argsort(key)
     tied = np.zeros(len(words), bool)
     skip, group = _KEY_BYTES, key[order]
-    place = np.arange(len(words))
+    undecided = np.arange(len(words))
     while True:
         same = group[1:] == group[:-1]
         tied = np.append(same, False) | np.append(False, same)
-        place = place[tied]
-        if not len(place):
+        undecided = undecided[tied]
+        if not len(undecided):
             return order
         number = np.cumsum(np.append(True, ~same))[tied]
-        which = order[place]
+        which = order[undecided]
         key = keys(which, skip)
         # Words that differ only in trailing zero bytes are ordered by length.
         inner = np.lexsort((size[which], key, number))
-        order[place] = which[inner]
+        order[undecided] = which[inner]
         key, number, which = key[inner], number[inner], which[inner]
         skip += _KEY_BYTES
         new = np.ones(len(which), bool)
@@ -209,12 +210,12 @@ def merge_parts(parts: Sequence[Postings]) -> Postings:
     counts = _all_counts(parts)
     positions = None
     if parts[0].positions is not None:
-        held = np.concatenate([_known(part.positions) for part in parts])
+        all_positions = np.concatenate([_present(part.positions) for part in parts])
         if counts is None:
-            positions = held[at]
+            positions = all_positions[at]
         else:
             total = starts_of(counts)[first]
-            positions = held[gather(total[piece], np.diff(total)[piece])]
+            positions = all_positions[gather(total[piece], np.diff(total)[piece])]
     return Postings(
         coded.dictionary.take(pa.array(order)),
         np.bincount(owner.astype(np.int64), weights=per_piece, minlength=len(order)).astype(np.int64),
@@ -231,11 +232,11 @@ def concatenated(parts: Sequence[Postings]) -> Postings:
         np.concatenate([part.frequencies for part in parts]),
         np.concatenate([part.rows for part in parts]),
         _all_counts(parts),
-        None if parts[0].positions is None else np.concatenate([_known(part.positions) for part in parts]),
+        None if parts[0].positions is None else np.concatenate([_present(part.positions) for part in parts]),
     )
 
 
-def _known(positions: Array | None) -> Array:
+def _present(positions: Array | None) -> Array:
     assert positions is not None
     return positions
 

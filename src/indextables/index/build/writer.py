@@ -70,13 +70,13 @@ class BuiltIndex:
 
 @dataclass(slots=True)
 class _Piece:
-    held: bytearray = field(default_factory=bytearray)
+    data: bytearray = field(default_factory=bytearray)
 
     def add(self, raw: bytes) -> tuple[int, int]:
         """Append a frame; returns its offset and length."""
-        offset = len(self.held)
-        self.held += frame(raw, offset)
-        return offset, len(self.held) - offset
+        offset = len(self.data)
+        self.data += frame(raw, offset)
+        return offset, len(self.data) - offset
 
 
 class IndexWriter:
@@ -92,7 +92,7 @@ class IndexWriter:
         self.seen: dict[bytes, tuple[int, int, Array | None]] = {}
 
     def write_field(
-        self, item: IndexField, slices: Iterable[Postings], known: FieldRoot, lengths: Array
+        self, item: IndexField, slices: Iterable[Postings], root: FieldRoot, lengths: Array
     ) -> None:
         """Write one field: its postings in order, its properties, and the number of tokens of every row."""
         before = len(self.block_lengths)
@@ -109,35 +109,35 @@ class IndexWriter:
             FieldRoot(
                 blocks=len(self.block_lengths) - before,
                 words=writer.count,
-                tokens=known.tokens,
-                nulls=known.nulls,
+                tokens=root.tokens,
+                nulls=root.nulls,
                 norms=tuple(pages),
-                least=known.least,
-                most=known.most,
-                gaps=known.gaps,
+                least=root.least,
+                most=root.most,
+                gaps=root.gaps,
             )
         )
 
     def finish(self) -> BuiltIndex:
         """The sections, followed by the root."""
-        held = [bytes(piece.held) for piece in (self.lists, self.positions, self.norms, self.words)]
+        pieces = [bytes(piece.data) for piece in (self.lists, self.positions, self.norms, self.words)]
         root = Root(
             rows=self.rows,
             spec=self.spec,
             fields=tuple(self.fields),
-            pieces=tuple(map(len, held)),
-            checksums=tuple(map(zlib.crc32, held)),
+            pieces=tuple(map(len, pieces)),
+            checksums=tuple(map(zlib.crc32, pieces)),
             block_lengths=np.array(self.block_lengths, np.int64),
             separator_lengths=np.array([len(one) for one in self.separators], np.int64),
             separators=b"".join(self.separators),
         ).encode()
-        sizes = {name: len(piece) for name, piece in zip(PIECES, held, strict=True)} | {"root": len(root)}
+        sizes = {name: len(piece) for name, piece in zip(PIECES, pieces, strict=True)} | {"root": len(root)}
         tokens = {
-            item.column: known.tokens
-            for item, known in zip(self.spec.fields, self.fields, strict=True)
-            if known.norms or known.tokens
+            item.column: written.tokens
+            for item, written in zip(self.spec.fields, self.fields, strict=True)
+            if written.norms or written.tokens
         }
-        return BuiltIndex((*held, root), self.rows, tokens, sizes)
+        return BuiltIndex((*pieces, root), self.rows, tokens, sizes)
 
 
 @dataclass(slots=True)
@@ -149,7 +149,7 @@ class _Encoded:
     """Offset of every word's postings."""
     occurrences: Array
     """Offset of every posting's positions, and the end; empty where every word occurs once per row."""
-    places: Array | None
+    position_at: Array | None
     """Offset of every word's positions."""
     body: Array
     """All rows as varints, and the offset of every word's first."""
@@ -167,14 +167,14 @@ class _Encoded:
         body, at = varints(differences(part.rows, first[:-1]))
         body_at = at[first]
         tail, tail_at = np.zeros(0, np.uint8), np.zeros(len(first), np.int64)
-        places, occurrences = None, np.zeros(0, np.int64)
+        position_at, occurrences = None, np.zeros(0, np.int64)
         if part.counts is not None:
             tail, tail_at = exceptions(part.counts, first)
         if part.positions is not None:
-            places = first
+            position_at = first
             if part.counts is not None:
                 occurrences = starts_of(part.counts)
-                places = occurrences[first]
+                position_at = occurrences[first]
         sizes = np.diff(body_at) + np.diff(tail_at)
         short = sizes <= INLINE
         shared = _shared(part.words)
@@ -182,60 +182,60 @@ class _Encoded:
         cost = np.diff(word_at) - shared + np.where(short, sizes, 0) + _PER_WORD
         cost[is_cut(part.frequencies, rows)] += _PER_PAGE * page_count(rows)
         ends = np.cumsum(cost)
-        return cls(part, first, occurrences, places, body, body_at, tail, tail_at, short, shared, ends)
+        return cls(part, first, occurrences, position_at, body, body_at, tail, tail_at, short, shared, ends)
 
 
 class _FieldWriter:
     def __init__(self, index: IndexWriter, *, positions: bool) -> None:
         self.index = index
         self.keeps_positions = positions
-        self.held: Postings | None = None
+        self.left_over: Postings | None = None
         self.last_word: bytes | None = None
         self.count = 0
 
     def add(self, part: Postings | None, *, last: bool) -> None:
         """Write the complete blocks; the remaining words wait for more, unless this is the last slice."""
-        parts = [one for one in (self.held, part) if one is not None]
-        self.held = None
+        parts = [one for one in (self.left_over, part) if one is not None]
+        self.left_over = None
         if not parts:
             return
         whole = parts[0] if len(parts) == 1 else concatenated(parts)
-        found = _Encoded.of(whole, self.index.rows)
+        encoded = _Encoded.of(whole, self.index.rows)
         begin, count = 0, len(whole.words)
         while begin < count:
-            before = int(found.ends[begin - 1]) if begin else 0
+            before = int(encoded.ends[begin - 1]) if begin else 0
             # The first word of a block has no prefix in common with a predecessor.
-            limit = before + BLOCK_BYTES - (int(found.shared[begin]) if begin else 0)
-            end = int(np.searchsorted(found.ends, limit)) + 1
+            limit = before + BLOCK_BYTES - (int(encoded.shared[begin]) if begin else 0)
+            end = int(np.searchsorted(encoded.ends, limit)) + 1
             if end > count and not last:
-                self.held = _words_from(found, begin)
+                self.left_over = _words_from(encoded, begin)
                 return
             end = min(end, count)
-            self._block(found, begin, end)
+            self._block(encoded, begin, end)
             begin = end
 
-    def _block(self, found: _Encoded, a: int, b: int) -> None:
-        part = found.part
+    def _block(self, encoded: _Encoded, a: int, b: int) -> None:
+        part = encoded.part
         local = np.arange(b - a)
-        shared = np.where(local % RESTART == 0, 0, found.shared[a:b])
+        shared = np.where(local % RESTART == 0, 0, encoded.shared[a:b])
         data, at = word_bytes(part.words)
         at = at[a : b + 1]
         sizes = np.diff(at) - shared
-        short = found.short[a:b]
+        short = encoded.short[a:b]
         long = (~short).nonzero()[0]
-        inline = np.where(short, np.diff(found.body_at[a : b + 1]), 0)
-        tails = np.where(short, np.diff(found.tail_at[a : b + 1]), 0)
-        where, cuts = self._long_lists(found, long + a)
-        extra, short_positions = self._short_positions(found, a, b, short)
+        inline = np.where(short, np.diff(encoded.body_at[a : b + 1]), 0)
+        tails = np.where(short, np.diff(encoded.tail_at[a : b + 1]), 0)
+        where, cuts = self._long_lists(encoded, long + a)
+        extra, short_positions = self._short_positions(encoded, a, b, short)
         columns = BlockColumns(
             shared=shared,
             suffix_lengths=sizes,
             suffixes=data[gather(at[:-1] + shared, sizes)].tobytes(),
             frequencies=part.frequencies[a:b].astype(np.int64),
             inline_lengths=inline,
-            inline=found.body[gather(found.body_at[a:b], inline)].tobytes(),
+            inline=encoded.body[gather(encoded.body_at[a:b], inline)].tobytes(),
             tail_lengths=tails,
-            tails=found.tail[gather(found.tail_at[a:b], tails)].tobytes(),
+            tails=encoded.tail[gather(encoded.tail_at[a:b], tails)].tobytes(),
             extra=extra,
             long=long,
             list_offsets=where[:, 0],
@@ -261,21 +261,21 @@ class _FieldWriter:
         self.index.separators.append(first[: common + 1] if before is not None else b"")
         self.last_word = last
 
-    def _long_lists(self, found: _Encoded, words: Array) -> tuple[Array, tuple[Array, Array, Array]]:
+    def _long_lists(self, encoded: _Encoded, words: Array) -> tuple[Array, tuple[Array, Array, Array]]:
         where = np.zeros((len(words), 4), np.int64)
         pages: list[tuple[Array, Array, Array]] = []
         for k, word in enumerate(words.tolist()):
-            offset, length, per_page = self._list(found, word)
+            offset, length, per_page = self._list(encoded, word)
             where[k, :2] = offset, length
-            ends = [found.first[word], found.first[word + 1]]
+            ends = [encoded.first[word], encoded.first[word + 1]]
             if per_page is not None:
-                rows = found.part.rows[ends[0] : ends[1]]
+                rows = encoded.part.rows[ends[0] : ends[1]]
                 edges = np.searchsorted(
                     rows, np.arange(page_count(self.index.rows) + 1, dtype=np.int64) * PAGE
                 )
             else:
                 edges = np.array([0, ends[1] - ends[0]])
-            lengths = self._long_positions(found, edges + ends[0], where[k])
+            lengths = self._long_positions(encoded, edges + ends[0], where[k])
             if per_page is not None:
                 pages.append((np.diff(edges), per_page, lengths))
         if not pages:
@@ -283,59 +283,59 @@ class _FieldWriter:
         a, b, c = (np.concatenate([page[i] for page in pages]) for i in range(3))
         return where, (a, b, c)
 
-    def _list(self, found: _Encoded, word: int) -> tuple[int, int, Array | None]:
+    def _list(self, encoded: _Encoded, word: int) -> tuple[int, int, Array | None]:
         """Write a list, or reuse an equal one written before; returns offset, length, and length by page."""
-        part, rows = found.part, self.index.rows
-        a, b = int(found.first[word]), int(found.first[word + 1])
+        part, rows = encoded.part, self.index.rows
+        a, b = int(encoded.first[word]), int(encoded.first[word + 1])
         if is_cut(b - a, rows):
             raws = list(_page_bytes(part, a, b, rows))
         elif is_dense(b - a, rows):
             raws = [encode_page(part.rows[a:b], None if part.counts is None else part.counts[a:b], rows)]
         else:
-            body = found.body[int(found.body_at[word]) : int(found.body_at[word + 1])]
-            tail = found.tail[int(found.tail_at[word]) : int(found.tail_at[word + 1])]
+            body = encoded.body[int(encoded.body_at[word]) : int(encoded.body_at[word + 1])]
+            tail = encoded.tail[int(encoded.tail_at[word]) : int(encoded.tail_at[word + 1])]
             raws = [encode_differences(body.data, tail.data)]
         digest = hashlib.blake2b(digest_size=16)
         for raw in raws:
             digest.update(raw)
         # A list of several pages never equals one of a single page: a header begins every page.
         key = digest.digest() + len(raws).to_bytes(4, "little")
-        known = self.index.seen.get(key)
-        if known is None:
-            offset = len(self.index.lists.held)
+        written = self.index.seen.get(key)
+        if written is None:
+            offset = len(self.index.lists.data)
             lengths = np.array([self.index.lists.add(raw)[1] if raw else 0 for raw in raws], np.int64)
-            known = (offset, int(lengths.sum()), lengths if is_cut(b - a, rows) else None)
-            self.index.seen[key] = known
-        return known
+            written = (offset, int(lengths.sum()), lengths if is_cut(b - a, rows) else None)
+            self.index.seen[key] = written
+        return written
 
-    def _long_positions(self, found: _Encoded, edges: Array, where: Array) -> Array:
+    def _long_positions(self, encoded: _Encoded, edges: Array, where: Array) -> Array:
         """Write the positions of a word page by page; offset and length are added to `where`."""
-        if found.places is None or found.part.positions is None:
+        if encoded.position_at is None or encoded.part.positions is None:
             return _NONE
-        at = edges if found.part.counts is None else found.occurrences[edges]
-        where[2] = len(self.index.positions.held)
+        at = edges if encoded.part.counts is None else encoded.occurrences[edges]
+        where[2] = len(self.index.positions.data)
         lengths = [
-            self.index.positions.add(planes(found.part.positions[x:y]))[1] if y > x else 0
+            self.index.positions.add(planes(encoded.part.positions[x:y]))[1] if y > x else 0
             for x, y in zip(at[:-1].tolist(), at[1:].tolist(), strict=True)
         ]
         where[3] = sum(lengths)
         return np.array(lengths, np.int64)
 
-    def _short_positions(self, found: _Encoded, a: int, b: int, short: Array) -> tuple[Array, Array]:
+    def _short_positions(self, encoded: _Encoded, a: int, b: int, short: Array) -> tuple[Array, Array]:
         """Write the positions of a block's short words: occurrences beyond one per row, and positions."""
-        if found.places is None or found.part.positions is None or not short.any():
+        if encoded.position_at is None or encoded.part.positions is None or not short.any():
             return _NONE, _NONE
-        per = np.where(short, np.diff(found.places[a : b + 1]), 0)
-        extra = np.where(short, per - found.part.frequencies[a:b].astype(np.int64), 0)
-        held = found.part.positions[gather(found.places[a:b], per)]
-        return extra, np.array(self.index.positions.add(planes(held)), np.int64)
+        counts = np.where(short, np.diff(encoded.position_at[a : b + 1]), 0)
+        extra = np.where(short, counts - encoded.part.frequencies[a:b].astype(np.int64), 0)
+        positions = encoded.part.positions[gather(encoded.position_at[a:b], counts)]
+        return extra, np.array(self.index.positions.add(planes(positions)), np.int64)
 
 
 def _page_bytes(part: Postings, a: int, b: int, rows: int) -> Iterable[bytes]:
-    held, counts = part.rows[a:b], None if part.counts is None else part.counts[a:b]
+    listed, counts = part.rows[a:b], None if part.counts is None else part.counts[a:b]
     for start in range(0, rows, PAGE):
-        x, y = np.searchsorted(held, (start, start + PAGE))
-        local = held[x:y] - np.uint32(start)
+        x, y = np.searchsorted(listed, (start, start + PAGE))
+        local = listed[x:y] - np.uint32(start)
         yield (
             encode_page(local, None if counts is None else counts[x:y], min(PAGE, rows - start))
             if y > x
@@ -343,16 +343,16 @@ def _page_bytes(part: Postings, a: int, b: int, rows: int) -> Iterable[bytes]:
         )
 
 
-def _words_from(found: _Encoded, word: int) -> Postings:
+def _words_from(encoded: _Encoded, word: int) -> Postings:
     """The postings of a slice from one word on, copied so that the rest of the slice can be freed."""
-    part, at = found.part, int(found.first[word])
-    place = 0 if found.places is None else int(found.places[word])
+    part, at = encoded.part, int(encoded.first[word])
+    position = 0 if encoded.position_at is None else int(encoded.position_at[word])
     return Postings(
         pa.concat_arrays([part.words.slice(word), part.words.slice(0, 0)]),
         part.frequencies[word:].copy(),
         part.rows[at:].copy(),
         None if part.counts is None else part.counts[at:].copy(),
-        None if part.positions is None else part.positions[place:].copy(),
+        None if part.positions is None else part.positions[position:].copy(),
     )
 
 
@@ -360,14 +360,14 @@ def _shared(words: pa.BinaryArray) -> Array:
     """For every word, how many bytes it shares with the one before it."""
     data, at = word_bytes(words)
     size = np.diff(at)
-    found = np.zeros(len(size), np.int64)
+    shared = np.zeros(len(size), np.int64)
     if len(size) < 2:  # noqa: PLR2004 - the first word shares nothing
-        return found
+        return shared
     most = np.minimum(np.minimum(size[:-1], size[1:]), _LONGEST_SHARED)
-    live, depth = np.arange(len(size) - 1), 0
-    while len(live):
-        live = live[most[live] > depth]
-        live = live[data[at[live] + depth] == data[at[live + 1] + depth]]
+    pairs, depth = np.arange(len(size) - 1), 0
+    while len(pairs):
+        pairs = pairs[most[pairs] > depth]
+        pairs = pairs[data[at[pairs] + depth] == data[at[pairs + 1] + depth]]
         depth += 1
-        found[live + 1] = depth
-    return found
+        shared[pairs + 1] = depth
+    return shared

@@ -82,10 +82,10 @@ class BlockColumns:
     @decodes("a block of words")
     def decode(raw: bytes) -> BlockColumns:
         """The columns that `encode` wrote."""
-        found = read_columns(raw)
-        if len(found) != _COLUMNS:
+        columns = read_columns(raw)
+        if len(columns) != _COLUMNS:
             raise damaged("a dictionary block lacks columns that were written")
-        return BlockColumns(*found)
+        return BlockColumns(*columns)
 
 
 class Entry(NamedTuple):
@@ -110,24 +110,24 @@ class Entry(NamedTuple):
 
 
 class Block:
-    """A block whose columns are decoded when they are needed."""
+    """A block of sorted words; its columns are decoded when they are needed."""
 
     @decodes("a block of words")
     def __init__(self, raw: bytes, rows: int) -> None:
         self.rows = rows
         self._raw = raw
-        self._places = column_ranges(raw)
-        if len(self._places) != _COLUMNS:
+        self._ranges = column_ranges(raw)
+        if len(self._ranges) != _COLUMNS:
             raise damaged("a dictionary block lacks columns that were written")
         lengths = self._column(_SUFFIX_LENGTHS)
         self.count = len(lengths)
         self.suffix_at = starts_of(lengths)
-        _, self._suffixes, end = self._places[_SUFFIXES]
+        _, self._suffixes, end = self._ranges[_SUFFIXES]
         if self.suffix_at[-1] != end - self._suffixes or not self.count:
             raise damaged("a dictionary block does not hold the words that were written")
         self._suffix = self.suffix_at.data
         self.size = len(raw) + 8 * len(self.suffix_at) + 500
-        self._known: dict[bytes, Entry | None] = {}
+        self._entries: dict[bytes, Entry | None] = {}
 
     @cached_property
     def columns(self) -> BlockColumns:
@@ -135,14 +135,14 @@ class Block:
         return BlockColumns.decode(self._raw)
 
     def _column(self, number: int) -> Any:
-        return read_column(self._raw, *self._places[number])
+        return read_column(self._raw, *self._ranges[number])
 
     def _has(self, column: int) -> bool:
-        _, begin, end = self._places[column]
+        _, begin, end = self._ranges[column]
         return end > begin
 
     def _number(self, column: int, at: int) -> int:
-        width, begin, _ = self._places[column]
+        width, begin, _ = self._ranges[column]
         begin += at * width
         return int.from_bytes(self._raw[begin : begin + width], "little")
 
@@ -158,11 +158,11 @@ class Block:
             else:
                 high = middle
         at = low * RESTART
-        width, first, _ = self._places[_SHARED]
+        width, first, _ = self._ranges[_SHARED]
         current = b""
         while at < self.count:
-            place = first + at * width
-            shared = raw[place] if width == 1 else int.from_bytes(raw[place : place + width], "little")
+            offset = first + at * width
+            shared = raw[offset] if width == 1 else int.from_bytes(raw[offset : offset + width], "little")
             current = current[:shared] + raw[begin + ends[at] : begin + ends[at + 1]]
             if current >= word:
                 return at, current
@@ -171,25 +171,25 @@ class Block:
 
     @decodes("a block of words")
     def find(self, word: bytes) -> Entry | None:
-        """The entry of a word; it is cached as long as the block is."""
+        """The entry of a word, or None; it is cached as long as the block is."""
         try:
-            return self._known[word]
+            return self._entries[word]
         except KeyError:
-            at, found = self.lower_bound(word)
-            entry = self.entry(at) if found == word else None
-            if len(self._known) < _REMEMBERED:
-                self._known[word] = entry
+            at, first = self.lower_bound(word)
+            entry = self.entry(at) if first == word else None
+            if len(self._entries) < _REMEMBERED:
+                self._entries[word] = entry
             return entry
 
     def words(self) -> list[bytes]:
         """Every word."""
-        found, current = [], b""
+        words, current = [], b""
         c = self.columns
         at = self.suffix_at.tolist()
         for shared, begin, end in zip(c.shared.tolist(), at, at[1:], strict=False):
             current = current[:shared] + c.suffixes[begin:end]
-            found.append(current)
-        return found
+            words.append(current)
+        return words
 
     @cached_property
     def inline_at(self) -> Array:
@@ -209,7 +209,7 @@ class Block:
 
     def _before(self, column: int, at: int) -> int:
         """The sum of a column's numbers before an index."""
-        width, begin, _ = self._places[column]
+        width, begin, _ = self._ranges[column]
         if not at:
             return 0
         if width == 1:
@@ -218,24 +218,24 @@ class Block:
 
     def _short(self, at: int, frequency: int, length: int) -> Entry:
         """The entry of a word whose list is in the block."""
-        begin = self._places[_INLINE][1] + self._before(_INLINE_LENGTHS, at)
+        begin = self._ranges[_INLINE][1] + self._before(_INLINE_LENGTHS, at)
         inline = self._raw[begin : begin + length]
         tail = b""
         size = self._number(_TAIL_LENGTHS, at)
         if size:
-            begin = self._places[_TAILS][1] + self._before(_TAIL_LENGTHS, at)
+            begin = self._ranges[_TAILS][1] + self._before(_TAIL_LENGTHS, at)
             tail = self._raw[begin : begin + size]
-        place = self._column(_SHORT_POSITIONS)
-        if not len(place):
+        stored = self._column(_SHORT_POSITIONS)
+        if not len(stored):
             return Entry(frequency, inline, tail)
-        # Words with a list elsewhere have a frequency, but no inline list and no extra occurrences.
+        # Long words have a frequency, but no inline list and no extra occurrences.
         first = self._before(_FREQUENCIES, at) + self._before(_EXTRA, at)
-        elsewhere = self._column(_LONG)
-        if len(elsewhere):
-            some = elsewhere[: elsewhere.searchsorted(at)]
-            first -= int(self._column(_FREQUENCIES).take(some).sum(dtype=np.int64))
+        long = self._column(_LONG)
+        if len(long):
+            earlier = long[: long.searchsorted(at)]
+            first -= int(self._column(_FREQUENCIES).take(earlier).sum(dtype=np.int64))
         occurrences = frequency + self._number(_EXTRA, at)
-        return Entry(frequency, inline, tail, 0, 0, int(place[0]), int(place[1]), first, occurrences)
+        return Entry(frequency, inline, tail, 0, 0, int(stored[0]), int(stored[1]), first, occurrences)
 
     def entry(self, at: int) -> Entry:
         """The entry of the word at an index."""
@@ -287,15 +287,15 @@ class Block:
         """The occurrences for those rows; None when all are 1."""
         c = self.columns
         short = (c.inline_lengths[begin:end] > 0).nonzero()[0] + begin
-        some = (c.tail_lengths[short] > 0).nonzero()[0]
-        if not len(some):
+        repeated = (c.tail_lengths[short] > 0).nonzero()[0]
+        if not len(repeated):
             return None
         first = starts_of(sizes)
-        found = np.ones(int(first[-1]), np.uint32)
-        for k in some.tolist():
+        counts = np.ones(int(first[-1]), np.uint32)
+        for k in repeated.tolist():
             at = int(short[k])
             tail = c.tails[int(self.tail_at[at]) : int(self.tail_at[at + 1])]
-            counts = counts_of(tail, int(sizes[k]))
-            assert counts is not None
-            found[int(first[k]) : int(first[k + 1])] = counts
-        return found
+            of_word = counts_of(tail, int(sizes[k]))
+            assert of_word is not None
+            counts[int(first[k]) : int(first[k + 1])] = of_word
+        return counts

@@ -18,12 +18,12 @@ _PER_STEP = 8
 
 
 def _table() -> Array:
-    found = list(range(_EXACT + 1))
+    lengths = list(range(_EXACT + 1))
     step = 2
-    while len(found) < 256:  # noqa: PLR2004 - the values of a byte
-        found += [found[-1] + step * at for at in range(1, _PER_STEP + 1)]
+    while len(lengths) < 256:  # noqa: PLR2004 - the values of a byte
+        lengths += [lengths[-1] + step * at for at in range(1, _PER_STEP + 1)]
         step *= 2
-    return np.array(found[:256], np.int64)
+    return np.array(lengths[:256], np.int64)
 
 
 LENGTHS = _table()

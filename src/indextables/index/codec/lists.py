@@ -33,7 +33,7 @@ _DENSE = 32
 """From one row in this many on, a page is a bitmap: compressed it is no larger, and faster to read."""
 _FLAG = 128
 """A varint byte from this value on is followed by another."""
-_NO_PLACES = np.zeros(0, np.int64)
+_NO_INDEXES = np.zeros(0, np.int64)
 _NO_COUNTS = np.zeros(0, np.uint32)
 _MASK = np.left_shift(1, np.arange(8)).astype(np.uint8)
 _CHUNK = 1 << 20
@@ -64,15 +64,15 @@ def ranks(bits: Array, at: Array) -> Array:
     before = np.zeros(len(words), np.int64)
     np.bitwise_count(words[:-1]).cumsum(out=before[1:])
     word = at >> 6
-    found: Array = before.take(word)
-    found += np.bitwise_count(words.take(word) & _BELOW.take(at & 63))
-    return found
+    below: Array = before.take(word)
+    below += np.bitwise_count(words.take(word) & _BELOW.take(at & 63))
+    return below
 
 
 def has(bits: Array, at: Array) -> Array:
     """For each number, whether it is set in a bitmap."""
-    found: Array = (bits.take(at >> 3) & _MASK.take(at & 7)) != 0  # take: half the time of an index
-    return found
+    present: Array = (bits.take(at >> 3) & _MASK.take(at & 7)) != 0  # take: half the time of an index
+    return present
 
 
 def empty_bits(rows: int) -> Array:
@@ -96,8 +96,8 @@ def pack(ascending: Array, rows: int) -> Array:
 
 @lru_cache(maxsize=1)
 def _numbers() -> pa.Array:
-    held = np.arange(_CHUNK, dtype=np.uint32)
-    return pa.Array.from_buffers(pa.uint32(), _CHUNK, [None, pa.py_buffer(held)])
+    numbers = np.arange(_CHUNK, dtype=np.uint32)
+    return pa.Array.from_buffers(pa.uint32(), _CHUNK, [None, pa.py_buffer(numbers)])
 
 
 def unpack(bits: Array) -> Array:
@@ -114,24 +114,23 @@ def unpack(bits: Array) -> Array:
         inside = np.unpackbits(bits.reshape(-1, 8)[words].ravel(), bitorder="little").view(bool).nonzero()[0]
         numbers: Array = ((words[inside >> 6] << 6) + (inside & 63)).astype(np.uint32)
         return numbers
-    found = []
+    chunks = []
     for start in range(0, len(bits) * 8, _CHUNK):
-        some = bits[start >> 3 : (start + _CHUNK) >> 3]
-        count = len(some) * 8
-        mask = pa.BooleanArray.from_buffers(pa.bool_(), count, [None, pa.py_buffer(some)])
-        kept = filter_values(_numbers().slice(0, count), mask)
-        numbers = as_numpy(kept)
-        found.append(numbers if not start else numbers + np.uint32(start))
-    return found[0] if len(found) == 1 else np.concatenate(found) if found else np.zeros(0, np.uint32)
+        chunk = bits[start >> 3 : (start + _CHUNK) >> 3]
+        count = len(chunk) * 8
+        mask = pa.BooleanArray.from_buffers(pa.bool_(), count, [None, pa.py_buffer(chunk)])
+        numbers = as_numpy(filter_values(_numbers().slice(0, count), mask))
+        chunks.append(numbers if not start else numbers + np.uint32(start))
+    return chunks[0] if len(chunks) == 1 else np.concatenate(chunks) if chunks else np.zeros(0, np.uint32)
 
 
 def differences(rows: Array, starts: Array) -> Array:
-    """Each row minus the one before; the first row of each list, at `starts`, is kept as it is."""
-    found = np.empty(len(rows), np.uint32)
-    found[:1] = rows[:1]
-    np.subtract(rows[1:], rows[:-1], out=found[1:], casting="unsafe")
-    found[starts] = rows[starts]
-    return found
+    """Each row minus the one before; the first row of each list, at `starts`, stays."""
+    steps = np.empty(len(rows), np.uint32)
+    steps[:1] = rows[:1]
+    np.subtract(rows[1:], rows[:-1], out=steps[1:], casting="unsafe")
+    steps[starts] = rows[starts]
+    return steps
 
 
 def exceptions(counts: Array, starts: Array) -> tuple[Array, Array]:
@@ -148,8 +147,8 @@ def exceptions(counts: Array, starts: Array) -> tuple[Array, Array]:
     pairs = np.empty(2 * len(at), np.uint32)
     pairs[0::2] = step
     pairs[1::2] = counts[at].astype(np.uint32) - np.uint32(2)
-    body, places = varints(pairs)
-    return body, places[2 * np.searchsorted(at, starts)]
+    body, offsets = varints(pairs)
+    return body, offsets[2 * np.searchsorted(at, starts)]
 
 
 def encode_page(rows: Array, counts: Array | None, span: int) -> bytes:
@@ -179,8 +178,8 @@ def _parts(raw: bytes) -> tuple[int, memoryview, memoryview]:
     end = len(raw) - tail
     if end < _HEAD.size or kind not in (_DIFFERENCES, _BITMAP):
         raise damaged("a list has an unknown form")
-    held = memoryview(raw)
-    return kind, held[_HEAD.size : end], held[end:]
+    view = memoryview(raw)
+    return kind, view[_HEAD.size : end], view[end:]
 
 
 @decodes("a list")
@@ -260,7 +259,7 @@ def pages_repeats(pages: Sequence[tuple[bytes, int]]) -> tuple[Array, Array]:
     tails = [_parts(raw)[2] for raw, _ in pages]
     joined = b"".join(tails)
     if not joined:
-        return _NO_PLACES, _NO_COUNTS
+        return _NO_INDEXES, _NO_COUNTS
     numbers = unvarints(joined)
     steps = numbers[0::2]
     # Find the pairs of every page: a varint ends with a byte below 128.
@@ -269,31 +268,31 @@ def pages_repeats(pages: Sequence[tuple[bytes, int]]) -> tuple[Array, Array]:
     before = starts_of(np.array([count for _, count in pages]))
     total = np.cumsum(steps, dtype=np.int64)
     size = np.diff(pairs)
-    some = size.nonzero()[0]
-    begin, last = pairs.take(some), pairs.take(some + 1) - 1
+    filled = size.nonzero()[0]
+    begin, last = pairs.take(filled), pairs.take(filled + 1) - 1
     base = total.take(begin) - steps.take(begin)
-    if len(numbers) % 2 or (total.take(last) - base >= np.diff(before).take(some)).any():
+    if len(numbers) % 2 or (total.take(last) - base >= np.diff(before).take(filled)).any():
         raise damaged("a list has other occurrences than were written")
-    total += (before.take(some) - base).repeat(size.take(some))
+    total += (before.take(filled) - base).repeat(size.take(filled))
     return total, numbers[1::2] + np.uint32(2)
 
 
 def repeats_of(tail: Bytes, count: int) -> tuple[Array, Array]:
     """Decode what `exceptions` wrote for one list of `count` rows: indexes, and occurrences above 1."""
     if not len(tail):
-        return _NO_PLACES, _NO_COUNTS
+        return _NO_INDEXES, _NO_COUNTS
     pairs = unvarints(tail)
-    places = pairs[0::2].cumsum(dtype=np.int64)
-    if len(pairs) % 2 or places[-1] >= count:
+    indexes = pairs[0::2].cumsum(dtype=np.int64)
+    if len(pairs) % 2 or indexes[-1] >= count:
         raise damaged("a list has other occurrences than were written")
-    return places, pairs[1::2] + np.uint32(2)
+    return indexes, pairs[1::2] + np.uint32(2)
 
 
 def counts_of(tail: Bytes, count: int) -> Array | None:
     """The occurrences in every row, from what `exceptions` wrote for one list; None when all are 1."""
     if not len(tail):
         return None
-    places, often = repeats_of(tail, count)
-    found = np.ones(count, np.uint32)
-    found[places] = often
-    return found
+    repeated, repeats = repeats_of(tail, count)
+    counts = np.ones(count, np.uint32)
+    counts[repeated] = repeats
+    return counts

@@ -47,10 +47,10 @@ _codecs = threading.local()
 
 def _zstd() -> Any:
     """One compressor per thread: Arrow does not promise that threads may share one."""
-    found = getattr(_codecs, "zstd", None)
-    if found is None:
-        found = _codecs.zstd = pa.Codec("zstd", compression_level=_LEVEL)
-    return found
+    codec = getattr(_codecs, "zstd", None)
+    if codec is None:
+        codec = _codecs.zstd = pa.Codec("zstd", compression_level=_LEVEL)
+    return codec
 
 
 def damaged(what: str) -> DamagedIndexError:
@@ -114,22 +114,22 @@ def unframe(data: Bytes, offset: int, what: str) -> bytes:
 
 def starts_of(lengths: Array) -> Array:
     """The start of each of some consecutive items, given their lengths, followed by the end of the last."""
-    found = np.empty(len(lengths) + 1, np.int64)
-    found[0] = 0
-    lengths.cumsum(out=found[1:])
-    return found
+    starts = np.empty(len(lengths) + 1, np.int64)
+    starts[0] = 0
+    lengths.cumsum(out=starts[1:])
+    return starts
 
 
 def gather(starts: Array, lengths: Array) -> Array:
     """The numbers of many ranges, concatenated."""
-    some = lengths > 0
-    begin, size = starts[some].astype(np.int64), lengths[some].astype(np.int64)
+    filled = lengths > 0
+    begin, size = starts[filled].astype(np.int64), lengths[filled].astype(np.int64)
     if not len(begin):
         return np.zeros(0, np.int64)
-    found = np.ones(int(size.sum()), np.int64)
-    found[0] = begin[0]
-    found[size[:-1].cumsum()] = begin[1:] - (begin[:-1] + size[:-1] - 1)
-    return found.cumsum(out=found)
+    numbers = np.ones(int(size.sum()), np.int64)
+    numbers[0] = begin[0]
+    numbers[size[:-1].cumsum()] = begin[1:] - (begin[:-1] + size[:-1] - 1)
+    return numbers.cumsum(out=numbers)
 
 
 def varints(values: Array) -> tuple[Array, Array]:
@@ -145,22 +145,22 @@ def varints(values: Array) -> tuple[Array, Array]:
     if at[-1] == len(v):
         return v.astype(np.uint8), at
     out = np.empty(int(at[-1]), np.uint8)
-    place, left, rest = at[:-1], size, v
+    offset, left, rest = at[:-1], size, v
     while len(rest):
         last = left == 1
-        out[place] = np.where(last, rest, (rest & np.uint32(127)) | np.uint32(128)).astype(np.uint8)
+        out[offset] = np.where(last, rest, (rest & np.uint32(127)) | np.uint32(128)).astype(np.uint8)
         more = ~last
-        place, left, rest = place[more] + 1, left[more] - 1, rest[more] >> np.uint32(7)
+        offset, left, rest = offset[more] + 1, left[more] - 1, rest[more] >> np.uint32(7)
     return out, at
 
 
 def unvarints(data: Bytes | Array) -> Array:
     """Decode consecutive varints."""
     if len(data) <= _LOOPED and not isinstance(data, np.ndarray):
-        found = few_varints(data)
-        if max(found, default=0) >> 32:
+        few = few_varints(data)
+        if max(few, default=0) >> 32:
             raise damaged("a number is too long")
-        return np.array(found, np.uint32)
+        return np.array(few, np.uint32)
     raw = np.frombuffer(data, np.uint8)
     more = raw >= 128  # noqa: PLR2004 - the flag of a varint
     if not more.any():
@@ -172,14 +172,14 @@ def unvarints(data: Bytes | Array) -> Array:
     # Starting from the last byte of each number: add those with a second byte, with a third, and so on. The
     # byte "before" the first one is the very last, which has no continuation flag.
     at = more.take(end - 1).nonzero()[0]
-    place = end.take(at) - 1
+    offset = end.take(at) - 1
     for _ in range(1, _LONGEST_VARINT):
         if not len(at):
             break
-        out[at] = out.take(at) << np.uint32(7) | (raw.take(place) & np.uint8(127))
-        place -= 1
-        again = more.take(place).nonzero()[0]
-        at, place = at.take(again), place.take(again)
+        out[at] = out.take(at) << np.uint32(7) | (raw.take(offset) & np.uint8(127))
+        offset -= 1
+        again = more.take(offset).nonzero()[0]
+        at, offset = at.take(again), offset.take(again)
     if len(at):
         raise damaged("a number is too long")
     return out
@@ -187,17 +187,17 @@ def unvarints(data: Bytes | Array) -> Array:
 
 def few_varints(data: Bytes) -> list[int]:
     """Decode a few consecutive varints."""
-    found, number, shift = [], 0, 0
+    numbers, number, shift = [], 0, 0
     for byte in data:
         number |= (byte & 127) << shift
         if byte & 128:
             shift += 7
         else:
-            found.append(number)
+            numbers.append(number)
             number = shift = 0
     if shift:
         raise damaged("a number is cut off")
-    return found
+    return numbers
 
 
 def width_of(values: Array) -> int:
@@ -230,10 +230,10 @@ def unplanes(data: Bytes) -> Array:
         raise damaged("numbers have an unknown width")
     kind: Any = np.dtype(f"<u{width}").type
     low, *higher = flat.reshape(width, -1)
-    found = low.astype(kind)
+    numbers = low.astype(kind)
     for number, plane in enumerate(higher, 1):
-        found |= plane.astype(kind) << kind(8 * number)
-    return found
+        numbers |= plane.astype(kind) << kind(8 * number)
+    return numbers
 
 
 def part_of_planes(data: bytes, first: int, count: int) -> bytes:
@@ -273,18 +273,17 @@ class Planes:
 
     def take(self, at: Array) -> Array:
         """The numbers at some indexes."""
-        found: Array
+        numbers: Array
         text = np.searchsorted(self._held[1:], at, "right")
         low = at + np.array(self._first).take(text)
-        found = self._raw.take(low)
+        numbers = self._raw.take(low)
         widths = np.array(self._width)
         steps = np.diff(self._held).take(text)
         for plane in range(1, int(widths.max())):
             inside = (widths > plane).take(text)
-            found = found | (self._raw.take(low + steps * (plane * inside)).astype(np.int64) * inside) << (
-                8 * plane
-            )
-        return found
+            high = self._raw.take(low + steps * (plane * inside)).astype(np.int64) * inside
+            numbers = numbers | high << (8 * plane)
+        return numbers
 
 
 _COLUMN = struct.Struct("<BI")

@@ -160,8 +160,8 @@ def decode_root(data: Bytes) -> Root:
         raise damaged("the root is cut off")
     magic, length, raw_length, version, crc = _TAIL.unpack_from(data, len(data) - _TAIL.size)
     body = memoryview(data)[: len(data) - _TAIL.size]
-    held = struct.pack("<III", length, raw_length, version)
-    if magic != _MAGIC or length != len(body) or zlib.crc32(held, zlib.crc32(body)) != crc:
+    lengths = struct.pack("<III", length, raw_length, version)
+    if magic != _MAGIC or length != len(body) or zlib.crc32(lengths, zlib.crc32(body)) != crc:
         raise damaged("the root does not match its checksum or length")
     if version != FORMAT:
         raise _another_format(version)
