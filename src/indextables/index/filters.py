@@ -57,12 +57,12 @@ def hash_words(words: Sequence[bytes]) -> Array:
     lengths = np.fromiter(map(len, words), np.int64, len(words))
     data = np.frombuffer(b"".join(words), np.uint8).astype(np.uint64) + np.uint64(1)
     starts = starts_of(lengths)
-    place = np.arange(len(data)) - np.repeat(starts[:-1], lengths)
+    index = np.arange(len(data)) - np.repeat(starts[:-1], lengths)
     sums = np.zeros(len(words), np.uint64)
     filled = np.flatnonzero(lengths)
     if len(filled):
         powers = _powers(int(lengths.max()))
-        sums[filled] = np.add.reduceat(data * powers[place], starts[:-1][filled])
+        sums[filled] = np.add.reduceat(data * powers[index], starts[:-1][filled])
     return _mixed(sums)
 
 
@@ -97,13 +97,13 @@ def key_of(field: int, word: bytes) -> bytes:
 
 def filter_of(index: Index) -> Array:
     """The filter of one index, made from its words: an array of blocks of eight lanes each."""
-    blocks = _blocks_for(sum(known.words for known in index.root.fields))
-    found = np.zeros((blocks, _LANES), np.uint32)
+    blocks = _blocks_for(sum(field.words for field in index.root.fields))
+    bloom = np.zeros((blocks, _LANES), np.uint32)
     for number, block in index.every_block():
         hashes = hash_words([key_of(number, word) for word in block.words()])
         at = (hashes >> np.uint64(32)) & np.uint64(blocks - 1)
-        np.bitwise_or.at(found, at.astype(np.int64), _masks(hashes))
-    return found
+        np.bitwise_or.at(bloom, at.astype(np.int64), _masks(hashes))
+    return bloom
 
 
 def group_bytes(names: Sequence[str], filters: Sequence[Array], settings: str) -> bytes:
@@ -139,17 +139,17 @@ class FilterGroup:
     def open(cls, ranges: RangeReader, length: int) -> FilterGroup:
         """Read the members of a group: one read, or two for a large group."""
         first = min(length, _FIRST_READ)
-        held = bytes(ranges.many([(length - first, first)])[0])
-        if len(held) < _TRAILER:
+        tail = bytes(ranges.many([(length - first, first)])[0])
+        if len(tail) < _TRAILER:
             raise damaged("it is too short")
-        head, own = held[-_TRAILER:-4], held[-4:]
+        head, checksum = tail[-_TRAILER:-4], tail[-4:]
         magic, blocks, members, listed, raw, crc = _HEAD.unpack(head)
-        if magic != _MAGIC or struct.pack("<I", crc32(head)) != own:
+        if magic != _MAGIC or struct.pack("<I", crc32(head)) != checksum:
             raise damaged("its trailer is not what was written")
         if blocks * (_BLOCK * members + 4) + listed + _TRAILER != length:
             raise damaged("it has another length")
-        if listed + _TRAILER <= len(held):
-            body = held[len(held) - _TRAILER - listed : len(held) - _TRAILER]
+        if listed + _TRAILER <= len(tail):
+            body = tail[len(tail) - _TRAILER - listed : len(tail) - _TRAILER]
         else:
             body = bytes(ranges.many([(length - listed - _TRAILER, listed)])[0])
         if crc32(body) != crc:
@@ -163,25 +163,27 @@ class FilterGroup:
 
         The query must have been parsed with the settings of the group.
         """
-        fields = {item.column: (at, item, FieldRoot(blocks=0)) for at, item in enumerate(query.spec.fields)}
+        fields = {
+            item.column: (number, item, FieldRoot(blocks=0)) for number, item in enumerate(query.spec.fields)
+        }
         plan = Compiler(fields, has_values=True).plan(query.node)
-        keys = list(dict.fromkeys(_needed(plan)))
+        keys = list(dict.fromkeys(_required_keys(plan)))
         rows = self.may_hold([key_of(*key) for key in keys])
-        return self._decided(plan, dict(zip(keys, rows, strict=True)))
+        return self._may_match(plan, dict(zip(keys, rows, strict=True)))
 
-    def _decided(self, plan: Plan, known: Mapping[Key, Array]) -> Array:
+    def _may_match(self, plan: Plan, by_key: Mapping[Key, Array]) -> Array:
         if isinstance(plan, Boost):
-            return self._decided(plan.part, known)
+            return self._may_match(plan.part, by_key)
         if isinstance(plan, Combined):
             if plan.must:
-                return np.asarray(np.all([self._decided(part, known) for part in plan.must], axis=0))
+                return np.asarray(np.all([self._may_match(part, by_key) for part in plan.must], axis=0))
             if plan.should:
-                return np.asarray(np.any([self._decided(part, known) for part in plan.should], axis=0))
+                return np.asarray(np.any([self._may_match(part, by_key) for part in plan.should], axis=0))
             return np.full(len(self.names), bool(plan.must_not))
-        keys = _needed(plan)
+        keys = _required_keys(plan)
         if not keys:
             return np.ones(len(self.names), np.bool_)
-        return np.asarray(np.all([known[key] for key in keys], axis=0))
+        return np.asarray(np.all([by_key[key] for key in keys], axis=0))
 
     def may_hold(self, keys: Sequence[bytes]) -> Array:
         """For each key and each member, whether the member may have it; one round trip."""
@@ -189,8 +191,8 @@ class FilterGroup:
         missing = [key for key in keys if key not in answers]
         hashes = hash_words(missing)
         width = _BLOCK * len(self.names) + 4
-        places = [(int(at) * width, width) for at in (hashes >> np.uint64(32)) & np.uint64(self.blocks - 1)]
-        blocks = self.ranges.many(places) if places else ()
+        ranges = [(int(at) * width, width) for at in (hashes >> np.uint64(32)) & np.uint64(self.blocks - 1)]
+        blocks = self.ranges.many(ranges) if ranges else ()
         for key, block, mask in zip(missing, blocks, _masks(hashes), strict=True):
             body = bytes(block)
             if struct.pack("<I", crc32(body[:-4])) != body[-4:]:
@@ -214,13 +216,13 @@ class FilterGroup:
         return [np.ascontiguousarray(lanes[:, at]) for at in range(len(self.names))]
 
 
-def _needed(plan: Plan) -> list[Key]:
+def _required_keys(plan: Plan) -> list[Key]:
     """The words without which a query part cannot match: all words of a phrase, none of a range."""
     if isinstance(plan, Boost):
-        return _needed(plan.part)
+        return _required_keys(plan.part)
     if isinstance(plan, Combined):
         parts = plan.must or plan.should
-        return [key for part in parts for key in _needed(part)]
+        return [key for part in parts for key in _required_keys(part)]
     if isinstance(plan, OneTerm):
         return [(plan.field, plan.word)]
     if isinstance(plan, Phrase):

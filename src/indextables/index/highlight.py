@@ -40,30 +40,30 @@ def tokens_at(text: str, tokenizer: str) -> list[Token]:
     if tokenizer == "raw":
         return [Token(text, 0, len(text))]
     if tokenizer == "whitespace":
-        return [Token(found[0], *found.span()) for found in re.finditer("[^ \t\n\r\x0c]+", text)]
+        return [Token(match[0], *match.span()) for match in re.finditer("[^ \t\n\r\x0c]+", text)]
     if tokenizer == "compact_ids":
-        found: list[Token] = []
+        tokens: list[Token] = []
         at = 0
         for start, end in id_spans(text):
-            found += _words(text, at, start, "default")
-            found.append(Token(text[start:end].lower(), start, end))
+            tokens += _words(text, at, start, "default")
+            tokens.append(Token(text[start:end].lower(), start, end))
             at = end
-        return found + _words(text, at, len(text), "default")
+        return tokens + _words(text, at, len(text), "default")
     return _words(text, 0, len(text), tokenizer)
 
 
 def _words(text: str, start: int, end: int, tokenizer: str) -> list[Token]:
     """Runs of letters and digits."""
-    found = []
+    tokens = []
     begin = None
     for at in range(start, end + 1):
         inside = at < end and _in_word(text[at])
         if inside and begin is None:
             begin = at
         elif not inside and begin is not None:
-            found += [Token(word, begin, at) for word in _spelled(text[begin:at], tokenizer)]
+            tokens += [Token(word, begin, at) for word in _spelled(text[begin:at], tokenizer)]
             begin = None
-    return found
+    return tokens
 
 
 @lru_cache(maxsize=65_536)
@@ -88,16 +88,16 @@ class Highlighter:
 
     def spans(self, texts: Sequence[str | None]) -> list[list[Span]]:
         """For every text the (start, end) of the words that match, ascending; empty for null."""
-        cut = [[] if text is None else tokens_at(text, self.item.tokenizer) for text in texts]
-        distinct = sorted({token.word for tokens in cut for token in tokens})
+        tokenised = [[] if text is None else tokens_at(text, self.item.tokenizer) for text in texts]
+        distinct = sorted({token.word for tokens in tokenised for token in tokens})
         marks = [_marker(part, self.item, distinct) for part in self.parts]
-        found = []
-        for tokens in cut:
+        spans_by_text = []
+        for tokens in tokenised:
             words = [token.word for token in tokens]
-            places = sorted({at for mark in marks for at in mark(words)})
-            spans = ((tokens[at].start, tokens[at].end) for at in places)
-            found.append(list(dict.fromkeys(spans)))
-        return found
+            matching = sorted({at for mark in marks for at in mark(words)})
+            spans = ((tokens[at].start, tokens[at].end) for at in matching)
+            spans_by_text.append(list(dict.fromkeys(spans)))
+        return spans_by_text
 
 
 def _parts(node: Node, column: str) -> Iterator[Words | Matching | Between]:
@@ -117,11 +117,13 @@ Marker = Callable[[list[str]], Iterator[int]]
 def _marker(part: Words | Matching | Between, item: IndexField, distinct: list[str]) -> Marker:
     if isinstance(part, Words) and (part.prefix is None or part.words):
         return lambda words: _phrase(words, part, _last_words(part, item, distinct))
-    known = _fitting(part, item, distinct)
-    return lambda words: (at for at, word in enumerate(words) if word in known)
+    matching = _matching_words(part, item, distinct)
+    return lambda words: (at for at, word in enumerate(words) if word in matching)
 
 
-def _fitting(part: Words | Matching | Between, item: IndexField, distinct: list[str]) -> frozenset[str]:
+def _matching_words(
+    part: Words | Matching | Between, item: IndexField, distinct: list[str]
+) -> frozenset[str]:
     """The words that match a pattern, a prefix or a range."""
     if isinstance(part, Words):
         return _last_words(part, item, distinct)
@@ -153,24 +155,24 @@ def _last_words(part: Words, item: IndexField, distinct: list[str]) -> frozenset
 
 def _phrase(words: list[str], part: Words, last: frozenset[str]) -> Iterator[int]:
     """All words of every occurrence of the phrase."""
-    wanted, slop = part.words, part.slop if part.prefix is None else 0
+    phrase, slop = part.words, part.slop if part.prefix is None else 0
     for start, word in enumerate(words):
-        if word != wanted[0]:
+        if word != phrase[0]:
             continue
-        places, at = [start], start
-        end = start + len(wanted) + slop
-        for other in wanted[1:]:
+        numbers, at = [start], start
+        end = start + len(phrase) + slop
+        for other in phrase[1:]:
             at = next((k for k in range(at + 1, min(end, len(words))) if words[k] == other), -1)
             if at < 0:
                 break
-            places.append(at)
+            numbers.append(at)
         if at < 0:
             continue
         if part.prefix is not None:
             if at + 1 >= len(words) or words[at + 1] not in last:
                 continue
-            places.append(at + 1)
-        yield from places
+            numbers.append(at + 1)
+        yield from numbers
 
 
 def marked(text: str, spans: Sequence[Span], before: str = "<em>", after: str = "</em>") -> str:
@@ -199,7 +201,7 @@ def snippets(
         else:
             groups.append([span])
     best = sorted(sorted(groups, key=len, reverse=True)[:count])
-    found = []
+    texts = []
     for group in best:
         room = max(0, length - (group[-1][1] - group[0][0])) // 2
         start, end = _between_words(
@@ -207,8 +209,8 @@ def snippets(
         )
         moved = [(a - start, b - start) for a, b in group]
         piece = marked(text[start:end], moved, before, after)
-        found.append((ELLIPSIS if start else "") + piece.strip() + (ELLIPSIS if end < len(text) else ""))
-    return found
+        texts.append((ELLIPSIS if start else "") + piece.strip() + (ELLIPSIS if end < len(text) else ""))
+    return texts
 
 
 def _between_words(text: str, start: int, end: int, group: Sequence[Span]) -> tuple[int, int]:

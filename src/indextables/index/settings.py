@@ -75,11 +75,11 @@ class IndexSpec:
     @classmethod
     def from_wire(cls, fields: Iterable[Mapping[str, Any]]) -> IndexSpec:
         """Read what `to_wire` wrote; settings added by later versions make a field differ from ours."""
-        known = {"column", "kind", "tokenizer", "record", "fast"}
+        keys = {"column", "kind", "tokenizer", "record", "fast"}
         return cls(
             tuple(
-                IndexField(**{key: item[key] for key in known if key in item})
-                if set(item) <= known
+                IndexField(**{key: item[key] for key in keys if key in item})
+                if set(item) <= keys
                 else IndexField(item["column"], "unknown")
                 for item in fields
             )
@@ -90,19 +90,19 @@ class IndexSpec:
 
         So a column can be given another kind by changing one property.
         """
-        found: dict[str, str] = {}
+        properties: dict[str, str] = {}
         for item in self.fields:
             if item.kind == FAST:
                 continue
-            found[f"{PREFIX}indexing.typemap.{item.column}"] = item.kind
+            properties[f"{PREFIX}indexing.typemap.{item.column}"] = item.kind
             if item.record != _DEFAULT_RECORD[item.kind]:
-                found[f"{PREFIX}indexing.indexrecordoption.{item.column}"] = item.record
+                properties[f"{PREFIX}indexing.indexrecordoption.{item.column}"] = item.record
             if item.tokenizer != _DEFAULT_TOKENIZER.get(item.kind, "raw"):
-                found[f"{PREFIX}indexing.tokenizer.{item.column}"] = item.tokenizer
+                properties[f"{PREFIX}indexing.tokenizer.{item.column}"] = item.tokenizer
         fast = [item.column for item in self.fields if item.fast]
         if fast:
-            found[f"{PREFIX}indexing.fastfields"] = ",".join(fast)
-        return found
+            properties[f"{PREFIX}indexing.fastfields"] = ",".join(fast)
+        return properties
 
 
 def from_options(
@@ -116,7 +116,7 @@ def from_options(
     typemap = _by_column("typemap", indexing.typemap, KINDS, schema)
     tokenizers = _by_column("tokenizer", indexing.tokenizer, TOKENIZERS, schema)
     records = _by_column("indexrecordoption", indexing.record_option, RECORDS, schema)
-    fast = {_known(name, "fastfields", schema) for name in indexing.fast_fields or ()}
+    fast = {_resolve(name, "fastfields", schema) for name in indexing.fast_fields or ()}
     for option, named in (("tokenizer", tokenizers), ("indexrecordoption", records)):
         for column in named:
             if column not in typemap:
@@ -125,7 +125,7 @@ def from_options(
                     f"set indexing.typemap.{column} as well, for example to 'text'",
                     column=column,
                 )
-    found = []
+    fields = []
     for item in schema:
         kind = typemap.get(item.name)
         if kind is None and item.name in fast:
@@ -138,8 +138,8 @@ def from_options(
                 column=item.name,
             )
         if kind is not None:
-            found.append(_field(item, kind, tokenizers, records, item.name in fast))
-    return IndexSpec(tuple(found))
+            fields.append(_field(item, kind, tokenizers, records, item.name in fast))
+    return IndexSpec(tuple(fields))
 
 
 def _field(
@@ -162,42 +162,43 @@ def _field(
 
 
 def _by_column(
-    option: str, given: Mapping[str, str], choices: tuple[str, ...], schema: pa.Schema
+    option: str, values: Mapping[str, str], choices: tuple[str, ...], schema: pa.Schema
 ) -> dict[str, str]:
     """Read `option.<column> = <choice>` and the list form `option.<choice> = <column>, <column>`."""
-    found: dict[str, str] = {}
+    chosen: dict[str, str] = {}
     lists = {
         key: value
-        for key, value in given.items()
+        for key, value in values.items()
         if key.lower() in choices and value.strip().lower() not in choices
     }
-    for key, value in given.items():
+    for key, value in values.items():
         pairs = (
             [(name.strip(), key.lower()) for name in value.split(",") if name.strip()]
             if key in lists
             else [(key, value.strip().lower())]
         )
         for name, choice in pairs:
-            column = _known(name, option, schema)
+            column = _resolve(name, option, schema)
             if choice not in choices:
                 raise OptionError(
                     f"indexing.{option}.{name} is {choice!r}; expected one of {', '.join(choices)}",
                     column=column,
                     value=choice,
                 )
-            if found.get(column, choice) != choice:
+            if chosen.get(column, choice) != choice:
                 raise OptionError(
-                    f"indexing.{option} gives column {column!r} twice, as {found[column]!r} and {choice!r}",
+                    f"indexing.{option} gives column {column!r} twice, as {chosen[column]!r} and {choice!r}",
                     column=column,
                 )
-            found[column] = choice
-    return found
+            chosen[column] = choice
+    return chosen
 
 
-def _known(name: str, option: str, schema: pa.Schema) -> str:
-    found = find_name(schema.names, name)
-    if found is not None:
-        return found
+def _resolve(name: str, option: str, schema: pa.Schema) -> str:
+    """The column of a name, in any case; OptionError if there is none."""
+    column = find_name(schema.names, name)
+    if column is not None:
+        return column
     raise OptionError(
         f"indexing.{option} names a column that is not there: {no_column(schema.names, name)}", column=name
     )
@@ -227,13 +228,13 @@ def _check_type(column: pa.Field, kind: str) -> None:
         or pa.types.is_timestamp(of),
     }[kind]
     if not fits:
-        wants = {
+        needed = {
             JSON: "text that holds JSON, or a nested type",
             FAST: "a number, boolean, date or timestamp",
             SUBSTRING: "text",
         }.get(kind, "text or an array of text")
-        asked = "fastfields" if kind == FAST else f"typemap.{column.name} = {kind}"
+        setting = "fastfields" if kind == FAST else f"typemap.{column.name} = {kind}"
         raise OptionError(
-            f"indexing.{asked}: column {column.name!r} has type {of}, and this setting needs {wants}",
+            f"indexing.{setting}: column {column.name!r} has type {of}, and this setting needs {needed}",
             column=column.name,
         )

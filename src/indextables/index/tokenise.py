@@ -52,16 +52,16 @@ def tokens_of(item: IndexField, column: pa.Array) -> Tokens:
     nulls = pc.is_null(column).to_numpy(zero_copy_only=False).nonzero()[0]
     if item.kind == FAST:
         none = np.zeros(0, np.int64)
-        found = Tokens(_no_words(), none, none, none, np.zeros(len(column), np.int64))
+        tokens = Tokens(_no_words(), none, none, none, np.zeros(len(column), np.int64))
     elif item.kind == SUBSTRING:
         return _trigrams(column, nulls)
     elif pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
-        found = _json(item, column) if item.kind == JSON else _lists(item, column)
+        tokens = _json(item, column) if item.kind == JSON else _lists(item, column)
     elif item.kind == JSON:
-        found = _json(item, column)
+        tokens = _json(item, column)
     else:
-        found = _texts(item, column)
-    return _with_entry(found, NULLS, nulls, np.zeros(len(nulls), np.int64)) if len(nulls) else found
+        tokens = _texts(item, column)
+    return _with_entry(tokens, NULLS, nulls, np.zeros(len(nulls), np.int64)) if len(nulls) else tokens
 
 
 def _no_words() -> pa.BinaryArray:
@@ -81,10 +81,11 @@ def _texts(item: IndexField, column: pa.Array) -> Tokens:
         lengths[rows] = 1
         return Tokens(coded.dictionary, codes, rows, np.zeros(len(rows), np.int64), lengths)
     words, codes, lengths = _split(column, tokenizer)
-    return _placed(words, codes, lengths)
+    return _with_positions(words, codes, lengths)
 
 
-def _placed(words: pa.BinaryArray, codes: Array, lengths: Array) -> Tokens:
+def _with_positions(words: pa.BinaryArray, codes: Array, lengths: Array) -> Tokens:
+    """Tokens from the word of every token, row after row, and the number of tokens per row."""
     rows = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
     first = starts_of(lengths)[:-1].astype(np.int32)
     positions = np.arange(len(codes), dtype=np.int32) - np.repeat(first, lengths)
@@ -128,14 +129,14 @@ def _trigrams(column: pa.Array, nulls: Array) -> Tokens:
 def _numbered(values: Array, end: int) -> tuple[Array, Array]:
     """The distinct values in order, and the index of every value among them; all are below `end`."""
     if end > _TABLE:
-        distinct, places = np.unique(values, return_inverse=True)
-        return distinct, places
+        distinct, indexes = np.unique(values, return_inverse=True)
+        return distinct, indexes
     seen = np.zeros(end, bool)
     seen[values] = True
     distinct = seen.nonzero()[0]
-    place = np.zeros(end, np.int32)
-    place[distinct] = np.arange(len(distinct), dtype=np.int32)
-    return distinct, place[values]
+    index = np.zeros(end, np.int32)
+    index[distinct] = np.arange(len(distinct), dtype=np.int32)
+    return distinct, index[values]
 
 
 def _lists(item: IndexField, column: pa.Array) -> Tokens:
@@ -153,21 +154,21 @@ def _lists(item: IndexField, column: pa.Array) -> Tokens:
     shift = number - first + (tokens_before - tokens_before[first] if len(first) else 0)
     positions = inner.positions + shift[inner.rows]
     lengths = np.bincount(rows, minlength=len(column)).astype(np.int64)
-    found = Tokens(inner.words, inner.codes, rows, positions, lengths)
+    tokens = Tokens(inner.words, inner.codes, rows, positions, lengths)
     later = (number > first).nonzero()[0]
     if not len(later):
-        return found
-    return _with_entry(found, GAPS, owner[later], shift[later] - 1)
+        return tokens
+    return _with_entry(tokens, GAPS, owner[later], shift[later] - 1)
 
 
-def _with_entry(found: Tokens, entry: bytes, rows: Array, positions: Array) -> Tokens:
+def _with_entry(tokens: Tokens, entry: bytes, rows: Array, positions: Array) -> Tokens:
     """The same tokens with a special entry added; row lengths stay."""
-    words = pa.concat_arrays([found.words, pa.array([entry], pa.binary())])
-    all_rows = np.concatenate([found.rows, rows])
-    all_positions = np.concatenate([found.positions, positions])
-    codes = np.concatenate([found.codes, np.full(len(rows), len(words) - 1, np.int64)])
+    words = pa.concat_arrays([tokens.words, pa.array([entry], pa.binary())])
+    all_rows = np.concatenate([tokens.rows, rows])
+    all_positions = np.concatenate([tokens.positions, positions])
+    codes = np.concatenate([tokens.codes, np.full(len(rows), len(words) - 1, np.int64)])
     order = np.lexsort((all_positions, all_rows))
-    return Tokens(words, codes[order], all_rows[order], all_positions[order], found.lengths)
+    return Tokens(words, codes[order], all_rows[order], all_positions[order], tokens.lengths)
 
 
 def _json(item: IndexField, column: pa.Array) -> Tokens:
@@ -181,7 +182,7 @@ def _json(item: IndexField, column: pa.Array) -> Tokens:
         )
     words, codes, lengths = _split(texts, "whitespace")
     renamed = [GAPS if word == LEAF_GAP.encode() else word for word in words.to_pylist()]
-    return _placed(pa.array(renamed, pa.binary()), codes, lengths)
+    return _with_positions(pa.array(renamed, pa.binary()), codes, lengths)
 
 
 # Which bytes belong to a word: letters, digits and all beyond ASCII; or all but white space.
@@ -198,8 +199,8 @@ def _bytes_of(column: pa.Array) -> tuple[Array, Array]:
     texts = pc.fill_null(column.cast(pa.large_string()), "")
     _, offsets, data = texts.buffers()
     at = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    held = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
-    return held[at[0] : at[-1]], at - at[0]
+    all_bytes = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
+    return all_bytes[at[0] : at[-1]], at - at[0]
 
 
 def _split(column: pa.Array, tokenizer: str) -> tuple[pa.BinaryArray, Array, Array]:
@@ -220,16 +221,16 @@ def _split(column: pa.Array, tokenizer: str) -> tuple[pa.BinaryArray, Array, Arr
         breaks = np.unique(np.concatenate([breaks, edges[(edges > 0) & (edges < len(data))]]))
     begin, end = _edges(inside, breaks)
     chars = data[inside] if tokenizer == "whitespace" else _LOWER[data[inside]]
-    places = starts_of(end - begin).astype(np.int32)
-    held = [None, pa.py_buffer(places), pa.py_buffer(chars)]
-    coded = pa.Array.from_buffers(pa.binary(), len(begin), held).dictionary_encode()
+    offsets = starts_of(end - begin).astype(np.int32)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(chars)]
+    coded = pa.Array.from_buffers(pa.binary(), len(begin), buffers).dictionary_encode()
     words, codes = coded.dictionary, coded.indices.to_numpy()
     lengths = np.diff(np.searchsorted(begin, at))
     if tokenizer == "whitespace":
         return words, codes, lengths
     if len(ids):
-        known = np.unique(codes[np.searchsorted(begin, ids)])
-        words = _with_buckets(words, known)
+        id_words = np.unique(codes[np.searchsorted(begin, ids)])
+        words = _with_buckets(words, id_words)
     beyond_ascii = bool(chars.max(initial=0) >= 128)  # noqa: PLR2004 - the end of ASCII
     if tokenizer == "en_stem" or beyond_ascii:
         return _analysed(words, codes, lengths, tokenizer)
@@ -260,12 +261,12 @@ def _identifiers(data: Array, breaks: Array) -> tuple[Array, Array]:
     digit = digits[end] > digits[begin]
     hexadecimal = others[end] == others[begin]
     single = digit & ((size >= _LONG_ID) | (hexadecimal & (size >= _HEX_ID)))
-    found, last = [begin[single]], [end[single]]
+    first_bytes, end_bytes = [begin[single]], [end[single]]
     if len(begin) >= len(_UUID):
         count = len(begin) - len(_UUID) + 1
         whole = np.ones(count, bool)
-        for at, wanted in enumerate(_UUID):
-            whole &= (size[at : at + count] == wanted) & hexadecimal[at : at + count]
+        for at, length in enumerate(_UUID):
+            whole &= (size[at : at + count] == length) & hexadecimal[at : at + count]
             if at:
                 whole &= begin[at : at + count] == end[at - 1 : at - 1 + count] + 1
         first = whole.nonzero()[0]
@@ -275,10 +276,10 @@ def _identifiers(data: Array, breaks: Array) -> tuple[Array, Array]:
         first = first[
             np.searchsorted(breaks, begin[first], "right") == np.searchsorted(breaks, end[first + 4])
         ]
-        found.append(begin[first])
-        last.append(end[first + 4])
-    order = np.argsort(np.concatenate(found))
-    return np.concatenate(found)[order], np.concatenate(last)[order]
+        first_bytes.append(begin[first])
+        end_bytes.append(end[first + 4])
+    order = np.argsort(np.concatenate(first_bytes))
+    return np.concatenate(first_bytes)[order], np.concatenate(end_bytes)[order]
 
 
 def _with_buckets(words: pa.BinaryArray, ids: Array) -> pa.BinaryArray:
@@ -307,28 +308,28 @@ def _analysed(
         out = analyze(b"\n".join(ascii_words).decode())
         code[plain] = len(words) + np.arange(len(out))
     for word in (~plain).nonzero()[0].tolist():
-        found = analyze(words[word].as_py().decode())
-        code[word], sizes[word] = len(words) + len(out), len(found)
-        out += found
+        analysed = analyze(words[word].as_py().decode())
+        code[word], sizes[word] = len(words) + len(out), len(analysed)
+        out += analysed
     per = sizes[codes]
-    fresh = code[codes]
+    new_codes = code[codes]
     if not (per == 1).all():
         first = starts_of(per)[:-1]
-        fresh = np.repeat(fresh, per)
+        new_codes = np.repeat(new_codes, per)
         several = (per > 1).nonzero()[0]
-        places = gather(first[several], per[several])
-        fresh[places] += places - np.repeat(first[several], per[several])
+        indexes = gather(first[several], per[several])
+        new_codes[indexes] += indexes - np.repeat(first[several], per[several])
         total = starts_of(per)
         lengths = np.diff(total[starts_of(lengths)])
-    return pa.concat_arrays([words, pa.array(out, pa.string()).cast(pa.binary())]), fresh, lengths
+    return pa.concat_arrays([words, pa.array(out, pa.string()).cast(pa.binary())]), new_codes, lengths
 
 
 def word_bytes(words: pa.BinaryArray) -> tuple[Array, Array]:
     """The bytes of an array of words, and the offset of each word."""
     _, offsets, data = words.buffers()
     at = np.frombuffer(offsets, np.int32)[words.offset : words.offset + len(words) + 1].astype(np.int64)
-    held = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
-    return held, at
+    all_bytes = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
+    return all_bytes, at
 
 
 __all__ = ["Tokens", "tokens_of", "word_bytes"]

@@ -103,23 +103,23 @@ def without_ids(text: str) -> str:
 def address(text: str) -> str | None:
     """An IP address as 32 digits that sort like addresses; IPv4 inside IPv6. None when it is not one."""
     try:
-        found = ipaddress.ip_address(text.strip())
+        parsed = ipaddress.ip_address(text.strip())
     except ValueError:
         return None
-    return _digits(found)
+    return _digits(parsed)
 
 
 def network(text: str) -> tuple[str, str] | None:
     """The first and last address of a network such as 10.0.0.0/8; None when it is not one."""
     try:
-        found = ipaddress.ip_network(text.strip(), strict=False)
+        parsed = ipaddress.ip_network(text.strip(), strict=False)
     except ValueError:
         return None
-    return _digits(found[0]), _digits(found[-1])
+    return _digits(parsed[0]), _digits(parsed[-1])
 
 
-def _digits(found: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
-    number = int(found) if found.version == 6 else 0xFFFF_0000_0000 | int(found)  # noqa: PLR2004
+def _digits(parsed: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
+    number = int(parsed) if parsed.version == 6 else 0xFFFF_0000_0000 | int(parsed)  # noqa: PLR2004
     return f"{number:032x}"
 
 
@@ -130,7 +130,7 @@ def json_leaves(value: Any) -> list[tuple[str, Any]]:
             value = msgspec.json.decode(value)
         except (msgspec.DecodeError, RecursionError):
             return []
-    found: list[tuple[str, Any]] = []
+    leaves: list[tuple[str, Any]] = []
     pending = [("", value)]
     while pending:
         path, item = pending.pop()
@@ -141,8 +141,8 @@ def json_leaves(value: Any) -> list[tuple[str, Any]]:
         elif isinstance(item, (list, tuple)):
             pending.extend((path, one) for one in reversed(item))
         elif item is not None:
-            found.append((path, item))
-    return found
+            leaves.append((path, item))
+    return leaves
 
 
 def leaf_words(value: Any, tokenize: Tokenize) -> list[str]:
@@ -162,8 +162,8 @@ def json_text(value: Any, tokenize: Tokenize) -> str:
     paths: set[str] = set()
     for path, leaf in json_leaves(value):
         words = leaf_words(leaf, tokenize)
-        for where in {path, ""}:
-            out.extend(json_word(where, word) for word in words)
+        for prefix in dict.fromkeys((path, "")):
+            out.extend(json_word(prefix, word) for word in words)
             out.append(LEAF_GAP)
         parts = path.split(".")
         paths.update(".".join(parts[: count + 1]) for count in range(len(parts)))

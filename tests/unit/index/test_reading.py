@@ -309,3 +309,10 @@ def test_rows_of_one_batch_or_of_many_make_the_same_bytes():
         builder.add(table.slice(start, 7).to_batches()[0])
     assert builder.finish().to_bytes() == whole
     assert np.array_equal(builder.rows, 3000)
+
+
+def test_words_of_json_come_in_the_same_order_in_every_process():
+    """Those with their path first, then those without: otherwise the same rows would have other bytes elsewhere."""
+    from indextables.index.tokens import json_text
+
+    assert json_text({"a": "x y"}, str.split) == "a\x1fx a\x1fy \x1d \x1fx \x1fy \x1d a\x1e"

@@ -317,4 +317,4 @@ def read_column(raw: bytes, width: int, begin: int, end: int) -> Any:
 
 def read_columns(raw: bytes) -> list[Any]:
     """The columns that `write_columns` wrote."""
-    return [read_column(raw, *place) for place in column_ranges(raw)]
+    return [read_column(raw, *column) for column in column_ranges(raw)]

@@ -87,8 +87,8 @@ class _Parser:
 
     def keyword(self) -> str:
         """The bare word at this offset, if it could be an operator."""
-        found = re.compile(r"[A-Za-z]+(?=[\s()]|$)").match(self.text, self.at)
-        return found[0] if found else ""
+        match = re.compile(r"[A-Za-z]+(?=[\s()]|$)").match(self.text, self.at)
+        return match[0] if match else ""
 
     def ended(self) -> bool:
         self.skip_spaces()
@@ -156,17 +156,17 @@ class _Parser:
             at, char, word = self.at, self.here(), self.keyword()
             if word != "NOT" and char not in ("!", "-", "+"):
                 return sign
-            said = "NOT" if word == "NOT" else char
-            self.at += len(said)
-            if said != "NOT" and sign:
+            operator = "NOT" if word == "NOT" else char
+            self.at += len(operator)
+            if operator != "NOT" and sign:
                 self.bad(f"{char!r} behind another sign", at)
-            if said != "NOT" and (self.at >= len(self.text) or self.here().isspace()):
+            if operator != "NOT" and (self.at >= len(self.text) or self.here().isspace()):
                 self.bad(
                     f"a lone {char!r}", at, f"write {char}word without a space, or put it in double quotes"
                 )
             if self.ended():
-                self.bad(f"{said} lacks its operand", at)
-            if said != "NOT" and self.here() in "!-+":
+                self.bad(f"{operator} lacks its operand", at)
+            if operator != "NOT" and self.here() in "!-+":
                 self.bad(f"{self.here()!r} behind another sign", self.at)
             sign = "+" if char == "+" else "" if sign else "-"
 
@@ -181,25 +181,25 @@ class _Parser:
         items = [self.grouped(group) for group in groups]
         if len(items) == 1:
             return Clauses(must_not=(items[0].part,)) if items[0].sign == "-" else items[0].part
-        found: dict[str, list[QueryPart]] = {"+": [], "": [], "-": []}
+        by_sign: dict[str, list[QueryPart]] = {"+": [], "": [], "-": []}
         joins = [one.join for one in items[1:]]
         for one, near in zip(items, zip(["", *joins], [*joins, ""], strict=True), strict=True):
             if "or" not in near:
-                found[one.sign].append(one.part)
+                by_sign[one.sign].append(one.part)
             elif one.sign == "+":
                 self.bad("'+' beside OR", one.at, "'+' says the part must match, OR that it need not")
             else:
-                found[""].append(Clauses(must_not=(one.part,)) if one.sign == "-" else one.part)
-        return Clauses(tuple(found["+"]), tuple(found[""]), tuple(found["-"]))
+                by_sign[""].append(Clauses(must_not=(one.part,)) if one.sign == "-" else one.part)
+        return Clauses(tuple(by_sign["+"]), tuple(by_sign[""]), tuple(by_sign["-"]))
 
     def grouped(self, group: list[_Operand]) -> _Operand:
         """Combine operands joined by AND."""
         if len(group) == 1:
             return group[0]
-        wanted = tuple(one.part for one in group if one.sign != "-")
-        unwanted = tuple(one.part for one in group if one.sign == "-")
+        must = tuple(one.part for one in group if one.sign != "-")
+        must_not = tuple(one.part for one in group if one.sign == "-")
         sign = "+" if any(one.sign == "+" for one in group) else ""
-        return _Operand(Clauses(must=wanted, must_not=unwanted), sign, group[0].join, group[0].at)
+        return _Operand(Clauses(must=must, must_not=must_not), sign, group[0].join, group[0].at)
 
     # One part
 
@@ -246,11 +246,11 @@ class _Parser:
         return BoostedPart(part, factor)
 
     def number(self) -> float | None:
-        found = _NUMBER.match(self.text, self.at)
-        if found is None:
+        match = _NUMBER.match(self.text, self.at)
+        if match is None:
             return None
-        self.at = found.end()
-        return float(found[0])
+        self.at = match.end()
+        return float(match[0])
 
     def boundary(self, what: str, *, brackets: bool = False) -> None:
         """Raise unless a space separates this part from the next."""
@@ -306,16 +306,16 @@ class _Parser:
         """The text between two quotes. A backslash is literal except before a quote or another backslash."""
         start, mark = self.at, self.here()
         self.at += 1
-        found: list[str] = []
+        chars: list[str] = []
         while self.at < len(self.text):
             char = self.here()
             if char == mark:
                 self.at += 1
-                return "".join(found)
+                return "".join(chars)
             if char == "\\" and self.here(2)[1:] in ("\\", '"', "'"):
                 self.at += 1
                 char = self.here()
-            found.append(char)
+            chars.append(char)
             self.at += 1
         return self.bad(f"the quote {mark} is not closed", start, f"close it, or escape it as \\{mark}")
 
@@ -335,14 +335,14 @@ class _Parser:
         """The whole number after `~`; None when there is none."""
         at = self.at
         self.at += 1
-        found = self.number()
-        if found is None:
+        number = self.number()
+        if number is None:
             if self.text[at - 1] in "\"'":
                 self.bad("'~' behind a quoted text lacks its number", at, advice)
             return None
-        if found != int(found):
-            self.bad(f"'~{found:g}' is not a whole number", at, advice)
-        return int(found)
+        if number != int(number):
+            self.bad(f"'~{number:g}' is not a whole number", at, advice)
+        return int(number)
 
     def regular(self) -> Regular:
         at = self.at
@@ -374,7 +374,7 @@ class _Parser:
         elif pieces == [Gap.MANY]:
             part = Anything(at)
         else:
-            gaps = [place for place, piece in enumerate(pieces) if isinstance(piece, Gap)]
+            gaps = [number for number, piece in enumerate(pieces) if isinstance(piece, Gap)]
             last = gaps == [len(pieces) - 1] and pieces[-1] is Gap.MANY
             part = (
                 Text("".join(str(piece) for piece in pieces[:-1]), at, prefix=True)
@@ -387,7 +387,7 @@ class _Parser:
     def pieces(self, *, value: bool) -> list[str | Gap]:
         """The characters of a word: literal text, and the wildcards in it."""
         start = self.at
-        found: list[str | Gap] = []
+        pieces: list[str | Gap] = []
         literal: list[str] = []
         while self.at < len(self.text):
             char = self.here()
@@ -398,9 +398,9 @@ class _Parser:
                     break
                 self.single(char)
             if char in "?*":
-                found += ["".join(literal)] if literal else []
+                pieces += ["".join(literal)] if literal else []
                 literal = []
-                found.append(Gap(char))
+                pieces.append(Gap(char))
             elif char == "\\":
                 if self.at + 1 >= len(self.text):
                     self.bad("a backslash at the end", self.at, "write \\\\ for a backslash itself")
@@ -409,16 +409,16 @@ class _Parser:
             else:
                 literal.append(char)
             self.at += 1
-        return [*found, "".join(literal)] if literal else found
+        return [*pieces, "".join(literal)] if literal else pieces
 
     def colon_inside(self, start: int, value: bool) -> bool:
         return value and _COLONS_INSIDE.fullmatch(self.text, start, self.at) is not None
 
     def fuzzy(self, text: str, pieces: list[str | Gap], at: int) -> QueryPart:
-        place = self.at
+        tilde = self.at
         distance = self.distance("write timeout~1 or timeout~2 for words that differ by one or two letters")
         if any(isinstance(piece, Gap) for piece in pieces):
-            self.bad("'~' behind a word with wildcards", place, "use one or the other")
+            self.bad("'~' behind a word with wildcards", tilde, "use one or the other")
         return Text(text, at, distance=2 if distance is None else distance)
 
     def column(self, pieces: list[str | Gap], at: int, depth: int) -> QueryPart:

@@ -60,10 +60,10 @@ class Expression:
         """The literal text that every matching word begins with, as far as it is obvious."""
         if "|" in self.text:
             return ""
-        found = re.match(r"[A-Za-z0-9]*", self.text)
-        assert found is not None
-        optional = self.text[found.end() : found.end() + 1] in ("*", "?", "{")
-        return found[0][:-1] if optional else found[0]
+        literal = re.match(r"[A-Za-z0-9]*", self.text)
+        assert literal is not None
+        optional = self.text[literal.end() : literal.end() + 1] in ("*", "?", "{")
+        return literal[0][:-1] if optional else literal[0]
 
     def matches(self, words: pa.StringArray) -> Array:
         """For each word, whether it matches."""
@@ -100,18 +100,18 @@ class Similar:
         import pyarrow.compute as pc
 
         lengths = pc.utf8_length(words).to_numpy(zero_copy_only=False)
-        found = np.zeros(len(words), bool)
+        matching = np.zeros(len(words), bool)
         near = (np.abs(lengths - len(self.word)) <= self.edits).nonzero()[0]
         if not len(near):
-            return found
+            return matching
         width = max(1, int(lengths[near].max()))
         spelled = np.array(words.take(pa.array(near)).to_pylist(), f"U{width}")
         letters = spelled.view(np.uint32).reshape(len(near), width)
-        some = _alike(letters, self.word, self.edits).nonzero()[0]
-        if len(some):
-            near = near[some]
-            found[near] = _edits(letters[some], lengths[near], self.word) <= self.edits
-        return found
+        alike = _alike(letters, self.word, self.edits).nonzero()[0]
+        if len(alike):
+            near = near[alike]
+            matching[near] = _edits(letters[alike], lengths[near], self.word) <= self.edits
+        return matching
 
 
 Pattern: TypeAlias = Wildcard | Expression | Similar
@@ -120,29 +120,29 @@ Pattern: TypeAlias = Wildcard | Expression | Similar
 def _whole_match(words: pa.StringArray, shape: str) -> Array:
     import pyarrow.compute as pc
 
-    found = pc.match_substring_regex(words, rf"\A(?s:{shape})\z")
-    mask: Array = found.to_numpy(zero_copy_only=False).astype(bool, copy=False)
+    matches = pc.match_substring_regex(words, rf"\A(?s:{shape})\z")
+    mask: Array = matches.to_numpy(zero_copy_only=False).astype(bool, copy=False)
     return mask
 
 
-def _alike(letters: Array, wanted: str, edits: int) -> Array:
+def _alike(letters: Array, word: str, edits: int) -> Array:
     """Which words can be near enough: an edit adds at most one new letter and removes at most one."""
     bits = np.bitwise_or.reduce(np.uint64(1) << (letters.astype(np.uint64) & np.uint64(63)), axis=1)
-    target = np.bitwise_or.reduce([np.uint64(1) << np.uint64(ord(char) & 63) for char in (*wanted, "\0")])
+    target = np.bitwise_or.reduce([np.uint64(1) << np.uint64(ord(char) & 63) for char in (*word, "\0")])
     # Short words are padded with zeros, so the bit for zero means nothing.
     bits |= np.uint64(1)
     missing, extra = np.bitwise_count(target & ~bits), np.bitwise_count(bits & ~target)
     return np.asarray((missing <= edits) & (extra <= edits))
 
 
-def _edits(letters: Array, lengths: Array, wanted: str) -> Array:
-    """For every word the fewest edits that turn it into the wanted one; no part is edited twice."""
+def _edits(letters: Array, lengths: Array, word: str) -> Array:
+    """For every word the fewest edits that turn it into `word`; no part is edited twice."""
     columns = np.ascontiguousarray(letters.T)
-    target = [ord(char) for char in wanted]
+    target = [ord(char) for char in word]
     # One row of the dynamic-programming table per character, for all words at once.
     before: Array | None = None
     row = np.repeat(np.arange(len(target) + 1, dtype=np.int16)[:, None], columns.shape[1], axis=1)
-    found = row[-1].copy()
+    fewest = row[-1].copy()
     for at, column in enumerate(columns):
         new = np.empty_like(row)
         new[0] = at + 1
@@ -154,5 +154,5 @@ def _edits(letters: Array, lengths: Array, wanted: str) -> Array:
             new[k] = best
         before, row = row, new
         done = lengths == at + 1
-        found[done] = row[-1][done]
-    return np.asarray(found)
+        fewest[done] = row[-1][done]
+    return np.asarray(fewest)

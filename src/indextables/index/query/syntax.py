@@ -84,12 +84,12 @@ def parse_query(
         )
     named = spec.columns if columns is None else columns
     defaults = [reader.field(name) for name in named]
-    read = read_query(text, operator)
+    parsed = read_query(text, operator)
     several = frozenset(name for name in spec.columns if is_list_of_text(schema.field(name).type))
-    node = reader.node(read.part, defaults)
-    if operator == "or" or isinstance(read.part, Text):
-        reader.stop_words(read.part, defaults)
-    notes = tuple(dict.fromkeys((*read.notes, *reader.notes)))
+    node = reader.node(parsed.part, defaults)
+    if operator == "or" or isinstance(parsed.part, Text):
+        reader.stop_words(parsed.part, defaults)
+    notes = tuple(dict.fromkeys((*parsed.notes, *reader.notes)))
     return Query(text, node, spec, several, notes)
 
 
@@ -100,12 +100,12 @@ def plain_query(text: str) -> str:
     words and nothing else; a word that comes again counts once. Identifiers that `compact_ids` reads as one
     word stay whole.
     """
-    found, at = [], 0
+    words, at = [], 0
     for start, end in (*id_spans(text), (len(text), len(text))):
-        found += re.findall(r"[^\W_]+", text[at:start])
-        found += [text[start:end]] if end > start else []
+        words += re.findall(r"[^\W_]+", text[at:start])
+        words += [text[start:end]] if end > start else []
         at = end
-    return " ".join(f'"{word}"' for word in dict.fromkeys(map(str.lower, found)))
+    return " ".join(f'"{word}"' for word in dict.fromkeys(map(str.lower, words)))
 
 
 class _QueryParser:
@@ -124,9 +124,9 @@ class _QueryParser:
     def field(self, name: str, at: int | None = None) -> tuple[IndexField, str | None]:
         """The settings of a named column; for a JSON column also the path inside it."""
         for column, path in _readings(name):
-            found = self.spec.get(find_name(self.spec.columns, column) or "")
-            if found is not None and (path is None or found.kind == JSON):
-                return found, (path or "") if found.kind == JSON else None
+            field = self.spec.get(find_name(self.spec.columns, column) or "")
+            if field is not None and (path is None or field.kind == JSON):
+                return field, (path or "") if field.kind == JSON else None
         if name.lower() in (column.lower() for column in self.schema.names):
             raise self.bad(
                 f"column {name!r} is not indexed for search; set indexing.typemap.{name} (or list it in "
@@ -144,23 +144,23 @@ class _QueryParser:
     def node(self, part: QueryPart, columns: SearchColumns) -> Node:
         if isinstance(part, Clauses):
             must, should, must_not = (
-                tuple(self.node(one, columns) for one in some)
-                for some in (part.must, part.should, part.must_not)
+                tuple(self.node(one, columns) for one in parts)
+                for parts in (part.must, part.should, part.must_not)
             )
             return Boolean(must, should, must_not)
         if isinstance(part, BoostedPart):
             return Boosted(self.node(part.part, columns), part.factor)
         if isinstance(part, InColumn):
-            return self.within(part)
+            return self.in_column(part)
         if isinstance(part, Anything):
             return Everything()
         return self.in_columns(part, columns)
 
-    def within(self, part: InColumn) -> Node:
-        found = self.field(part.column, part.at)
+    def in_column(self, part: InColumn) -> Node:
+        field = self.field(part.column, part.at)
         if isinstance(part.part, Anything):
-            return Exists(found[0].column, found[1])
-        return self.node(part.part, [found])
+            return Exists(field[0].column, field[1])
+        return self.node(part.part, [field])
 
     def in_columns(self, part: Text | Regular | Bounds | OneOf, columns: SearchColumns) -> Node:
         """A part applied to any of several columns; a column whose type cannot hold the value is left out."""
@@ -203,10 +203,10 @@ class _QueryParser:
         words = tuple(words_of(item.tokenizer)(part.text))
         if not words:
             self.note(part, f"{part.text!r} holds no word for column {item.column!r}: it finds nothing")
-        found: Node = Words(item.column, words, part.distance or 0, path=path) if words else NOTHING
+        node: Node = Words(item.column, words, part.distance or 0, path=path) if words else NOTHING
         if item.kind == JSON and not part.quoted and (number := number_text(part.text)) is not None:
-            return _any([found, Words(item.column, (number,), path=path)])
-        return found
+            return _any([node, Words(item.column, (number,), path=path)])
+        return node
 
     def prefixed(self, item: IndexField, text: str, path: str | None) -> Node:
         if item.tokenizer != "en_stem":
@@ -219,7 +219,7 @@ class _QueryParser:
 
     def wildcard(self, part: Text, item: IndexField, path: str | None) -> Node:
         """Words that match the wildcard."""
-        self.want_words(item, part.at)
+        self.require_words(item, part.at)
         shape = [one if isinstance(one, Gap) else self.fragment(one, part, item) for one in part.shape]
         if item.tokenizer == "en_stem":
             self.note(part, f"column {item.column!r} keeps stems: {part.text!r} is compared with them")
@@ -240,7 +240,7 @@ class _QueryParser:
 
     def fuzzy(self, part: Text, item: IndexField, path: str | None) -> Node:
         """Words that differ by a few letters."""
-        self.want_words(item, part.at)
+        self.require_words(item, part.at)
         edits = part.distance or 0
         if edits > MOST_EDITS:
             raise self.bad(
@@ -258,7 +258,7 @@ class _QueryParser:
         return Matching(item.column, Similar(words[0], edits), path)
 
     def regular(self, part: Regular, item: IndexField, path: str | None) -> Node:
-        self.want_words(item, part.at)
+        self.require_words(item, part.at)
         pattern = Expression(part.text)
         if (problem := pattern.problem()) is not None:
             raise self.bad(f"/{part.text}/ is no regular expression of RE2: {problem}", part.at)
@@ -268,7 +268,7 @@ class _QueryParser:
             )
         return Matching(item.column, pattern, path)
 
-    def want_words(self, item: IndexField, at: int) -> None:
+    def require_words(self, item: IndexField, at: int) -> None:
         if item.kind in (FAST, IP):
             raise self.no_words(item, at)
 
@@ -283,12 +283,12 @@ class _QueryParser:
 
     def value_bounds(self, item: IndexField, text: str, at: int) -> tuple[Any, Any]:
         if item.kind == IP:
-            found = address_bounds(text)
-            if found is None:
+            bounds = address_bounds(text)
+            if bounds is None:
                 raise self.bad(
                     f"{text!r} is neither an IP address nor a network for column {item.column!r}", at
                 )
-            return found
+            return bounds
         value = self.typed(item, text, at)
         return value, value
 
@@ -306,18 +306,18 @@ class _QueryParser:
         return Between(item.column, lower, upper, part.include_lower, part.include_upper, path)
 
     def bounds(self, item: IndexField, part: Bounds) -> tuple[Any, Any]:
-        given = (part.lower, part.upper)
+        texts = (part.lower, part.upper)
         if item.kind == IP:
-            ends = [None if text is None else self.value_bounds(item, text, part.at) for text in given]
+            ends = [None if text is None else self.value_bounds(item, text, part.at) for text in texts]
             return (ends[0] and ends[0][0], ends[1] and ends[1][1])
         if item.kind == FAST:
-            low, high = (None if text is None else self.typed(item, text, part.at) for text in given)
+            low, high = (None if text is None else self.typed(item, text, part.at) for text in texts)
             return low, high
         if item.kind == JSON:
-            numbers = [None if text is None else numeric(text) for text in given]
-            if all(text is None or number is not None for text, number in zip(given, numbers, strict=True)):
+            numbers = [None if text is None else numeric(text) for text in texts]
+            if all(text is None or number is not None for text, number in zip(texts, numbers, strict=True)):
                 return numbers[0], numbers[1]
-        low, high = (None if text is None else self.one_word(item, text, part.at) for text in given)
+        low, high = (None if text is None else self.one_word(item, text, part.at) for text in texts)
         return low, high
 
     def one_word(self, item: IndexField, text: str, at: int) -> str:
@@ -352,12 +352,12 @@ class _QueryParser:
 
     def stop_words(self, part: QueryPart, defaults: SearchColumns) -> None:
         """Note that common words are not ignored, if they stand beside others or are the whole query."""
-        asked = part.should if isinstance(part, Clauses) else (part,)
-        common = [one for one in asked if isinstance(one, Text) and _is_common(one)]
+        optional = part.should if isinstance(part, Clauses) else (part,)
+        common = [one for one in optional if isinstance(one, Text) and _is_common(one)]
         if not common or not any(item.kind == TEXT for item, _ in defaults):
             return
         words = ", ".join(repr(one.text) for one in common)
-        if len(asked) > len(common):
+        if len(optional) > len(common):
             if not re.search(r"\bOR\b|\|\|", self.text):
                 self.notes.append(
                     f"{words}: common words are searched like any other, so rows that hold only them match "

@@ -100,8 +100,8 @@ class Query:
 
     def __post_init__(self) -> None:
         named = set(columns_of(self.node))
-        found = tuple(column for column in self.spec.columns if column in named)
-        object.__setattr__(self, "columns", found)
+        columns = tuple(column for column in self.spec.columns if column in named)
+        object.__setattr__(self, "columns", columns)
 
 
 def combine_queries(
@@ -129,9 +129,11 @@ def require_any_text(query: Query, columns: Sequence[str] | None) -> Query:
     """
     if not _finds_without_words(query.node):
         return query
-    named = query.spec.columns if columns is None else columns
-    found = {column.lower(): column for column in query.spec.columns}
-    empty = Boolean(must_not=tuple(Exists(found[name.lower()]) for name in named if name.lower() in found))
+    names = query.spec.columns if columns is None else columns
+    by_lower_name = {column.lower(): column for column in query.spec.columns}
+    empty = Boolean(
+        must_not=tuple(Exists(by_lower_name[name.lower()]) for name in names if name.lower() in by_lower_name)
+    )
     return replace(query, node=Boolean(must=(query.node,), must_not=(empty,)))
 
 

@@ -97,7 +97,7 @@ def typed_between(node: Between, column: pa.Array) -> pa.BooleanArray:
     import pyarrow.compute as pc
 
     numbers = typed_numbers(column)
-    found = pc.is_valid(numbers)
+    inside = pc.is_valid(numbers)
     for bound, at, beyond in (
         (node.lower, pc.greater_equal if node.include_lower else pc.greater, False),
         (node.upper, pc.less_equal if node.include_upper else pc.less, True),
@@ -107,11 +107,11 @@ def typed_between(node: Between, column: pa.Array) -> pa.BooleanArray:
         scalar = _bound_scalar(bound, numbers.type)
         if scalar is None:
             # A whole number beyond 64 bits is above, or below, every value.
-            inside = (bound > 0) == beyond
-            found = pc.and_(found, pa.scalar(inside))
+            covered = (bound > 0) == beyond
+            inside = pc.and_(inside, pa.scalar(covered))
         else:
-            found = pc.and_(found, pc.fill_null(at(numbers, scalar), False))
-    return found
+            inside = pc.and_(inside, pc.fill_null(at(numbers, scalar), False))
+    return inside
 
 
 def _bound_scalar(bound: float, kind: pa.DataType) -> pa.Scalar | None:

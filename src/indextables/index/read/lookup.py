@@ -109,8 +109,8 @@ class Index:
 
     def value_bounds(self, column: str) -> tuple[Any, Any] | None:
         """The minimum and maximum of a column of typed values; None when it has none."""
-        found = self.fields.get(column)
-        return None if found is None or found[2].least is None else (found[2].least, found[2].most)
+        field = self.fields.get(column)
+        return None if field is None or field[2].least is None else (field[2].least, field[2].most)
 
     # Reading
 
@@ -177,8 +177,8 @@ class Index:
     def frequencies(self, words: Sequence[Term]) -> list[int]:
         """In how many rows each word is; 0 if the column has no field. No list is read."""
         keys = [(self.fields[column][0], word) for column, word in words if column in self.fields]
-        found = iter(self.entries(keys))
-        entries = [next(found) if column in self.fields else None for column, _ in words]
+        looked_up = iter(self.entries(keys))
+        entries = [next(looked_up) if column in self.fields else None for column, _ in words]
         return [0 if entry is None else entry.frequency for entry in entries]
 
     def word(self, field: int, word: bytes, entry: Entry) -> Word:
