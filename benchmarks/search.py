@@ -32,8 +32,20 @@ SETTINGS = {
 }
 WARM_COUNTS = 200
 SPLITS, SPLIT_ROWS = 200, 100
-DRAWN = 1000
-"""Random questions beside the fixed ones."""
+FIXED, DRAWN = 40, 1000
+"""Fixed queries, and random ones."""
+LATENCY = 0.05
+"""Seconds that a request takes when sequential requests are counted."""
+MIXED = (
+    RARE,
+    "nowheretobefound",
+    "timed AND internal AND attempt",
+    '"timed out after"',
+    "timed garbage",
+    "conn*",
+    "connection",
+)
+"""One query of every kind: words, an AND, a phrase, a ranking, a prefix."""
 
 
 def prepare(directory: Path, size: str) -> None:
@@ -227,22 +239,21 @@ def _questions(corpus: str) -> Callable[[Path], Operation]:
         rows = sum(batch.num_rows for batch in _lines(directory))
 
         def operation() -> Mapping[str, Any]:
-            found = measure(corpus, rows, DRAWN, 3)
-            facts = {
-                "rows": found["rows"],
-                "bytes_over_tantivy": round(found["bytes"]["ratio"], 3),
+            measured = measure(corpus, rows, DRAWN, 3)
+            return {
+                "rows": measured["rows"],
+                "bytes_over_tantivy": round(measured["bytes"]["ratio"], 3),
                 "build_cpu_over_tantivy": round(
-                    found["build cpu s"]["here"] / found["build cpu s"]["tantivy"], 3
+                    measured["build cpu s"]["here"] / measured["build cpu s"]["tantivy"], 3
                 ),
-                "warm_count_us": round(found["warm count us"], 1),
-                "warm_rows_us": round(found["warm rows us"], 1),
-                "wrong": found["fixed"]["wrong"] + found["random"]["wrong"],
-                "above_8_kept": found["fixed"]["above"] + found["random"]["above"],
+                "warm_count_us": round(measured["warm count us"], 1),
+                "warm_rows_us": round(measured["warm rows us"], 1),
+                "wrong": measured["wrong"],
+                "warm_median_ms": round(measured["warm ms"]["median"], 3),
+                "warm_p99_ms": round(measured["warm ms"]["p99"], 3),
+                "cold_median_ms": round(measured["cold ms"]["median"], 3),
+                "cold_p99_ms": round(measured["cold ms"]["p99"], 3),
             }
-            for asked in ("fixed", "random"):
-                for kept, mean in found[asked]["mean"].items():
-                    facts[f"{asked}_{kept}"] = round(mean, 2)
-            return facts
 
         return operation
 
@@ -268,6 +279,72 @@ def _fetch(directory: Path, word: str, repeats: int) -> Operation:
         note = notes[0]
         plan = next(name for name in ("by_pages", "by_row_groups", "by_scan") if getattr(note, name))
         return {**facts_of(sum(part.num_rows for part in parts), seconds, cpu), "plan": plan}
+
+    return operation
+
+
+class _SlowStore:
+    """A store in which every request takes a while, and which keeps when each began and ended."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+        self.intervals: list[tuple[float, float]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def get_range(self, *args: Any, **options: Any) -> bytes:
+        began = time.perf_counter()
+        time.sleep(LATENCY)
+        data: bytes = self.inner.get_range(*args, **options)
+        self.intervals.append((time.perf_counter(), began))
+        return data
+
+    def sequential(self) -> int:
+        """The longest chain of requests of which each began after the one before had ended."""
+        chain, end = 0, 0.0
+        for ended, began in sorted(self.intervals):
+            if began >= end:
+                chain, end = chain + 1, ended
+        return chain
+
+
+def requests_ours(directory: Path) -> Operation:
+    """How many requests follow each other, the most of all kinds of queries, after the index was opened."""
+    from dataclasses import replace
+
+    from indextables.index.read.cache import MEMORY
+    from indextables.split.open_splits import forget_splits
+    from indextables.split.search.run import count_split, search_split
+    from indextables.storage.stores.memory import MemoryStore
+
+    path = _split(directory)
+    memory = MemoryStore("memory://requests")
+    memory.put(path.name, path.read_bytes())
+
+    def most(ask: Callable[..., Any]) -> Mapping[str, int]:
+        chains = {}
+        for text in MIXED:
+            reading, ref, selection = _ours(directory, text)
+            store = _SlowStore(memory)
+            forget_splits()
+            MEMORY.clear()
+            ask(replace(reading, store=store), ref, selection)
+            # The first request opens the index.
+            chains[text] = store.sequential() - 1
+        return chains
+
+    def operation() -> Mapping[str, Any]:
+        counts = most(count_split)
+        rows = most(
+            lambda reading, ref, selection: list(
+                search_split(reading, ref, replace(selection, limit=10, score=True))
+            )
+        )
+        return {
+            "without_rows": max(counts.values()), "ten_rows": max(rows.values()),
+            "each": {text: (counts[text], rows[text]) for text in MIXED},
+        }  # fmt: skip
 
     return operation
 
@@ -426,13 +503,14 @@ def goals(rows: Sequence[Mapping[str, Any]]) -> list[str]:
             ("build_cpu_over_tantivy", "index build over raw tantivy, CPU", build_most),
             ("warm_count_us", "warm count of a word in the engine, us", 20),
             ("warm_rows_us", "warm row numbers of a common word, us", 2000),
-            ("fixed_kept", "40 fixed questions over tantivy, lists kept, geometric mean", 0.5),
-            ("random_kept", f"{DRAWN} random questions, lists kept", 0.5),
-            ("above_8_kept", "questions above 8 times tantivy, lists kept", 0),
-            ("fixed_cold", "40 fixed questions, nothing kept but the root", 3),
-            ("random_cold", f"{DRAWN} random questions, nothing kept but the root", 3),
+            ("warm_median_ms", f"{FIXED + DRAWN} queries, warm, median, ms", 2),
+            ("warm_p99_ms", "of these, the 99th percentile, ms", 20),
+            ("cold_median_ms", "the same, nothing cached but the root, median, ms of CPU", 10),
         ):
             goal(f"{corpus}: {text}", asked.get(name), most)
+    requests = facts.get(("requests", "indextables"), {})
+    goal("sequential requests after open, an answer without rows", requests.get("without_rows"), 3)
+    goal("sequential requests after open, ten rows", requests.get("ten_rows"), 5)
     return lines
 
 
@@ -461,6 +539,7 @@ TARGET = Target(
         Case("count through a table", "indextables", "count_by_table"),
         Case("questions, log lines", "indextables", "questions_in_lines", repeat=1, needs="tantivy"),
         Case("questions, text", "indextables", "questions_in_text", repeat=1, needs="tantivy"),
+        Case("requests", "indextables", "requests_ours", repeat=1),
         Case("first count, 200 splits", "indextables", "first_count_of_many_splits"),
         Case("warm count, 200 splits", "indextables", "warm_count_of_many_splits"),
         Case("fresh process", "indextables", "fresh_process"),
