@@ -59,10 +59,11 @@ test-long: $(STAMP) java harness doors golden ## run what takes hours: long test
 test-wheel: $(STAMP) java ## build the wheel, install it into empty environments, and use it there
 	$(BIN)/python scripts/test_wheel.py
 
-check: $(STAMP) ## lint, check the format and the types
+check: $(STAMP) ## lint, check the format and the types, Python's and Java's
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python scripts/lint_java.py
 
 bench: $(STAMP) java ## measure against named rivals; SIZES=1k,10k,100k,1M for the full run
 	$(BIN)/python -m benchmarks.run all --sizes $(SIZES)

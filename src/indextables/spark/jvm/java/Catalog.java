@@ -98,7 +98,7 @@ public class Catalog extends DelegatingCatalogExtension implements StagingTableC
   }
   // before: nothing
 
-  public Table alterTable(Identifier ident, TableChange[] changes) throws NoSuchTableException {
+  public Table alterTable(Identifier ident, TableChange... changes) throws NoSuchTableException {
     Table table = loadTable(ident);
     if (!(table instanceof VersionTable)) return super.alterTable(ident, changes);
     Definitions.alter((VersionTable) table, changes);

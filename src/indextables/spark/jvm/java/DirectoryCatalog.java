@@ -146,7 +146,7 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
     }
   }
 
-  public void alterNamespace(String[] namespace, NamespaceChange[] changes) {
+  public void alterNamespace(String[] namespace, NamespaceChange... changes) {
     throw new UnsupportedOperationException("a namespace of " + name + " is a directory and has no properties");
   }
 
@@ -221,7 +221,7 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
     return Definitions.like(this, ident, info, source);
   }
 
-  public Table alterTable(Identifier ident, TableChange[] changes) throws NoSuchTableException {
+  public Table alterTable(Identifier ident, TableChange... changes) throws NoSuchTableException {
     Definitions.alter((VersionTable) loadTable(ident), changes);
     return loadTable(ident);
   }

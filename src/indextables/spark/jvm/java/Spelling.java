@@ -52,15 +52,43 @@ public class Spelling extends SparkSqlParser {
     return (String) Bridge.call("spelled", Bridge.map(new Object[] {"text", text, "what", what})).get("text");
   }
 
-  public LogicalPlan parsePlan(String text) throws ParseException { return beneath.parsePlan(spelled(text, "statement")); }
-
-  public LogicalPlan parsePlanWithParameters(String text, ParameterContext given) throws ParseException {
-    return beneath.parsePlanWithParameters(spelled(text, "statement"), given);
+  public LogicalPlan parsePlan(String text) {
+    try {
+      return beneath.parsePlan(spelled(text, "statement"));
+    } catch (ParseException e) {
+      throw unchanged(e);
+    }
   }
 
-  public LogicalPlan parseQuery(String text) throws ParseException { return beneath.parseQuery(spelled(text, "statement")); }
+  public LogicalPlan parsePlanWithParameters(String text, ParameterContext parameters) {
+    try {
+      return beneath.parsePlanWithParameters(spelled(text, "statement"), parameters);
+    } catch (ParseException e) {
+      throw unchanged(e);
+    }
+  }
 
-  public Expression parseExpression(String text) throws ParseException { return beneath.parseExpression(spelled(text, "expression")); }
+  public LogicalPlan parseQuery(String text) {
+    try {
+      return beneath.parseQuery(spelled(text, "statement"));
+    } catch (ParseException e) {
+      throw unchanged(e);
+    }
+  }
+
+  public Expression parseExpression(String text) {
+    try {
+      return beneath.parseExpression(spelled(text, "expression"));
+    } catch (ParseException e) {
+      throw unchanged(e);
+    }
+  }
+
+  /** Throws it: the methods above override some that declare no exception, and Scala's callers expect this one. */
+  private static RuntimeException unchanged(ParseException e) {
+    org.apache.spark.unsafe.Platform.throwException(e);
+    return new IllegalStateException(e);
+  }
 
   /** For `injectParser`. */
   public static class Made extends scala.runtime.AbstractFunction2 {
