@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
+import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
 
+import indextables as it
 from support.counters import (
     DOOMED,
     FIRST_KEY,
@@ -64,3 +66,34 @@ def test_threads_of_a_session_and_another_process_beside_merges_lose_nothing(spa
         assert sorted(map(tuple, spark.table("counters").collect())) == expected(writers, ROUNDS)
     finally:
         spark.sql("DROP TABLE counters")
+
+
+def test_statements_of_one_text_at_the_same_time_replace_each_their_own_files(spark, tmp_path):
+    """Two sessions use two databases, in which the same names are other tables."""
+    rounds, databases = 3, ("merge_one", "merge_two")
+    at_once = threading.Barrier(len(databases))
+    statement = (
+        "MERGE INTO target t USING source s ON t.id = s.id WHEN MATCHED THEN UPDATE SET n = t.n + s.n "
+        "WHEN NOT MATCHED THEN INSERT (id, n) VALUES (s.id, s.n)"
+    )
+
+    def run(database: str, step: int) -> list[tuple[int, int]]:
+        session = it.connect(spark.newSession())
+        session.sql(f"CREATE DATABASE {database} LOCATION '{tmp_path / database}'")
+        session.sql(f"USE {database}")
+        session.sql("CREATE TABLE target USING indextables AS SELECT id, 0L AS n FROM range(0, 40, 1, 4)")
+        session.sql(f"CREATE TEMPORARY VIEW source AS SELECT id * {step} AS id, {step}L AS n FROM range(5)")
+        for _ in range(rounds):
+            at_once.wait(300)
+            session.sql(statement)
+        return sorted(map(tuple, session.table("target").collect()))
+
+    try:
+        with ThreadPoolExecutor(len(databases)) as threads:
+            tables = list(threads.map(run, databases, (1, 11)))
+    finally:
+        for database in databases:
+            spark.sql(f"DROP DATABASE IF EXISTS {database} CASCADE")
+    for rows, step in zip(tables, (1, 11), strict=True):
+        changed = {number * step: rounds * step for number in range(5)}
+        assert rows == sorted({**dict.fromkeys(range(40), 0), **changed}.items())

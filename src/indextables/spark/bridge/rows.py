@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -11,7 +12,6 @@ from indextables.ops.read.matching import plan_match
 from indextables.ops.rewrite.replace import commit_or_discard, replace_plan
 from indextables.ops.write.commit import outcome
 from indextables.ops.write.rows import effective, plan_write
-from indextables.spark.bridge import late
 from indextables.spark.bridge.request import Asked
 from indextables.spark.read.planner import conjunction, hadoop_paths
 from indextables.spark.requests import WriteRequest
@@ -21,8 +21,6 @@ from indextables.spark.write.save import save_frame
 if TYPE_CHECKING:
     from indextables.log.snapshot import Snapshot
     from indextables.predicate.tree import Node
-
-_LOOK = "look "
 
 
 def save(asked: Asked) -> dict[str, Any]:
@@ -62,22 +60,18 @@ class Touched:
 def replace_rows(asked: Asked) -> dict[str, Any]:
     """DELETE, UPDATE and MERGE: write the rows of the touched files as they are afterwards, in one commit."""
     request = asked.request
-    key, command = str(request["key"]), str(request["command"])
+    command = str(request["command"])
     log = asked.log()
     snapshot = log.snapshot(version=int(request["version"]))
     node = conjunction(request["conditions"], snapshot)
-    try:
-        touched = _touched(asked, snapshot, node)
-        late.choose(key, touched.read)
-        if command != "MERGE" and not touched.whole and not touched.read:
-            return {}
-        frame = asked.frame("data")
-        options = effective(snapshot, asked.settings.options())
-        job = Job(plan_write(snapshot, schema_of(frame), options), log.store.spec(), options)
-        built = [] if command == "DELETE" and not touched.read else run_job(frame, job)
-    finally:
-        late.forget(key)
-        late.forget(_LOOK + key)
+    touched = _touched(asked, snapshot, node)
+    _restrict(asked, "target", touched.read)
+    if command != "MERGE" and not touched.whole and not touched.read:
+        return {}
+    frame = asked.frame("data")
+    options = effective(snapshot, asked.settings.options())
+    job = Job(plan_write(snapshot, schema_of(frame), options), log.store.spec(), options)
+    built = [] if command == "DELETE" and not touched.read else run_job(frame, job)
     gone = list(snapshot.adds(touched.whole | touched.read))
     adds = [split.add for split in built]
     # Conditions that compare with other tables, and those of a MERGE, have no text here.
@@ -98,11 +92,11 @@ def _touched(asked: Asked, snapshot: Snapshot, node: Node | None) -> Touched:
         paths = [add.path for add in planned.doubtful]
     else:
         paths = snapshot.plan(node, columns={"path"}).files.column("path").to_pylist()
-    look = asked.frame_of_plan("matching")
-    if look is None or not paths:
+    matching = asked.frame_of_plan("matching")
+    if matching is None or not paths:
         return Touched(whole, frozenset(paths))
-    late.choose(_LOOK + str(asked.request["key"]), frozenset(paths))
-    found = {_plain(row[0]) for row in look.select("_metadata.file_path").distinct().collect()}
+    _restrict(asked, "probe", frozenset(paths))
+    found = {_plain(row[0]) for row in matching.select("_metadata.file_path").distinct().collect()}
     by_name = {
         _plain(name, encoded=False): path for path, name in zip(paths, _names(snapshot, paths), strict=True)
     }
@@ -113,6 +107,13 @@ def _touched(asked: Asked, snapshot: Snapshot, node: Node | None) -> Touched:
             uri=asked.path,
         )
     return Touched(whole, frozenset(by_name[name] for name in found))
+
+
+def _restrict(asked: Asked, relation: str, paths: frozenset[str]) -> None:
+    """Let a relation of the statement read these files only; its plan may not read the table at all."""
+    index = asked.objects.get(relation)
+    if index is not None:
+        index.restrict(json.dumps(sorted(paths)))
 
 
 def _names(snapshot: Snapshot, paths: list[str]) -> list[str]:

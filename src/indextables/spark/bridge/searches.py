@@ -69,7 +69,7 @@ def search(asked: Asked) -> dict[str, Any]:
     if scored and (len(wanted) != 1 or not wanted[0].required):
         raise CommandError(NO_SEARCH)
     where = conjunction(request["conditions"], snapshot)
-    if not request["whole"] and not table.late and all(one.required for one in wanted):
+    if not request["whole"] and not table.restricted and all(one.required for one in wanted):
         best = int(request["best"])
         found = required_frame(
             asked.spark, snapshot, wanted, list(request["columns"]), where=where,

@@ -17,12 +17,11 @@ from indextables.ops.write.definition import Definition
 from indextables.ops.write.delete import run_delete
 from indextables.options import Options
 from indextables.predicate.tree import TRUE
-from indextables.spark.bridge import late
 from indextables.spark.bridge.request import Asked
 from indextables.spark.hadoop import package_of
 from indextables.spark.load import load_table
 from indextables.spark.options import WRITE_KEYS, settings_for
-from indextables.spark.read.frame import reading_way
+from indextables.spark.read.frame import reading_way, statement_frame
 from indextables.spark.read.planner import conjunction
 from indextables.spark.read.version import snapshot_of
 from indextables.spark.requests import ReadRequest
@@ -64,7 +63,7 @@ def exists(asked: Asked) -> dict[str, Any]:
 
 
 def relation(asked: Asked) -> dict[str, Any]:
-    """The relation that reads a version; for rows to be replaced, its files are chosen later."""
+    """The relation that reads a version; that of a statement which replaces rows is equal to no other."""
     log = asked.log()
     snapshot = log.snapshot(version=int(asked.request["version"]))
     if reading_way(asked.spark, snapshot) != "native":
@@ -74,12 +73,12 @@ def relation(asked: Asked) -> dict[str, Any]:
             f"this session has no Hadoop file system for {asked.path}, which a named table is read "
             f"through.{advice}"
         )
-    key = asked.request.get("key")
-    if key is None:
+    statement = asked.request.get("id")
+    if statement is None:
         version = {"versionAsOf": str(snapshot.version)}
         frame = load_table(asked.spark, ReadRequest(asked.path, {**asked.options, **version}), "native")
     else:
-        frame = late.frame(asked.spark, snapshot, asked.settings, str(key))
+        frame = statement_frame(asked.spark, snapshot, asked.settings, str(statement))
     asked.objects["relation"] = frame._jdf.queryExecution().analyzed().relation()
     return {}
 

@@ -53,8 +53,8 @@ class LoadedTable:
     """The version the relation reads; None is the newest."""
     pinned: bool = False
     """Whether that version was asked for by the user."""
-    late: bool = False
-    """Whether its files are chosen only when a statement runs."""
+    restricted: bool = False
+    """Whether a statement restricts the relation to some files when it runs."""
 
     @classmethod
     def of_request(cls, request: ReadRequest) -> LoadedTable:
@@ -139,6 +139,30 @@ def _warn_slow(uri: str) -> None:
     )  # fmt: skip
 
 
+def statement_frame(spark: Any, snapshot: Snapshot, settings: CallSettings, statement: str) -> Any:
+    """A DataFrame over a version, for a statement that replaces rows.
+
+    Its relation is equal to no other, and reads every file until `LogFileIndex.restrict` names some.
+    """
+    uri, version = snapshot.store.uri, snapshot.version
+    identity = f"{snapshot.table_id}@{version} {uri} {statement}"
+    remember(identity, LoadedTable(uri, settings.table, version, restricted=True))
+    spec = _relation_spec(snapshot, settings, identity, f"version {version}, files to replace")
+    return native_frame(spark, spec, TablePlanner(spark, uri, snapshot.table_id, version, settings.table))
+
+
+def _relation_spec(snapshot: Snapshot, settings: CallSettings, identity: str, shown: str) -> RelationSpec:
+    uri = snapshot.store.uri
+    return RelationSpec(
+        root=snapshot.store.spark_uri("").rstrip("/"),
+        identity=identity,
+        label=f"{uri} {shown}",
+        schema_json=snapshot.metadata.schema_string,
+        partition_columns=snapshot.partition_columns,
+        options=hadoop_settings(uri, settings.table),
+    )
+
+
 def _native(
     spark: Any, snapshot: Snapshot, settings: CallSettings, only: frozenset[str] | None = None
 ) -> Any:
@@ -147,14 +171,7 @@ def _native(
     uri = snapshot.store.uri
     identity = _identity(snapshot, version, settings)
     shown = "newest version" if refresh else f"version {version}"
-    spec = RelationSpec(
-        root=snapshot.store.spark_uri("").rstrip("/"),
-        identity=identity,
-        label=f"{uri} {shown}",
-        schema_json=snapshot.metadata.schema_string,
-        partition_columns=snapshot.partition_columns,
-        options=hadoop_settings(uri, settings.table),
-    )
+    spec = _relation_spec(snapshot, settings, identity, shown)
     engine = settings.call.get("engine", "auto")
     planner = TablePlanner(spark, uri, snapshot.table_id, version, settings.table, engine, only)
     if only is not None:

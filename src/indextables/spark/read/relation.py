@@ -13,13 +13,14 @@ import json
 import secrets
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
 
 from indextables.spark.errors import remember
 from indextables.spark.jvm.callback import Callback
 from indextables.spark.jvm.jar import put_on_class_path
+from indextables.spark.read.planner import TablePlanner
 from indextables.spark.read.wire import Answer, encode_failure, encode_plan, encode_size
 
 if TYPE_CHECKING:
@@ -80,10 +81,14 @@ class RelationSpec:
 def planner_callback(planner: FilePlanner, token: str) -> Callback:
     """The planner as the JVM calls it: takes a request in JSON, returns bytes."""
 
-    def answer(asked: Mapping[str, Any]) -> bytearray:
-        if asked["call"] == "size":
+    def answer(request: Mapping[str, Any]) -> bytearray:
+        if request["call"] == "size":
             return encode_size(planner.size_bytes())
-        return encode_plan(planner.plan(asked["filters"]))
+        if "only" not in request:
+            return encode_plan(planner.plan(request["filters"]))
+        assert isinstance(planner, TablePlanner)
+        only = frozenset(json.loads(request["only"]))
+        return encode_plan(replace(planner, only=only).plan(request["filters"]))
 
     def failed(error: Exception | str) -> bytearray:
         return encode_failure(error if isinstance(error, str) else remember(error))

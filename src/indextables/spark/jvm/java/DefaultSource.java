@@ -44,6 +44,6 @@ public class DefaultSource implements DataSourceRegister, TableProvider, Creatab
     Bridge.call("save", Bridge.map(new Object[] {"path", path, "given", given, "mode", mode.name()}), objects);
     HashMap read = new HashMap();
     read.put("path", path);
-    return (BaseRelation) table(read).relation(null);
+    return table(read).relation(null);
   }
 }

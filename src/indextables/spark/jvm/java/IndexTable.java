@@ -8,7 +8,6 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.catalog.SupportsPartitionManagement;
 import org.apache.spark.sql.connector.catalog.TruncatableTable;
-import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.types.StructType;
 
@@ -59,7 +58,7 @@ public class IndexTable extends VersionTable implements TruncatableTable, Suppor
   /** Every combination of values that some file has and that agrees with those given. */
   public InternalRow[] listPartitionIdentifiers(String[] names, InternalRow wanted) {
     StructType by = partitionSchema();
-    List directories = ((LogFileIndex) ((HadoopFsRelation) relation(null)).location()).everything();
+    List directories = ((LogFileIndex) relation(null).location()).everything();
     ArrayList found = new ArrayList();
     for (int i = 0; i < directories.size(); i++) {
       InternalRow values = ((PartitionDirectory) directories.get(i)).values();

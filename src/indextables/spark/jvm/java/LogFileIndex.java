@@ -36,6 +36,8 @@ public class LogFileIndex implements FileIndex {
   private final StructType partitions;
   private final String token;
   private final java.util.function.Function planner;
+  /** A JSON list of paths in the log: no other file is read. Null reads every live file. */
+  private volatile String only = null;
   private volatile String counts = "";
   private volatile long size = -1L;
 
@@ -59,6 +61,9 @@ public class LogFileIndex implements FileIndex {
   public StructType partitionSchema() { return partitions; }
 
   public void refresh() { }
+
+  /** Restricts what is read from now on; for the statement that this relation was made for. */
+  public void restrict(String paths) { only = paths; }
 
   /** The identity of what is read, and the Python side's handle on it. */
   public String identity() { return identity; }
@@ -114,6 +119,7 @@ public class LogFileIndex implements FileIndex {
     request.put("token", token);
     request.put("call", call);
     request.put("filters", filters);
+    if (only != null) request.put("only", only);
     String text;
     try {
       text = JSON.writeValueAsString(request);
@@ -306,7 +312,7 @@ public class LogFileIndex implements FileIndex {
       Expression filter = (Expression) i.next();
       ArrayList attributes = new ArrayList();
       for (int j = 0; j < partitions.length(); j++) attributes.add(attribute(filter, partitions.apply(j)));
-      Object bound = BindReferences.bindReference(filter, new package$AttributeSeq(seq(attributes)), false);
+      Object bound = BindReferences.bindReference(filter, org.apache.spark.sql.catalyst.expressions.package$.MODULE$.AttributeSeq(seq(attributes)), false);
       predicates.add(Predicate$.MODULE$.createInterpreted((Expression) bound));
     }
     return predicates;

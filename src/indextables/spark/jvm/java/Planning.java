@@ -75,7 +75,7 @@ public class Planning extends Rule {
     operation.conditions = trees;
     operation.complete = trees.size() == conjuncts.size();
     if (plan.groupFilterCondition().isDefined()) {
-      LogicalPlan all = relation(operation.table, "look " + operation.key, table.output(), true);
+      LogicalPlan all = relation(operation.table, operation.probe(), table.output(), true);
       Expression test = (Expression) plan.groupFilterCondition().get();
       // A bare NULL has no type that a filter takes, and is true of no row.
       if (!(test.dataType() instanceof org.apache.spark.sql.types.BooleanType)) test = Literal$.MODULE$.FalseLiteral();
@@ -101,10 +101,10 @@ public class Planning extends Rule {
   private static LogicalPlan scans(LogicalPlan plan) {
     if (plan instanceof DataSourceV2Relation) {
       Object table = Products.field(plan, "table");
-      if (table instanceof VersionTable) return relation((VersionTable) table, null, plan.output(), false);
+      if (table instanceof VersionTable) return relation((VersionTable) table, ((VersionTable) table).relation(null), plan.output(), false);
       if (table instanceof RowLevelOperationTable && ((RowLevelOperationTable) table).operation() instanceof VersionTable.Operation) {
         VersionTable.Operation operation = (VersionTable.Operation) ((RowLevelOperationTable) table).operation();
-        return relation(operation.table, operation.key, plan.output(), false);
+        return relation(operation.table, operation.target(), plan.output(), false);
       }
     }
     ArrayList children = new ArrayList();
@@ -118,12 +118,12 @@ public class Planning extends Rule {
     return changed ? (LogicalPlan) plan.withNewChildren(Products.seq(children)) : plan;
   }
 
-  /** The relation of a table under the columns that a plan knows already. */
-  private static LogicalPlan relation(VersionTable table, String key, scala.collection.immutable.Seq known, boolean withFile) {
-    LogicalRelation made = LogicalRelation$.MODULE$.apply((BaseRelation) table.relation(key), false);
+  /** A relation of a table, under the columns that the plan already refers to. */
+  private static LogicalPlan relation(VersionTable table, BaseRelation relation, scala.collection.immutable.Seq output, boolean withFile) {
+    LogicalRelation made = LogicalRelation$.MODULE$.apply(relation, false);
     Attribute file = (Attribute) made.metadataOutput().head();
     ArrayList columns = new ArrayList();
-    for (scala.collection.Iterator i = known.iterator(); i.hasNext();) {
+    for (scala.collection.Iterator i = output.iterator(); i.hasNext();) {
       Attribute column = (Attribute) i.next();
       boolean hidden = column.name().equals(file.name()) && table.schema.getFieldIndex(file.name()).isEmpty();
       columns.add(hidden ? file.withExprId(column.exprId()) : column);

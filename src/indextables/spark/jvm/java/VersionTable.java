@@ -11,6 +11,7 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.*;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -122,12 +123,12 @@ public class VersionTable implements Table, SupportsRead, SupportsWrite, Support
     if (pinned) throw new UnsupportedOperationException(name + " is read as of version " + version + "; only the newest version can be written");
   }
 
-  /** The relation that reads this version; with a key, the files that Python will have chosen under it. */
-  Object relation(String key) {
+  /** The relation that reads this version; with an id, one that is equal to no other and can be restricted to some files. */
+  HadoopFsRelation relation(String id) {
     HashMap objects = new HashMap();
     Bridge.call("relation", Bridge.map(new Object[] {
-      "path", path, "options", options, "version", Long.valueOf(version), "key", key}), objects);
-    return objects.get("relation");
+      "path", path, "options", options, "version", Long.valueOf(version), "id", id}), objects);
+    return (HadoopFsRelation) objects.get("relation");
   }
 
   /** `_metadata`, as every file source of Spark has it. */
@@ -151,11 +152,18 @@ public class VersionTable implements Table, SupportsRead, SupportsWrite, Support
     }
   }
 
-  /** DELETE, UPDATE or MERGE: which files it replaces is found out when it runs, not when it is planned. */
+  /**
+   * DELETE, UPDATE or MERGE: which files it replaces is found out when it runs, not when it is planned.
+   *
+   * Spark makes one for each statement it plans, and the plan refers to it. Its relations belong to it alone, so what
+   * one statement chooses never reaches another, even one of the same text.
+   */
   public static class Operation implements RowLevelOperation, RowLevelOperationBuilder {
     final VersionTable table;
     final RowLevelOperation.Command command;
-    final String key = java.util.UUID.randomUUID().toString();
+    private final String id = java.util.UUID.randomUUID().toString();
+    private HadoopFsRelation target = null;
+    private HadoopFsRelation probe = null;
     List conditions = null;
     boolean complete = false;
     Object matching = null;
@@ -164,6 +172,24 @@ public class VersionTable implements Table, SupportsRead, SupportsWrite, Support
       table.requireNewest();
       this.table = table;
       this.command = command;
+    }
+
+    /** The rows that are written again; restricted to the files that change. */
+    synchronized HadoopFsRelation target() {
+      if (target == null) target = table.relation(id + " target");
+      return target;
+    }
+
+    /** The rows in which those that change are looked for. */
+    synchronized HadoopFsRelation probe() {
+      if (probe == null) probe = table.relation(id + " probe");
+      return probe;
+    }
+
+    /** The file indexes of both, as far as the plan reads them. */
+    synchronized void park(Map objects) {
+      if (target != null) objects.put("target", target.location());
+      if (probe != null) objects.put("probe", probe.location());
     }
 
     public RowLevelOperation build() { return this; }

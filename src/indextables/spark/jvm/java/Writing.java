@@ -46,10 +46,10 @@ public class Writing implements WriteBuilder, SupportsOverwrite, SupportsDynamic
       Bridge.call("write", request, objects);
       return;
     }
-    request.put("key", operation.key);
     request.put("command", operation.command.name());
     request.put("conditions", operation.conditions);
     request.put("complete", Boolean.valueOf(operation.complete));
+    operation.park(objects);
     if (operation.matching != null) objects.put("matching", operation.matching);
     Bridge.call("replace_rows", request, objects);
   }
