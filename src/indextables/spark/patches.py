@@ -189,12 +189,8 @@ def _stream_to_table(original: Method) -> Method:
 
 def _sql(original: Method) -> Method:
     def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> Any:
-        from indextables.spark.sql.bucket_functions import make_functions
-        from indextables.spark.sql.statements import concerns_us, run_statement
+        from indextables.spark.sql.statements import run_statement
 
-        make_functions(self, functools.partial(original, self), sqlQuery)
-        if not concerns_us(self, sqlQuery):
-            return original(self, sqlQuery, args, **kwargs)
         return run_statement(self, functools.partial(original, self), sqlQuery, args, kwargs)
 
     return sql

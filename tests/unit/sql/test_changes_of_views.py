@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from indextables.sql.definitions import Change, parse_change
+from indextables.sql.recogniser import Change, Query, recognise
 
 
 @pytest.mark.parametrize(
@@ -25,4 +25,4 @@ from indextables.sql.definitions import Change, parse_change
     ],
 )
 def test_a_change_is_found_where_the_statement_begins(text: str, expected: Change | None) -> None:
-    assert parse_change(text) == expected
+    assert recognise(text).form == (expected or Query())

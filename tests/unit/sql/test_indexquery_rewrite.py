@@ -7,8 +7,8 @@ import re
 import pytest
 
 from indextables.errors import CommandError
-from indextables.sql.definitions import parse_create, parse_insert
-from indextables.sql.select.rewrite import mentions_us, rewrite
+from indextables.sql.recogniser import CreateView, Insert, Query, insertion_of, recognise
+from indextables.sql.select.rewrite import rewrite
 from indextables.sql.select.rewritten import Reference
 
 COLUMNS = {"t": ("id", "message"), "u": ("id", "body"), "other": None}
@@ -28,7 +28,7 @@ def text_of(statement: str, args: object = None) -> str:
 
 def test_plain_sql_is_not_ours() -> None:
     for statement in ("SELECT 1", "SELECT indextables FROM t", "SELECT a FROM indextables.t"):
-        assert not mentions_us(statement)
+        assert recognise(statement).is_sparks
     assert rewrite("SELECT 'message indexquery 1' -- indexquery\nFROM t", columns_of) is None
 
 
@@ -144,32 +144,34 @@ def test_the_kept_side_of_an_outer_join_and_its_condition_can_be_searched() -> N
 
 
 def test_view_definitions_are_taken_apart() -> None:
-    found = parse_create(
+    created = recognise(
         "CREATE OR REPLACE TEMP VIEW v USING indextables OPTIONS (path '/a', spark.indextables.x = '1')"
-    )
-    assert found is not None
-    assert (found.name, found.replace, found.temporary) == ("v", True, True)
-    assert found.options == {"path": "/a", "spark.indextables.x": "1"}
-    assert parse_create("CREATE TEMPORARY VIEW v USING parquet OPTIONS (path '/a')") is None
-    assert parse_create("CREATE TABLE v AS SELECT 1") is None
+    ).form
+    assert isinstance(created, CreateView)
+    assert (created.name, created.replace, created.temporary) == ("v", True, True)
+    assert created.options == {"path": "/a", "spark.indextables.x": "1"}
+    assert recognise("CREATE TEMPORARY VIEW v USING parquet OPTIONS (path '/a')").form == Query()
+    assert recognise("CREATE TABLE v AS SELECT 1").form == Query()
+    assert recognise("CREATE TABLE").form == Query()
+
+
+def insert_of(text: str) -> Insert:
+    insert = recognise(text).form
+    assert isinstance(insert, Insert)
+    return insert
 
 
 def test_inserts_are_taken_apart() -> None:
-    found = parse_insert("WITH c AS (SELECT 1) INSERT INTO TABLE v (a, b) SELECT * FROM c")
-    assert found is not None
-    assert (found.target, found.overwrite, found.columns) == (("v",), False, ("a", "b"))
-    assert found.query == "WITH c AS (SELECT 1) SELECT * FROM c"
-    bracketed = parse_insert("WITH c AS (SELECT '(' AS a) INSERT INTO v SELECT * FROM c")
-    assert bracketed is not None
-    assert bracketed.target == ("v",)
-    replaced = parse_insert("INSERT INTO v REPLACE WHERE p = 1 SELECT 1")
-    assert replaced is not None
-    assert replaced.replace_where == "p = 1"
-    by_path = parse_insert("insert overwrite indextables.`/x` values (1, 2), (3, 4)")
-    assert by_path is not None
+    insert = insert_of("WITH c AS (SELECT 1) INSERT INTO TABLE v (a, b) SELECT * FROM c")
+    assert (insert.target, insert.overwrite) == (("v",), False)
+    assert insertion_of(insert).columns == ("a", "b")
+    assert insertion_of(insert).query == "WITH c AS (SELECT 1) SELECT * FROM c"
+    assert insert_of("WITH c AS (SELECT '(' AS a) INSERT INTO v SELECT * FROM c").target == ("v",)
+    assert insertion_of(insert_of("INSERT INTO v REPLACE WHERE p = 1 SELECT 1")).replace_where == "p = 1"
+    by_path = insert_of("insert overwrite indextables.`/x` values (1, 2), (3, 4)")
     assert (by_path.target, by_path.overwrite) == (("indextables", "/x"), True)
     with pytest.raises(CommandError, match="PARTITION"):
-        parse_insert("INSERT INTO v PARTITION (p = 1) SELECT 1")
+        insertion_of(insert_of("INSERT INTO v PARTITION (p = 1) SELECT 1"))
 
 
 @pytest.mark.parametrize("number", ["3", "'3'"])

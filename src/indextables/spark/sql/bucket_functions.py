@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from indextables.ops.counting.buckets import UNITS
-from indextables.sql.select.bucket_functions import RANGE_NAMES, RANGES, names_bucket_function
+from indextables.sql.select.bucket_functions import RANGE_NAMES, RANGES
 
 _DAY = 86_400_000_000
 _MICROSECONDS = {name: span.microseconds for name, span in UNITS.items() if span.microseconds}
@@ -23,14 +23,12 @@ _made: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 """The zone that each session had when its functions were made."""
 
 
-def make_functions(spark: Any, sql: Callable[[str], Any], text: str) -> None:
-    """Make the functions known to a session whose statement names one of them.
+def make_functions(spark: Any, sql: Callable[[str], Any]) -> None:
+    """Make the functions known to a session.
 
     A function keeps the session's settings of the time it was made, and its arguments are cast by them:
     after a change of the session's zone it is made again.
     """
-    if not names_bucket_function(text):
-        return
     zone = spark.conf.get("spark.sql.session.timeZone")
     if _made.get(spark) != zone:
         for statement in (_histogram(), _date_histogram(), _range()):

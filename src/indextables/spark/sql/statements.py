@@ -1,4 +1,4 @@
-"""`spark.sql` for statements that concern us; every other statement never gets here.
+"""`spark.sql`: what is ours in a statement is answered here, and all else by Spark's own method.
 
 Maintenance commands go to the runner. Views over tables, inserts into them and
 queries that read by path or search are turned into calls of our reader and
@@ -35,11 +35,20 @@ from indextables.spark.read.views import (
 from indextables.spark.requests import ReadRequest
 from indextables.spark.search.dataframe import hidden_frame, no_index
 from indextables.spark.search.highlights import with_highlights
-from indextables.sql.commands.grammar import is_command, shared_subject
-from indextables.sql.definitions import Change, CreateView, Insert, parse_change, parse_create, parse_insert
+from indextables.spark.sql.bucket_functions import make_functions
+from indextables.sql.recogniser import (
+    Change,
+    CreateView,
+    Insert,
+    Maintenance,
+    SharedCommand,
+    Statement,
+    insertion_of,
+    recognise,
+)
 from indextables.sql.runner import sql as run_sql
 from indextables.sql.select.conditions import pruning_filter
-from indextables.sql.select.rewrite import hidden_view, mentions_search, mentions_us, rewrite, rewrite_paths
+from indextables.sql.select.rewrite import hidden_view, rewrite, rewrite_paths
 from indextables.sql.select.rewritten import Reference, Rewritten
 
 if TYPE_CHECKING:
@@ -47,62 +56,42 @@ if TYPE_CHECKING:
 
 Sql = Callable[..., Any]
 
-_CREATE = re.compile(r"\s*CREATE\b.*?\bUSING\b", re.IGNORECASE | re.DOTALL)
-_INSERT = re.compile(r"\bINSERT\s+(INTO|OVERWRITE)\b", re.IGNORECASE)
-_CHANGE = re.compile(r"\b(DELETE\s+FROM|UPDATE|MERGE\s+(WITH\s+SCHEMA\s+EVOLUTION\s+)?INTO)\b", re.IGNORECASE)
-_PREFIX = re.compile(
-    r"\s*(?:EXPLAIN(?:\s+(?:EXTENDED|CODEGEN|COST|FORMATTED|LOGICAL))?\s+"
-    r"|CREATE\s+(?P<replace>OR\s+REPLACE\s+)?(?P<global>GLOBAL\s+)?TEMP(?:ORARY)?\s+VIEW\s+"
-    r"(?P<view>`(?:[^`]|``)+`|\w+)\s+AS\s+)",
-    re.IGNORECASE,
-)
-_ASKED_BY_SPARK = re.compile(r"(?:SHOW\s+PARTITIONS|ANALYZE\s+TABLE)\b", re.IGNORECASE)
 _AT_VERSION = re.compile(r"@v\d+$")
-_COMMENTS = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"
-_LEADING = re.compile(_COMMENTS, re.DOTALL)
-
-
-def concerns_us(spark: Any, text: str) -> bool:
-    """Whether a statement is, or may be, about our tables; cheap, since every statement is checked."""
-    if is_command(text) or mentions_us(text) or _INSERT.search(text) or _is_shared(spark, text):
-        return True
-    if _CREATE.match(text, _LEADING.match(text).end()):  # type: ignore[union-attr]
-        return parse_create(text) is not None
-    if _changed(spark, text) is not None:
-        return True
-    refresh_named(spark, text)
-    return False
 
 
 def run_statement(spark: Any, original: Sql, text: str, args: Any, kwargs: Mapping[str, Any]) -> Any:
-    """Run a statement that may be ours."""
-    text, frames = _format(spark, text, kwargs) if kwargs else (text, {})
-    if is_command(text) or _is_shared(spark, text):
-        return spark.createDataFrame(run_sql(text, spark))
-    created = parse_create(text) if _CREATE.match(text, _LEADING.match(text).end()) else None  # type: ignore[union-attr]
-    if created is not None and (created.temporary or not names_tables(spark)):
-        return _create_view(spark, created)
-    changed = _changed(spark, text)
-    if changed is not None:
-        raise _no_change(*changed)
-    inserted = parse_insert(text, lambda name: _is_view(spark, name)) if _INSERT.search(text) else None
-    if inserted is not None:
-        return _insert(spark, inserted, table_of_name(spark, inserted.target), args, frames)
-    return _query(spark, original, text, args, frames)
+    """Run a statement of `spark.sql`: by us what is ours, and by Spark's own method all else."""
+    statement = recognise(text)
+    if "bucket" in statement.mentions:
+        make_functions(spark, original)
+    if statement.is_sparks:
+        refresh_named(spark, text)
+        return original(text, args, **kwargs)
+    frames: Mapping[str, Any] = {}
+    if kwargs:
+        text, frames = _format(spark, text, kwargs)
+        statement = recognise(text)
+    match statement.form:
+        case Maintenance():
+            return spark.createDataFrame(run_sql(text, spark))
+        case SharedCommand() as command if _is_ours(spark, command):
+            return spark.createDataFrame(run_sql(text, spark))
+        case CreateView() as created if created.temporary or not names_tables(spark):
+            return _create_view(spark, created)
+        case Change() as change if (table := _table_of_view(spark, change.target)) is not None:
+            raise _no_change(change, table.path)
+        case Insert() as insert if (table := _table_of_view(spark, insert.target)) is not None:
+            return _insert(spark, insert, table, args, frames)
+    return _query(spark, original, statement, args, frames)
 
 
-def _is_shared(spark: Any, text: str) -> bool:
-    """Whether a statement such as OPTIMIZE, which other tables have too, is about a table of ours.
-
-    Spark asks our catalog for the partitions of a named table, and analyzes it, by itself.
-    """
-    subject = shared_subject(text)
-    if subject is None:
-        return False
+def _is_ours(spark: Any, command: SharedCommand) -> bool:
+    """Whether the table that a statement such as OPTIMIZE names is ours, and not left to our catalog."""
+    subject = command.subject
     if subject.path is None:
         if table_of_name(spark, subject.view) is not None:
             return True
-        by_spark = names_tables(spark) and _ASKED_BY_SPARK.match(text, _LEADING.match(text).end())  # type: ignore[union-attr]
+        by_spark = names_tables(spark) and command.known_to_spark
         return not by_spark and place_of(spark, quoted_name(*subject.view)) is not None
     if "delta" not in spark.conf.get("spark.sql.extensions", "").lower():
         return True
@@ -112,22 +101,10 @@ def _is_shared(spark: Any, text: str) -> bool:
         return False
 
 
-def _changed(spark: Any, text: str) -> tuple[Change, str] | None:
-    """A statement that would change rows of a table of ours, and where that table is."""
-    if not _CHANGE.search(text):
-        return None
-    prefix = _PREFIX.match(text, _LEADING.match(text).end())  # type: ignore[union-attr]
-    change = parse_change(text[prefix.end() if prefix else 0 :])
-    if change is None or not _is_view(spark, change.target):
-        return None
-    table = table_of_name(spark, change.target)
-    return None if table is None else (change, table.path)
-
-
-def _is_view(spark: Any, name: Sequence[str]) -> bool:
-    """Whether a name is a view of ours; Spark itself knows how to change a named table, and a path."""
+def _table_of_view(spark: Any, name: tuple[str, ...]) -> LoadedTable | None:
+    """The table of a view of ours; Spark itself knows how to change a named table, and a path."""
     by_path = len(name) > 1 and name[0].lower() == "indextables" and names_tables(spark)
-    return not by_path and table_of_name(spark, tuple(name)) is not None
+    return None if by_path else table_of_name(spark, name)
 
 
 def _no_change(change: Change, path: str) -> CommandError:
@@ -149,40 +126,38 @@ def names_tables(spark: Any) -> bool:
     return bool(spark.conf.get("spark.sql.catalog.spark_catalog", None) == CATALOG)
 
 
-def _query(spark: Any, original: Sql, text: str, args: Any, frames: Mapping[str, Any]) -> Any:
-    """A statement with hidden views in place of what Spark does not know by itself.
+def _query(spark: Any, original: Sql, statement: Statement, args: Any, frames: Mapping[str, Any]) -> Any:
+    """Run a statement with hidden views in place of what Spark does not know by itself.
 
     Searches are left to Spark's parser and optimizer, which know them, except on Connect and in tables
     that are read in Python.
     """
-    prefix = _PREFIX.match(text, _LEADING.match(text).end())  # type: ignore[union-attr]
-    start = prefix.end() if prefix else 0
+    head, query = statement.text[: statement.start], statement.text[statement.start :]
     lookup = _Lookup(spark, frames)
-    found = rewrite_paths(text[start:]) if mentions_us(text) else None
-    if found is not None and lookup.in_python(found, text[start:]):
-        found = rewrite(text[start:], lookup.columns, args)
-    elif found is None or all(map(lookup.has_a_name, found.references)):
-        refresh_named(spark, text)
-        said = original(_unformat(text, frames), args, **frames)
-        searched = prefix is not None and prefix["view"] is None and mentions_search(text)
-        if not searched or is_connect(spark):
-            return said
-        return _explained(spark, said, original(_unformat(text[start:], frames), args, **frames))
-    assert found is not None
-    views = {**frames, **_hidden_frames(spark, found, lookup)}
-    rest = _remaining(args, found)
-    if prefix is None or prefix["view"] is None:
-        return original(_unformat(text[:start] + found.text, views), rest, **views)
-    frame = original(_unformat(found.text, views), rest, **views)
-    name = unquoted_name(prefix["view"])
-    register_view(frame, TableView(name, replace=bool(prefix["replace"]), shared=bool(prefix["global"])))
+    rewritten = rewrite_paths(query) if statement.mentions & {"search", "path"} else None
+    if rewritten is not None and lookup.in_python(rewritten, query):
+        rewritten = rewrite(query, lookup.columns, args)
+    elif rewritten is None or all(map(lookup.has_a_name, rewritten.references)):
+        refresh_named(spark, statement.text)
+        frame = original(_unformat(statement.text, frames), args, **frames)
+        if not statement.is_explained or "search" not in statement.mentions or is_connect(spark):
+            return frame
+        return _explained(spark, frame, original(_unformat(query, frames), args, **frames))
+    assert rewritten is not None
+    views = {**frames, **_hidden_frames(spark, rewritten, lookup)}
+    remaining = _remaining(args, rewritten)
+    if statement.view is None:
+        return original(_unformat(head + rewritten.text, views), remaining, **views)
+    frame = original(_unformat(rewritten.text, views), remaining, **views)
+    name = unquoted_name(statement.view.name)
+    register_view(frame, TableView(name, replace=statement.view.replace, shared=statement.view.shared))
     return _nothing(spark)
 
 
-def _explained(spark: Any, said: Any, frame: Any) -> Any:
+def _explained(spark: Any, explanation: Any, frame: Any) -> Any:
     """The output of EXPLAIN for a query, with how its searches are run."""
-    plan = "\n".join([said.first()[0], *searches_in(frame)])
-    return spark.createDataFrame([(plan,)], said.schema)
+    plan = "\n".join([explanation.first()[0], *searches_in(frame)])
+    return spark.createDataFrame([(plan,)], explanation.schema)
 
 
 def _hidden_frames(spark: Any, found: Rewritten, lookup: _Lookup) -> dict[str, Any]:
@@ -329,13 +304,14 @@ def _create_view(spark: Any, created: CreateView) -> Any:
     return _nothing(spark)
 
 
-def _insert(spark: Any, inserted: Insert, target: Any, args: Any, frames: Mapping[str, Any]) -> Any:
+def _insert(spark: Any, insert: Insert, target: LoadedTable, args: Any, frames: Mapping[str, Any]) -> Any:
     from indextables.spark.write.save import insert_frame
 
-    frame = spark.sql(_unformat(inserted.query, frames), args, **frames)
+    insertion = insertion_of(insert)
+    frame = spark.sql(_unformat(insertion.query, frames), args, **frames)
     insert_frame(
-        spark, frame, target, overwrite=inserted.overwrite, columns=inserted.columns,
-        by_name=inserted.by_name, replace_where=inserted.replace_where,
+        spark, frame, target, overwrite=insert.overwrite, columns=insertion.columns,
+        by_name=insertion.by_name, replace_where=insertion.replace_where,
     )  # fmt: skip
     return _nothing(spark)
 

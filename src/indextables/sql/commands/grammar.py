@@ -81,16 +81,19 @@ _OURS = re.compile(
         )(?![\w.])""",
     re.IGNORECASE | re.VERBOSE,
 )
-_VERB = re.compile(
-    r"(?:REPAIR|CHECK|MERGE|PURGE|DROP|CHECKPOINT|COMPACT|TRUNCATE|INVALIDATE|DESC|DESCRIBE|RESTORE|DELETE"
-    r"|PREWARM|FLUSH|ENABLE|DISABLE|RESET|BUILD|WAIT|ANALYZE)\b",
-    re.IGNORECASE,
-)
-_SHARED_VERB = re.compile(r"(?:OPTIMIZE|VACUUM|DESC|DESCRIBE|RESTORE|SHOW|ANALYZE|FSCK)\b", re.IGNORECASE)
+COMMAND_VERBS = frozenset(
+    {"ANALYZE", "BUILD", "CHECK", "CHECKPOINT", "COMPACT", "DELETE", "DESC", "DESCRIBE", "DISABLE", "DROP",
+     "ENABLE", "FLUSH", "INVALIDATE", "MERGE", "PREWARM", "PURGE", "REPAIR", "RESET", "RESTORE", "TRUNCATE",
+     "WAIT"}
+)  # fmt: skip
+"""The first words of the commands; statements of Spark's begin with some of them too."""
+SHARED_VERBS = frozenset({"ANALYZE", "DESC", "DESCRIBE", "FSCK", "OPTIMIZE", "RESTORE", "SHOW", "VACUUM"})
+"""The first words of statements that are ours if their table is."""
 _LEXEME = re.compile(
     r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`|--[^\n]*|/\*|[^'\"`/-]+|.", re.DOTALL
 )
 _SPACE = re.compile(r"\s*")
+_WORD = re.compile(r"\w*")
 _BLOCK_EDGE = re.compile(r"/\*|\*/")
 _SHOWN_LINE = 240
 _DIGITS = 20
@@ -101,26 +104,33 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _LARGEST = {"hours": 24 * 36_500, "count": 2**31 - 1, "bytes": 1 << 50, "version": 10**20 - 1}
 
 
-def is_command(text: str) -> bool:
-    """Whether a statement is one of ours; everything else belongs to Spark.
-
-    Every statement of a session passes here, so the first word decides where it can.
-    """
+def first_word(text: str) -> str:
+    """The first word of a statement in capitals; none if it begins with something else."""
     try:
-        verb = _VERB.match(text, _code_start(text))
-        blanked = _without_comments(text) if verb else ""
+        return _WORD.match(text, _code_start(text))[0].upper()  # type: ignore[index]
     except CommandError:
-        return False
-    return _OURS.match(blanked.lstrip()) is not None
+        return ""
+
+
+def is_command(text: str) -> bool:
+    """Whether the words of a statement make it one of our commands.
+
+    The first word is looked at before anything else, since every statement of a session passes here.
+    """
+    return first_word(text) in COMMAND_VERBS and _OURS.match(_blanked(text).lstrip()) is not None
 
 
 def shared_subject(text: str) -> TableName | None:
     """The table of a statement that is ours if the table is, such as OPTIMIZE; None for all others."""
+    return subject_of(_blanked(text)) if first_word(text) in SHARED_VERBS else None
+
+
+def _blanked(text: str) -> str:
+    """The text without its comments; nothing if one of them is not closed."""
     try:
-        verb = _SHARED_VERB.match(text, _code_start(text))
-        return subject_of(_without_comments(text)) if verb else None
+        return _without_comments(text)
     except CommandError:
-        return None
+        return ""
 
 
 def parse_command(text: str) -> Command:

@@ -64,22 +64,10 @@ ColumnsOf = Callable[["Reference"], Collection[str] | None]
 InstantOf = Callable[["Sequence[Reference]", "Reference", str, str], str | None]
 """The time in UTC of a text that is compared with a column, given all references; None to leave it alone."""
 
-_SEARCHES = re.compile(r"indexquery|textsearch|fieldmatch", re.IGNORECASE)
 _PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_PATHS = re.compile(r"indextables\s*\.\s*`", re.IGNORECASE)
 _PATH_NAME = re.compile(r"__path_(\d+)")
 _HIDING = {SPARK: "EXCEPT", DUCKDB: "EXCLUDE"}
 """The word with which an engine keeps columns out of `*`."""
-
-
-def mentions_us(text: str) -> bool:
-    """Whether a statement may read by path or search; a cheap first look."""
-    return mentions_search(text) or _PATHS.search(text) is not None
-
-
-def mentions_search(text: str) -> bool:
-    """Whether a statement may search; a cheap first look."""
-    return _SEARCHES.search(text) is not None
 
 
 def hidden_view(number: int) -> str:
