@@ -22,10 +22,10 @@ _MARK = re.compile(r"\[indextables#(\d+)\]")
 _GONE = re.compile(r"(\S+\.split)")
 _REST = re.compile(r"(?:(?!\. |\.?\n| does not exist).)*")
 _RAISED = re.compile(r"^indextables\.errors\.(\w+): (.*)", re.MULTILINE | re.DOTALL)
-_TOLD = re.compile(r"IllegalStateException\)?:? (\w+Error): (.*)", re.DOTALL)
+_REPORTED = re.compile(r"IllegalStateException\)?:? (\w+Error): (.*)", re.DOTALL)
 _TRAILER = re.compile(r"\n?\s*SQLSTATE: \w+.*", re.DOTALL)
 _DATABRICKS = re.compile(r"UNRESOLVED_ROUTINE\]\D*`(i?search)`")
-_KEPT = 256
+_REMEMBERED = 256
 _MADE_BY_US = "_indextables"
 _MAX_CAUSES = 12
 
@@ -40,37 +40,37 @@ def remember(error: BaseException) -> str:
     number = next(_numbers)
     with _lock:
         _errors[number] = error
-        while len(_errors) > _KEPT:
+        while len(_errors) > _REMEMBERED:
             _errors.popitem(last=False)
     return f"[indextables#{number}] {type(error).__name__}: {error}"
 
 
 def recall(text: str) -> BaseException | None:
     """The stored exception that a message refers to."""
-    found = _MARK.search(text)
-    if found is None:
+    mark = _MARK.search(text)
+    if mark is None:
         return None
     with _lock:
-        return _errors.get(int(found.group(1)))
+        return _errors.get(int(mark.group(1)))
 
 
 def raised_elsewhere(text: str) -> Error | None:
     """Our error raised in another Python process: a worker, whose traceback Spark forwards, or a server."""
-    found = _RAISED.search(text) or _TOLD.search(text)
-    kind = getattr(errors, found.group(1), None) if found else None
-    if found is None or not (isinstance(kind, type) and issubclass(kind, Error)):
+    raised = _RAISED.search(text) or _REPORTED.search(text)
+    kind = getattr(errors, raised.group(1), None) if raised else None
+    if raised is None or not (isinstance(kind, type) and issubclass(kind, Error)):
         return None
-    return kind(_TRAILER.sub("", found.group(2)).rstrip())
+    return kind(_TRAILER.sub("", raised.group(2)).rstrip())
 
 
 def missing_split(text: str) -> Error | None:
     """Our error for Spark's report that one of our files is missing."""
     if "FILE_NOT_EXIST" not in text and "FileNotFoundException" not in text:
         return None
-    found = _GONE.search(text)
-    if found is None:
+    split = _GONE.search(text)
+    if split is None:
         return None
-    path = found.group(1).rstrip(".,")
+    path = split.group(1).rstrip(".,")
     return MissingSplitError(
         f"{path} is named by the transaction log but is not there: the version this DataFrame reads is "
         "too old and its files have been purged, or the file was deleted by hand. Load the table again for "
@@ -80,13 +80,13 @@ def missing_split(text: str) -> Error | None:
     )
 
 
-def watch(*places: str) -> None:
+def watch(*addresses: str) -> None:
     """Record where data files of Delta tables are: a table, or a single file outside of one."""
     with _lock:
-        for place in places:
-            _watched[place] = None
-            _watched.move_to_end(place)
-        while len(_watched) > _KEPT:
+        for address in addresses:
+            _watched[address] = None
+            _watched.move_to_end(address)
+        while len(_watched) > _REMEMBERED:
             _watched.popitem(last=False)
 
 
@@ -95,13 +95,13 @@ def missing_data_file(text: str) -> Error | None:
     if "FILE_NOT_EXIST" not in text and "FileNotFoundException" not in text:
         return None
     # Spark writes addresses percent-encoded, Hadoop as they are.
-    said = unquote(_one_slash(text))
+    message = unquote(_one_slash(text))
     with _lock:
-        places = [unquote(_one_slash(place)) for place in _watched]
-    for place in places:
-        if place not in said:
+        addresses = [unquote(_one_slash(address)) for address in _watched]
+    for address in addresses:
+        if address not in message:
             continue
-        path = place + _REST.match(said.partition(place)[2])[0]  # type: ignore[index]
+        path = address + _REST.match(message.partition(address)[2])[0]  # type: ignore[index]
         return MissingSplitError(
             f"{path} is named by the log of a Delta table but is not there: the version this DataFrame "
             "reads is too old and VACUUM removed its files, or the file was deleted by hand. Read the "
@@ -118,11 +118,11 @@ def _one_slash(text: str) -> str:
 
 def search_of_databricks(text: str) -> Error | None:
     """Our error for a Databricks search function that Spark does not know."""
-    found = _DATABRICKS.search(text)
-    if found is None:
+    call = _DATABRICKS.search(text)
+    if call is None:
         return None
     return CommandError(
-        f"{found[1]}(column, 'words') is a function of Databricks. For a table of IndexTables write "
+        f"{call[1]}(column, 'words') is a function of Databricks. For a table of IndexTables write "
         "column indexquery 'words'; for a piece of text inside words, column ILIKE '%piece%'."
     )
 
@@ -175,8 +175,8 @@ def _ours(java_exception: Any) -> BaseException | None:
         if cause is None:
             return None
         text = str(cause.getMessage() or "")
-        found = known_error(text)
-        if found is not None:
-            return found
+        error = known_error(text)
+        if error is not None:
+            return error
         cause = cause.getCause()
     return None

@@ -40,14 +40,14 @@ _checked: WeakSet[Any] = WeakSet()
 
 def check_executors(spark: Any) -> None:
     """Raise an error that says what is missing unless executors can import this version; checks once."""
-    place = spark if is_connect(spark) else spark.sparkContext
+    cluster = spark if is_connect(spark) else spark.sparkContext
     with _lock:
-        if place in _checked:
+        if cluster in _checked:
             return
-    if is_connect(spark) or not _same_python(place):
+    if is_connect(spark) or not _same_python(cluster):
         _check(_ask(spark))
     with _lock:
-        _checked.add(place)
+        _checked.add(cluster)
 
 
 def _same_python(context: Any) -> bool:
@@ -64,8 +64,8 @@ def _ask(spark: Any) -> tuple[str, str, str]:
     try:
         row = spark.range(1).mapInArrow(_probe(), _ANSWER).collect()[0]
     except Exception as failed:
-        said = str(failed)
-        versions, missing = _VERSIONS.search(said), _MISSING.search(said)
+        message = str(failed)
+        versions, missing = _VERSIONS.search(message), _MISSING.search(message)
         if versions is not None:
             return "", f"{versions[1]}.{versions[2]}", ""
         if missing is not None:

@@ -44,64 +44,64 @@ def hadoop_settings(uri: str, options: Mapping[str, str]) -> dict[str, str]:
     """Hadoop's keys for the store of `uri`; keys given in Hadoop's own spelling take precedence."""
     plain = {key.lower().removeprefix(PREFIX): (key, value) for key, value in options.items()}
     scheme = urlsplit(uri).scheme
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     if scheme in ("s3", "s3a"):
-        found = _renamed(plain, ("aws_", "s3_", "storage."), _S3)
-        if "fs.s3a.session.token" in found:
+        settings = _renamed(plain, ("aws_", "s3_", "storage."), _S3)
+        if "fs.s3a.session.token" in settings:
             provider = "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider"
-            found["fs.s3a.aws.credentials.provider"] = provider
-        if "fs.s3a.endpoint" in found:
+            settings["fs.s3a.aws.credentials.provider"] = provider
+        if "fs.s3a.endpoint" in settings:
             # An endpoint of one's own rarely has a host name per bucket.
-            found["fs.s3a.path.style.access"] = "true"
+            settings["fs.s3a.path.style.access"] = "true"
     elif scheme in ("az", "abfs", "abfss"):
-        found = _azure(uri, plain)
+        settings = _azure(uri, plain)
     elif scheme == "gs":
-        found = _renamed(plain, ("google_",), _GS)
-        if found:
-            found["google.cloud.auth.service.account.enable"] = "true"
-    found.update({key: value for key, value in options.items() if key.startswith(_HADOOP_KEYS)})
-    return found
+        settings = _renamed(plain, ("google_",), _GS)
+        if settings:
+            settings["google.cloud.auth.service.account.enable"] = "true"
+    settings.update({key: value for key, value in options.items() if key.startswith(_HADOOP_KEYS)})
+    return settings
 
 
 def _renamed(
     plain: Mapping[str, tuple[str, str]], prefixes: tuple[str, ...], names: Mapping[str, str]
 ) -> dict[str, str]:
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for name, (_, value) in plain.items():
         for prefix in prefixes:
-            known = names.get(name.removeprefix(prefix)) if name.startswith(prefix) else None
-            if known is not None:
-                found[known] = value
-    return found
+            key = names.get(name.removeprefix(prefix)) if name.startswith(prefix) else None
+            if key is not None:
+                settings[key] = value
+    return settings
 
 
 def _azure(uri: str, plain: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    def given(*names: str) -> str | None:
+    def option(*names: str) -> str | None:
         tries = (f"{prefix}{name}" for name in names for prefix in ("azure_storage_", "azure_"))
         return next((plain[key][1] for key in tries if key in plain), None)
 
     host = urlsplit(uri).netloc.rpartition("@")[2] if "@" in uri else ""
-    account = host.partition(".")[0] or given("account_name", "account")
+    account = host.partition(".")[0] or option("account_name", "account")
     if account is None:
         return {}
     suffix = host or f"{account}.{_AZURE_HOST}"
-    found: dict[str, str] = {}
-    key, sas = given("account_key", "access_key"), given("sas_key", "sas_token")
-    client, secret, tenant = given("client_id"), given("client_secret"), given("tenant_id")
+    settings: dict[str, str] = {}
+    key, sas = option("account_key", "access_key"), option("sas_key", "sas_token")
+    client, secret, tenant = option("client_id"), option("client_secret"), option("tenant_id")
     if key is not None:
-        found[f"fs.azure.account.key.{suffix}"] = key
+        settings[f"fs.azure.account.key.{suffix}"] = key
     elif sas is not None:
-        found[f"fs.azure.account.auth.type.{suffix}"] = "SAS"
-        found[f"fs.azure.sas.fixed.token.{suffix}"] = sas
+        settings[f"fs.azure.account.auth.type.{suffix}"] = "SAS"
+        settings[f"fs.azure.sas.fixed.token.{suffix}"] = sas
     elif client is not None and secret is not None and tenant is not None:
-        found[f"fs.azure.account.auth.type.{suffix}"] = "OAuth"
+        settings[f"fs.azure.account.auth.type.{suffix}"] = "OAuth"
         provider = "org.apache.hadoop.fs.azurebfs.oauth2.ClientCredsTokenProvider"
-        found[f"fs.azure.account.oauth.provider.type.{suffix}"] = provider
-        found[f"fs.azure.account.oauth2.client.id.{suffix}"] = client
-        found[f"fs.azure.account.oauth2.client.secret.{suffix}"] = secret
+        settings[f"fs.azure.account.oauth.provider.type.{suffix}"] = provider
+        settings[f"fs.azure.account.oauth2.client.id.{suffix}"] = client
+        settings[f"fs.azure.account.oauth2.client.secret.{suffix}"] = secret
         login = f"https://login.microsoftonline.com/{tenant}/oauth2/token"
-        found[f"fs.azure.account.oauth2.client.endpoint.{suffix}"] = login
-    return found
+        settings[f"fs.azure.account.oauth2.client.endpoint.{suffix}"] = login
+    return settings
 
 
 def package_of(cloud: str) -> str:

@@ -32,12 +32,12 @@ def load_table(spark: Any, request: ReadRequest, way: str = "auto") -> Any:
         from indextables.spark.delta.load import load_delta
 
         frame = load_delta(spark, snapshot, settings)
-        wanted = _columns(settings)
-        return frame if wanted is None else frame.select(*map(quoted_name, wanted))
+        columns = _columns(settings)
+        return frame if columns is None else frame.select(*map(quoted_name, columns))
     require_parquet(snapshot)
     if "query" in settings.call:
-        query, wanted = settings.call["query"], _columns(settings)
-        return search_frame(spark, snapshot, query, columns=wanted)
+        query, columns = settings.call["query"], _columns(settings)
+        return search_frame(spark, snapshot, query, columns=columns)
     chosen = reading_way(spark, snapshot) if way == "auto" else way
     return version_frame(spark, snapshot, settings, chosen, _columns(settings))
 
@@ -46,7 +46,7 @@ def _columns(settings: CallSettings) -> list[str] | None:
     text = settings.call.get("columns")
     if text is None:
         return None
-    return [unquoted_name(found) for found in _NAME.findall(text) if found.strip()]
+    return [unquoted_name(name) for name in _NAME.findall(text) if name.strip()]
 
 
 def _check_combination(settings: CallSettings) -> None:

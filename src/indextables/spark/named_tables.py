@@ -10,12 +10,12 @@ from indextables.spark.options import is_connect
 from indextables.spark.requests import stream_partitioning, stream_written_frame
 
 
-def place_of(spark: Any, name: str) -> str | None:
+def location_of(spark: Any, name: str) -> str | None:
     """The path of a named table of ours; None for every other name."""
     from pyspark.errors import AnalysisException
 
     if is_connect(spark):
-        return _described_place(spark, name)
+        return _described_location(spark, name)
     try:
         plan = spark.table(name)._jdf.queryExecution().analyzed()
     except AnalysisException:
@@ -30,7 +30,7 @@ def place_of(spark: Any, name: str) -> str | None:
     )
 
 
-def _described_place(spark: Any, name: str) -> str | None:
+def _described_location(spark: Any, name: str) -> str | None:
     """The same on Spark Connect, where only what DESCRIBE says is known of a table."""
     from pyspark.errors import PySparkException
 
@@ -38,17 +38,17 @@ def _described_place(spark: Any, name: str) -> str | None:
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
     except PySparkException:
         return None
-    said = {str(row[0]).strip(): str(row[1]) for row in rows}
-    return said.get("Location") if said.get("Provider", "").lower() == "indextables" else None
+    described = {str(row[0]).strip(): str(row[1]) for row in rows}
+    return described.get("Location") if described.get("Provider", "").lower() == "indextables" else None
 
 
-def place_for_stream(spark: Any, name: str, writer: Any, *, create: bool) -> str | None:
+def location_for_stream(spark: Any, name: str, writer: Any, *, create: bool) -> str | None:
     """The path of the table a stream writes to; created with the stream's columns if it does not exist."""
-    found = place_of(spark, name)
-    if found is not None or not create:
-        return found
+    location = location_of(spark, name)
+    if location is not None or not create:
+        return location
     rows = spark.createDataFrame([], stream_written_frame(writer).schema)
     definition = rows.writeTo(name).using("indextables")
     by = stream_partitioning(writer)
     (definition.partitionedBy(*by) if by else definition).create()
-    return place_of(spark, name)
+    return location_of(spark, name)

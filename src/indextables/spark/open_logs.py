@@ -13,7 +13,7 @@ from indextables.spark.options import is_connect
 from indextables.spark.runtime import runtime_with
 from indextables.storage.store import open_store
 
-_KEPT = 64
+_MOST_OPEN = 64
 
 _lock = threading.Lock()
 _open: OrderedDict[tuple[Any, ...], TransactionLog] = OrderedDict()
@@ -24,14 +24,14 @@ def open_log(spark: Any, path: str, options: Mapping[str, str]) -> TransactionLo
     store = open_store(path, {key: value for key, value in options.items() if is_storage_key(key)})
     key = (_session_id(spark), store.uri, tuple(sorted(options.items())))
     with _lock:
-        found = _open.get(key)
-        if found is None:
-            found = TransactionLog.open(store.uri, options, runtime=runtime_with(spark))
-            _open[key] = found
+        log = _open.get(key)
+        if log is None:
+            log = TransactionLog.open(store.uri, options, runtime=runtime_with(spark))
+            _open[key] = log
         _open.move_to_end(key)
-        while len(_open) > _KEPT:
+        while len(_open) > _MOST_OPEN:
             _open.popitem(last=False)
-    return found
+    return log
 
 
 def _session_id(spark: Any) -> Any:

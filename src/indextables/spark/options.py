@@ -83,19 +83,21 @@ class CallSettings:
         return int(text)
 
 
-def settings_for(spark: Any, given: Mapping[str, Any], keys: Iterable[str], path: str | None) -> CallSettings:
+def settings_for(
+    spark: Any, options: Mapping[str, Any], keys: Iterable[str], path: str | None
+) -> CallSettings:
     """Separate the options of one call from table options, and add the session's as defaults."""
-    call, explicit = split(given, keys)
+    call, explicit = split(options, keys)
     session, hadoop = session_layers(spark, path)
     return CallSettings(call, Options.of(explicit, session=session, hadoop=hadoop).explicit)
 
 
-def split(given: Mapping[str, Any], keys: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
+def split(options: Mapping[str, Any], keys: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
     """The options of the call, spelled as declared, and the rest."""
     spelled = {key.lower(): key for key in keys}
     call: dict[str, str] = {}
     rest: dict[str, str] = {}
-    for key, value in given.items():
+    for key, value in options.items():
         if value is None:
             continue
         bare = key.lower().removeprefix(PREFIX)
@@ -138,10 +140,10 @@ def java_map(spark: Any, mapping: Any) -> dict[str, str]:
 
 def _mapper(context: Any) -> Any:
     # To find a class of the JVM takes a call per part of its name, and every statement gets here.
-    found = _mappers.get(context._gateway)
-    if found is None:
-        found = _mappers[context._gateway] = context._jvm.com.fasterxml.jackson.databind.ObjectMapper()
-    return found
+    mapper = _mappers.get(context._gateway)
+    if mapper is None:
+        mapper = _mappers[context._gateway] = context._jvm.com.fasterxml.jackson.databind.ObjectMapper()
+    return mapper
 
 
 def session_zone(spark: Any) -> str:
@@ -156,11 +158,11 @@ def _ours(conf: Mapping[str, str]) -> dict[str, str]:
 
 def _prefixed(spark: Any, configuration: Any, prefix: str) -> dict[str, str]:
     """Keys below a prefix, without the values that Hadoop ships as defaults."""
-    found = java_map(spark, configuration.getPropsWithPrefix(prefix))
+    properties = java_map(spark, configuration.getPropsWithPrefix(prefix))
     if prefix == PREFIX:
-        return {PREFIX + key: value for key, value in found.items()}
+        return {PREFIX + key: value for key, value in properties.items()}
     chosen = {}
-    for key, value in found.items():
+    for key, value in properties.items():
         sources = configuration.getPropertySources(prefix + key) or ()
         if any("default.xml" not in str(source) for source in sources):
             chosen[prefix + key] = value

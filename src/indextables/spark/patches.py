@@ -156,14 +156,14 @@ def _start_stream(original: Method) -> Method:
 
 def _stream_from_table(original: Method) -> Method:
     def table(self: Any, tableName: str) -> Any:
-        from indextables.spark.named_tables import place_of
+        from indextables.spark.named_tables import location_of
         from indextables.spark.stream.source import load_stream
 
-        place = place_of(session_of(self), tableName)
+        location = location_of(session_of(self), tableName)
         return (
             original(self, tableName)
-            if place is None
-            else load_stream(session_of(self), read_request(self, place))
+            if location is None
+            else load_stream(session_of(self), read_request(self, location))
         )
 
     return table
@@ -174,15 +174,15 @@ def _stream_to_table(original: Method) -> Method:
         self: Any, tableName: str, format: Any = None, outputMode: Any = None, partitionBy: Any = None,
         queryName: Any = None, **options: Any,
     ) -> Any:  # fmt: skip
-        from indextables.spark.named_tables import place_for_stream
+        from indextables.spark.named_tables import location_for_stream
 
         ours = is_ours(format or stream_writer_source(self))
         if partitionBy is not None:
             self.partitionBy(partitionBy)
-        place = place_for_stream(session_of(self), tableName, self, create=ours)
-        if place is None:
+        location = location_for_stream(session_of(self), tableName, self, create=ours)
+        if location is None:
             return original(self, tableName, format, outputMode, partitionBy, queryName, **options)
-        return self.start(place, "indextables", outputMode, None, queryName, **options)
+        return self.start(location, "indextables", outputMode, None, queryName, **options)
 
     return toTable
 

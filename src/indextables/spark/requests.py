@@ -46,16 +46,16 @@ def reader_source(reader: Any) -> str | None:
     """The format a reader (batch or stream) is set to."""
     if hasattr(reader, "_jreader"):
         return str(_state(reader._jreader, "source"))
-    found: str | None = reader._format
-    return found
+    source: str | None = reader._format
+    return source
 
 
 def writer_source(writer: Any) -> str | None:
     """The format a batch writer is set to."""
     if hasattr(writer, "_jwrite"):
         return str(writer._jwrite.source())
-    found: str | None = writer._write.source
-    return found
+    source: str | None = writer._write.source
+    return source
 
 
 def stream_writer_source(writer: Any) -> str | None:
@@ -163,15 +163,15 @@ def session_of(builder: Any) -> Any:
 
 
 def _one_path(path: Any, options: Mapping[str, str]) -> str:
-    found = path if path is not None else next((v for k, v in options.items() if k.lower() == "path"), None)
-    if isinstance(found, (list, tuple)) and len(found) == 1:
-        found = found[0]
-    if not isinstance(found, str) or not found:
-        what = "several paths" if isinstance(found, (list, tuple)) else repr(found)
+    chosen = path if path is not None else next((v for k, v in options.items() if k.lower() == "path"), None)
+    if isinstance(chosen, (list, tuple)) and len(chosen) == 1:
+        chosen = chosen[0]
+    if not isinstance(chosen, str) or not chosen:
+        what = "several paths" if isinstance(chosen, (list, tuple)) else repr(chosen)
         raise TableError(
             f"the path of one table is needed, not {what}: .load('/path') or .option('path', '/path')"
         )
-    return found
+    return chosen
 
 
 def _state(builder: Any, name: str) -> Any:
@@ -183,9 +183,9 @@ def _field(builder: Any, name: str) -> Any:
     kind = builder.getClass()
     while kind is not None:
         if name in [item.getName() for item in kind.getDeclaredFields()]:
-            found = kind.getDeclaredField(name)
-            found.setAccessible(True)
-            return found
+            field = kind.getDeclaredField(name)
+            field.setAccessible(True)
+            return field
         kind = kind.getSuperclass()
     raise AttributeError(f"{builder} has no {name}: IndexTables does not know this version of Spark")
 

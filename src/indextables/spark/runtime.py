@@ -58,12 +58,12 @@ class EngineOnDemand:
         """Find the live files of the request on the executors."""
         from indextables.spark.replay.engine import SparkEngine
 
-        found: LiveFiles = SparkEngine(self._spark).replay(request)
-        return found
+        files: LiveFiles = SparkEngine(self._spark).replay(request)
+        return files
 
     def sums(self, request: ReplayRequest) -> Sums:
         """Sums of the request's columns over the live files, made on the executors."""
         from indextables.spark.replay.engine import SparkEngine
 
-        found: Sums = SparkEngine(self._spark).sums(request)
-        return found
+        sums: Sums = SparkEngine(self._spark).sums(request)
+        return sums

@@ -78,8 +78,8 @@ def _same_interpreter(context: Any) -> None:
 
 
 def _check_version(version: str) -> None:
-    found = re.match(r"(\d+)\.(\d+)", version)
-    if found is None or (int(found.group(1)), int(found.group(2))) < OLDEST:
+    match = re.match(r"(\d+)\.(\d+)", version)
+    if match is None or (int(match.group(1)), int(match.group(2))) < OLDEST:
         raise TableError(
             f"IndexTables needs Spark {OLDEST[0]}.{OLDEST[1]} or later and this session runs {version}. "
             "Upgrade with: pip install 'pyspark>=4.1'",
@@ -116,11 +116,11 @@ def options_of(
 
 def _address_of_view(spark: Any, name: Sequence[str]) -> str | None:
     """The path of the table that a view shows or a catalog names; None when it is none of ours."""
-    from indextables.spark.named_tables import place_of
+    from indextables.spark.named_tables import location_of
     from indextables.spark.read.views import table_of_name
 
-    found = table_of_name(spark, tuple(name))
-    return place_of(spark, quoted_name(*name)) if found is None else found.path
+    table = table_of_name(spark, tuple(name))
+    return location_of(spark, quoted_name(*name)) if table is None else table.path
 
 
 class SparkFrames:

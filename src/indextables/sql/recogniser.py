@@ -159,8 +159,8 @@ def recognise(text: str) -> Statement:
         return Statement(text, Maintenance(), mentions=mentions)
     subject = shared_subject(text) if word in SHARED_VERBS else None
     if subject is not None:
-        known = word == "SHOW" or (word == "ANALYZE" and not _FOR_SKIPPING.search(text))
-        return Statement(text, SharedCommand(subject, known), mentions=mentions)
+        known_to_spark = word == "SHOW" or (word == "ANALYZE" and not _FOR_SKIPPING.search(text))
+        return Statement(text, SharedCommand(subject, known_to_spark), mentions=mentions)
     prefix = _PREFIX.match(text) if word in {"CREATE", "EXPLAIN"} else None
     if prefix is None:
         return Statement(text, _form(text, word), mentions=mentions)

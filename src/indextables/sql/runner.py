@@ -58,8 +58,8 @@ def sql(text: str, spark: Any = None, options: Mapping[str, Any] | None = None) 
                 )
             return run_select(text, options=options)
     command = parse_command(text)
-    place = command.source if isinstance(command, RepairLog) else command.table and command.table.path
-    resolved, runtime = options_and_runtime(spark, options, place)
+    path = command.source if isinstance(command, RepairLog) else command.table and command.table.path
+    resolved, runtime = options_and_runtime(spark, options, path)
     return run(command, options=resolved, runtime=runtime, progress=in_notebook())
 
 
@@ -145,14 +145,14 @@ def _change(command: Command, log: TransactionLog, progress: Progress) -> pa.Tab
         case MergeSplits():
             from indextables.ops.rewrite.merge import MergeRequest, run_merge
 
-            wanted = MergeRequest(
+            merge = MergeRequest(
                 command.where,
                 command.target_bytes,
                 command.max_dest_splits,
                 command.max_source_splits,
                 command.dry_run,
             )
-            return run_merge(log, wanted, progress).to_arrow()
+            return run_merge(log, merge, progress).to_arrow()
         case Purge():
             from indextables.ops.maintain.purge import PurgeRequest, run_purge
 
@@ -192,6 +192,6 @@ def _change(command: Command, log: TransactionLog, progress: Progress) -> pa.Tab
             from indextables.sql.select.conditions import searched_condition
 
             condition = searched_condition(command.where)
-            found = run_delete(log, condition.where, progress, searches=condition.searches, with_text=True)
-            return found.to_arrow()
+            deleted = run_delete(log, condition.where, progress, searches=condition.searches, with_text=True)
+            return deleted.to_arrow()
     raise AssertionError(command)

@@ -17,14 +17,14 @@ from typing import Any
 from weakref import WeakSet
 
 from indextables.spark.bridge import rows, searches, tables
-from indextables.spark.bridge.request import Asked
+from indextables.spark.bridge.request import JvmRequest
 from indextables.spark.errors import remember
 from indextables.spark.jvm import CATALOG
 from indextables.spark.jvm.callback import Callback
 
 _SESSIONS = 64
 
-_ANSWERS: Mapping[str, Callable[[Asked], dict[str, Any]]] = {
+_ANSWERS: Mapping[str, Callable[[JvmRequest], dict[str, Any]]] = {
     "alter": tables.alter,
     "compare": searches.compare,
     "create": tables.create,
@@ -60,7 +60,9 @@ def attach(spark: Any, *, plain: bool = False) -> None:
     def answer(question: Mapping[str, Any]) -> str:
         return _answered(context, question)
 
-    context._jvm.io.indextables.Bridge.attach(Callback(answer, _told if plain else _failed, token), token)
+    context._jvm.io.indextables.Bridge.attach(
+        Callback(answer, _plain_failure if plain else _failure, token), token
+    )
 
 
 def name_tables(spark: Any) -> None:
@@ -74,31 +76,31 @@ def name_tables(spark: Any) -> None:
 
 def _answered(context: Any, question: Mapping[str, Any]) -> str:
     objects = context._jvm.io.indextables.Bridge.parked(question["number"])
-    asked = Asked(_session(context, objects.get("session")), question["request"], objects)
-    return json.dumps({"answer": _ANSWERS[question["op"]](asked)})
+    request = JvmRequest(_session(context, objects.get("session")), question["request"], objects)
+    return json.dumps({"answer": _ANSWERS[question["op"]](request)})
 
 
-def _failed(error: Exception | str) -> str:
+def _failure(error: Exception | str) -> str:
     return json.dumps({"error": error if isinstance(error, str) else remember(error)})
 
 
-def _told(error: Exception | str) -> str:
+def _plain_failure(error: Exception | str) -> str:
     return json.dumps({"error": error if isinstance(error, str) else f"{type(error).__name__}: {error}"})
 
 
-def _session(context: Any, found: Any) -> Any:
+def _session(context: Any, java_session: Any) -> Any:
     """The Python session for a JVM session; caches of logs belong to it."""
     from pyspark.sql import SparkSession
 
-    name = _name(found)
+    name = _name(java_session)
     with _lock:
-        known = _sessions.get(name)
-        if known is None:
-            known = _sessions[name] = SparkSession(context, found)
+        session = _sessions.get(name)
+        if session is None:
+            session = _sessions[name] = SparkSession(context, java_session)
         _sessions.move_to_end(name)
         while len(_sessions) > _SESSIONS:
             _sessions.popitem(last=False)
-    return known
+    return session
 
 
 def _name(session: Any) -> str:

@@ -15,28 +15,29 @@ from indextables.spark.options import READ_KEYS, CallSettings, settings_for
 
 
 @dataclass(frozen=True)
-class Asked:
+class JvmRequest:
     """One request of `Bridge.call`."""
 
     spark: Any
-    request: Mapping[str, Any]
+    arguments: Mapping[str, Any]
+    """What the JVM sent as JSON."""
     objects: Any
     """A Java map; entries put into it are returned to the JVM."""
 
     @property
     def path(self) -> str:
         """The path of the table."""
-        return str(self.request["path"])
+        return str(self.arguments["path"])
 
     @property
     def options(self) -> dict[str, str]:
         """The table's options in the catalog."""
-        return dict(self.request.get("options") or {})
+        return dict(self.arguments.get("options") or {})
 
     @cached_property
     def settings(self) -> CallSettings:
         """The session's settings, overridden by the table's options."""
-        when = self.request.get("when") or {}
+        when = self.arguments.get("when") or {}
         return settings_for(self.spark, {**self.options, **when}, READ_KEYS, self.path)
 
     def log(self) -> TransactionLog:
@@ -47,8 +48,8 @@ class Asked:
         """A Dataset passed with the request; None if there is none."""
         from pyspark.sql.classic.dataframe import DataFrame
 
-        found = self.objects.get(name)
-        return None if found is None else DataFrame(found, self.spark)
+        dataset = self.objects.get(name)
+        return None if dataset is None else DataFrame(dataset, self.spark)
 
     def frame_of_plan(self, name: str) -> Any:
         """A logical plan passed with the request, as a DataFrame; None if there is none."""

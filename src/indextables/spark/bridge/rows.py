@@ -12,7 +12,7 @@ from indextables.ops.read.matching import plan_match
 from indextables.ops.rewrite.replace import commit_or_discard, replace_plan
 from indextables.ops.write.commit import outcome
 from indextables.ops.write.rows import effective, plan_write
-from indextables.spark.bridge.request import Asked
+from indextables.spark.bridge.request import JvmRequest
 from indextables.spark.read.planner import conjunction, hadoop_paths
 from indextables.spark.requests import WriteRequest
 from indextables.spark.write.job import Job, run_job, schema_of, written
@@ -23,27 +23,31 @@ if TYPE_CHECKING:
     from indextables.predicate.tree import Node
 
 
-def save(asked: Asked) -> dict[str, Any]:
+def save(request: JvmRequest) -> dict[str, Any]:
     """`save(path)` of a front end that is not Python."""
-    request = asked.request
+    arguments = request.arguments
     modes = {"ErrorIfExists": "error"}
-    mode = modes.get(request["mode"], str(request["mode"]).lower())
-    save_frame(asked.spark, asked.frame("data"), WriteRequest(asked.path, mode, dict(request["given"])))
+    mode = modes.get(arguments["mode"], str(arguments["mode"]).lower())
+    save_frame(
+        request.spark, request.frame("data"), WriteRequest(request.path, mode, dict(arguments["given"]))
+    )
     return {}
 
 
-def write(asked: Asked) -> dict[str, Any]:
+def write(request: JvmRequest) -> dict[str, Any]:
     """INSERT INTO, INSERT OVERWRITE, REPLACE WHERE and their DataFrame forms."""
-    request = asked.request
-    options = {**asked.options, **(request.get("given") or {})}
-    mode, node = str(request["mode"]), None
+    arguments = request.arguments
+    options = {**request.options, **(arguments.get("given") or {})}
+    mode, node = str(arguments["mode"]), None
     if mode == "where":
-        snapshot = asked.log().snapshot(max_staleness_s=0)
-        node = conjunction([request["where"]["tree"]], snapshot)
+        snapshot = request.log().snapshot(max_staleness_s=0)
+        node = conjunction([arguments["where"]["tree"]], snapshot)
     elif mode in {"overwrite", "dynamic"}:
         options["partitionOverwriteMode"] = "dynamic" if mode == "dynamic" else "static"
-    asking = WriteRequest(asked.path, "append" if mode == "append" else "overwrite", options, where=node)
-    done = save_frame(asked.spark, asked.frame("data"), asking)
+    write_request = WriteRequest(
+        request.path, "append" if mode == "append" else "overwrite", options, where=node
+    )
+    done = save_frame(request.spark, request.frame("data"), write_request)
     return {} if done is None else {"version": done.version}
 
 
@@ -57,61 +61,61 @@ class Touched:
     """Some of their rows may change, and are written again with the others."""
 
 
-def replace_rows(asked: Asked) -> dict[str, Any]:
+def replace_rows(request: JvmRequest) -> dict[str, Any]:
     """DELETE, UPDATE and MERGE: write the rows of the touched files as they are afterwards, in one commit."""
-    request = asked.request
-    command = str(request["command"])
-    log = asked.log()
-    snapshot = log.snapshot(version=int(request["version"]))
-    node = conjunction(request["conditions"], snapshot)
-    touched = _touched(asked, snapshot, node)
-    _restrict(asked, "target", touched.read)
+    arguments = request.arguments
+    command = str(arguments["command"])
+    log = request.log()
+    snapshot = log.snapshot(version=int(arguments["version"]))
+    node = conjunction(arguments["conditions"], snapshot)
+    touched = _touched(request, snapshot, node)
+    _restrict(request, "target", touched.read)
     if command != "MERGE" and not touched.whole and not touched.read:
         return {}
-    frame = asked.frame("data")
-    options = effective(snapshot, asked.settings.options())
+    frame = request.frame("data")
+    options = effective(snapshot, request.settings.options())
     job = Job(plan_write(snapshot, schema_of(frame), options), log.store.spec(), options)
     built = [] if command == "DELETE" and not touched.read else run_job(frame, job)
-    gone = list(snapshot.adds(touched.whole | touched.read))
+    removed = list(snapshot.adds(touched.whole | touched.read))
     adds = [split.add for split in built]
     # Conditions that compare with other tables, and those of a MERGE, have no text here.
-    known = node is not None and command != "MERGE" and request["complete"]
-    parameters = {"predicate": str(node)} if known else {}
+    has_text = node is not None and command != "MERGE" and arguments["complete"]
+    parameters = {"predicate": str(node)} if has_text else {}
     commit = replace_plan(
-        snapshot, command, gone, adds, node=node, inserts=command == "MERGE", parameters=parameters
+        snapshot, command, removed, adds, node=node, inserts=command == "MERGE", parameters=parameters
     )
     written(log, outcome(commit_or_discard(log, commit, adds), built), options)
     return {}
 
 
-def _touched(asked: Asked, snapshot: Snapshot, node: Node | None) -> Touched:
+def _touched(request: JvmRequest, snapshot: Snapshot, node: Node | None) -> Touched:
     whole: frozenset[str] = frozenset()
-    if asked.request["command"] == "DELETE" and asked.request["complete"] and node is not None:
+    if request.arguments["command"] == "DELETE" and request.arguments["complete"] and node is not None:
         planned = plan_match(snapshot, node)
         whole = frozenset(add.path for add in planned.whole)
         paths = [add.path for add in planned.doubtful]
     else:
         paths = snapshot.plan(node, columns={"path"}).files.column("path").to_pylist()
-    matching = asked.frame_of_plan("matching")
+    matching = request.frame_of_plan("matching")
     if matching is None or not paths:
         return Touched(whole, frozenset(paths))
-    _restrict(asked, "probe", frozenset(paths))
-    found = {_plain(row[0]) for row in matching.select("_metadata.file_path").distinct().collect()}
+    _restrict(request, "probe", frozenset(paths))
+    touched_names = {_plain(row[0]) for row in matching.select("_metadata.file_path").distinct().collect()}
     by_name = {
         _plain(name, encoded=False): path for path, name in zip(paths, _names(snapshot, paths), strict=True)
     }
-    if not found <= set(by_name):
+    if not touched_names <= set(by_name):
         raise TableError(
-            f"{asked.path}: Spark read {min(found - set(by_name))}, which is no file of version "
+            f"{request.path}: Spark read {min(touched_names - set(by_name))}, which is no file of version "
             f"{snapshot.version}; nothing was changed",
-            uri=asked.path,
+            uri=request.path,
         )
-    return Touched(whole, frozenset(by_name[name] for name in found))
+    return Touched(whole, frozenset(by_name[name] for name in touched_names))
 
 
-def _restrict(asked: Asked, relation: str, paths: frozenset[str]) -> None:
+def _restrict(request: JvmRequest, relation: str, paths: frozenset[str]) -> None:
     """Let a relation of the statement read these files only; its plan may not read the table at all."""
-    index = asked.objects.get(relation)
+    index = request.objects.get(relation)
     if index is not None:
         index.restrict(json.dumps(sorted(paths)))
 
@@ -119,8 +123,8 @@ def _restrict(asked: Asked, relation: str, paths: frozenset[str]) -> None:
 def _names(snapshot: Snapshot, paths: list[str]) -> list[str]:
     import pyarrow as pa
 
-    found: list[str] = hadoop_paths(snapshot.store, pa.array(paths, pa.string())).to_pylist()
-    return found
+    names: list[str] = hadoop_paths(snapshot.store, pa.array(paths, pa.string())).to_pylist()
+    return names
 
 
 def _plain(address: str, *, encoded: bool = True) -> str:

@@ -18,7 +18,7 @@ from indextables.errors import CommandError, TableError
 from indextables.log.delta.snapshot import DeltaSnapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.names import quoted_name
-from indextables.spark.bridge.request import Asked
+from indextables.spark.bridge.request import JvmRequest
 from indextables.spark.load import load_table
 from indextables.spark.read.frame import LoadedTable, recall
 from indextables.spark.read.planner import conjunction
@@ -36,85 +36,93 @@ if TYPE_CHECKING:
 _NAMES = {"indexscore": "_score", "indexhighlight": "highlight"}
 
 
-def spell(asked: Asked) -> dict[str, Any]:
+def spell(request: JvmRequest) -> dict[str, Any]:
     """A text with searches, rewritten as SQL."""
     from pyspark.errors import AnalysisException
 
     def columns_of(parts: Sequence[str]) -> Sequence[str]:
         try:
-            found: list[str] = asked.spark.table(quoted_name(*parts)).columns
+            columns: list[str] = request.spark.table(quoted_name(*parts)).columns
         except AnalysisException:
             return ()
-        return found
+        return columns
 
-    return {"text": spelled(str(asked.request["text"]), columns_of)}
+    return {"text": spelled(str(request.arguments["text"]), columns_of)}
 
 
-def pin(asked: Asked) -> dict[str, Any]:
+def pin(request: JvmRequest) -> dict[str, Any]:
     """The relation of a table, fixed at the version that is newest now."""
-    table = _table(asked)
-    snapshot = _snapshot(asked, table)
-    frame = load_table(asked.spark, replace(table, version=snapshot.version).request(), "native")
-    asked.objects["relation"] = frame._jdf.queryExecution().analyzed().relation()
+    table = _table(request)
+    snapshot = _snapshot(request, table)
+    frame = load_table(request.spark, replace(table, version=snapshot.version).request(), "native")
+    request.objects["relation"] = frame._jdf.queryExecution().analyzed().relation()
     return {}
 
 
-def search(asked: Asked) -> dict[str, Any]:
+def search(request: JvmRequest) -> dict[str, Any]:
     """A table with the results of its searches: the matching rows, or hidden columns that mark them."""
-    request = asked.request
-    table = _table(asked)
-    snapshot = _snapshot(asked, table)
-    wanted = [_search(one) for one in request["searches"] if one["kind"] != "indexscore"]
-    scored = bool(request["scored"])
-    if scored and (len(wanted) != 1 or not wanted[0].required):
+    arguments = request.arguments
+    table = _table(request)
+    snapshot = _snapshot(request, table)
+    searches = [_search(one) for one in arguments["searches"] if one["kind"] != "indexscore"]
+    scored = bool(arguments["scored"])
+    if scored and (len(searches) != 1 or not searches[0].required):
         raise CommandError(NO_SEARCH)
-    where = conjunction(request["conditions"], snapshot)
-    if not request["whole"] and not table.restricted and all(one.required for one in wanted):
-        best = int(request["best"])
-        found = required_frame(
-            asked.spark, snapshot, wanted, list(request["columns"]), where=where,
+    where = conjunction(arguments["conditions"], snapshot)
+    if not arguments["whole"] and not table.restricted and all(one.required for one in searches):
+        best = int(arguments["best"])
+        searched = required_frame(
+            request.spark, snapshot, searches, list(arguments["columns"]), where=where,
             score=scored, best=best if best >= 0 else None,
         )  # fmt: skip
     elif scored:
         raise CommandError(f"{NO_SEARCH}; here the table is read in another way")
     else:
-        rows = asked.frame_of_plan("rows")
-        numbered = numbered_frame(asked.spark, snapshot, wanted, rows, file=str(request["file"]), where=where)
+        rows = request.frame_of_plan("rows")
+        numbered = numbered_frame(
+            request.spark, snapshot, searches, rows, file=str(arguments["file"]), where=where
+        )
         if numbered is None:
             return {}
-        found = numbered
-    asked.objects["plan"] = found.frame._jdf.queryExecution().analyzed()
-    return {"shown": found.shown}
+        searched = numbered
+    request.objects["plan"] = searched.frame._jdf.queryExecution().analyzed()
+    return {"shown": searched.shown}
 
 
-def compare(asked: Asked) -> dict[str, Any]:
+def compare(request: JvmRequest) -> dict[str, Any]:
     """A search or highlight as a function of the row's own columns, if no index can answer it."""
-    request = asked.request
-    stream: Mapping[str, str] | None = request.get("stream")
-    snapshot = _snapshot(asked, _table(asked)) if stream is None else _of_stream(stream)
-    query = _words(request.get("query"))
-    made = comparison(snapshot, str(request["kind"]), list(request["columns"]), query)
-    frame = asked.frame_of_plan("rows")
-    asked.objects["plan"] = frame.select(made(*frame.columns).alias("found"))._jdf.queryExecution().analyzed()
+    arguments = request.arguments
+    stream: Mapping[str, str] | None = arguments.get("stream")
+    snapshot = _snapshot(request, _table(request)) if stream is None else _of_stream(stream)
+    query = _words(arguments.get("query"))
+    compared = comparison(snapshot, str(arguments["kind"]), list(arguments["columns"]), query)
+    frame = request.frame_of_plan("rows")
+    request.objects["plan"] = (
+        frame.select(compared(*frame.columns).alias("found"))._jdf.queryExecution().analyzed()
+    )
     return {}
 
 
-def refuse(asked: Asked) -> dict[str, Any]:
+def refuse(request: JvmRequest) -> dict[str, Any]:
     """The error for a search in something that is not a column of a table."""
-    _words(asked.request.get("query"))
-    name = _NAMES.get(str(asked.request["kind"]), "indexquery")
+    _words(request.arguments.get("query"))
+    name = _NAMES.get(str(request.arguments["kind"]), "indexquery")
     if name == "_score":
         raise CommandError(NO_SEARCH)
     raise CommandError(
-        f"{name} cannot search {asked.request['column']}: it is not a column of an IndexTables table that "
-        "this query reads, but computed or from elsewhere. Move the search to where the table is read, as in "
-        "SELECT ... FROM (SELECT ... FROM logs WHERE message indexquery 'error')."
+        f"{name} cannot search {request.arguments['column']}: it is not a column of an IndexTables table "
+        "that this query reads, but computed or from elsewhere. Move the search to where the table is read, "
+        "as in SELECT ... FROM (SELECT ... FROM logs WHERE message indexquery 'error')."
     )
 
 
-def _search(sent: Mapping[str, Any]) -> Search:
+def _search(search: Mapping[str, Any]) -> Search:
     return Search(
-        0, sent.get("column"), _words(sent.get("query")), bool(sent["required"]), str(sent.get("hidden", ""))
+        0,
+        search.get("column"),
+        _words(search.get("query")),
+        bool(search["required"]),
+        str(search.get("hidden", "")),
     )
 
 
@@ -124,21 +132,21 @@ def _words(query: str | None) -> str:
     return query
 
 
-def _table(asked: Asked) -> LoadedTable:
-    found = recall(str(asked.request["identity"]))
-    if found is None:
+def _table(request: JvmRequest) -> LoadedTable:
+    table = recall(str(request.arguments["identity"]))
+    if table is None:
         raise TableError("this DataFrame was loaded long ago and its table is no longer known: load it again")
-    return found
+    return table
 
 
-def _snapshot(asked: Asked, table: LoadedTable) -> Snapshot:
-    snapshot = asked_for(asked.spark, table.request())[1]
+def _snapshot(request: JvmRequest, table: LoadedTable) -> Snapshot:
+    snapshot = asked_for(request.spark, table.request())[1]
     if isinstance(snapshot, DeltaSnapshot):
         raise CommandError(no_index(snapshot))
     return snapshot
 
 
 def _of_stream(options: Mapping[str, str]) -> Snapshot:
-    given = {key.lower(): value for key, value in options.items()}
+    lowered = {key.lower(): value for key, value in options.items()}
     table = {key.removeprefix("table."): value for key, value in options.items() if key.startswith("table.")}
-    return TransactionLog.open(given["path"], table).snapshot()
+    return TransactionLog.open(lowered["path"], table).snapshot()

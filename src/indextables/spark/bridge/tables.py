@@ -17,7 +17,7 @@ from indextables.ops.write.definition import Definition
 from indextables.ops.write.delete import run_delete
 from indextables.options import Options
 from indextables.predicate.tree import TRUE
-from indextables.spark.bridge.request import Asked
+from indextables.spark.bridge.request import JvmRequest
 from indextables.spark.hadoop import package_of
 from indextables.spark.load import load_table
 from indextables.spark.options import WRITE_KEYS, settings_for
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 _CLOUDS = {"s3": "s3", "abfss": "azure", "abfs": "azure", "az": "azure", "gs": "gcs"}
 
 
-def describe(asked: Asked) -> dict[str, Any]:
+def describe(request: JvmRequest) -> dict[str, Any]:
     """The columns, partitions and properties of the version that is asked for."""
-    snapshot = snapshot_of(asked.spark, asked.path, asked.settings)
+    snapshot = snapshot_of(request.spark, request.path, request.settings)
     if isinstance(snapshot, DeltaSnapshot):
         raise TableError(
-            f"{asked.path} is a Delta table, which has no name here. Read it with "
+            f"{request.path} is a Delta table, which has no name here. Read it with "
             "spark.read.format('indextables').load(path) or indextables.delta.read(spark, path)."
         )
     require_parquet(snapshot)
     comment = snapshot.metadata.description
     return {
-        "path": asked.path,
+        "path": request.path,
         "schema": snapshot.metadata.schema_string,
         "partitions": list(snapshot.partition_columns),
         "version": snapshot.version,
@@ -57,85 +57,87 @@ def describe(asked: Asked) -> dict[str, Any]:
     }
 
 
-def exists(asked: Asked) -> dict[str, Any]:
+def exists(request: JvmRequest) -> dict[str, Any]:
     """Whether there is a table."""
-    return {"exists": newest(asked.log()) is not None}
+    return {"exists": newest(request.log()) is not None}
 
 
-def relation(asked: Asked) -> dict[str, Any]:
+def relation(request: JvmRequest) -> dict[str, Any]:
     """The relation that reads a version; that of a statement which replaces rows is equal to no other."""
-    log = asked.log()
-    snapshot = log.snapshot(version=int(asked.request["version"]))
-    if reading_way(asked.spark, snapshot) != "native":
-        cloud = _CLOUDS.get(asked.path.partition(":")[0])
+    log = request.log()
+    snapshot = log.snapshot(version=int(request.arguments["version"]))
+    if reading_way(request.spark, snapshot) != "native":
+        cloud = _CLOUDS.get(request.path.partition(":")[0])
         advice = "" if cloud is None else f" Add {package_of(cloud)} to spark.jars.packages."
         raise TableError(
-            f"this session has no Hadoop file system for {asked.path}, which a named table is read "
+            f"this session has no Hadoop file system for {request.path}, which a named table is read "
             f"through.{advice}"
         )
-    statement = asked.request.get("id")
+    statement = request.arguments.get("id")
     if statement is None:
         version = {"versionAsOf": str(snapshot.version)}
-        frame = load_table(asked.spark, ReadRequest(asked.path, {**asked.options, **version}), "native")
+        frame = load_table(request.spark, ReadRequest(request.path, {**request.options, **version}), "native")
     else:
-        frame = statement_frame(asked.spark, snapshot, asked.settings, str(statement))
-    asked.objects["relation"] = frame._jdf.queryExecution().analyzed().relation()
+        frame = statement_frame(request.spark, snapshot, request.settings, str(statement))
+    request.objects["relation"] = frame._jdf.queryExecution().analyzed().relation()
     return {}
 
 
-def create(asked: Asked) -> dict[str, Any]:
+def create(request: JvmRequest) -> dict[str, Any]:
     """CREATE TABLE and REPLACE TABLE, with or without the rows of a query."""
-    request = asked.request
-    given = {**asked.options, **(request.get("given") or {})}
-    settings = settings_for(asked.spark, given, WRITE_KEYS, asked.path)
-    log, frame = asked.log(), asked.frame("data")
-    there = newest(log)
-    properties = dict(request.get("properties") or {})
-    if there is not None and request["kind"] == "create":
-        return _adopted(asked, there, properties)
+    arguments = request.arguments
+    options_of_call = {**request.options, **(arguments.get("given") or {})}
+    settings = settings_for(request.spark, options_of_call, WRITE_KEYS, request.path)
+    log, frame = request.log(), request.frame("data")
+    current = newest(log)
+    properties = dict(arguments.get("properties") or {})
+    if current is not None and arguments["kind"] == "create":
+        return _adopted(request, current, properties)
     definition = Definition.of(
-        request["schema"],
-        tuple(request["partitions"]),
+        arguments["schema"],
+        tuple(arguments["partitions"]),
         properties=properties,
         options=Options.of(settings.table),
-        comment=request.get("comment"),
+        comment=arguments.get("comment"),
     )
-    rows = None if frame is None else _as_declared(frame, request["schema"])
-    if there is None:
+    rows = None if frame is None else _as_declared(frame, arguments["schema"])
+    if current is None:
         if rows is None:
             definition.create(log)
         else:
             order = Order(user_metadata=settings.call.get("userMetadata"))
             first_write(rows, log, settings.options(), definition, order, mode="error")
         return {}
-    plan = definition.first_plan(there.split_table_id)
+    plan = definition.first_plan(current.split_table_id)
     options = settings.options().over(definition.properties, log.uri)
     built = [] if rows is None else run_job(rows, Job(plan, log.store.spec(), options))
     adds = [split.add for split in built]
     operation = "REPLACE TABLE" if rows is None else "REPLACE TABLE AS SELECT"
-    done = commit_or_discard(log, definition.replacing(there, built, operation), adds)
+    done = commit_or_discard(log, definition.replacing(current, built, operation), adds)
     written(log, outcome(done, built), options)
     return {}
 
 
-def _adopted(asked: Asked, there: Snapshot, properties: dict[str, str]) -> dict[str, Any]:
+def _adopted(request: JvmRequest, current: Snapshot, properties: dict[str, str]) -> dict[str, Any]:
     """Give an existing table a name; the statement's definition has to agree with it."""
-    if asked.objects.get("data") is not None or asked.request.get("managed"):
+    if request.objects.get("data") is not None or request.arguments.get("managed"):
         raise TableError(
-            f"{there.store.uri} is a table already. Name it with CREATE TABLE ... USING indextables "
-            f"LOCATION '{there.store.uri}', or replace it with CREATE OR REPLACE TABLE.",
-            uri=there.store.uri,
+            f"{current.store.uri} is a table already. Name it with CREATE TABLE ... USING indextables "
+            f"LOCATION '{current.store.uri}', or replace it with CREATE OR REPLACE TABLE.",
+            uri=current.store.uri,
         )
-    document = str(asked.request["schema"])
-    if '"fields":[]' in document and not asked.request["partitions"]:
+    document = str(request.arguments["schema"])
+    if '"fields":[]' in document and not request.arguments["partitions"]:
         if properties:
             raise TableError(
-                f"{there.store.uri} is a table already and keeps its properties: leave TBLPROPERTIES out, "
+                f"{current.store.uri} is a table already and keeps its properties: leave TBLPROPERTIES out, "
                 "and change them with ALTER TABLE",
-                uri=there.store.uri,
+                uri=current.store.uri,
             )
         return {}
-    Definition.of(document, tuple(asked.request["partitions"]), properties=properties).create(asked.log())
+    Definition.of(document, tuple(request.arguments["partitions"]), properties=properties).create(
+        request.log()
+    )
     return {}
 
 
@@ -149,27 +151,27 @@ def _as_declared(frame: Any, document: str) -> Any:
     return frame.toDF(*declared.names).to(declared) if declared.fields else frame
 
 
-def alter(asked: Asked) -> dict[str, Any]:
+def alter(request: JvmRequest) -> dict[str, Any]:
     """ALTER TABLE."""
     changes = []
-    for sent in asked.request["changes"]:
-        plain = dict(sent)
-        if "type" in plain:
+    for change in request.arguments["changes"]:
+        fields = dict(change)
+        if "type" in fields:
             import json
 
-            plain["type"] = json.loads(plain["type"])
-        plain["column"] = tuple(plain.get("column") or ())
-        changes.append(TableChange(**plain))
-    return {"version": run_alter(asked.log(), changes)}
+            fields["type"] = json.loads(fields["type"])
+        fields["column"] = tuple(fields.get("column") or ())
+        changes.append(TableChange(**fields))
+    return {"version": run_alter(request.log(), changes)}
 
 
-def truncate(asked: Asked) -> dict[str, Any]:
+def truncate(request: JvmRequest) -> dict[str, Any]:
     """TRUNCATE TABLE, and DELETE without a condition."""
-    return {"version": run_delete(asked.log(), TRUE).version}
+    return {"version": run_delete(request.log(), TRUE).version}
 
 
-def drop_partitions(asked: Asked) -> dict[str, Any]:
+def drop_partitions(request: JvmRequest) -> dict[str, Any]:
     """ALTER TABLE DROP PARTITION."""
-    log = asked.log()
-    condition = conjunction(asked.request["conditions"], log.snapshot(max_staleness_s=0))
+    log = request.log()
+    condition = conjunction(request.arguments["conditions"], log.snapshot(max_staleness_s=0))
     return {"files": run_drop_partitions(log, condition).splits_removed}

@@ -24,7 +24,7 @@ from indextables.spark.read.scans import file_indexes
 from indextables.spark.read.wire import Answer
 
 
-class _Listening:
+class _FilterRecorder:
     """A planner that has no files and records the filters it is given."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ def node_of_column(spark: Any, snapshot: DeltaSnapshot, where: Any) -> Node | No
             "on Spark Connect a Column cannot be looked into; write the filter as text or with col(...), "
             "or use to_df, which takes the Column"
         )
-    listening = _Listening()
+    recorder = _FilterRecorder()
     spec = RelationSpec(
         root=snapshot.store.spark_uri("").rstrip("/"),
         identity=f"filter {uuid.uuid4()}",
@@ -56,8 +56,8 @@ def node_of_column(spark: Any, snapshot: DeltaSnapshot, where: Any) -> Node | No
         schema_json=snapshot.metadata.schema_string,
         partition_columns=(),
     )
-    frame = native_frame(spark, spec, listening).filter(where)
+    frame = native_frame(spark, spec, recorder).filter(where)
     for leaf, _ in file_indexes(frame):
         leaf.selectedPartitions()
-    nodes = [from_typed(tree, snapshot.schema) for tree in listening.filters]
+    nodes = [from_typed(tree, snapshot.schema) for tree in recorder.filters]
     return all_of(nodes) if nodes else None

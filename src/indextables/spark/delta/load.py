@@ -92,15 +92,15 @@ class DeltaPlanner:
         if not self.follows:
             return self.loaded
         loaded = self.loaded
-        found = open_snapshot(loaded.store.uri, options=loaded.opened_with(), runtime=loaded.runtime)
-        same = (found.metadata.id, found.metadata.schema_string, found.columns.mode)
+        newest = open_snapshot(loaded.store.uri, options=loaded.opened_with(), runtime=loaded.runtime)
+        same = (newest.metadata.id, newest.metadata.schema_string, newest.columns.mode)
         if same != (loaded.metadata.id, loaded.metadata.schema_string, loaded.columns.mode):
             raise TableError(
                 f"the columns of {loaded.store.uri} have changed since version {loaded.version}, which was "
                 "loaded. Load it again.",
                 uri=loaded.store.uri,
             )
-        return found
+        return newest
 
     def plan(self, filters: Sequence[Mapping[str, Any]]) -> Answer:
         """The files that may hold rows for all these typed filters."""

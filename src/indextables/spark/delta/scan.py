@@ -47,7 +47,7 @@ from indextables.storage.store import StoreSpec, open_store
 FILE, ROW = "__indextables_file", "__indextables_row"
 _PARQUET_ID = "parquet.field.id"
 _BY_ID = {"spark.sql.parquet.fieldId.read.enabled": "true"}
-_KEPT_METADATA = ("__CHAR_VARCHAR_TYPE_STRING", "__COLLATIONS")
+_COPIED_METADATA = ("__CHAR_VARCHAR_TYPE_STRING", "__COLLATIONS")
 
 
 def scan(spark: Any, snapshot: DeltaSnapshot, where: Node | None) -> DataFrame:
@@ -84,9 +84,9 @@ class _Planner:
         """The files that may hold rows for all these typed filters."""
         nodes = [from_typed(tree, self.columns.schema) for tree in filters]
         names = {"path", "dv", "size", "modification_time", "partition_values"}
-        found = self._replay(all_of(nodes) if nodes else None, names)
-        scans.record(self.snapshot.store.uri, self.snapshot.version, found.metrics, found.replay)
-        files = found.files
+        planned = self._replay(all_of(nodes) if nodes else None, names)
+        scans.record(self.snapshot.store.uri, self.snapshot.version, planned.metrics, planned.replay)
+        files = planned.files
         numbers: list[int] = []
         if self.only is not None:
             keys = _keys(files)
@@ -102,7 +102,7 @@ class _Planner:
         paths = hadoop_paths(self.snapshot.store, files.column("path"))
         errors.watch(*pc.unique(pc.filter(paths, is_absolute(files.column("path")))).to_pylist())
         return Answer(
-            considered=found.metrics.considered,
+            considered=planned.metrics.considered,
             paths=paths,
             sizes=files.column("size"),
             modified_ms=files.column("modification_time").cast(pa.int64()),
@@ -138,8 +138,8 @@ def _vectors(snapshot: DeltaSnapshot, where: Node | None) -> tuple[list[DataFile
     vectors = num_vectors(snapshot)
     if not vectors:
         return [], True
-    found = list(data_files(snapshot.files_with_vectors(where, frozenset(NAMES)).files))
-    return found, vectors < _counted(snapshot).num_files
+    files = list(data_files(snapshot.files_with_vectors(where, frozenset(NAMES)).files))
+    return files, vectors < _counted(snapshot).num_files
 
 
 def _without_deleted(
@@ -170,10 +170,10 @@ class _Decoder:
     def __call__(self, files: Sequence[tuple[int, DataFile]]) -> Iterator[pa.RecordBatch]:
         store = open_store(self.spec)
         for number, file in files:
-            gone = hidden_rows(store, file)
-            assert gone is not None
-            numbers = pa.repeat(pa.scalar(number, pa.int32()), len(gone))
-            yield pa.record_batch({"file": numbers, "row": gone.cast(pa.int64())})
+            deleted = hidden_rows(store, file)
+            assert deleted is not None
+            numbers = pa.repeat(pa.scalar(number, pa.int32()), len(deleted))
+            yield pa.record_batch({"file": numbers, "row": deleted.cast(pa.int64())})
 
 
 def _vector_bytes(item: tuple[int, DataFile]) -> int:
@@ -239,9 +239,9 @@ def _physical_type(kind: Any, mode: str) -> Any:
 
 
 def _metadata(field: Mapping[str, Any], mode: str) -> dict[str, Any]:
-    given = field.get("metadata") or {}
-    kept = {name: given[name] for name in _KEPT_METADATA if name in given}
-    return {**kept, _PARQUET_ID: given[FIELD_ID]} if mode == "id" and FIELD_ID in given else kept
+    metadata = field.get("metadata") or {}
+    copied = {name: metadata[name] for name in _COPIED_METADATA if name in metadata}
+    return {**copied, _PARQUET_ID: metadata[FIELD_ID]} if mode == "id" and FIELD_ID in metadata else copied
 
 
 def _physical_columns(snapshot: DeltaSnapshot, fields: Sequence[Mapping[str, Any]]) -> DeltaColumns:

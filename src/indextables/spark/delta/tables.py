@@ -26,10 +26,10 @@ def replay(spark: Any, snapshot: DeltaSnapshot) -> Any:
 
 def apply_skipping(frame: Any, schema: Any, where: Any) -> Any:
     """Drop the files that cannot hold a row matching `where`."""
-    known = normalise_schema(schema)
+    table_schema = normalise_schema(schema)
     partitions = frame.schema["partition_values"].dataType if "partition_values" in frame.columns else None
     names = frozenset(getattr(partitions, "names", ()))
-    return engine.skip(frame, as_node(where, known, session_zone(frame.sparkSession)), names)
+    return engine.skip(frame, as_node(where, table_schema, session_zone(frame.sparkSession)), names)
 
 
 def read(spark: Any, snapshot: DeltaSnapshot, where: Any) -> Any:

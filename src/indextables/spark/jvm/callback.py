@@ -45,9 +45,9 @@ class Callback:
         failed: Callable[[Exception | str], Any] = object.__getattribute__(self, "_failed")
         answer: Answerer = object.__getattribute__(self, "_answer")
         try:
-            asked = json.loads(request)
-            if not compare_digest(str(asked.get("token", "")).encode(), token.encode()):
+            decoded = json.loads(request)
+            if not compare_digest(str(decoded.get("token", "")).encode(), token.encode()):
                 return failed("a caller that does not know the token asked IndexTables")
-            return answer(asked)
+            return answer(decoded)
         except Exception as error:  # noqa: BLE001  (an exception would reach the JVM as text and lose its type)
             return failed(error)

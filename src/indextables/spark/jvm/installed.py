@@ -27,12 +27,12 @@ def check_java() -> None:
     if shutil.which(command) is None:
         where = f"JAVA_HOME is {home}, which has no bin/java" if home else "there is no java on the path"
         raise MissingPackageError(f"Spark needs Java and {where}. {_ADVICE}", java_home=home)
-    said = subprocess.run([command, "-version"], capture_output=True, text=True, check=False)
-    found = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
-    if found is not None and int(found.group(1)) < OLDEST:
-        place = shutil.which(command)
+    answer = subprocess.run([command, "-version"], capture_output=True, text=True, check=False)
+    version = re.search(r'version "(?:1\.)?(\d+)', answer.stderr + answer.stdout)
+    if version is not None and int(version.group(1)) < OLDEST:
+        java = shutil.which(command)
         raise MissingPackageError(
-            f"Spark needs Java {OLDEST} or later and {place} is Java {found.group(1)}. {_ADVICE}",
+            f"Spark needs Java {OLDEST} or later and {java} is Java {version.group(1)}. {_ADVICE}",
             java_home=home,
         )
 

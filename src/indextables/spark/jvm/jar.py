@@ -41,30 +41,30 @@ def sources() -> dict[str, str]:
 
 def sources_for(spark_version: str) -> dict[str, str]:
     """The sources that compile with this version of Spark."""
-    have = tuple(map(int, spark_version.split(".")[:2]))
+    running = tuple(map(int, spark_version.split(".")[:2]))
 
-    def kept(found: re.Match[str]) -> str:
-        return found[0] if have >= (int(found[1]), int(found[2])) else ""
+    def if_known(block: re.Match[str]) -> str:
+        return block[0] if running >= (int(block[1]), int(block[2])) else ""
 
-    return {name: _SINCE.sub(kept, text) for name, text in sources().items()}
+    return {name: _SINCE.sub(if_known, text) for name, text in sources().items()}
 
 
 def digest() -> str:
     """A short digest of the sources."""
-    made = hashlib.sha256()
+    sha = hashlib.sha256()
     for name, text in sorted(sources().items()):
-        made.update(f"{name}\0{text}\0".encode())
-    return made.hexdigest()[:16]
+        sha.update(f"{name}\0{text}\0".encode())
+    return sha.hexdigest()[:16]
 
 
 def put_on_class_path(spark: Any) -> None:
     """Add the classes to a session's driver, unless `spark.jars` already did."""
     jvm = spark.sparkContext._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    found = _sources_known_to(jvm, loader)
-    if found == digest():
+    loaded = _sources_known_to(jvm, loader)
+    if loaded == digest():
         return
-    if found is not None:
+    if loaded is not None:
         raise TableError(
             "spark.jars names a jar of another version of IndexTables than the Python package. "
             "Make it again with: python -m indextables jar"
@@ -81,11 +81,11 @@ def put_on_class_path(spark: Any) -> None:
 
 def jar(gateway: Any, spark_version: str) -> Path:
     """The jar for a version of Spark; compiled in the gateway's JVM if there is none yet."""
-    found = _ready(spark_version)
-    if found is None:
-        found = _cache() / _kept_name(spark_version)
-        compile_into(gateway, found, spark_version)
-    return found
+    path = _ready(spark_version)
+    if path is None:
+        path = _cache() / _kept_name(spark_version)
+        compile_into(gateway, path, spark_version)
+    return path
 
 
 def _kept_name(spark_version: str) -> str:
@@ -99,15 +99,15 @@ def _ready(spark_version: str) -> Path | None:
         with as_file(carried) as path:
             if path.is_file() and fits(path, spark_version):
                 return path
-    kept = _cache() / _kept_name(spark_version)
-    return kept if kept.is_file() else None
+    compiled = _cache() / _kept_name(spark_version)
+    return compiled if compiled.is_file() else None
 
 
 def fits(packed: Path, spark_version: str) -> bool:
     """Whether a jar was compiled from these sources, for a Spark of the same first two numbers."""
     with zipfile.ZipFile(packed) as opened:
-        made_of, made_for = opened.read(_MARK).decode(), opened.read(_MADE_FOR).decode()
-    return made_of == digest() and made_for.split(".")[:2] == spark_version.split(".")[:2]
+        sources_digest, version = opened.read(_MARK).decode(), opened.read(_MADE_FOR).decode()
+    return sources_digest == digest() and version.split(".")[:2] == spark_version.split(".")[:2]
 
 
 def made(into: str | None = None) -> Path:
@@ -115,16 +115,16 @@ def made(into: str | None = None) -> Path:
     from pyspark import __version__
     from pyspark.java_gateway import launch_gateway
 
-    found = _ready(str(__version__))
-    if found is None:
+    path = _ready(str(__version__))
+    if path is None:
         gateway = launch_gateway()
         try:
-            found = jar(gateway, str(__version__))
+            path = jar(gateway, str(__version__))
         finally:
             gateway.shutdown()
     if into is None:
-        return found
-    shutil.copyfile(found, into)
+        return path
+    shutil.copyfile(path, into)
     return Path(into)
 
 
@@ -162,11 +162,11 @@ def _pack(classes: Path, target: Path, spark_version: str) -> None:
 def _cache() -> Path:
     """A directory that only the user can write to, since its contents are executed."""
     home = os.environ.get("XDG_CACHE_HOME") or str(Path("~/.cache").expanduser())
-    found = Path(home, "indextables")
+    directory = Path(home, "indextables")
     with contextlib.suppress(OSError):
-        found.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if os.access(found, os.W_OK):
-        return found
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if os.access(directory, os.W_OK):
+        return directory
     return _private()
 
 
@@ -176,11 +176,11 @@ def _private() -> Path:
 
 
 def _class_path(jvm: Any) -> list[Path]:
-    found: list[Path] = []
+    entries: list[Path] = []
     for entry in str(jvm.java.lang.System.getProperty("java.class.path")).split(os.pathsep):
         path = Path(entry)
-        found.extend(path.parent.glob("*.jar") if path.name == "*" else [path])
-    return [path for path in found if path.is_file()]
+        entries.extend(path.parent.glob("*.jar") if path.name == "*" else [path])
+    return [path for path in entries if path.is_file()]
 
 
 def _java_files(gateway: Any, paths: list[Path]) -> Any:

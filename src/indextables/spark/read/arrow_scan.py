@@ -32,15 +32,15 @@ def arrow_frame(
 
     files = live_splits(snapshot) if refs is None else refs
     whole = spark_schema(snapshot.metadata.schema_string)
-    wanted = list(columns) if columns is not None else whole.names
-    schema = type(whole)([whole[name] for name in wanted])
+    names = list(columns) if columns is not None else whole.names
+    schema = type(whole)([whole[name] for name in names])
     if numbered:
         schema = schema.add(FILE, StringType(), False).add(ROW, LongType(), False)
     root, table = snapshot.store.spec(), snapshot.metadata.schema_string
     tasks = shared_out(files, default_width(spark) * _TASKS_PER_CORE, lambda file: file.size or 0)
 
     def run(task: tuple[SplitRef, ...]) -> Iterator[pa.RecordBatch]:
-        return read_files(task, table, options, root, wanted, numbered=numbered)
+        return read_files(task, table, options, root, names, numbered=numbered)
 
     return frame_of_tasks(spark, run, tasks, schema)
 
@@ -51,14 +51,14 @@ def read_files(
 ) -> Iterator[pa.RecordBatch]:  # fmt: skip
     """The rows of some splits, in the table's types; on an executor."""
     schema = schema_from_json(schema_json)
-    wanted = list(columns) if columns is not None else schema.names
+    names = list(columns) if columns is not None else schema.names
     store = open_store(root, Options.of(options).storage)
     for file in files:
         reader = open_split(store, file)
-        present = [name for name in wanted if name in reader.columns]
+        present = [name for name in names if name in reader.columns]
         for start, rows in reader.scan(present):
             count = rows.num_rows if present else _rows_at(reader, start)
-            table = to_table_schema(_at_least_one(rows, count), schema, wanted, file.partition_values)
+            table = to_table_schema(_at_least_one(rows, count), schema, names, file.partition_values)
             yield from (numbered_rows(table, file.path, start) if numbered else table).to_batches()
 
 

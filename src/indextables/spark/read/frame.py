@@ -87,14 +87,14 @@ def version_frame(
     spark: Any, snapshot: Snapshot, settings: CallSettings, way: str, columns: Sequence[str] | None
 ) -> Any:
     """A DataFrame over one version, read the given way."""
-    wanted = None if columns is None else column_names(snapshot, columns)
+    names = None if columns is None else column_names(snapshot, columns)
     if way == "arrow":
         from indextables.spark.read.arrow_scan import arrow_frame
 
         _warn_slow(snapshot.store.uri)
-        return arrow_frame(spark, snapshot, settings.table, wanted)
+        return arrow_frame(spark, snapshot, settings.table, names)
     frame = _planned(spark, snapshot) if way == "planned" else _native(spark, snapshot, settings)
-    return frame if wanted is None else frame.select(*map(quoted_name, wanted))
+    return frame if names is None else frame.select(*map(quoted_name, names))
 
 
 def restricted_frame(
@@ -194,8 +194,8 @@ def _planned(spark: Any, snapshot: Snapshot, only: frozenset[str] | None = None)
     from pyspark.sql.types import StructType
 
     schema = StructType.fromJson(json.loads(snapshot.metadata.schema_string))
-    found = snapshot.plan(columns={"path"}).files.column("path")
-    paths = hadoop_paths(snapshot.store, found if only is None else chosen_of(found, only)).to_pylist()
+    live = snapshot.plan(columns={"path"}).files.column("path")
+    paths = hadoop_paths(snapshot.store, live if only is None else chosen_of(live, only)).to_pylist()
     if not paths:
         return spark.createDataFrame([], schema)
     if len(paths) == 1:

@@ -42,14 +42,14 @@ class TablePlanner:
     def snapshot(self) -> Snapshot:
         """The version to read now."""
         # Where the newest is wanted it is looked for: what was newest some seconds ago may be gone by now.
-        found = open_log(self.spark, self.uri, self.options).snapshot(self.version, max_staleness_s=0)
-        if found.table_id != self.table_id:
+        snapshot = open_log(self.spark, self.uri, self.options).snapshot(self.version, max_staleness_s=0)
+        if snapshot.table_id != self.table_id:
             raise TableError(
                 f"{self.uri} is no longer the table this DataFrame was loaded from: it has been deleted "
                 "and created again. Load it again.",
                 uri=self.uri,
             )
-        return found
+        return snapshot
 
     def plan(self, filters: Sequence[Mapping[str, Any]]) -> Answer:
         """The files that may hold rows for all these typed filters."""
@@ -63,9 +63,9 @@ class TablePlanner:
         files = planned.files
         if self.only is not None:
             files = files.filter(_among(files.column("path"), self.only))
-        gone = ruled_out_by_trigrams(snapshot, node, lambda: files.column("path").to_pylist())
-        if gone:
-            files = files.filter(pc.invert(_among(files.column("path"), gone)))
+        excluded = ruled_out_by_trigrams(snapshot, node, lambda: files.column("path").to_pylist())
+        if excluded:
+            files = files.filter(pc.invert(_among(files.column("path"), excluded)))
         values = files.column("partition_values").combine_chunks()
         return Answer(
             considered=planned.metrics.considered,
@@ -73,7 +73,7 @@ class TablePlanner:
             sizes=files.column("size"),
             modified_ms=files.column("modification_time").cast(pa.timestamp("ms", tz="UTC")).cast(pa.int64()),
             partitions=tuple(_child(values, name) for name in snapshot.partition_columns),
-            shown=scan.aside() + (f", {len(gone)} by trigrams" if gone else ""),
+            shown=scan.aside() + (f", {len(excluded)} by trigrams" if excluded else ""),
         )
 
     def size_bytes(self) -> int:
@@ -114,11 +114,11 @@ def hadoop_paths(store: Store, paths: pa.ChunkedArray | pa.Array) -> pa.Array:
     require_allowed(store, (plain if own_machine else plain.filter(absolute)).to_pylist())
     if not pc.any(absolute, min_count=0).as_py():
         return joined
-    elsewhere = [
+    outside = [
         _spark_uri(store, path.as_py()) if out.as_py() else None
         for path, out in zip(plain, absolute, strict=True)
     ]
-    return pc.if_else(absolute, pa.array(elsewhere, pa.string()), joined)
+    return pc.if_else(absolute, pa.array(outside, pa.string()), joined)
 
 
 def is_absolute(paths: pa.ChunkedArray | pa.Array) -> pa.Array:

@@ -101,15 +101,15 @@ def index_class(spark: SparkSession) -> Any:
     context = spark.sparkContext
     gateway = context._gateway
     with _lock:
-        found = _classes.get(gateway)
-        if found is None:
+        index_type = _classes.get(gateway)
+        if index_type is None:
             from pyspark.java_gateway import ensure_callback_server_started
 
             ensure_callback_server_started(gateway)
             put_on_class_path(spark)
             loader = context._jvm.java.lang.Thread.currentThread().getContextClassLoader()
-            found = _classes[gateway] = loader.loadClass("io.indextables.LogFileIndex")
-    return found
+            index_type = _classes[gateway] = loader.loadClass("io.indextables.LogFileIndex")
+    return index_type
 
 
 def native_frame(spark: SparkSession, spec: RelationSpec, planner: FilePlanner) -> DataFrame:

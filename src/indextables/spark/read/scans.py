@@ -37,5 +37,5 @@ def explained(frame: Any) -> str:
 def searches_in(frame: Any) -> list[str]:
     """For each table that a DataFrame's plan searches, how its splits were chosen and what was found."""
     plan = frame._jdf.queryExecution().optimizedPlan()
-    found = frame.sparkSession.sparkContext._jvm.io.indextables.Searching.shown(plan)
-    return [str(line) for line in found]
+    lines = frame.sparkSession.sparkContext._jvm.io.indextables.Searching.shown(plan)
+    return [str(line) for line in lines]

@@ -23,11 +23,11 @@ _WRAPPERS = ("View", "SubqueryAlias")
 _PATH_PARTS = 2
 
 _lock = threading.Lock()
-_named: WeakKeyDictionary[Any, dict[str, _Named]] = WeakKeyDictionary()
+_named_views: WeakKeyDictionary[Any, dict[str, _NamedView]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
-class _Named:
+class _NamedView:
     """A view made by CREATE TEMPORARY VIEW, and the version it showed then."""
 
     request: ReadRequest
@@ -64,11 +64,11 @@ def register_view(frame: Any, view: TableView, request: ReadRequest | None = Non
         spark = frame.sparkSession
         snapshot = snapshot_asked_for(spark, request)
         whole = is_connect(spark) or table_of_frame(frame) is None
-        kept = _Named(
+        named = _NamedView(
             request, snapshot.store.uri, snapshot.version, snapshot.metadata.schema_string, view.shared, whole
         )
         with _lock:
-            _named.setdefault(spark, {})[view.name.lower()] = kept
+            _named_views.setdefault(spark, {})[view.name.lower()] = named
 
 
 def refresh_named(spark: Any, text: str) -> None:
@@ -78,22 +78,22 @@ def refresh_named(spark: Any, text: str) -> None:
     Connect, and of a Delta table with deletion vectors or mapped columns, it holds the files of one
     moment, and is renewed with every version.
     """
-    for name, kept in _mentioned(spark, text).items():
-        if not kept.follows:
+    for name, view in _mentioned(spark, text).items():
+        if not view.follows:
             continue
         try:
-            newest = snapshot_asked_for(spark, kept.request)
+            newest = snapshot_asked_for(spark, view.request)
         except Error:
             # The name may mean something else by now, or be a mere word in the statement. A view over our
             # file index says what is wrong when it is read; one on Connect would show what there was.
-            if not _is_still(spark, name, kept):
-                _forget(spark, name, kept)
+            if not _is_still(spark, name, view):
+                _forget(spark, name, view)
             elif is_connect(spark):
                 raise
             continue
-        stale = kept.version != newest.version if kept.fixed else kept.schema != newest.metadata.schema_string
-        if stale and _is_still(spark, name, kept):
-            register_view(load_table(spark, kept.request), TableView(name, True, kept.shared), kept.request)
+        stale = view.version != newest.version if view.fixed else view.schema != newest.metadata.schema_string
+        if stale and _is_still(spark, name, view):
+            register_view(load_table(spark, view.request), TableView(name, True, view.shared), view.request)
 
 
 def names_a_view(spark: Any, text: str) -> bool:
@@ -101,37 +101,37 @@ def names_a_view(spark: Any, text: str) -> bool:
     return bool(_mentioned(spark, text))
 
 
-def _mentioned(spark: Any, text: str) -> dict[str, _Named]:
+def _mentioned(spark: Any, text: str) -> dict[str, _NamedView]:
     with _lock:
-        views = dict(_named.get(spark, {}))
+        views = dict(_named_views.get(spark, {}))
     return {
-        name: kept
-        for name, kept in views.items()
+        name: view
+        for name, view in views.items()
         if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE)
     }
 
 
-def _forget(spark: Any, name: str, kept: _Named) -> None:
+def _forget(spark: Any, name: str, view: _NamedView) -> None:
     with _lock:
-        if _named.get(spark, {}).get(name) is kept:
-            del _named[spark][name]
+        if _named_views.get(spark, {}).get(name) is view:
+            del _named_views[spark][name]
 
 
-def _is_still(spark: Any, name: str, kept: _Named) -> bool:
+def _is_still(spark: Any, name: str, view: _NamedView) -> bool:
     """Whether the name still refers to the view we made: the user may have reused it."""
-    full = quoted_name("global_temp", name) if kept.shared else quoted_name(name)
+    full = quoted_name("global_temp", name) if view.shared else quoted_name(name)
     if not is_connect(spark):
-        found = table_of_view(spark, full)
-        if found is not None or not kept.fixed:
-            return found is not None and found.path == kept.uri
-        return _has_relation(spark, full, kept.uri)
+        table = table_of_view(spark, full)
+        if table is not None or not view.fixed:
+            return table is not None and table.path == view.uri
+        return _has_relation(spark, full, view.uri)
     from pyspark.errors import AnalysisException
 
     try:
         files = spark.table(full).inputFiles()
     except AnalysisException:
         return False
-    root = kept.uri.removeprefix("file://")
+    root = view.uri.removeprefix("file://")
     return all(root in file and file.endswith(".split") for file in files)
 
 
@@ -153,8 +153,8 @@ def table_of_name(spark: Any, parts: Sequence[str]) -> LoadedTable | None:
         return LoadedTable(parts[1], {}, pinned=False)
     if is_connect(spark):
         with _lock:
-            kept = _named.get(spark, {}).get(parts[-1].lower())
-        return LoadedTable.of_request(kept.request) if kept and _is_still(spark, parts[-1], kept) else None
+            view = _named_views.get(spark, {}).get(parts[-1].lower())
+        return LoadedTable.of_request(view.request) if view and _is_still(spark, parts[-1], view) else None
     return _table_of_parts(spark, list(parts))
 
 
@@ -179,19 +179,19 @@ def tables_in_frame(frame: Any) -> list[LoadedTable]:
     if is_connect(frame.sparkSession):
         return []
     leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
-    found = [_table_of_plan(leaves.apply(at)) for at in range(leaves.size())]
-    return [table for table in found if table is not None]
+    tables = [_table_of_plan(leaves.apply(at)) for at in range(leaves.size())]
+    return [table for table in tables if table is not None]
 
 
 def _table_of_parts(spark: Any, parts: list[str]) -> LoadedTable | None:
     catalog = spark._jsparkSession.sessionState().catalog()
     if len(parts) == 1:
-        found = catalog.getTempView(parts[0])
+        view = catalog.getTempView(parts[0])
     elif len(parts) == _PATH_PARTS and parts[0].lower() == "global_temp":
-        found = catalog.getGlobalTempView(parts[1])
+        view = catalog.getGlobalTempView(parts[1])
     else:
         return None
-    return _table_of_plan(found.get()) if found.isDefined() else None
+    return _table_of_plan(view.get()) if view.isDefined() else None
 
 
 def _table_of_plan(plan: Any) -> LoadedTable | None:

@@ -24,7 +24,7 @@ from indextables.spark.workers import frame_of_tasks, shared_out
 from indextables.storage.store import Store, StoreSpec, open_store
 
 KEY, VECTOR = "touched_path", "touched_dv"
-_HASH, _PLACE, _ADD, _NEWEST = "__hash", "__place", "__add", "__newest"
+_HASH, _NUMBER, _ADD, _NEWEST = "__hash", "__place", "__add", "__newest"
 _KEYS = (T.StructField(KEY, T.StringType()), T.StructField(VECTOR, T.StringType()))
 # So many files of a task are reduced together and then handed on, in batches of so many rows.
 _REDUCED_FILES = 16_384
@@ -51,20 +51,20 @@ class AddForm(Protocol):
 def newest_adds(spark: Any, store: Store, tail: LongTail, width: int, form: AddForm) -> DataFrame:
     """The adds of all files whose newest action in the commits is an add, as columns of the form."""
     kind = spark_schema(pa.schema(list(form.columns(()).type)))
-    row = T.StructType([*_KEYS, T.StructField(_PLACE, T.LongType()), T.StructField(_ADD, kind)])
+    row = T.StructType([*_KEYS, T.StructField(_NUMBER, T.LongType()), T.StructField(_ADD, kind)])
     actions = frame_of_tasks(spark, _Adds(store.spec(), form), _tasks(tail, width), row)
     # Rows are sorted by the hash, a number, and compared by their long paths only where it is the same.
     hashed = actions.withColumn(_HASH, F.xxhash64(KEY, VECTOR)).repartition(width, _HASH)
-    newest = F.max(_PLACE).over(Window.partitionBy(_HASH, KEY, VECTOR))
-    found: DataFrame = hashed.withColumn(_NEWEST, newest)
-    return found.where(F.col(_PLACE) == F.col(_NEWEST)).where(F.col(_ADD).isNotNull()).select(f"{_ADD}.*")
+    newest = F.max(_NUMBER).over(Window.partitionBy(_HASH, KEY, VECTOR))
+    ranked: DataFrame = hashed.withColumn(_NEWEST, newest)
+    return ranked.where(F.col(_NUMBER) == F.col(_NEWEST)).where(F.col(_ADD).isNotNull()).select(f"{_ADD}.*")
 
 
 def touched_keys(spark: Any, store: Store, tail: LongTail, width: int, form: AddForm) -> DataFrame:
     """The keys of all files that the commits add or remove; one key may come more than once."""
     run = _Keys(store.spec(), form)
-    found: DataFrame = frame_of_tasks(spark, run, _tasks(tail, width), T.StructType(list(_KEYS)))
-    return found
+    keys: DataFrame = frame_of_tasks(spark, run, _tasks(tail, width), T.StructType(list(_KEYS)))
+    return keys
 
 
 def _tasks(tail: LongTail, width: int) -> list[tuple[Piece, ...]]:
@@ -79,21 +79,21 @@ class _Adds:
     form: AddForm
 
     def __call__(self, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
-        for place, newest in _reduced(self.spec, self.form, pieces):
+        for number, newest in _reduced(self.spec, self.form, pieces):
             actions = list(newest.items())
             for start in range(0, len(actions), _BATCH_ROWS):
-                yield self._batch(place, actions[start : start + _BATCH_ROWS])
+                yield self._batch(number, actions[start : start + _BATCH_ROWS])
 
-    def _batch(self, place: int, actions: Sequence[tuple[Key, AddAction | RemoveAction]]) -> pa.RecordBatch:
+    def _batch(self, number: int, actions: Sequence[tuple[Key, AddAction | RemoveAction]]) -> pa.RecordBatch:
         adds = [action for _, action in actions if isinstance(action, AddAction)]
         columns = self.form.columns(adds)
         if len(adds) < len(actions):
             rows = iter(range(len(adds)))
             taken = [next(rows) if isinstance(action, AddAction) else None for _, action in actions]
             columns = columns.take(pa.array(taken, pa.int64()))
-        places = pa.repeat(pa.scalar(place, pa.int64()), len(actions))
-        arrays = [*_key_columns([key for key, _ in actions]), places, columns]
-        return pa.record_batch(arrays, names=[KEY, VECTOR, _PLACE, _ADD])
+        numbers = pa.repeat(pa.scalar(number, pa.int64()), len(actions))
+        arrays = [*_key_columns([key for key, _ in actions]), numbers, columns]
+        return pa.record_batch(arrays, names=[KEY, VECTOR, _NUMBER, _ADD])
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +112,12 @@ def _reduced(spec: StoreSpec, form: AddForm, pieces: Sequence[Piece]) -> Iterato
     """The newest action per file of some thousand actions at a time, with the number of their last piece."""
     store = open_store(spec)
     newest: Newest = {}
-    for place, piece in pieces:
+    for number, piece in pieces:
         for action in piece.actions(store):
             if isinstance(action, AddAction | RemoveAction):
                 newest[form.key(action)] = action
         if len(newest) >= _REDUCED_FILES:
-            yield place, newest
+            yield number, newest
             newest = {}
     if newest:
         yield pieces[-1][0], newest

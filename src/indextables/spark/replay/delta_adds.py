@@ -34,7 +34,7 @@ from indextables.model.fields import schema_to_json
 from indextables.storage.store import Store, resolve
 
 ADD = "add"
-_KNOWN, _PARTITIONS = "__known", "__partitions"
+_STATISTICS, _PARTITIONS = "__known", "__partitions"
 Names = frozenset[str] | None
 _STRINGS = T.MapType(T.StringType(), T.StringType())
 _VECTOR = T.StructType(
@@ -89,10 +89,10 @@ def checkpoint_frame(
         frames.append(files_frame(raw, columns, statistics, text=lacks or not is_whole))
     if len(frames) > 1:
         frames = [frame.drop(raw_column("stats_parsed")) for frame in frames]
-    found = frames[0]
+    adds = frames[0]
     for frame in frames[1:]:
-        found = found.unionByName(frame, allowMissingColumns=True)
-    return found
+        adds = adds.unionByName(frame, allowMissingColumns=True)
+    return adds
 
 
 def _read(spark: Any, uris: Sequence[str], parsed: T.StructType | None) -> DataFrame:
@@ -121,16 +121,18 @@ def files_frame(
     flat = raw.select(*(F.col(ADD)[name].alias(raw_column(name)) for name in names))
     looked_at = ["path", *(["stats"] if text or "stats_parsed" not in names else [])]
     looked_at += [name for name in ("stats_parsed", COUNTS_NAN) if name in names]
-    known = _statistics(leaves, looked_at)(*(add[name] for name in looked_at))
+    statistics_of_add = _statistics(leaves, looked_at)(*(add[name] for name in looked_at))
     source = flat.select(
-        *add.values(), known.alias(_KNOWN), _partition_values(columns, add).alias(_PARTITIONS)
+        *add.values(),
+        statistics_of_add.alias(_STATISTICS),
+        _partition_values(columns, add).alias(_PARTITIONS),
     )
     return source.select(
         decoded_path(add["path"]).alias("path"),
         vector_id(add["deletionVector"]).alias("dv"),
         add["size"].alias("size"),
         F.timestamp_millis(add["modificationTime"]).alias("modification_time"),
-        F.col(_KNOWN)["num_records"].alias("num_records"),
+        F.col(_STATISTICS)["num_records"].alias("num_records"),
         F.col(_PARTITIONS).alias("partition_values"),
         *(_of(name, leaves).alias(name) for name in BOUNDS),
         add["stats"].alias("stats"),
@@ -143,7 +145,7 @@ def files_frame(
 
 def _of(name: str, leaves: Sequence[Leaf]) -> Column:
     bounded = _floating(leaves) if name == "max_number" else leaves
-    return F.col(_KNOWN)[name] if bounded else F.lit(None).cast("struct<>")
+    return F.col(_STATISTICS)[name] if bounded else F.lit(None).cast("struct<>")
 
 
 def _floating(leaves: Sequence[Leaf]) -> list[Leaf]:
@@ -163,12 +165,12 @@ def _statistics(leaves: Sequence[Leaf], names: Sequence[str]) -> Callable[..., C
     shown = tuple(fields)
 
     def typed(*arrays: pa.Array) -> pa.Array:
-        found = statistics_of(pa.table(dict(zip(inputs, arrays, strict=True))), wanted)
-        return pa.StructArray.from_arrays([found[name] for name in shown], list(shown))
+        statistics = statistics_of(pa.table(dict(zip(inputs, arrays, strict=True))), wanted)
+        return pa.StructArray.from_arrays([statistics[name] for name in shown], list(shown))
 
     kind = T.StructType([T.StructField(name, kind) for name, kind in fields.items()])
-    made: Callable[..., Column] = F.arrow_udf(typed, kind)
-    return made
+    function: Callable[..., Column] = F.arrow_udf(typed, kind)
+    return function
 
 
 def _bounds_type(leaves: Sequence[Leaf]) -> T.StructType:
@@ -186,9 +188,9 @@ def _partition_values(columns: DeltaColumns, add: dict[str, Column]) -> Column:
     fields = [
         T.StructField(name, spark_type(columns.schema.field(name).type)) for name in columns.partition_columns
     ]
-    made = F.arrow_udf(typed, T.StructType(fields))
-    found: Column = made(add["partitionValues"])
-    return found
+    function = F.arrow_udf(typed, T.StructType(fields))
+    values: Column = function(add["partitionValues"])
+    return values
 
 
 def leaves_of(columns: DeltaColumns, names: Names) -> list[Leaf]:
@@ -264,13 +266,13 @@ def _parsed_type(written: pa.StructType, columns: DeltaColumns) -> T.StructType:
         fields.append(T.StructField("tightBounds", T.BooleanType()))
     leaves = [leaf for leaf in columns.leaves.values() if leaf.logical[0] not in columns.partition_columns]
     for group in ("minValues", "maxValues", "nullCount"):
-        found = []
+        stored = []
         for leaf in leaves:
             kind = _arrow_leaf(written, (group, *leaf.physical))
             if kind is not None and not pa.types.is_nested(kind):
-                found.append((leaf.physical, _stored_type(kind, leaf)))
-        if found:
-            fields.append(T.StructField(group, _nested(found)))
+                stored.append((leaf.physical, _stored_type(kind, leaf)))
+        if stored:
+            fields.append(T.StructField(group, _nested(stored)))
     return T.StructType(fields)
 
 

@@ -50,7 +50,7 @@ class DeltaAdds:
     def columns(self, adds: Sequence[AddAction]) -> pa.StructArray:
         """The wanted columns; one that has no fields at all is left out."""
         table = raw_table(adds, {*self.raw, *self.form.sources(None)})
-        found = form_columns(table, self.names, self.form)
-        found |= {raw_column(name): table.column(name).combine_chunks() for name in sorted(self.raw)}
-        kept = {name: column for name, column in found.items() if column.type != pa.struct([])}
-        return in_micros(pa.RecordBatch.from_pydict(kept)).to_struct_array()
+        columns = form_columns(table, self.names, self.form)
+        columns |= {raw_column(name): table.column(name).combine_chunks() for name in sorted(self.raw)}
+        with_fields = {name: column for name, column in columns.items() if column.type != pa.struct([])}
+        return in_micros(pa.RecordBatch.from_pydict(with_fields)).to_struct_array()

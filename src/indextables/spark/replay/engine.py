@@ -116,7 +116,7 @@ class SparkEngine:
             with _ours(request):
                 row = live.frame.agg(
                     F.count(F.lit(1)),
-                    *(F.count(found) for found, _ in columns.values()),
+                    *(F.count(counted) for counted, _ in columns.values()),
                     *(F.sum(columns[name][1]) for name in sums),
                 ).first()
             assert row is not None
@@ -141,10 +141,10 @@ class SparkEngine:
                     return Live(shared.again(needs))
                 # Scans that take turns are to find what both of them use.
                 needs = needs.with_columns(shared.needs)
-            made = self._for(request, needs)
-            if made is not None:
-                request.memo[_MEMO] = SharedFrame(key, needs, made.frame, request)
-            return made
+            live = self._for(request, needs)
+            if live is not None:
+                request.memo[_MEMO] = SharedFrame(key, needs, live.frame, request)
+            return live
 
     def _for(self, request: ReplayRequest, needs: Needs) -> Live | None:
         """A frame with what is needed, by physical names: all requests of a version have them in common."""
@@ -165,12 +165,12 @@ class SparkEngine:
             frame = self._delta_live(request, needs, names)
             return None if frame is None else Live(frame)
         assert needs is not None
-        checkpoint, wanted = request.segment.checkpoint, sorted(needs.columns)
+        checkpoint, columns = request.segment.checkpoint, sorted(needs.columns)
         base = None
         if checkpoint is not None:
             width = self._width(request)
-            base = native_adds.checkpoint_frame(self._spark, request, checkpoint, wanted, width)
-        frame = self._with_tail(base, request, native_adds.native_adds(request, wanted))
+            base = native_adds.checkpoint_frame(self._spark, request, checkpoint, columns, width)
+        frame = self._with_tail(base, request, native_adds.native_adds(request, columns))
         return None if frame is None else Live(frame)
 
     def _delta_live(
@@ -249,8 +249,8 @@ class SparkEngine:
             )
             rows = counted.where("__keep").select(*output).toArrow()
             considered, after = seen.get["considered"], seen.get["after"] or 0
-        kept = rows.num_rows
-        metrics = PruneMetrics(considered, considered - after, after - kept, kept)
+        left = rows.num_rows
+        metrics = PruneMetrics(considered, considered - after, after - left, left)
         return _finished(rows, request), metrics
 
 
@@ -258,12 +258,12 @@ def _joined(one: DataFrame, two: DataFrame) -> DataFrame:
     return one.unionByName(two, allowMissingColumns=True)
 
 
-def _without(frame: DataFrame, gone: DataFrame) -> DataFrame:
+def _without(frame: DataFrame, touched: DataFrame) -> DataFrame:
     """The files whose key is not among those the commits touched."""
     is_delta = "dv" in frame.columns
     vector = F.coalesce(frame["dv"], F.lit("")) if is_delta else F.lit("")
     path = delta_adds.key_path(frame["path"]) if is_delta else frame["path"]
-    return frame.join(gone, (path == gone[KEY]) & (vector == gone[VECTOR]), "left_anti")
+    return frame.join(touched, (path == touched[KEY]) & (vector == touched[VECTOR]), "left_anti")
 
 
 @contextmanager
@@ -273,9 +273,9 @@ def _ours(request: ReplayRequest) -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as error:
         text = str(error)
-        known = known_error(text)
-        if isinstance(known, Error):
-            raise known from error
+        ours = known_error(text)
+        if isinstance(ours, Error):
+            raise ours from error
         if any(mark in text for mark in _DAMAGE):
             raise CorruptLogError(
                 f"a checkpoint file of version {request.segment.version} of {request.store.uri} could not be "
@@ -403,15 +403,17 @@ def _finished(rows: pa.Table, request: ReplayRequest) -> pa.Table:
     return files.select([name for name in COLUMNS if name in output.columns])
 
 
-def _typed(name: str, found: pa.Array, output: Wanted) -> pa.Array:
+def _typed(name: str, statistics: pa.Array, output: Wanted) -> pa.Array:
     """Statistics as they came from the cluster, by physical names, under the logical ones."""
     if name == "num_records":
-        return found.cast(pa.int64())
+        return statistics.cast(pa.int64())
     arrays, names = [], []
     for leaf in output.leaves:
         kind = pa.int64() if name == "null_count" else leaf.type
-        at = found.type.get_field_index(".".join(leaf.physical))
-        arrays.append(pa.nulls(len(found), kind) if at < 0 else pc.struct_field(found, at).cast(kind))
+        at = statistics.type.get_field_index(".".join(leaf.physical))
+        arrays.append(
+            pa.nulls(len(statistics), kind) if at < 0 else pc.struct_field(statistics, at).cast(kind)
+        )
         names.append(".".join(leaf.logical))
     return pa.StructArray.from_arrays(arrays, names)
 

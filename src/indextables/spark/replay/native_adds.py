@@ -45,8 +45,8 @@ class NativeAdds:
 
 def native_adds(request: ReplayRequest, columns: Iterable[str]) -> NativeAdds:
     """The form of commits' adds with some columns."""
-    wanted = [name for name in columns if name not in _DERIVED]
-    return NativeAdds(leaves_of(request.schema, request.partition_columns, wanted))
+    stored = [name for name in columns if name not in _DERIVED]
+    return NativeAdds(leaves_of(request.schema, request.partition_columns, stored))
 
 
 def checkpoint_frame(
@@ -58,9 +58,9 @@ def checkpoint_frame(
     if opened.parts is not None:
         width = max(1, min(tasks, len(opened.parts)))
         work = [opened.parts[at::width] for at in range(width)]
-    wanted = [name for name in columns if name not in _DERIVED]
-    form = files_schema(request.schema, request.partition_columns, wanted)
-    leaves = leaves_of(request.schema, request.partition_columns, wanted)
+    stored = [name for name in columns if name not in _DERIVED]
+    form = files_schema(request.schema, request.partition_columns, stored)
+    leaves = leaves_of(request.schema, request.partition_columns, stored)
     run = _Decoder(
         spec=request.store.spec(),
         checkpoint=checkpoint,

@@ -46,8 +46,8 @@ def pushable(node: Node | None, frame: DataFrame, request: ReplayRequest) -> Pus
     parts = node.children if isinstance(node, And) else (node,)
     kind = frame.schema[raw_column("stats_parsed")].dataType
     conditions = (_condition(part, request, kind) for part in parts if isinstance(part, Compare))
-    found = [condition for condition in conditions if condition is not None]
-    return reduce(Pushable.and_also, found) if found else None
+    pushed = [condition for condition in conditions if condition is not None]
+    return reduce(Pushable.and_also, pushed) if pushed else None
 
 
 def _condition(node: Compare, request: DeltaRequest, kind: T.DataType) -> Pushable | None:
@@ -74,12 +74,12 @@ def _condition(node: Compare, request: DeltaRequest, kind: T.DataType) -> Pushab
 
 def _statistic(kind: T.DataType, path: tuple[str, ...]) -> Column | None:
     """A typed statistic; None where the checkpoint has none, as for columns that came later."""
-    found: Any = F.col(raw_column("stats_parsed"))
+    field: Any = F.col(raw_column("stats_parsed"))
     for name in path:
         if not isinstance(kind, T.StructType) or name not in kind.names:
             return None
-        kind, found = kind[name].dataType, found.getField(name)
-    return found
+        kind, field = kind[name].dataType, field.getField(name)
+    return field
 
 
 def _is_plain(kind: pa.DataType) -> bool:

@@ -45,9 +45,9 @@ class Needs:
 def needs_of(request: ReplayRequest) -> Needs:
     """What a frame must have for a request."""
     if isinstance(request, DeltaRequest):
-        wanted = [found for found in wanted_columns(request) if found is not None]
-        leaves = frozenset(".".join(leaf.physical) for found in wanted for leaf in found.leaves)
-        return Needs(frozenset(name for found in wanted for name in found.columns) - {"uri"}, leaves)
+        parts = [part for part in wanted_columns(request) if part is not None]
+        leaves = frozenset(".".join(leaf.physical) for part in parts for leaf in part.leaves)
+        return Needs(frozenset(name for part in parts for name in part.columns) - {"uri"}, leaves)
     shown = files_schema(request.schema, request.partition_columns, request.columns).names
     needs = columns_needed(request.where, request.partition_columns)
     names = {*shown, *({"partition_values"} if needs.partitions else ())}

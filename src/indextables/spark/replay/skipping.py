@@ -65,12 +65,12 @@ def skipping(node: Node | None, files: FileColumns, partition_columns: frozenset
     for part in conjuncts(node):
         needs = columns_needed(part, partition_columns)
         if needs.partitions:
-            by_partition = by_partition & _kept(possible(part, True, alone))
-        everything = everything & _kept(possible(part, True, facts))
+            by_partition = by_partition & _unless_false(possible(part, True, alone))
+        everything = everything & _unless_false(possible(part, True, facts))
     return Skipping(by_partition, everything)
 
 
-def _kept(truth: Column) -> Column:
+def _unless_false(truth: Column) -> Column:
     return F.coalesce(truth, F.lit(True))
 
 
@@ -88,12 +88,12 @@ class SparkFiles:
         """What is known of a column, seen through its cast if there is one."""
         column = operand.column if isinstance(operand, Cast) else operand
         if column.is_one_of(self._partition_columns):
-            found = self._partition(column)
+            bounds = self._partition(column)
         elif self._partitions_only:
-            found = ColumnOfFiles(column.type)
+            bounds = ColumnOfFiles(column.type)
         else:
-            found = self._statistics(column)
-        return _seen_as(found, operand)
+            bounds = self._statistics(column)
+        return _seen_as(bounds, operand)
 
     def constant(self, truth: bool | None) -> Column:
         """One answer for all files."""
@@ -112,9 +112,9 @@ class SparkFiles:
         if value is None:
             return ColumnOfFiles(column.type)
         null, present = value.isNull(), value.isNotNull()
-        known = self._files.partitions_known
-        if known is not None:
-            null, present = F.when(known, null), F.when(known, present)
+        readable = self._files.partitions_known
+        if readable is not None:
+            null, present = F.when(readable, null), F.when(readable, present)
         return ColumnOfFiles(column.type, value, value, None, null, present)
 
     def _statistics(self, column: TreeColumn) -> ColumnOfFiles:
@@ -184,11 +184,11 @@ class ColumnOfFiles:
         """Look for a value, or a range of them, that meets the bounds."""
         spans = spans_of(values)
         if len(spans) <= _SEARCHED:
-            found = F.lit(False)
+            matches = F.lit(False)
             for low, high in spans:
                 column = self if is_nan(high) else self.of_numbers()
-                found = found | column._within(low, high)  # noqa: SLF001 - the same class
-            return found
+                matches = matches | column._within(low, high)  # noqa: SLF001 - the same class
+            return matches
         pairs = F.array(
             *(F.struct(self._literal(low).alias("l"), self._literal(high).alias("h")) for low, high in spans)
         )
@@ -250,13 +250,13 @@ def _prefix(bound: Column) -> Column:
     return F.rtrim(text, F.lit(REPLACEMENTS))
 
 
-def _seen_as(found: ColumnOfFiles, operand: Operand) -> ColumnOfFiles:
+def _seen_as(bounds: ColumnOfFiles, operand: Operand) -> ColumnOfFiles:
     if not isinstance(operand, Cast):
         if operand.order == "binary":
-            return found
+            return bounds
     elif keeps_order(operand):
         lower, upper, number = (
-            None if end is None else end.cast("double") for end in (found.lower, found.upper, found.number)
+            None if end is None else end.cast("double") for end in (bounds.lower, bounds.upper, bounds.number)
         )
-        return ColumnOfFiles(operand.type, lower, upper, None, found.null, found.value, number)
-    return ColumnOfFiles(found.kind, null=found.null, value=found.value)
+        return ColumnOfFiles(operand.type, lower, upper, None, bounds.null, bounds.value, number)
+    return ColumnOfFiles(bounds.kind, null=bounds.null, value=bounds.value)

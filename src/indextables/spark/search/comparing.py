@@ -37,14 +37,14 @@ def comparison(snapshot: Snapshot, kind: str, columns: Sequence[str], text: str)
 
 def _matcher(query: Query, columns: tuple[str, ...], schema: pa.Schema) -> Callable[..., pa.Array]:
     types = [schema.field(name).type for name in columns]
-    asked = [at for at, name in enumerate(columns) if name in query.spec.columns]
+    searched = [at for at, name in enumerate(columns) if name in query.spec.columns]
 
     def match(*texts: pa.Array) -> pa.Array:
         values = [text.cast(kind) for text, kind in zip(texts, types, strict=True)]
-        found = match_batch(query, pa.table(values, names=list(columns)))
-        absent = pc.is_null(values[asked[0]])
-        for at in asked[1:]:
+        matches = match_batch(query, pa.table(values, names=list(columns)))
+        absent = pc.is_null(values[searched[0]])
+        for at in searched[1:]:
             absent = pc.and_(absent, pc.is_null(values[at]))
-        return pc.if_else(absent, pa.scalar(None, pa.bool_()), found)
+        return pc.if_else(absent, pa.scalar(None, pa.bool_()), matches)
 
     return match

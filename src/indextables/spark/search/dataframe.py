@@ -30,7 +30,7 @@ from indextables.spark.options import CallSettings
 from indextables.spark.read.arrow_scan import FILE, ROW, arrow_frame
 from indextables.spark.read.frame import reading_way, restricted_frame
 from indextables.spark.search import on_driver
-from indextables.spark.search.tasks import SearchTask, found_rows, hits, statistics
+from indextables.spark.search.tasks import SearchTask, hits, matching_rows, statistics
 from indextables.spark.workers import SparkWorkers, default_width, frame_of_tasks, shared_out, spark_schema
 from indextables.split.layout import SplitRef
 from indextables.split.search.run import SCORE
@@ -55,26 +55,26 @@ def search_frame(
     from pyspark.sql import functions
 
     check_limit(limit)
-    asked, node = parsed(snapshot, query, operator=operator), row_filter(snapshot, where)
-    wanted = column_names(snapshot, columns)
-    frame = _found_rows(spark, snapshot, asked, wanted, where=node, limit=limit, score=score).frame
+    parsed_query, node = parsed(snapshot, query, operator=operator), row_filter(snapshot, where)
+    names = column_names(snapshot, columns)
+    frame = _matching_rows(spark, snapshot, parsed_query, names, where=node, limit=limit, score=score).frame
     if score:
         frame = frame.orderBy(functions.col(SCORE).desc())
     return frame if limit is None else frame.limit(limit)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """The result of a search, as matching rows or as a column that marks them, and how splits were chosen."""
 
     frame: Any
     shown: str = ""
 
 
-def _found_rows(
+def _matching_rows(
     spark: Any, snapshot: Snapshot, query: Query, columns: Sequence[str], *,
     where: Node | None = None, pruned_by: Node | None = None, limit: int | None = None, score: bool = False,
-) -> Found:  # fmt: skip
+) -> SearchResult:  # fmt: skip
     """The rows a query finds and for which `where` is true.
 
     `pruned_by` is used only to skip splits: the caller applies it to the rows as well.
@@ -86,18 +86,18 @@ def _found_rows(
     table = spark_schema(snapshot.metadata.schema_string)
     schema = type(table)([table[name] for name in columns])
     if score:
-        known = _statistics(spark, snapshot, whole)
-        whole = replace(whole, selection=replace(selection, statistics=known))
+        ranking = _statistics(spark, snapshot, whole)
+        whole = replace(whole, selection=replace(selection, statistics=ranking))
         schema = schema.add(SCORE, FloatType(), False)
     counted = on_driver.counted(spark, whole)
     shown = _shown(snapshot, query.text, len(planned), len(refs), counted)
     if counted is not None:
         whole = on_driver.among(whole, counted)
         if on_driver.is_little(whole, counted):
-            local = on_driver.local_frame(spark, found_rows, whole, schema)
+            local = on_driver.local_frame(spark, matching_rows, whole, schema)
             if local is not None:
-                return Found(local, shown)
-    return Found(frame_of_tasks(spark, found_rows, _grouped(spark, whole), schema), shown)
+                return SearchResult(local, shown)
+    return SearchResult(frame_of_tasks(spark, matching_rows, _grouped(spark, whole), schema), shown)
 
 
 def _left_by_the_log(snapshot: Snapshot, where: Node | None) -> Sequence[SplitRef]:
@@ -107,13 +107,16 @@ def _left_by_the_log(snapshot: Snapshot, where: Node | None) -> Sequence[SplitRe
     return splits_at(snapshot, snapshot.plan(where, columns={"path"}).files.column("path").to_pylist())
 
 
-def _shown(snapshot: Snapshot, text: str, left: int, asked: int, counted: Mapping[str, int] | None) -> str:
+def _shown(
+    snapshot: Snapshot, text: str, after_log: int, searched: int, counted: Mapping[str, int] | None
+) -> str:
     """What EXPLAIN shows for a search."""
     total = snapshot.num_files
     hits = "hits are counted when it runs" if counted is None else f"{sum(counted.values())} hits"
     return (
         f"indexquery '{text}' in {snapshot.store.uri} version {snapshot.version}: {total} splits, "
-        f"{total - left} pruned by the log, {left - asked} by word filters, {asked} searched, {hits}"
+        f"{total - after_log} pruned by the log, {after_log - searched} by word filters, "
+        f"{searched} searched, {hits}"
     )
 
 
@@ -124,8 +127,8 @@ def _statistics(spark: Any, snapshot: Snapshot, task: SearchTask) -> Statistics:
         return table_statistics(snapshot, task.selection.query)
 
     def ask(terms: Sequence[Term]) -> Iterable[Statistics]:
-        wanted = replace(every, terms=tuple(terms))
-        return SparkWorkers(spark).map(statistics, _grouped(spark, wanted))
+        task_of_terms = replace(every, terms=tuple(terms))
+        return SparkWorkers(spark).map(statistics, _grouped(spark, task_of_terms))
 
     return table_statistics(snapshot, task.selection.query, ask)
 
@@ -140,10 +143,10 @@ def parsed(
 ) -> Query:
     """A query checked against the table's settings; notes for its author are logged as warnings."""
     columns = None if column is None else (column,)
-    found = query_of(snapshot, query, columns, operator, with_text=with_text)
-    for note in found.notes:
+    parsed_query = query_of(snapshot, query, columns, operator, with_text=with_text)
+    for note in parsed_query.notes:
         _log.warning("indexquery %r: %s", query, note)
-    return found
+    return parsed_query
 
 
 def no_index(snapshot: DeltaSnapshot) -> str:
@@ -156,7 +159,7 @@ def no_index(snapshot: DeltaSnapshot) -> str:
 
 def hidden_frame(
     spark: Any,
-    asked: tuple[CallSettings, Snapshot],
+    version: tuple[CallSettings, Snapshot],
     searches: Sequence[Search],
     mentioned: frozenset[str] | None,
     where: Node | None,
@@ -165,7 +168,7 @@ def hidden_frame(
 
     `where` is a filter that Spark applies to the rows as well.
     """
-    settings, snapshot = asked
+    settings, snapshot = version
     names = snapshot.schema.names
     if all(search.required for search in searches):
         # The searches decide which rows there are: these are fetched through the index, and nothing is
@@ -180,9 +183,9 @@ def hidden_frame(
         file = f.col("_metadata").alias(_FILE_COLUMN)
         only = None if where is None else frozenset(ref.path for ref in refs)
         rows = restricted_frame(spark, snapshot, settings, only).select("*", file)
-        found = numbered_frame(spark, snapshot, searches, rows, file=_FILE_COLUMN, where=where)
-        if found is not None:
-            return found.frame.drop(_FILE_COLUMN)
+        numbered = numbered_frame(spark, snapshot, searches, rows, file=_FILE_COLUMN, where=where)
+        if numbered is not None:
+            return numbered.frame.drop(_FILE_COLUMN)
     hits = [_Hits.of(spark, snapshot, search, refs, by_name=False) for search in searches]
     rows = arrow_frame(spark, snapshot, settings.table, numbered=True, refs=refs)
     return _joined(rows, names, hits)
@@ -191,7 +194,7 @@ def hidden_frame(
 def required_frame(
     spark: Any, snapshot: Snapshot, searches: Sequence[Search], columns: Sequence[str], *,
     where: Node | None = None, score: bool = False, best: int | None = None,
-) -> Found:  # fmt: skip
+) -> SearchResult:  # fmt: skip
     """The rows that all searches find; the hidden column of each search is true for all of them.
 
     `where` is a filter that the caller applies to the rows as well.
@@ -200,16 +203,16 @@ def required_frame(
 
     queries = [parsed(snapshot, one.query, one.column, with_text=True) for one in searches]
     names = list(columns) or snapshot.schema.names[:1]
-    found = _found_rows(
+    matching = _matching_rows(
         spark, snapshot, all_of(queries), names, pruned_by=where, limit=best, score=score
     )  # fmt: skip
     hidden = [f.lit(True).alias(one.hidden) for one in searches if one.hidden]
-    return replace(found, frame=found.frame.select("*", *hidden)) if hidden else found
+    return replace(matching, frame=matching.frame.select("*", *hidden)) if hidden else matching
 
 
 def numbered_frame(
     spark: Any, snapshot: Snapshot, searches: Sequence[Search], rows: Any, *, file: str, where: Node | None
-) -> Found | None:
+) -> SearchResult | None:
     """Rows of Spark's reader with a column, or a restriction, for each search.
 
     The column `file` identifies a row by the file's name, as Spark knows it, and the row number. If several
@@ -222,17 +225,17 @@ def numbered_frame(
         return None
     hits = [_Hits.of(spark, snapshot, search, refs, by_name=True) for search in searches]
     names = rows.columns
-    known = f.col(quoted_name(file))
-    numbered = rows.select("*", known["file_name"].alias(FILE), known["row_index"].alias(ROW))
-    return Found(_joined(numbered, names, hits), "\n".join(one.shown for one in hits))
+    metadata = f.col(quoted_name(file))
+    numbered = rows.select("*", metadata["file_name"].alias(FILE), metadata["row_index"].alias(ROW))
+    return SearchResult(_joined(numbered, names, hits), "\n".join(one.shown for one in hits))
 
 
-def _joined(frame: Any, names: Sequence[str], found: Sequence[_Hits]) -> Any:
+def _joined(frame: Any, names: Sequence[str], hits: Sequence[_Hits]) -> Any:
     """Rows with their numbers, joined with the numbers of the matching ones."""
     from pyspark.sql import functions as f
 
     hidden = []
-    for item in found:
+    for item in hits:
         if item.search.required:
             frame = frame.join(item.frame, [FILE, ROW], "left_semi")
             if item.search.hidden:
@@ -265,11 +268,11 @@ class _Hits:
         refs = tuple(splits_to_search(snapshot, query, planned))
         task = SearchTask(snapshot.reading, refs, Selection(query), by_name=by_name)
         schema = StructType([StructField(FILE, StringType(), False), StructField(ROW, LongType(), False)])
-        near = on_driver.counted(spark, task)
-        shown = _shown(snapshot, query.text, len(planned), len(refs), near)
-        if near is not None:
-            task = on_driver.among(task, near)
-            if on_driver.is_little(task, near):
+        counts = on_driver.counted(spark, task)
+        shown = _shown(snapshot, query.text, len(planned), len(refs), counts)
+        if counts is not None:
+            task = on_driver.among(task, counts)
+            if on_driver.is_little(task, counts):
                 return cls(search, columns, on_driver.local_frame(spark, hits, task, schema), shown)
         return cls(search, columns, frame_of_tasks(spark, hits, _grouped(spark, task), schema), shown)
 

@@ -41,12 +41,12 @@ def counted(spark: Any, task: SearchTask) -> dict[str, int] | None:
     if not is_near(spark, task):
         return None
     notes: list[SearchMetrics] = []
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for path, count in count_hits(task, notes.append):
         if notes[-1].scanned or notes[-1].verified_rows > MOST_ROWS:
             return None
-        found[path] = count
-    return found
+        counts[path] = count
+    return counts
 
 
 def among(task: SearchTask, counts: Mapping[str, int]) -> SearchTask:

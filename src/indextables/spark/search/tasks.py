@@ -60,7 +60,7 @@ def hits(task: SearchTask) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays([names, rows], names=[FILE, ROW])
 
 
-def found_rows(task: SearchTask) -> Iterator[pa.RecordBatch]:
+def matching_rows(task: SearchTask) -> Iterator[pa.RecordBatch]:
     """The rows that match."""
     selection, left = task.selection, task.selection.limit
     for ref in task.refs:

@@ -19,7 +19,7 @@ _MICROSECONDS = {name: span.microseconds for name, span in UNITS.items() if span
 _DAYS = {name: span.days for name, span in UNITS.items() if span.days}
 _MONTHS = {name: span.months for name, span in UNITS.items() if span.months}
 
-_made: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+_zones: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 """The zone that each session had when its functions were made."""
 
 
@@ -30,10 +30,10 @@ def make_functions(spark: Any, sql: Callable[[str], Any]) -> None:
     after a change of the session's zone it is made again.
     """
     zone = spark.conf.get("spark.sql.session.timeZone")
-    if _made.get(spark) != zone:
+    if _zones.get(spark) != zone:
         for statement in (_histogram(), _date_histogram(), _range()):
             sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {statement}")
-        _made[spark] = zone
+        _zones[spark] = zone
 
 
 def _histogram() -> str:
@@ -105,7 +105,7 @@ def _shift() -> str:
 
 def _length(text: str, units: Mapping[str, int]) -> str:
     """So many of these units as a text such as `15 minutes` says; 0 when it names another unit."""
-    found = f"regexp_extract(lower(trim({text})), '^([0-9]*) *([a-z]+)$', %d)"
+    extracted = f"regexp_extract(lower(trim({text})), '^([0-9]*) *([a-z]+)$', %d)"
     cases = " ".join(f"WHEN '{name}' THEN {size}L" for name, size in units.items())
-    count = f"coalesce(CAST(nullif({found % 1}, '') AS BIGINT), 1L)"
-    return f"({count} * CASE {found % 2} {cases} ELSE 0L END)"
+    count = f"coalesce(CAST(nullif({extracted % 1}, '') AS BIGINT), 1L)"
+    return f"({count} * CASE {extracted % 2} {cases} ELSE 0L END)"

@@ -19,7 +19,7 @@ from indextables.log.history import time_of_text
 from indextables.model.names import quoted_name, unquoted_name
 from indextables.spark.jvm import CATALOG
 from indextables.spark.load import load_table
-from indextables.spark.named_tables import place_of
+from indextables.spark.named_tables import location_of
 from indextables.spark.options import CallSettings, is_connect, session_zone
 from indextables.spark.read.frame import LoadedTable, reading_way
 from indextables.spark.read.scans import searches_in
@@ -92,7 +92,7 @@ def _is_ours(spark: Any, command: SharedCommand) -> bool:
         if table_of_name(spark, subject.view) is not None:
             return True
         by_spark = names_tables(spark) and command.known_to_spark
-        return not by_spark and place_of(spark, quoted_name(*subject.view)) is not None
+        return not by_spark and location_of(spark, quoted_name(*subject.view)) is not None
     if "delta" not in spark.conf.get("spark.sql.extensions", "").lower():
         return True
     try:
@@ -108,7 +108,7 @@ def _table_of_view(spark: Any, name: tuple[str, ...]) -> LoadedTable | None:
 
 
 def _no_change(change: Change, path: str) -> CommandError:
-    name, place = ".".join(change.target), path.replace("'", "\\'")
+    name, location = ".".join(change.target), path.replace("'", "\\'")
     other = (
         ""
         if change.verb == "DELETE"
@@ -117,7 +117,7 @@ def _no_change(change: Change, path: str) -> CommandError:
     return CommandError(
         f"{change.verb} is not supported on {name}, a view of the IndexTables table {path}. Run it on the "
         f"table: on indextables.{quoted_name(path)}, or on a name that CREATE TABLE ... USING indextables "
-        f"LOCATION '{place}' gives it.{other}"
+        f"LOCATION '{location}' gives it.{other}"
     )
 
 
@@ -160,19 +160,19 @@ def _explained(spark: Any, explanation: Any, frame: Any) -> Any:
     return spark.createDataFrame([(plan,)], explanation.schema)
 
 
-def _hidden_frames(spark: Any, found: Rewritten, lookup: _Lookup) -> dict[str, Any]:
+def _hidden_frames(spark: Any, rewritten: Rewritten, lookup: _Lookup) -> dict[str, Any]:
     frames = {}
-    for number, reference in enumerate(found.references):
-        searches = [search for search in found.searches if search.reference == number]
-        highlights = [one for one in found.highlights if one.reference == number]
+    for number, reference in enumerate(rewritten.references):
+        searches = [search for search in rewritten.searches if search.reference == number]
+        highlights = [item for item in rewritten.highlights if item.reference == number]
         if searches:
-            asked = lookup.asked(reference)
-            if isinstance(asked[1], DeltaSnapshot):
-                raise CommandError(no_index(asked[1]))
-            conditions = [one for at, one in found.conditions if at == number]
-            where = pruning_filter(conditions, asked[1].schema, session_zone(spark))
-            frame = hidden_frame(spark, asked, searches, found.columns, where)
-            frames[hidden_view(number)] = with_highlights(frame, asked[1], highlights)
+            version = lookup.version_of(reference)
+            if isinstance(version[1], DeltaSnapshot):
+                raise CommandError(no_index(version[1]))
+            conditions = [item for at, item in rewritten.conditions if at == number]
+            where = pruning_filter(conditions, version[1].schema, session_zone(spark))
+            frame = hidden_frame(spark, version, searches, rewritten.columns, where)
+            frames[hidden_view(number)] = with_highlights(frame, version[1], highlights)
         elif highlights:
             raise CommandError(
                 "highlight marks what a search finds: it needs an indexquery about the same table"
@@ -188,14 +188,14 @@ class _Lookup:
     def __init__(self, spark: Any, frames: Mapping[str, Any]) -> None:
         self._spark = spark
         self._frames = frames
-        self._asked: dict[Reference, tuple[CallSettings, Snapshot]] = {}
+        self._versions: dict[Reference, tuple[CallSettings, Snapshot]] = {}
 
-    def asked(self, reference: Reference) -> tuple[CallSettings, Snapshot]:
+    def version_of(self, reference: Reference) -> tuple[CallSettings, Snapshot]:
         """The version a reference means; always the same one within a statement."""
-        found = self._asked.get(reference)
-        if found is None:
-            found = self._asked[reference] = asked_for(self._spark, self.request(reference))
-        return found
+        version = self._versions.get(reference)
+        if version is None:
+            version = self._versions[reference] = asked_for(self._spark, self.request(reference))
+        return version
 
     def request(self, reference: Reference) -> ReadRequest:
         """A read of the version a reference means."""
@@ -206,26 +206,26 @@ class _Lookup:
             if reference.timestamp is not None:
                 options["timestampAsOf"] = _evaluated(self._spark, reference.timestamp)
             return ReadRequest(reference.name[0], options)
-        found = self._table(reference)
-        if found is None:
+        table = self._table(reference)
+        if table is None:
             raise CommandError(f"{'.'.join(reference.name)} is not a view of an IndexTables table")
-        return found.request()
+        return table.request()
 
-    def in_python(self, found: Rewritten, text: str) -> bool:
+    def in_python(self, rewritten: Rewritten, text: str) -> bool:
         """Whether the searches of a statement have to be answered before Spark sees it.
 
         A Connect server whose catalog is ours knows searches, but not the views of this client.
         """
-        if not found.has_searches:
+        if not rewritten.has_searches:
             return False
         if is_connect(self._spark):
-            by_server = names_tables(self._spark) and all(map(self.has_a_name, found.references))
+            by_server = names_tables(self._spark) and all(map(self.has_a_name, rewritten.references))
             return not by_server or names_a_view(self._spark, text)
-        return any(self._way(reference) == "arrow" for reference in found.references)
+        return any(self._way(reference) == "arrow" for reference in rewritten.references)
 
     def _way(self, reference: Reference) -> str:
         try:
-            snapshot = self.asked(reference)[1]
+            snapshot = self.version_of(reference)[1]
         except NotATableError:
             # The name may be another's, in a database called indextables; `path@v1` is nobody else's.
             if _AT_VERSION.search(reference.name[0]):
@@ -255,7 +255,7 @@ class _Lookup:
         """The columns of a reference that is a whole table of ours."""
         if not reference.by_path and self._table(reference) is None:
             return None
-        return tuple(self.asked(reference)[1].schema.names)
+        return tuple(self.version_of(reference)[1].schema.names)
 
     def _table(self, reference: Reference) -> LoadedTable | None:
         frame = self._frames.get(reference.name[-1])
@@ -276,11 +276,11 @@ def _evaluated(spark: Any, expression: str) -> str:
     return (dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=micros)).isoformat()
 
 
-def _remaining(args: Any, found: Rewritten) -> Any:
-    if not found.used_arguments or not isinstance(args, Sequence):
+def _remaining(args: Any, rewritten: Rewritten) -> Any:
+    if not rewritten.used_arguments or not isinstance(args, Sequence):
         return args
-    rest = [value for at, value in enumerate(args) if at not in found.used_arguments]
-    return rest or None
+    remaining = [value for at, value in enumerate(args) if at not in rewritten.used_arguments]
+    return remaining or None
 
 
 def _create_view(spark: Any, created: CreateView) -> Any:

@@ -44,9 +44,9 @@ def sink(spark: Any, request: WriteRequest) -> Batch:
 def _query_id(spark: Any, frame: Any, checkpoint: str | None) -> str:
     """The id of the streaming query, which outlives its restarts."""
     if not is_connect(spark):
-        found = frame._jdf.sparkSession().sparkContext().getLocalProperty("sql.streaming.queryId")
-        if found:
-            return str(found)
+        query_id = frame._jdf.sparkSession().sparkContext().getLocalProperty("sql.streaming.queryId")
+        if query_id:
+            return str(query_id)
     if checkpoint is not None:
         text = spark.read.text(f"{checkpoint.rstrip('/')}/metadata").first()
         if text is not None:

@@ -56,8 +56,8 @@ def load_stream(spark: Any, request: ReadRequest) -> Any:
     options = {**{f"table.{key}": value for key, value in settings.table.items()}, **settings.call}
     # The stream is planned in a process of its own, where a relative path means another place.
     storage = {key: value for key, value in settings.table.items() if is_storage_key(key)}
-    place = open_store(request.path, storage).uri
-    return spark.readStream.format(NAME).options(**{**options, "path": place}).load()
+    uri = open_store(request.path, storage).uri
+    return spark.readStream.format(NAME).options(**{**options, "path": uri}).load()
 
 
 def _starting_version(text: str | None) -> int | None:
@@ -142,10 +142,10 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         start = _starting_version(self._options.get("startingversion"))
         now = _log(self._options).snapshot()
         if start is None:
-            place = StreamOffset(now.table_id, now.version, whole=True)
+            begin = StreamOffset(now.table_id, now.version, whole=True)
         else:
-            place = StreamOffset(now.table_id, now.version + 1 if start < 0 else start)
-        return place.offset()
+            begin = StreamOffset(now.table_id, now.version + 1 if start < 0 else start)
+        return begin.offset()
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
         """The limit of `maxFilesPerTrigger`."""
@@ -194,41 +194,41 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         limit = self._options.get("maxfilespertrigger")
         return None if limit is None else int(limit)
 
-    def _advance(self, place: StreamOffset, most: int | None) -> StreamOffset:
-        log = self._same_log(place)
+    def _advance(self, offset: StreamOffset, most: int | None) -> StreamOffset:
+        log = self._same_log(offset)
         newest = log.latest_version()
         if self._frozen_at is not None:
             newest = min(newest, self._frozen_at)
         taken = 0
-        while place.whole or place.version <= newest:
-            left = len(self._files(log, place)) - place.index
+        while offset.whole or offset.version <= newest:
+            left = len(self._files(log, offset)) - offset.index
             if most is not None and taken + left > most:
-                return replace(place, index=place.index + most - taken)
+                return replace(offset, index=offset.index + most - taken)
             taken += left
-            place = place.following()
-        return place
+            offset = offset.following()
+        return offset
 
     def _between(self, start: StreamOffset, end: StreamOffset) -> Iterator[SplitRef]:
         log = self._same_log(start)
-        place = start
-        while (place.version, place.whole) != (end.version, end.whole) and place.version <= end.version:
-            yield from self._files(log, place)[place.index :]
-            place = place.following()
-        if place.version == end.version and end.index:
-            yield from self._files(log, place)[place.index : end.index]
+        offset = start
+        while (offset.version, offset.whole) != (end.version, end.whole) and offset.version <= end.version:
+            yield from self._files(log, offset)[offset.index :]
+            offset = offset.following()
+        if offset.version == end.version and end.index:
+            yield from self._files(log, offset)[offset.index : end.index]
 
-    def _same_log(self, place: StreamOffset) -> TransactionLog:
+    def _same_log(self, offset: StreamOffset) -> TransactionLog:
         """The log as it is now; an error if it is not the log the offset belongs to."""
         log = _log(self._options)
-        _require_same(log.snapshot(max_staleness_s=0), place)
+        _require_same(log.snapshot(max_staleness_s=0), offset)
         return log
 
-    def _files(self, log: TransactionLog, place: StreamOffset) -> list[SplitRef]:
-        if not place.whole:
+    def _files(self, log: TransactionLog, offset: StreamOffset) -> list[SplitRef]:
+        if not offset.whole:
             # What is read is checked against the log's id, which is that of the stream.
-            return self._added(log, place.version)
-        snapshot = log.snapshot(version=place.version)
-        _require_same(snapshot, place)
+            return self._added(log, offset.version)
+        snapshot = log.snapshot(version=offset.version)
+        _require_same(snapshot, offset)
         return [SplitRef.of(add) for add in snapshot.adds()]
 
     def _added(self, log: TransactionLog, version: int) -> list[SplitRef]:
@@ -250,9 +250,9 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
     def _check_schema(self, log: TransactionLog, actions: Sequence[Any], version: int) -> None:
         for action in actions:
             if isinstance(action, MetadataAction) and version > 0:
-                known = {field["name"].lower() for field in json.loads(self._schema_json)["fields"]}
+                names = {field["name"].lower() for field in json.loads(self._schema_json)["fields"]}
                 fields = json.loads(action.schema_string)["fields"]
-                new = [field["name"] for field in fields if field["name"].lower() not in known]
+                new = [field["name"] for field in fields if field["name"].lower() not in names]
                 if new:
                     raise TableError(
                         f"{log.uri}: version {version} adds the columns {', '.join(new)}. Start the query "
@@ -261,16 +261,16 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
                     )
 
 
-def _require_same(found: Snapshot, place: StreamOffset) -> None:
-    if found.table_id != place.table_id:
+def _require_same(snapshot: Snapshot, offset: StreamOffset) -> None:
+    if snapshot.table_id != offset.table_id:
         raise TableError(
-            f"{found.store.uri}: the log is not the one this query has read so far (its id is "
-            f"{found.table_id} and was {place.table_id}): it was repaired, or the table was created "
+            f"{snapshot.store.uri}: the log is not the one this query has read so far (its id is "
+            f"{snapshot.table_id} and was {offset.table_id}): it was repaired, or the table was created "
             f"again, and its versions count from 0 again. The query has read up to version "
-            f"{place.version} of the old log and stops, because going on would miss rows. Start a new query "
+            f"{offset.version} of the old log and stops, because going on would miss rows. Start a new query "
             "with another checkpointLocation: without startingVersion it reads the whole table, and after a "
             "repair startingVersion=2 begins with what was committed since.",
-            uri=found.store.uri, found=found.table_id, expected=place.table_id,
+            uri=snapshot.store.uri, found=snapshot.table_id, expected=offset.table_id,
         )  # fmt: skip
 
 

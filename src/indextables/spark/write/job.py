@@ -25,11 +25,11 @@ from indextables.split.write.build import BuiltSplit
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_KEPT = 100
+_REMEMBERED = 100
 _AT_ONCE = 32_768
 
 _lock = threading.Lock()
-_written: deque[tuple[str, WriteResult]] = deque(maxlen=_KEPT)
+_written: deque[tuple[str, WriteResult]] = deque(maxlen=_REMEMBERED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,9 +84,9 @@ def insert_frame(
             "into the newest version. Load the table without versionAsOf and timestampAsOf."
         )
     log = open_log(spark, table.path, table.options)
-    wanted = spark_schema(log.snapshot(max_staleness_s=0).metadata.schema_string)
+    table_schema = spark_schema(log.snapshot(max_staleness_s=0).metadata.schema_string)
     if not by_name:
-        names = list(columns) if columns is not None else wanted.names
+        names = list(columns) if columns is not None else table_schema.names
         if len(names) != len(frame.columns):
             raise SchemaError(
                 f"INSERT has {len(frame.columns)} columns ({', '.join(frame.columns)}), but {len(names)} are "
@@ -94,14 +94,14 @@ def insert_frame(
             )
         frame = frame.toDF(*names)
     for name in frame.columns:
-        require_name(wanted.names, name)
+        require_name(table_schema.names, name)
     options = dict(table.options)
     if replace_where is not None:
         options["replaceWhere"] = replace_where
         overwrite = True
     mode = "overwrite" if overwrite else "append"
     # Spark's own rules of store assignment decide what may be cast to what.
-    return save_frame(spark, frame.to(_all_nullable(wanted)), WriteRequest(table.path, mode, options))
+    return save_frame(spark, frame.to(_all_nullable(table_schema)), WriteRequest(table.path, mode, options))
 
 
 def _order(spark: Any, request: WriteRequest, settings: CallSettings) -> Order:
@@ -113,8 +113,8 @@ def _order(spark: Any, request: WriteRequest, settings: CallSettings) -> Order:
     if request.mode != "overwrite" and (where is not None or overwrite_schema):
         name = "replaceWhere" if where is not None else "overwriteSchema"
         raise OptionError(f"option {name!r} needs mode 'overwrite', not {request.mode!r}", key=name)
-    asked = call.get("partitionOverwriteMode")
-    dynamic = asked or spark.conf.get("spark.sql.sources.partitionOverwriteMode")
+    of_call = call.get("partitionOverwriteMode")
+    dynamic = of_call or spark.conf.get("spark.sql.sources.partitionOverwriteMode")
     if dynamic.lower() not in ("static", "dynamic"):
         raise OptionError(
             f"option 'partitionOverwriteMode' is {dynamic!r}; expected static or dynamic",
@@ -122,7 +122,7 @@ def _order(spark: Any, request: WriteRequest, settings: CallSettings) -> Order:
         )
     overwrite = request.mode == "overwrite"
     # A session may be dynamic throughout; only a call that says so itself contradicts its own condition.
-    applies = overwrite and (asked is not None or (where is None and not overwrite_schema))
+    applies = overwrite and (of_call is not None or (where is None and not overwrite_schema))
     return Order(
         overwrite,
         where,
@@ -146,8 +146,8 @@ def _txn(settings: CallSettings) -> TxnAction | None:
 
 
 def _is_done(snapshot: Snapshot, txn: TxnAction | None) -> bool:
-    known = None if txn is None else snapshot.txns.get(txn.app_id)
-    return known is not None and txn is not None and known.version >= txn.version
+    last = None if txn is None else snapshot.txns.get(txn.app_id)
+    return last is not None and txn is not None and last.version >= txn.version
 
 
 def _without_void(frame: Any, snapshot: Snapshot) -> Any:

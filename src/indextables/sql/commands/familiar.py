@@ -97,23 +97,23 @@ _ADVICE: tuple[tuple[str, Advice], ...] = (
     (r"DESC(?:RIBE)?\s+INDEXTABLES?\s+ENVIRONMENT\b", Advice(_ENVIRONMENT, unneeded=False)),
     (r"BUILD\s+INDEXTABLES?\s+COMPANION\b", Advice(_COMPANION, unneeded=False)),
 )
-_KNOWN = tuple((re.compile(words, re.IGNORECASE | re.DOTALL), advice) for words, advice in _ADVICE)
+_PATTERNS = tuple((re.compile(words, re.IGNORECASE | re.DOTALL), advice) for words, advice in _ADVICE)
 
 
 def advice_on(text: str) -> Advice | None:
     """What to say to a statement of another system that has no command here; comments are blanked out."""
     bare = text.lstrip()
-    return next((advice for words, advice in _KNOWN if words.match(bare)), None)
+    return next((advice for words, advice in _PATTERNS if words.match(bare)), None)
 
 
 def subject_of(text: str) -> TableName | None:
     """The table of a statement whose words other systems use too; None for any other statement."""
-    found = _SHARED.match(text.lstrip())
-    if found is None:
+    match = _SHARED.match(text.lstrip())
+    if match is None:
         return None
-    if found["path"]:
-        return TableName(path=unquoted(found["path"]))
-    return named([unquoted(part) for part in _PARTS.findall(found["name"])])
+    if match["path"]:
+        return TableName(path=unquoted(match["path"]))
+    return named([unquoted(part) for part in _PARTS.findall(match["name"])])
 
 
 def named(parts: list[str]) -> TableName:

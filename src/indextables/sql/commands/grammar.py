@@ -181,7 +181,7 @@ def _without_comments(text: str) -> str:
     """The text with every comment turned into spaces of the same length; block comments nest, as in Spark."""
     if "--" not in text and "/*" not in text:
         return text
-    kept: list[str] = []
+    pieces: list[str] = []
     at = 0
     while at < len(text):
         lexeme = _LEXEME.match(text, at)
@@ -190,9 +190,9 @@ def _without_comments(text: str) -> str:
         if piece == "/*":
             piece = text[at : _block_end(text, at)]
         comment = piece.startswith(("--", "/*"))
-        kept.append(_NOT_NEWLINE.sub(" ", piece) if comment else piece)
+        pieces.append(_NOT_NEWLINE.sub(" ", piece) if comment else piece)
         at += len(piece)
-    return "".join(kept)
+    return "".join(pieces)
 
 
 def _code_start(text: str) -> int:
@@ -221,8 +221,8 @@ def _block_end(text: str, start: int) -> int:
 def _failure(text: str, at: int, problem: str, expected: tuple[str, ...]) -> CommandError:
     line = text.count("\n", 0, at) + 1
     column = at - (text.rfind("\n", 0, at) + 1) + 1
-    wanted = f"; expected {_either(expected)}" if expected else ""
-    message = f"Line {line}, column {column}: {problem}{wanted}."
+    hint = f"; expected {_either(expected)}" if expected else ""
+    message = f"Line {line}, column {column}: {problem}{hint}."
     source = text.split("\n")[line - 1]
     if source.strip() and len(source) <= _SHOWN_LINE and source.isprintable():
         message += f"\n  {source}\n  {' ' * (column - 1)}^"
@@ -317,10 +317,10 @@ def _table(tree: Tree[Token], text: str) -> TableName:
 
 
 def _table_or_none(tree: Tree[Token], text: str) -> TableName | None:
-    for found in tree.find_pred(lambda part: part.data in ("path", "view")):
-        if found.data == "path":
-            return TableName(path=_path(found, text))
-        return named([unquoted(part) for part in found.children if part.type != "DOT"])
+    for table in tree.find_pred(lambda part: part.data in ("path", "view")):
+        if table.data == "path":
+            return TableName(path=_path(table, text))
+        return named([unquoted(part) for part in table.children if part.type != "DOT"])
     return None
 
 
@@ -340,7 +340,7 @@ def _where(tree: Tree[Token], text: str) -> str | None:
 
 def _clauses(tree: Tree[Token], text: str) -> dict[str, Any]:
     """The optional clauses as keyword arguments of the command, each allowed once."""
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for clause in tree.children:
         match getattr(clause, "data", None):
             case "target_size":
@@ -357,10 +357,10 @@ def _clauses(tree: Tree[Token], text: str) -> dict[str, Any]:
                 item = ("dry_run", True)
             case _:
                 continue
-        if item[0] in found:
+        if item[0] in arguments:
             raise _failure(text, clause.meta.start_pos, "this clause was already given", ())
-        found[item[0]] = item[1]
-    return found
+        arguments[item[0]] = item[1]
+    return arguments
 
 
 def _number(tree: Any, kind: str, text: str, least: int = 0) -> int:

@@ -39,18 +39,18 @@ def searched_condition(where: str) -> SearchedCondition:
         parsed: Any = sqlglot.parse_one(f"SELECT 1 WHERE {marked.parsable}", read="spark")
     except SqlglotError as error:
         raise CommandError(f"a condition with indexquery could not be read: {error}") from error
-    found = {}
+    searches = {}
     for part in conjuncts(parsed.args["where"]):
         number = call_number(part) if isinstance(part, exp.Anonymous) else None
         if number is not None:
-            found[number] = _search(part)
-    if len(found) != len(marked.searches):
+            searches[number] = _search(part)
+    if len(searches) != len(marked.searches):
         raise CommandError(
             "here indexquery can be combined with other conditions by AND only; "
             "for OR, run one statement for each alternative"
         )
     rest = edited(where, [(item.start, item.end, "true") for item in marked.searches])
-    return SearchedCondition(rest, tuple(found[number] for number in sorted(found)))
+    return SearchedCondition(rest, tuple(searches[number] for number in sorted(searches)))
 
 
 def pruning_filter(conditions: Iterable[Any], schema: pa.Schema, zone: str) -> Node | None:
@@ -63,7 +63,7 @@ def pruning_filter(conditions: Iterable[Any], schema: pa.Schema, zone: str) -> N
 
     from indextables.predicate.build.from_sql import of_syntax
 
-    found: list[Node] = []
+    nodes: list[Node] = []
     for condition in conditions:
         if condition.find(exp.Concat) is not None:
             continue
@@ -71,8 +71,8 @@ def pruning_filter(conditions: Iterable[Any], schema: pa.Schema, zone: str) -> N
         for column in bare.find_all(exp.Column):
             column.set("table", None)
         with suppress(PredicateError):
-            found.append(of_syntax(bare, schema, zone))
-    return all_of(found) if found else None
+            nodes.append(of_syntax(bare, schema, zone))
+    return all_of(nodes) if nodes else None
 
 
 def _search(call: Any) -> tuple[str | None, str]:

@@ -88,8 +88,8 @@ class WrittenSearch:
 
     def called(self, name: str) -> str:
         """A call of a function with the same column and query."""
-        given = ", ".join(part for part in (self.column, self.query) if part is not None)
-        return f"{'NOT ' if self.negated else ''}{name}({given})"
+        arguments = ", ".join(part for part in (self.column, self.query) if part is not None)
+        return f"{'NOT ' if self.negated else ''}{name}({arguments})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +106,14 @@ class Marked:
     """Calls of `highlight(column, 'words')`; in Spark they are ours only beside a search."""
     edits: tuple[tuple[int, int, str], ...]
 
-    def origin(self, place: int) -> int:
+    def origin(self, position: int) -> int:
         """Where a character of the parsable text that was not replaced stands in the statement."""
         shift = 0
         for start, end, new in self.edits:
-            if place < start + shift + len(new):
+            if position < start + shift + len(new):
                 break
             shift += len(new) - (end - start)
-        return place - shift
+        return position - shift
 
 
 def mark(text: str, engine: str = SPARK) -> Marked:
@@ -187,7 +187,7 @@ def edited(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
 
 def written_searches(text: str, words: Sequence[Word]) -> list[WrittenSearch]:
     """Every search of a text, in its order."""
-    found = []
+    searches = []
     for at, word in enumerate(words):
         name = word.raw.lower()
         for_all = name == _CALL_FOR_ALL
@@ -196,7 +196,7 @@ def written_searches(text: str, words: Sequence[Word]) -> list[WrittenSearch]:
         following = words[at + 1] if at + 1 < len(words) else None
         called = following is not None and following.raw == "("
         if called and (for_all or not _follows_column(words, at)):
-            found.append(_call(text, words, at, for_all=for_all))
+            searches.append(_call(text, words, at, for_all=for_all))
         elif for_all or (name != OPERATOR and not _follows_column(words, at)):
             # A name like any other.
             continue
@@ -205,8 +205,8 @@ def written_searches(text: str, words: Sequence[Word]) -> list[WrittenSearch]:
                 "indexquery needs a query on its right: message indexquery 'error AND timeout'"
             )
         else:
-            found.append(_infix(text, words, at))
-    return found
+            searches.append(_infix(text, words, at))
+    return searches
 
 
 def written_highlights(words: Sequence[Word]) -> list[int]:
@@ -223,20 +223,20 @@ def written_highlights(words: Sequence[Word]) -> list[int]:
 def _with_arguments(written: Sequence[WrittenSearch], words: Sequence[Word]) -> list[WrittenSearch]:
     """The searches, each with the positional argument that it takes."""
     markers = [word.start for word in words if word.raw == "?"]
-    found = []
+    searches = []
     for one in written:
-        inside = [number for number, place in enumerate(markers) if one.start <= place < one.end]
-        found.append(replace(one, argument=inside[-1]) if inside else one)
-    return found
+        inside = [number for number, position in enumerate(markers) if one.start <= position < one.end]
+        searches.append(replace(one, argument=inside[-1]) if inside else one)
+    return searches
 
 
 def _call(text: str, words: Sequence[Word], at: int, *, for_all: bool) -> WrittenSearch:
     end = _closing(words, at + 1)
     depth, comma = 0, None
-    for place in range(at + 1, end):
-        depth += {"(": 1, ")": -1}.get(words[place].raw, 0)
-        if words[place].raw == "," and depth == 1:
-            comma = place
+    for at_word in range(at + 1, end):
+        depth += {"(": 1, ")": -1}.get(words[at_word].raw, 0)
+        if words[at_word].raw == "," and depth == 1:
+            comma = at_word
     first, span = words[at + 1].end, (words[at].start, words[end].end)
     inside = text[first : words[end].start].strip()
     if comma is None:
@@ -290,16 +290,16 @@ def _column_start(words: Sequence[Word], last: int) -> int | None:
 
 def _closing(words: Sequence[Word], at: int) -> int:
     depth = 0
-    for place in range(at, len(words)):
-        depth += {"(": 1, ")": -1}.get(words[place].raw, 0)
+    for end in range(at, len(words)):
+        depth += {"(": 1, ")": -1}.get(words[end].raw, 0)
         if depth == 0:
-            return place
+            return end
     raise CommandError("a parenthesis after indexquery is not closed")
 
 
 def _paths(text: str, words: Sequence[Word], engine: str) -> list[PathMention]:
     """The tables named by path where a table may stand; FROM also stands in `extract(year FROM ...)`."""
-    found: list[PathMention] = []
+    paths: list[PathMention] = []
     clauses, queries = [""], [True]
     for at, word in enumerate(words):
         before = words[at - 1].upper if at else ""
@@ -315,8 +315,8 @@ def _paths(text: str, words: Sequence[Word], engine: str) -> list[PathMention]:
         elif clauses[-1] in _TABLE_CLAUSES and queries[-1]:
             name = _path_at(words, at, by_string=engine == DUCKDB and before in _TABLE_CLAUSES)
             if name is not None:
-                found.append(_as_of(text, words, at, name))
-    return found
+                paths.append(_as_of(text, words, at, name))
+    return paths
 
 
 def _path_at(words: Sequence[Word], at: int, *, by_string: bool) -> int | None:

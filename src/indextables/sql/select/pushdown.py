@@ -186,8 +186,8 @@ class _Conversion:
         # DuckDB has no escape sign unless it is told one. What `_` stands for is left to it.
         if "\\" in text.value or "_" in text.value:
             raise _OtherMeaningError
-        found = Pushed(coerce.like(column, text))
-        return _opposite(found) if item.args.get("negate") else found
+        pushed = Pushed(coerce.like(column, text))
+        return _opposite(pushed) if item.args.get("negate") else pushed
 
     def _column(self, item: Any) -> Column:
         if _kind(item) != "Column" or type(item.this).__name__ != "Identifier":
@@ -239,10 +239,10 @@ class _Conversion:
 
     def _moment(self, item: Any, kind: pa.DataType) -> _Span:
         cast = _cast(item)
-        found = _TIME.fullmatch(_string(item.this if cast else item))
-        if found is None or (cast == "DATE" and found[2] is not None):
+        match = _TIME.fullmatch(_string(item.this if cast else item))
+        if match is None or (cast == "DATE" and match[2] is not None):
             raise _OtherMeaningError
-        day, clock, offset = found.groups()
+        day, clock, offset = match.groups()
         local = _micros(f"{day} {clock}" if clock else day)
         if kind.tz is None:
             # An offset would move the time; a literal with a zone is an instant, and the column becomes one.

@@ -77,12 +77,12 @@ def hidden_view(number: int) -> str:
 
 def rewrite_paths(text: str) -> Rewritten | None:
     """The statement with hidden views in place of paths, and its searches as they are; None without paths."""
-    found = mark_paths(text)
+    paths = mark_paths(text)
     searched = bool(written_searches(text, words_of(text)))
-    if not found and not searched:
+    if not paths and not searched:
         return None
-    edits = [(item.start, item.end, hidden_view(at)) for at, item in enumerate(found)]
-    return Rewritten(edited(text, edits), _references(found), (), frozenset(), has_searches=searched)
+    edits = [(item.start, item.end, hidden_view(at)) for at, item in enumerate(paths)]
+    return Rewritten(edited(text, edits), _references(paths), (), frozenset(), has_searches=searched)
 
 
 def _references(paths: Sequence[PathMention]) -> tuple[Reference, ...]:
@@ -129,7 +129,7 @@ class _Analysis:
         self._used: set[int] = set()
         self._edits: list[tuple[int, int, str]] = []
         self._numbers: dict[int, int] = {}
-        self._known: dict[int, Collection[str] | None] = {}
+        self._columns_by_table: dict[int, Collection[str] | None] = {}
         self._aliases: dict[int, str] = {}
         self._hidden: dict[tuple[int, str | None, str], str] = {}
 
@@ -143,18 +143,18 @@ class _Analysis:
             self._replace_times(scopes, instant_of)
         searches: list[Search] = []
         homes: dict[int, Any] = {}
-        found = 0
+        count = 0
         for scope in scopes:
             for call in scope.find_all(exp.Anonymous):
                 number = call_number(call)
                 if number is not None:
                     search, home = self._search(call, scope, self._marked.searches[number])
                     search = self._scored(search, call, home)
-                    found += 1
+                    count += 1
                     homes[search.reference] = home
                     if search not in searches:
                         searches.append(search)
-        if found != len(self._marked.searches):
+        if count != len(self._marked.searches):
             raise CommandError("indexquery can only be used in a query that reads a table")
         self._refuse_scores(searches, scopes)
         highlights = self._highlighted(scopes, homes)
@@ -213,8 +213,12 @@ class _Analysis:
             for condition in required_conditions(scope):
                 columns = list(condition.find_all(exp.Column))
                 owners = [self._candidates(column, scope) for column in columns]
-                tables = {id(table): table for found in owners for table in found}
-                if len(tables) != 1 or any(len(found) != 1 for found in owners) or condition.find(exp.Query):
+                tables = {id(table): table for candidates in owners for table in candidates}
+                if (
+                    len(tables) != 1
+                    or any(len(candidates) != 1 for candidates in owners)
+                    or condition.find(exp.Query)
+                ):
                     continue
                 (table,) = tables.values()
                 number = self._numbers.get(id(table))
@@ -231,18 +235,18 @@ class _Analysis:
         required = is_required(call, table, home)
         alias = self._alias(table, number)
         query = self._query(call, mention)
-        wanted = None if name.lower() == ALL_COLUMNS else self._spelled(number, name)
+        searched = None if name.lower() == ALL_COLUMNS else self._spelled(number, name)
         # The same search twice is one column: Spark must see that GROUP BY and SELECT mean the same.
-        hidden = self._hidden.setdefault((number, wanted, query), f"__indextables_hit_{len(self._hidden)}")
+        hidden = self._hidden.setdefault((number, searched, query), f"__indextables_hit_{len(self._hidden)}")
         value = "true" if required else f"{self._name(alias)}.{hidden}"
         self._edits.append((mention.start, mention.end, f"{'NOT ' if mention.negated else ''}{value}"))
-        return Search(number, wanted, query, required, "" if required else hidden), home
+        return Search(number, searched, query, required, "" if required else hidden), home
 
     def _highlighted(self, scopes: Sequence[Any], homes: dict[int, Any]) -> tuple[Highlight, ...]:
         """The calls of `highlight`, each as a column of its table's view."""
         from sqlglot import exp
 
-        found: list[Highlight] = []
+        highlights: list[Highlight] = []
         for scope in scopes:
             for call in scope.find_all(exp.Anonymous):
                 at = call_number(call, HIGHLIGHT_CALL)
@@ -257,8 +261,8 @@ class _Analysis:
                 homes.setdefault(number, home)
                 one = Highlight(number, self._spelled(number, column.name), query, f"__indextables_mark_{at}")
                 self._edits.append((mention.start, mention.end, f"{self._name(alias)}.{one.hidden}"))
-                found.append(one)
-        return tuple(found)
+                highlights.append(one)
+        return tuple(highlights)
 
     def _scored(self, search: Search, call: Any, home: Any) -> Search:
         """The search with what the statement wants of its scores."""
@@ -311,21 +315,21 @@ class _Analysis:
 
         selected = {name.lower(): source for name, (_, source) in scope.selected_sources.items()}
         if column.table:
-            found = selected.get(column.table.lower())
-            if found is None:
+            source = selected.get(column.table.lower())
+            if source is None:
                 return []
-            if isinstance(found, exp.Table) and not self._has(found, column.name):
+            if isinstance(source, exp.Table) and not self._has(source, column.name):
                 return []
-            return [found]
+            return [source]
         tables = [source for source in selected.values() if isinstance(source, exp.Table)]
         return [table for table in tables if self._has(table, column.name)]
 
     def _columns(self, table: Any) -> Collection[str] | None:
         """The columns of a table of ours, unless the statement gives them other names."""
-        if id(table) not in self._known:
+        if id(table) not in self._columns_by_table:
             renamed = table.args.get("alias") is not None and table.args["alias"].columns
-            self._known[id(table)] = None if renamed else self._columns_of(self._reference(table))
-        return self._known[id(table)]
+            self._columns_by_table[id(table)] = None if renamed else self._columns_of(self._reference(table))
+        return self._columns_by_table[id(table)]
 
     def _has(self, table: Any, name: str) -> bool:
         columns = self._columns(table)
@@ -388,11 +392,11 @@ class _Analysis:
         from sqlglot import exp
 
         operands: list[Any] = list(call.expressions)
-        given = operands[-1] if operands[1:] and not operands[2:] else None
-        if isinstance(given, exp.Literal) and given.is_string:
-            return str(given.this)
-        if isinstance(given, (exp.Placeholder, exp.Parameter)):
-            return self._argument(given, mention)
+        query = operands[-1] if operands[1:] and not operands[2:] else None
+        if isinstance(query, exp.Literal) and query.is_string:
+            return str(query.this)
+        if isinstance(query, (exp.Placeholder, exp.Parameter)):
+            return self._argument(query, mention)
         raise CommandError(NO_QUERY)
 
     def _argument(self, marker: Any, mention: WrittenSearch) -> str:
@@ -444,11 +448,11 @@ class _Analysis:
 
 def call_number(call: Any, name: str = SEARCH_CALL) -> int | None:
     """Which search, or highlight, a call stands for; None when it is another function."""
-    found = re.fullmatch(rf"{name}(\d+)", call.name)
-    return int(found.group(1)) if found else None
+    match = re.fullmatch(rf"{name}(\d+)", call.name)
+    return int(match.group(1)) if match else None
 
 
 def _path_number(table: Any) -> int | None:
     """Which path a table stands for."""
-    found = _PATH_NAME.fullmatch(table.name) if len(table.parts) == 1 else None
-    return int(found.group(1)) if found else None
+    match = _PATH_NAME.fullmatch(table.name) if len(table.parts) == 1 else None
+    return int(match.group(1)) if match else None

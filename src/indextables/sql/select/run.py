@@ -95,10 +95,10 @@ def run_select(
         for number, reference in enumerate(rewritten.references):
             rows = _rows_of(opened.of(reference), rewritten, number, zone)
             connection.register(hidden_view(number), _Stream(rows, failed))
-        found = connection.sql(text[:start] + rewritten.text)
-        if found is None:
+        relation = connection.sql(text[:start] + rewritten.text)
+        if relation is None:
             raise CommandError("the statement gives no rows; only SELECT is run here")
-        return _in_utc(found.to_arrow_table())
+        return _in_utc(relation.to_arrow_table())
     except duckdb.Error as wrong:
         if failed:
             raise failed[0] from wrong
@@ -134,10 +134,10 @@ class _Tables:
 
     def zone(self, references: Sequence[Reference]) -> str:
         """The zone of a statement. A table in UTC, as one without a zone of its own is, gives way."""
-        given = Options.of(self._options)
+        options = Options.of(self._options)
         tables = list(map(self.of, references)) or list(self.named.values())
-        if not tables or "timeZone" in given.explicit:
-            return given.search.time_zone
+        if not tables or "timeZone" in options.explicit:
+            return options.search.time_zone
         zones: dict[str, str] = {table.time_zone: table.uri for table in tables}
         others = {zone: uri for zone, uri in zones.items() if zone_of(zone) != 0}
         if len(others) > 1:
@@ -250,7 +250,7 @@ def _rows_of(table: Any, rewritten: Rewritten, number: int, zone: str) -> Callab
     searches = [item for item in rewritten.searches if item.reference == number]
     highlights = [item for item in rewritten.highlights if item.reference == number]
     conditions = [one for at, one in rewritten.conditions if at == number]
-    pushed = [found for one in conditions if (found := pushed_down(one, table.schema, zone)) is not None]
+    pushed = [part for one in conditions if (part := pushed_down(one, table.schema, zone)) is not None]
     columns = list(table.schema.names)
     if rewritten.columns is not None:
         # A statement that counts rows mentions no column; one is enough to count by.
@@ -327,13 +327,13 @@ def _marked_split(
     record: Record,
 ) -> Iterator[pa.Table]:
     hits = [np.asarray(hits_split(snapshot.reading, ref, Selection(query))) for _, query in pairs]
-    wanted = list(dict.fromkeys([*columns, *(item.column for item, _ in pairs if item.column)]))
+    names = list(dict.fromkeys([*columns, *(item.column for item, _ in pairs if item.column)]))
     start = 0
-    for rows in rows_of(snapshot, ref, None, wanted, record):
+    for rows in rows_of(snapshot, ref, None, names, record):
         keep: Any = pa.repeat(pa.scalar(True), rows.num_rows)
         shown = rows.select(columns)
-        for (item, _), found in zip(pairs, hits, strict=True):
-            at = found[(found >= start) & (found < start + rows.num_rows)] - start
+        for (item, _), rows_hit in zip(pairs, hits, strict=True):
+            at = rows_hit[(rows_hit >= start) & (rows_hit < start + rows.num_rows)] - start
             mask = np.zeros(rows.num_rows, bool)
             mask[at] = True
             if item.required:
@@ -351,11 +351,11 @@ def _marked_split(
 def _explained(wrong: Exception, references: Sequence[Reference], tables: _Tables) -> str:
     """DuckDB's message without the echo of the statement, and in the names that its author used."""
     message = _OF_OURS.sub("", str(wrong).strip().split("\n\n")[0])
-    if found := _NO_COLUMN.search(message):
+    if match := _NO_COLUMN.search(message):
         names = dict.fromkeys(name for one in references for name in tables.columns_of(one) or ())
-        return no_column(names, found[1] or found[2], "what the statement reads")
-    if found := _NO_TABLE.search(message):
-        return f"there is no table {found[1] or found[2]!r} here. {_NAMING}"
+        return no_column(names, match[1] or match[2], "what the statement reads")
+    if match := _NO_TABLE.search(message):
+        return f"there is no table {match[1] or match[2]!r} here. {_NAMING}"
 
     def written(hidden: re.Match[str]) -> str:
         number = int(hidden[1])

@@ -122,10 +122,10 @@ def is_nullable(column: Any, table: Any, home: Any) -> bool:
 
 
 def _enclosing_join(node: Any, joins: Sequence[Any]) -> int | None:
-    places = {id(join): number for number, join in enumerate(joins)}
+    numbers = {id(join): number for number, join in enumerate(joins)}
     while node is not None:
-        if id(node) in places:
-            return places[id(node)]
+        if id(node) in numbers:
+            return numbers[id(node)]
         node = node.parent
     return None
 
@@ -171,9 +171,9 @@ def is_required(call: Any, table: Any, home: Any) -> bool:
     if isinstance(holder, exp.Where):
         return holder.parent is home.expression
     if isinstance(holder, exp.Join) and holder.args.get("on") is node:
-        place = next((number for number, join in enumerate(joins) if join is holder), None)
+        position = next((number for number, join in enumerate(joins) if join is holder), None)
         plain = not holder.side and (holder.kind or "").upper() in ("", "INNER", "CROSS")
-        return plain and place is not None and at <= place
+        return plain and position is not None and at <= position
     return False
 
 

@@ -73,12 +73,12 @@ def _with_scores(text: str, columns_of: NamesOf) -> str:
         scores = [column for column in scope.find_all(exp.Column) if column.name.lower() == SCORE]
         if not scores or _has_own(scope, columns_of):
             continue
-        found = [call for call in scope.find_all(exp.Anonymous) if call.name.lower() in (_SEARCH, _ALL)]
-        if not found:
+        searches = [call for call in scope.find_all(exp.Anonymous) if call.name.lower() in (_SEARCH, _ALL)]
+        if not searches:
             continue
-        if len({call.sql("spark") for call in found}) > 1:
+        if len({call.sql("spark") for call in searches}) > 1:
             raise CommandError(f"{NO_SEARCH}; this statement searches the same table more than once")
-        about = _text(text, found[0].expressions[0])
+        about = _text(text, searches[0].expressions[0])
         for column in scores:
             first, last = column.parts[0].meta["start"], column.parts[-1].meta["end"] + 1
             shown = f" AS {SCORE}" if _is_shown(column) else ""
