@@ -3,7 +3,7 @@
 `recognise` takes a text and returns a `Statement`. Its form says who answers: a maintenance
 command and a definition USING indextables are ours; OPTIMIZE and its like, INSERT, DELETE,
 UPDATE and MERGE are ours where their table is, which the caller finds out; every other
-statement is a `Query` for Spark. The first word decides which form is tried, so that an
+statement is an `OtherStatement` for Spark. The first word decides which form is tried, so that an
 ordinary query is neither tokenized nor parsed.
 """
 
@@ -55,7 +55,7 @@ _PREFIX = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Maintenance:
+class MaintenanceCommand:
     """A maintenance command, which the words alone make ours."""
 
 
@@ -111,11 +111,11 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class OtherStatement:
     """Every other statement."""
 
 
-Form = Maintenance | SharedCommand | CreateView | Insert | Change | Query
+Form = MaintenanceCommand | SharedCommand | CreateView | Insert | Change | OtherStatement
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class Statement:
     @property
     def is_sparks(self) -> bool:
         """Whether nothing in it can be ours but the views it names."""
-        return isinstance(self.form, Query) and not self.mentions & {"search", "path"}
+        return isinstance(self.form, OtherStatement) and not self.mentions & {"search", "path"}
 
     @property
     def is_explained(self) -> bool:
@@ -152,11 +152,11 @@ class Statement:
 
 
 def recognise(text: str) -> Statement:
-    """Say what a statement is; a text that nobody can read is a `Query`, and Spark says what is wrong."""
+    """Say what a statement is; a text that nobody can read is an `OtherStatement`, and Spark says what is wrong."""
     mentions = frozenset(match.lastgroup or "" for match in _MENTION.finditer(text))
     word = first_word(text)
     if word in COMMAND_VERBS and is_command(text):
-        return Statement(text, Maintenance(), mentions=mentions)
+        return Statement(text, MaintenanceCommand(), mentions=mentions)
     subject = shared_subject(text) if word in SHARED_VERBS else None
     if subject is not None:
         known_to_spark = word == "SHOW" or (word == "ANALYZE" and not _FOR_SKIPPING.search(text))
@@ -168,21 +168,21 @@ def recognise(text: str) -> Statement:
     if prefix["view"]:
         view = ViewDefinition(prefix["view"], bool(prefix["replace"]), bool(prefix["global"]))
     behind = _form(text[start:], first_word(text[start:]))
-    form = behind if isinstance(behind, Change) else Query()
+    form = behind if isinstance(behind, Change) else OtherStatement()
     return Statement(text, form, start, view, mentions)
 
 
 def _form(text: str, word: str) -> Form:
     if word == "CREATE" and _USING.search(text):
-        return _create(_Cursor(text)) or Query()
+        return _create(_Cursor(text)) or OtherStatement()
     if word not in _CHANGES and not (word == "WITH" and _CHANGE_WORD.search(text)):
-        return Query()
+        return OtherStatement()
     cursor = _Cursor(text)
     if word == "WITH":
         # A common table expression may itself be called `update`, but only a parenthesis ends one.
         while not cursor.at_end and not (cursor.word() in _CHANGES and cursor.word(-1) == ")"):
             cursor.skip()
-    return _insert(cursor) or _change(cursor) or Query()
+    return _insert(cursor) or _change(cursor) or OtherStatement()
 
 
 class _Cursor:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from indextables.errors import CommandError
-from indextables.sql.recogniser import CreateView, Insert, Query, insertion_of, recognise
+from indextables.sql.recogniser import CreateView, Insert, OtherStatement, insertion_of, recognise
 from indextables.sql.select.rewrite import rewrite
 from indextables.sql.select.rewritten import Reference
 
@@ -150,9 +150,9 @@ def test_view_definitions_are_taken_apart() -> None:
     assert isinstance(created, CreateView)
     assert (created.name, created.replace, created.temporary) == ("v", True, True)
     assert created.options == {"path": "/a", "spark.indextables.x": "1"}
-    assert recognise("CREATE TEMPORARY VIEW v USING parquet OPTIONS (path '/a')").form == Query()
-    assert recognise("CREATE TABLE v AS SELECT 1").form == Query()
-    assert recognise("CREATE TABLE").form == Query()
+    assert recognise("CREATE TEMPORARY VIEW v USING parquet OPTIONS (path '/a')").form == OtherStatement()
+    assert recognise("CREATE TABLE v AS SELECT 1").form == OtherStatement()
+    assert recognise("CREATE TABLE").form == OtherStatement()
 
 
 def insert_of(text: str) -> Insert:

@@ -40,7 +40,7 @@ from indextables.sql.recogniser import (
     Change,
     CreateView,
     Insert,
-    Maintenance,
+    MaintenanceCommand,
     SharedCommand,
     Statement,
     insertion_of,
@@ -72,7 +72,7 @@ def run_statement(spark: Any, original: Sql, text: str, args: Any, kwargs: Mappi
         text, frames = _format(spark, text, kwargs)
         statement = recognise(text)
     match statement.form:
-        case Maintenance():
+        case MaintenanceCommand():
             return spark.createDataFrame(run_sql(text, spark))
         case SharedCommand() as command if _is_ours(spark, command):
             return spark.createDataFrame(run_sql(text, spark))
