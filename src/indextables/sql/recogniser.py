@@ -152,7 +152,7 @@ class Statement:
 
 
 def recognise(text: str) -> Statement:
-    """Say what a statement is; a text that nobody can read is an `OtherStatement`, and Spark says what is wrong."""
+    """Say what a statement is. A text that cannot be read is left to Spark, which says what is wrong."""
     mentions = frozenset(match.lastgroup or "" for match in _MENTION.finditer(text))
     word = first_word(text)
     if word in COMMAND_VERBS and is_command(text):
