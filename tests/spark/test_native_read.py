@@ -22,7 +22,7 @@ from indextables.errors import (
     TableError,
     VersionNotFoundError,
 )
-from indextables.spark.read.scans import last_scans
+from indextables.log.scans import last_scans
 
 ODD = ["a", "b", None, "", "100%25", "a%2Fb", "__HIVE_DEFAULT_PARTITION__", "🙂", "a/b=c", "x" * 70_000]
 

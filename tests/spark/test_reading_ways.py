@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from indextables.log.scans import last_scans
 from indextables.spark.load import load_table
-from indextables.spark.read.scans import last_scans
 from indextables.spark.requests import ReadRequest
 from support import spark_reading
 

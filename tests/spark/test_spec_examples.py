@@ -11,7 +11,7 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 import indextables as it
-from indextables.spark.read.scans import last_scans
+from indextables.log.scans import last_scans
 from indextables.spark.write.job import last_writes
 
 PROVIDER = "io.indextables.spark.core.IndexTables4SparkTableProvider"

@@ -22,7 +22,7 @@ from indextables.spark.bridge.request import JvmRequest
 from indextables.spark.load import load_table
 from indextables.spark.read.frame import LoadedTable, recall
 from indextables.spark.read.planner import conjunction
-from indextables.spark.read.version import asked_for
+from indextables.spark.read.version import resolve_read
 from indextables.spark.search.comparing import comparison
 from indextables.spark.search.dataframe import no_index, numbered_frame, required_frame
 from indextables.sql.select.mentions import NO_QUERY
@@ -140,7 +140,7 @@ def _table(request: JvmRequest) -> LoadedTable:
 
 
 def _snapshot(request: JvmRequest, table: LoadedTable) -> Snapshot:
-    snapshot = asked_for(request.spark, table.request())[1]
+    snapshot = resolve_read(request.spark, table.request())[1]
     if isinstance(snapshot, DeltaSnapshot):
         raise CommandError(no_index(snapshot))
     return snapshot

@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError, OptionError, TableError
+from indextables.log import scans
 from indextables.log.delta.snapshot import DeltaSnapshot, open_snapshot
 from indextables.ops.delta.scan import require_schema
 from indextables.spark.delta import tables
 from indextables.spark.delta.scan import num_vectors, physical_fields
 from indextables.spark.hadoop import hadoop_settings
 from indextables.spark.options import CallSettings
-from indextables.spark.read import scans
 from indextables.spark.read.frame import LoadedTable, reading_way, remember
 from indextables.spark.read.planner import conjunction, hadoop_paths
 from indextables.spark.read.relation import RelationSpec, native_frame

@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
+from indextables.log import scans
 from indextables.log.delta.columns import (
     FIELD_ID,
     PHYSICAL_NAME,
@@ -36,7 +37,6 @@ from indextables.ops.delta.data_file import NAMES, DataFile, data_files, hidden_
 from indextables.predicate.build.from_spark import from_typed
 from indextables.predicate.tree import Node, all_of
 from indextables.spark import errors
-from indextables.spark.read import scans
 from indextables.spark.read.frame import LoadedTable, remember
 from indextables.spark.read.planner import hadoop_paths, is_absolute
 from indextables.spark.read.relation import RelationSpec, native_frame

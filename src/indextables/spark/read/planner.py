@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from indextables.errors import TableError
+from indextables.log import scans
 from indextables.ops.read.splits import ruled_out_by_trigrams
 from indextables.predicate.build.from_spark import from_typed
 from indextables.predicate.tree import all_of
 from indextables.spark.open_logs import open_log
-from indextables.spark.read import scans
 from indextables.spark.read.wire import Answer
 from indextables.storage.store import Store, require_allowed, resolve
 

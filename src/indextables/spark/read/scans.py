@@ -7,10 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from indextables.log.scans import Scan, last_scans, record
-
-__all__ = ["Scan", "explained", "file_indexes", "last_scans", "record", "searches_in"]
-
 
 def file_indexes(frame: Any) -> Iterator[tuple[Any, Any]]:
     """The scans of our relations in a DataFrame's plan, each with its file index."""

@@ -16,13 +16,8 @@ if TYPE_CHECKING:
     from indextables.log.snapshot import Snapshot
 
 
-def snapshot_asked_for(spark: Any, request: ReadRequest) -> Snapshot:
-    """The version a read would see."""
-    return asked_for(spark, request)[1]
-
-
-def asked_for(spark: Any, request: ReadRequest) -> tuple[CallSettings, Snapshot]:
-    """What a read is told, and the version it would see."""
+def resolve_read(spark: Any, request: ReadRequest) -> tuple[CallSettings, Snapshot]:
+    """The settings of a read, and the version it would see."""
     settings = settings_for(spark, request.options, READ_KEYS, request.path)
     return settings, snapshot_of(spark, request.path, settings)
 

@@ -16,7 +16,7 @@ from indextables.model.names import quoted_name
 from indextables.spark.load import load_table
 from indextables.spark.options import is_connect
 from indextables.spark.read.frame import LoadedTable, recall
-from indextables.spark.read.version import snapshot_asked_for
+from indextables.spark.read.version import resolve_read
 from indextables.spark.requests import ReadRequest
 
 _WRAPPERS = ("View", "SubqueryAlias")
@@ -62,7 +62,7 @@ def register_view(frame: Any, view: TableView, request: ReadRequest | None = Non
         (frame.createOrReplaceTempView if view.replace else frame.createTempView)(name)
     if request is not None:
         spark = frame.sparkSession
-        snapshot = snapshot_asked_for(spark, request)
+        _, snapshot = resolve_read(spark, request)
         whole = is_connect(spark) or table_of_frame(frame) is None
         named = _NamedView(
             request, snapshot.store.uri, snapshot.version, snapshot.metadata.schema_string, view.shared, whole
@@ -82,7 +82,7 @@ def refresh_named(spark: Any, text: str) -> None:
         if not view.follows:
             continue
         try:
-            newest = snapshot_asked_for(spark, view.request)
+            _, newest = resolve_read(spark, view.request)
         except Error:
             # The name may mean something else by now, or be a mere word in the statement. A view over our
             # file index says what is wrong when it is read; one on Connect would show what there was.

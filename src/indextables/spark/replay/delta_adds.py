@@ -4,7 +4,7 @@ Columns are those of `files()`: paths decoded, partition values and statistics t
 Spark reads the checkpoint with an explicit schema; partition values and statistics are
 interpreted by the same code as on one machine (`log.delta.files`), called for whole
 batches, and only for what a query needs. The raw fields are kept in further columns, for
-the rows that are collected.
+the rows that are collected. `DeltaAdds` does the same for adds of commits.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -21,16 +22,23 @@ from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from indextables.log.delta.checkpoint.reader import AddRows
 from indextables.log.delta.columns import DeltaColumns, Leaf
+from indextables.log.delta.commits import key_of
 from indextables.log.delta.files.file_table import (
     BOUNDS,
+    COLUMNS,
     COUNTS_NAN,
+    STATISTICS,
     Wanted,
+    form_columns,
     partitions_of,
+    raw_table,
     statistics_of,
     unknown_to,
 )
 from indextables.log.delta.paths import HERE, LOCAL_SCHEME
+from indextables.model.actions import AddAction, RemoveAction
 from indextables.model.fields import schema_to_json
+from indextables.spark.replay.form import in_micros
 from indextables.storage.store import Store, resolve
 
 ADD = "add"
@@ -64,6 +72,7 @@ _VECTOR_NAMES = {
     "cardinality": "cardinality",
 }
 _REPLACED = "\ufffd"
+_TYPED = STATISTICS | {"partition_values"}
 
 
 def checkpoint_frame(
@@ -298,3 +307,42 @@ def _vector(vector: Column) -> Column:
 def _spark_uri(store: Store, path: str) -> str:
     owner, inside = resolve(store, path)
     return owner.spark_uri(inside)
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaAdds:
+    """How executors lay adds of commits out: columns of the files() form, and raw fields of `add`."""
+
+    names: DeltaColumns
+    form: Wanted
+    """Columns of the files() form."""
+    raw: frozenset[str]
+    """Fields of `add` as the log has them."""
+
+    @classmethod
+    def whole(cls, names: DeltaColumns) -> DeltaAdds:
+        """With every column of the form."""
+        columns = frozenset(COLUMNS) - {"uri"}
+        return cls(names, Wanted(columns, tuple(leaves_of(names, None))), frozenset())
+
+    @classmethod
+    def needed(cls, names: DeltaColumns, columns: frozenset[str], statistics: Names) -> DeltaAdds:
+        """With what a query shows or looks at.
+
+        A query types what it shows by itself, but statistics and partition values are looked at here.
+        """
+        leaves = tuple(leaves_of(names, statistics))
+        shown = Wanted(columns - STATISTICS).sources(None)
+        return cls(names, Wanted((columns & _TYPED) | {"path"}, leaves), frozenset(shown))
+
+    def key(self, action: AddAction | RemoveAction) -> tuple[str, str | None]:
+        """Path and deletion vector."""
+        return key_of(action)
+
+    def columns(self, adds: Sequence[AddAction]) -> pa.StructArray:
+        """The wanted columns; one that has no fields at all is left out."""
+        table = raw_table(adds, {*self.raw, *self.form.sources(None)})
+        columns = form_columns(table, self.names, self.form)
+        columns |= {raw_column(name): table.column(name).combine_chunks() for name in sorted(self.raw)}
+        with_fields = {name: column for name, column in columns.items() if column.type != pa.struct([])}
+        return in_micros(pa.RecordBatch.from_pydict(with_fields)).to_struct_array()

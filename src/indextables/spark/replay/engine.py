@@ -41,7 +41,7 @@ from indextables.predicate.tree import Node
 from indextables.spark.errors import known_error
 from indextables.spark.replay import delta_adds, native_adds
 from indextables.spark.replay.commit_tasks import KEY, VECTOR, AddForm, newest_adds, touched_keys
-from indextables.spark.replay.delta_commits import DeltaAdds
+from indextables.spark.replay.delta_adds import DeltaAdds
 from indextables.spark.replay.form import in_micros, spark_schema
 from indextables.spark.replay.pushdown import Pushable, pushable
 from indextables.spark.replay.shared import Needs, SharedFrame, needs_of

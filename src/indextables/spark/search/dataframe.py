@@ -22,6 +22,7 @@ from indextables.index.read.lookup import Term
 from indextables.index.read.ranking import Statistics
 from indextables.model.names import quoted_name
 from indextables.ops.read.arguments import check_limit, column_names, row_filter
+from indextables.ops.read.highlighting import highlighter_of, marker
 from indextables.ops.read.ranking import table_statistics
 from indextables.ops.read.splits import live_splits, splits_at
 from indextables.ops.read.word_filters import splits_to_search
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from indextables.log.delta.snapshot import DeltaSnapshot
     from indextables.log.snapshot import Snapshot
     from indextables.predicate.tree import Node
-    from indextables.sql.select.rewritten import Search
+    from indextables.sql.select.rewritten import Highlight, Search
 
 _log = logging.getLogger(__name__)
 
@@ -189,6 +190,16 @@ def hidden_frame(
     hits = [_Hits.of(spark, snapshot, search, refs, by_name=False) for search in searches]
     rows = arrow_frame(spark, snapshot, settings.table, numbered=True, refs=refs)
     return _joined(rows, names, hits)
+
+
+def with_highlights(frame: Any, snapshot: Snapshot, highlights: Sequence[Highlight]) -> Any:
+    """A frame with a column of marked texts for every call of `highlight`."""
+    from pyspark.sql import functions as f
+
+    for highlight in highlights:
+        mark = f.arrow_udf(marker(highlighter_of(snapshot, highlight.column, highlight.query)), "string")
+        frame = frame.withColumn(highlight.hidden, mark(f.col(quoted_name(highlight.column))))
+    return frame
 
 
 def required_frame(

@@ -23,7 +23,7 @@ from indextables.spark.named_tables import location_of
 from indextables.spark.options import CallSettings, is_connect, session_zone
 from indextables.spark.read.frame import LoadedTable, reading_way
 from indextables.spark.read.scans import searches_in
-from indextables.spark.read.version import asked_for
+from indextables.spark.read.version import resolve_read
 from indextables.spark.read.views import (
     TableView,
     names_a_view,
@@ -33,8 +33,7 @@ from indextables.spark.read.views import (
     table_of_name,
 )
 from indextables.spark.requests import ReadRequest
-from indextables.spark.search.dataframe import hidden_frame, no_index
-from indextables.spark.search.highlights import with_highlights
+from indextables.spark.search.dataframe import hidden_frame, no_index, with_highlights
 from indextables.spark.sql.bucket_functions import make_functions
 from indextables.sql.recogniser import (
     Change,
@@ -96,7 +95,7 @@ def _is_ours(spark: Any, command: SharedCommand) -> bool:
     if "delta" not in spark.conf.get("spark.sql.extensions", "").lower():
         return True
     try:
-        return not isinstance(asked_for(spark, ReadRequest(subject.path, {}))[1], DeltaSnapshot)
+        return not isinstance(resolve_read(spark, ReadRequest(subject.path, {}))[1], DeltaSnapshot)
     except NotATableError:
         return False
 
@@ -194,7 +193,7 @@ class _Lookup:
         """The version a reference means; always the same one within a statement."""
         version = self._versions.get(reference)
         if version is None:
-            version = self._versions[reference] = asked_for(self._spark, self.request(reference))
+            version = self._versions[reference] = resolve_read(self._spark, self.request(reference))
         return version
 
     def request(self, reference: Reference) -> ReadRequest:
