@@ -1,6 +1,6 @@
 """The Python process of a driver that is not Python: attaches to the JVM that started it.
 
-`Helper.java` starts it with the port and the secret of a gateway in its environment. It
+`PythonProcess.java` starts it with the port and the secret of a gateway in its environment. It
 ends when its standard input does, which is when that JVM ends.
 """
 

@@ -1,4 +1,4 @@
-"""Answers Spark's optimizer about the searches in a plan: the Python side of `Searching.java`.
+"""Answers Spark's optimizer about the searches in a plan: the Python side of `SearchRule.java`.
 
 A table with searches over it becomes one of two plans. If every search has to hold, the
 plan fetches the rows that the index finds; otherwise it joins the table's rows with the

@@ -33,5 +33,5 @@ def explained(frame: Any) -> str:
 def searches_in(frame: Any) -> list[str]:
     """For each table that a DataFrame's plan searches, how its splits were chosen and what was found."""
     plan = frame._jdf.queryExecution().optimizedPlan()
-    lines = frame.sparkSession.sparkContext._jvm.io.indextables.Searching.shown(plan)
+    lines = frame.sparkSession.sparkContext._jvm.io.indextables.SearchRule.shown(plan)
     return [str(line) for line in lines]

@@ -47,7 +47,7 @@ public final class Bridge {
 
   /** Asks Python; its answer is a map, its failure an exception whose message leads back to it. */
   static Map call(String op, Map request, Map objects) {
-    Helper.ensure();
+    PythonProcess.ensure();
     Function side = python;
     if (side == null) throw new IllegalStateException("IndexTables has no Python side in this JVM; call indextables.connect(spark)");
     String number = String.valueOf(NUMBERS.incrementAndGet());
@@ -61,7 +61,7 @@ public final class Bridge {
     } catch (com.fasterxml.jackson.core.JsonProcessingException e) {
       throw new IllegalStateException("IndexTables could not read the answer to " + op, e);
     } catch (py4j.Py4JException e) {
-      throw Helper.lost(op, e);
+      throw PythonProcess.lost(op, e);
     } finally {
       PARKED.remove(number);
     }

@@ -37,18 +37,18 @@ public final class Caches {
   /** The tables of a catalog that lie at this path, as cached plans have them. */
   private static ArrayList relations(CacheManager caches, SparkSession session, Path root) throws IOException, ReflectiveOperationException {
     // Not public; every way around it would have to remember each name that a table was ever read by.
-    Method held = CacheManager.class.getDeclaredMethod("cachedData", new Class[0]);
-    held.setAccessible(true);
-    ArrayList found = new ArrayList();
-    for (scala.collection.Iterator i = ((scala.collection.Iterable) held.invoke(caches, new Object[0])).iterator(); i.hasNext();) {
+    Method cached = CacheManager.class.getDeclaredMethod("cachedData", new Class[0]);
+    cached.setAccessible(true);
+    ArrayList relations = new ArrayList();
+    for (scala.collection.Iterator i = ((scala.collection.Iterable) cached.invoke(caches, new Object[0])).iterator(); i.hasNext();) {
       LogicalPlan plan = ((CachedData) i.next()).plan();
       for (scala.collection.Iterator j = plan.collectLeaves().iterator(); j.hasNext();) {
         Object leaf = j.next();
-        Object table = leaf instanceof DataSourceV2Relation ? Products.field(leaf, "table") : null;
-        if (table instanceof VersionTable && qualified(session, ((VersionTable) table).path).equals(root)) found.add(leaf);
+        Object table = leaf instanceof DataSourceV2Relation ? CaseClasses.field(leaf, "table") : null;
+        if (table instanceof VersionTable && qualified(session, ((VersionTable) table).path).equals(root)) relations.add(leaf);
       }
     }
-    return found;
+    return relations;
   }
 
   private static Path qualified(SparkSession session, String uri) throws IOException {

@@ -17,17 +17,17 @@ import org.apache.spark.sql.types.StructType;
  *
  * An entry says where a table is and nothing more: columns, comments and properties are the log's.
  */
-public class Catalog extends DelegatingCatalogExtension implements StagingTableCatalog, Naming {
+public class Catalog extends DelegatingCatalogExtension implements StagingTableCatalog, TableNames {
   /** The entry of a table of ours; null for every other name. */
   private static CatalogTable entry(Identifier ident) {
     if (ident.namespace().length > 1 || !Sessions.catalog().tableExists(Sessions.name(ident))) return null;
-    CatalogTable found;
+    CatalogTable entry;
     try {
-      found = Sessions.catalog().getTableMetadata(Sessions.name(ident));
+      entry = Sessions.catalog().getTableMetadata(Sessions.name(ident));
     } catch (Exception gone) {
       return null;
     }
-    return found.provider().isDefined() && "indextables".equalsIgnoreCase((String) found.provider().get()) ? found : null;
+    return entry.provider().isDefined() && "indextables".equalsIgnoreCase((String) entry.provider().get()) ? entry : null;
   }
 
   /** Whether a name is a path: it has a slash in it, or there is no database whose table it could be. */
@@ -37,20 +37,20 @@ public class Catalog extends DelegatingCatalogExtension implements StagingTableC
   }
 
   public Set capabilities() {
-    java.util.HashSet found = new java.util.HashSet(super.capabilities());
-    found.addAll(Definitions.capabilities());
-    return found;
+    java.util.HashSet capabilities = new java.util.HashSet(super.capabilities());
+    capabilities.addAll(Definitions.capabilities());
+    return capabilities;
   }
 
   public Table named(Identifier ident, Map when) {
     if (byPath(ident)) return new IndexTable("indextables.`" + ident.name() + "`", ident.name(), new HashMap(), when, false);
-    CatalogTable found = entry(ident);
-    Map options = Products.java(found.storage().properties());
-    HashMap kept = new HashMap(options);
-    kept.remove("serialization.format");
-    String name = "spark_catalog." + found.identifier().unquotedString().replaceFirst("^spark_catalog\\.", "");
-    IndexTable table = new IndexTable(name, found.location().toString(), kept, when, false);
-    table.managed = found.tableType().equals(CatalogTableType$.MODULE$.MANAGED());
+    CatalogTable entry = entry(ident);
+    Map options = CaseClasses.java(entry.storage().properties());
+    HashMap stored = new HashMap(options);
+    stored.remove("serialization.format");
+    String name = "spark_catalog." + entry.identifier().unquotedString().replaceFirst("^spark_catalog\\.", "");
+    IndexTable table = new IndexTable(name, entry.location().toString(), stored, when, false);
+    table.managed = entry.tableType().equals(CatalogTableType$.MODULE$.MANAGED());
     return table;
   }
 
@@ -60,23 +60,23 @@ public class Catalog extends DelegatingCatalogExtension implements StagingTableC
   }
 
   public Table loadTable(Identifier ident) throws NoSuchTableException {
-    Table found = load(ident, new HashMap());
-    if (found != null) return found;
+    Table table = load(ident, new HashMap());
+    if (table != null) return table;
     if (!super.tableExists(ident)) return Definitions.travelled(this, ident);
     return super.loadTable(ident);
   }
 
   public Table loadTable(Identifier ident, String version) throws NoSuchTableException {
-    Table found = load(ident, Definitions.version(version));
-    return found != null ? found : super.loadTable(ident, version);
+    Table table = load(ident, Definitions.version(version));
+    return table != null ? table : super.loadTable(ident, version);
   }
 
   public Table loadTable(Identifier ident, long micros) throws NoSuchTableException {
-    Table found = load(ident, Definitions.instant(micros));
-    return found != null ? found : super.loadTable(ident, micros);
+    Table table = load(ident, Definitions.instant(micros));
+    return table != null ? table : super.loadTable(ident, micros);
   }
 
-  public boolean tableExists(Identifier ident) { return known(ident); }
+  public boolean tableExists(Identifier ident) { return exists(ident); }
 
   // ---- definitions ----
 
@@ -125,14 +125,14 @@ public class Catalog extends DelegatingCatalogExtension implements StagingTableC
     Sessions.catalog().renameTable(Sessions.name(from), Sessions.name(to));
   }
 
-  public boolean known(Identifier ident) {
+  public boolean exists(Identifier ident) {
     if (!byPath(ident)) return super.tableExists(ident);
     return Boolean.TRUE.equals(Bridge.call("exists", Bridge.map(new Object[] {"path", ident.name()})).get("exists"));
   }
 
-  public String place(Identifier ident, HashMap properties) {
-    String given = (String) properties.get("location");
-    if (given != null) return given;
+  public String location(Identifier ident, HashMap properties) {
+    String location = (String) properties.get("location");
+    if (location != null) return location;
     if (byPath(ident)) return ident.name();
     String path = Sessions.catalog().defaultTablePath(Sessions.name(ident)).toString();
     properties.put("location", path);
@@ -140,20 +140,20 @@ public class Catalog extends DelegatingCatalogExtension implements StagingTableC
     return path;
   }
 
-  public void keep(Identifier ident, HashMap properties) {
+  public void enter(Identifier ident, HashMap properties) {
     if (byPath(ident)) return;
     HashMap options = new HashMap(Definitions.options(properties));
     for (Iterator i = options.keySet().iterator(); i.hasNext();) if (((String) i.next()).toLowerCase().indexOf("indexing.") >= 0) i.remove();
-    Object storage = Products.copy(CatalogStorageFormat$.MODULE$.empty(), new Object[] {
+    Object storage = CaseClasses.copy(CatalogStorageFormat$.MODULE$.empty(), new Object[] {
       "locationUri", scala.Option.apply(new org.apache.hadoop.fs.Path((String) properties.get("location")).toUri()),
-      "properties", Products.scalaMap(options)});
+      "properties", CaseClasses.scalaMap(options)});
     boolean managed = "true".equals(properties.get(Definitions.MANAGED));
-    Object made = Products.make(CatalogTable.class, new Object[] {
+    Object entry = CaseClasses.make(CatalogTable.class, new Object[] {
       "identifier", Sessions.name(ident), "storage", storage, "schema", new StructType(), "provider", scala.Option.apply("indextables"),
       "tableType", managed ? CatalogTableType$.MODULE$.MANAGED() : CatalogTableType$.MODULE$.EXTERNAL(),
-      "partitionColumnNames", Products.seq(new java.util.ArrayList())});
+      "partitionColumnNames", CaseClasses.seq(new java.util.ArrayList())});
     // Not through V2SessionCatalog, which refuses a managed table whose directory is there already.
-    Sessions.catalog().createTable((CatalogTable) made, false, false);
+    Sessions.catalog().createTable((CatalogTable) entry, false, false);
   }
 
   // ---- CREATE TABLE AS and REPLACE TABLE ----
@@ -171,7 +171,7 @@ public class Catalog extends DelegatingCatalogExtension implements StagingTableC
   }
 
   private StagedTable staged(Identifier ident, Column[] columns, Transform[] by, Map properties, String kind) {
-    boolean other = known(ident) && !byPath(ident) && entry(ident) == null;
+    boolean other = exists(ident) && !byPath(ident) && entry(ident) == null;
     if (!Definitions.ours(properties) || other) {
       throw new UnsupportedOperationException(ident + " is not a table of IndexTables, and only those can be replaced: drop it first, or name USING indextables");
     }

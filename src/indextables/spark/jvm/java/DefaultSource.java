@@ -37,11 +37,11 @@ public class DefaultSource implements DataSourceRegister, TableProvider, Creatab
   }
 
   public BaseRelation createRelation(SQLContext context, SaveMode mode, scala.collection.immutable.Map options, Dataset data) {
-    HashMap given = new HashMap(Products.java(options));
+    HashMap stored = new HashMap(CaseClasses.java(options));
     HashMap objects = new HashMap();
     objects.put("data", data);
-    Object path = given.remove("path");
-    Bridge.call("save", Bridge.map(new Object[] {"path", path, "given", given, "mode", mode.name()}), objects);
+    Object path = stored.remove("path");
+    Bridge.call("save", Bridge.map(new Object[] {"path", path, "given", stored, "mode", mode.name()}), objects);
     HashMap read = new HashMap();
     read.put("path", path);
     return table(read).relation(null);

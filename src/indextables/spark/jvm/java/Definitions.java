@@ -23,9 +23,9 @@ final class Definitions {
 
   /** What our tables can be created with; generated and identity columns and constraints are refused by Spark. */
   static Set capabilities() {
-    HashSet found = new HashSet();
-    found.add(TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE);
-    return found;
+    HashSet capabilities = new HashSet();
+    capabilities.add(TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE);
+    return capabilities;
   }
 
   static Map version(String version) { return Bridge.map(new Object[] {"versionAsOf", version}); }
@@ -36,24 +36,24 @@ final class Definitions {
   }
 
   /** The table that `t@v3` means, for a name that is not itself taken. */
-  static Table travelled(Naming naming, Identifier ident) throws NoSuchTableException {
-    java.util.regex.Matcher found = AT.matcher(ident.name());
-    Identifier plain = found.matches() ? Identifier.of(ident.namespace(), found.group(1)) : null;
-    if (plain == null || !naming.known(plain)) throw new NoSuchTableException(ident);
-    return naming.named(plain, version(found.group(2)));
+  static Table travelled(TableNames naming, Identifier ident) throws NoSuchTableException {
+    java.util.regex.Matcher match = AT.matcher(ident.name());
+    Identifier plain = match.matches() ? Identifier.of(ident.namespace(), match.group(1)) : null;
+    if (plain == null || !naming.exists(plain)) throw new NoSuchTableException(ident);
+    return naming.named(plain, version(match.group(2)));
   }
 
-  static Table create(Naming naming, Identifier ident, StructType schema, Transform[] by, Map properties) throws TableAlreadyExistsException {
-    if (naming.known(ident)) throw new TableAlreadyExistsException(ident);
+  static Table create(TableNames naming, Identifier ident, StructType schema, Transform[] by, Map properties) throws TableAlreadyExistsException {
+    if (naming.exists(ident)) throw new TableAlreadyExistsException(ident);
     HashMap entry = new HashMap(properties);
-    String path = naming.place(ident, entry);
+    String path = naming.location(ident, entry);
     Bridge.call("create", request(path, schema, by, entry, "create"));
-    naming.keep(ident, entry);
+    naming.enter(ident, entry);
     return naming.named(ident, new HashMap());
   }
 
   /** A table with the columns, partitions and settings of another, and none of its rows. */
-  static Table like(Naming naming, Identifier ident, TableInfo info, Table source) throws TableAlreadyExistsException {
+  static Table like(TableNames naming, Identifier ident, TableInfo info, Table source) throws TableAlreadyExistsException {
     HashMap entry = new HashMap(info.properties());
     if (source instanceof VersionTable) {
       Map described = ((VersionTable) source).described;
@@ -73,23 +73,23 @@ final class Definitions {
 
   /** TBLPROPERTIES, without what Spark keeps in the same map. */
   static Map settings(Map entry) {
-    HashMap found = new HashMap();
+    HashMap properties = new HashMap();
     for (Iterator i = entry.keySet().iterator(); i.hasNext();) {
       String key = (String) i.next();
       boolean reserved = CatalogV2Util.TABLE_RESERVED_PROPERTIES().contains(key) || key.equals(MANAGED);
-      if (!reserved && !key.startsWith("option.") && !entry.containsKey("option." + key)) found.put(key, entry.get(key));
+      if (!reserved && !key.startsWith("option.") && !entry.containsKey("option." + key)) properties.put(key, entry.get(key));
     }
-    return found;
+    return properties;
   }
 
   /** OPTIONS, which Spark marks with a prefix. */
   static Map options(Map entry) {
-    HashMap found = new HashMap();
+    HashMap options = new HashMap();
     for (Iterator i = entry.keySet().iterator(); i.hasNext();) {
       String key = (String) i.next();
-      if (key.startsWith("option.") && !key.equals("option.path")) found.put(key.substring(7), entry.get(key));
+      if (key.startsWith("option.") && !key.equals("option.path")) options.put(key.substring(7), entry.get(key));
     }
-    return found;
+    return options;
   }
 
   static ArrayList names(Transform[] by) {

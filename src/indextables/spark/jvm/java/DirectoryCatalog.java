@@ -16,18 +16,18 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A catalog that is a directory: a namespace is a directory in it, and a table one with a transaction log. */
-public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces, Naming {
+public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces, TableNames {
   private static final String LOG = "_transaction_log";
   private String name;
   private Path root;
   private Map options = new HashMap();
 
-  public void initialize(String name, CaseInsensitiveStringMap given) {
+  public void initialize(String name, CaseInsensitiveStringMap settings) {
     this.name = name;
-    String warehouse = given.get("warehouse");
+    String warehouse = settings.get("warehouse");
     if (warehouse == null) throw new IllegalArgumentException("the catalog " + name + " needs spark.sql.catalog." + name + ".warehouse, the directory of its tables");
     root = new Path(warehouse);
-    HashMap rest = new HashMap(given.asCaseSensitiveMap());
+    HashMap rest = new HashMap(settings.asCaseSensitiveMap());
     rest.remove("warehouse");
     options = rest;
   }
@@ -170,8 +170,8 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
     return names;
   }
 
-  public boolean known(Identifier ident) { return isTable(path(ident)); }
-  public boolean tableExists(Identifier ident) { return known(ident); }
+  public boolean exists(Identifier ident) { return isTable(path(ident)); }
+  public boolean tableExists(Identifier ident) { return exists(ident); }
 
   public Table named(Identifier ident, Map when) {
     IndexTable table = new IndexTable(name + "." + ident, path(ident).toString(), options, when, false);
@@ -180,20 +180,20 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
   }
 
   public Table loadTable(Identifier ident) throws NoSuchTableException {
-    return known(ident) ? named(ident, new HashMap()) : Definitions.travelled(this, ident);
+    return exists(ident) ? named(ident, new HashMap()) : Definitions.travelled(this, ident);
   }
 
   public Table loadTable(Identifier ident, String version) throws NoSuchTableException {
-    if (!known(ident)) throw new NoSuchTableException(ident);
+    if (!exists(ident)) throw new NoSuchTableException(ident);
     return named(ident, Definitions.version(version));
   }
 
   public Table loadTable(Identifier ident, long micros) throws NoSuchTableException {
-    if (!known(ident)) throw new NoSuchTableException(ident);
+    if (!exists(ident)) throw new NoSuchTableException(ident);
     return named(ident, Definitions.instant(micros));
   }
 
-  public String place(Identifier ident, HashMap entry) {
+  public String location(Identifier ident, HashMap entry) {
     if (entry.containsKey("location")) throw new UnsupportedOperationException("a table of " + name + " lies below its warehouse and can have no other LOCATION");
     String provider = (String) entry.get("provider");
     if (provider != null && !Definitions.ours(entry)) throw new UnsupportedOperationException("the catalog " + name + " holds tables of IndexTables only, not of " + provider);
@@ -204,7 +204,7 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
     return path(ident).toString();
   }
 
-  public void keep(Identifier ident, HashMap entry) { }
+  public void enter(Identifier ident, HashMap entry) { }
 
   public Table createTable(Identifier ident, Column[] columns, Transform[] by, Map properties) throws TableAlreadyExistsException, NoSuchNamespaceException {
     require(ident.namespace());
@@ -228,7 +228,7 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
 
   public boolean dropTable(Identifier ident) {
     try {
-      return known(ident) && files().delete(path(ident), true);
+      return exists(ident) && files().delete(path(ident), true);
     } catch (IOException e) {
       throw failed(e);
     }
@@ -237,7 +237,7 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
   public boolean purgeTable(Identifier ident) { return dropTable(ident); }
 
   public void renameTable(Identifier from, Identifier given) throws NoSuchTableException, TableAlreadyExistsException {
-    if (!known(from)) throw new NoSuchTableException(from);
+    if (!exists(from)) throw new NoSuchTableException(from);
     Identifier to = within(given);
     try {
       if (files().exists(path(to))) throw new TableAlreadyExistsException(to);
@@ -260,12 +260,12 @@ public class DirectoryCatalog implements StagingTableCatalog, SupportsNamespaces
 
   public StagedTable stageCreate(Identifier ident, Column[] columns, Transform[] by, Map properties) throws TableAlreadyExistsException, NoSuchNamespaceException {
     require(ident.namespace());
-    if (known(ident)) throw new TableAlreadyExistsException(ident);
+    if (exists(ident)) throw new TableAlreadyExistsException(ident);
     return new Staged(this, ident, columns, by, new HashMap(properties), "create");
   }
 
   public StagedTable stageReplace(Identifier ident, Column[] columns, Transform[] by, Map properties) throws NoSuchNamespaceException, NoSuchTableException {
-    if (!known(ident)) throw new NoSuchTableException(ident);
+    if (!exists(ident)) throw new NoSuchTableException(ident);
     return new Staged(this, ident, columns, by, new HashMap(properties), "replace");
   }
 

@@ -13,8 +13,8 @@ public class Extensions extends scala.runtime.AbstractFunction1 {
 
   public static synchronized void install(SparkSessionExtensions extensions) {
     if (!DONE.add(extensions)) return;
-    Mark.register(null);
-    extensions.injectParser(new Spelling.Made());
+    SearchCall.register(null);
+    extensions.injectParser(new SearchParser.Made());
     extensions.injectOptimizerRule(new Seen());
     extensions.injectPreCBORule(new Planned());
     extensions.injectPreCBORule(new Searched());
@@ -23,19 +23,19 @@ public class Extensions extends scala.runtime.AbstractFunction1 {
   /** What a session that runs already does not ask its extensions for any more. */
   public static void teach(org.apache.spark.sql.classic.SparkSession session) {
     install(session.extensions());
-    Mark.register(session.sessionState().functionRegistry());
-    Spelling.teach(session);
+    SearchCall.register(session.sessionState().functionRegistry());
+    SearchParser.teach(session);
   }
 
   public static class Planned extends scala.runtime.AbstractFunction1 {
-    public Object apply(Object session) { return new Planning(); }
+    public Object apply(Object session) { return new PlanningRule(); }
   }
 
   public static class Searched extends scala.runtime.AbstractFunction1 {
-    public Object apply(Object session) { return new Searching(); }
+    public Object apply(Object session) { return new SearchRule(); }
   }
 
   public static class Seen extends scala.runtime.AbstractFunction1 {
-    public Object apply(Object session) { return new Sighting(); }
+    public Object apply(Object session) { return new SearchBinding(); }
   }
 }

@@ -22,9 +22,9 @@ public class IndexTable extends VersionTable implements TruncatableTable, Suppor
   }
 
   public StructType partitionSchema() {
-    StructType found = new StructType();
-    for (int i = 0; i < partitions.length; i++) found = found.add(schema.apply(partitions[i]));
-    return found;
+    StructType fields = new StructType();
+    for (int i = 0; i < partitions.length; i++) fields = fields.add(schema.apply(partitions[i]));
+    return fields;
   }
 
   public void createPartition(InternalRow ident, Map properties) {
@@ -56,21 +56,21 @@ public class IndexTable extends VersionTable implements TruncatableTable, Suppor
   public boolean truncatePartition(InternalRow ident) { return dropPartition(ident); }
 
   /** Every combination of values that some file has and that agrees with those given. */
-  public InternalRow[] listPartitionIdentifiers(String[] names, InternalRow wanted) {
+  public InternalRow[] listPartitionIdentifiers(String[] names, InternalRow fixed) {
     StructType by = partitionSchema();
     List directories = ((LogFileIndex) relation(null).location()).everything();
-    ArrayList found = new ArrayList();
+    ArrayList identifiers = new ArrayList();
     for (int i = 0; i < directories.size(); i++) {
       InternalRow values = ((PartitionDirectory) directories.get(i)).values();
       boolean keep = true;
       for (int j = 0; keep && j < names.length; j++) {
         int at = by.fieldIndex(names[j]);
         Object have = values.get(at, by.apply(at).dataType());
-        Object want = wanted.get(j, by.apply(at).dataType());
+        Object want = fixed.get(j, by.apply(at).dataType());
         keep = have == null ? want == null : have.equals(want);
       }
-      if (keep) found.add(values);
+      if (keep) identifiers.add(values);
     }
-    return (InternalRow[]) found.toArray(new InternalRow[0]);
+    return (InternalRow[]) identifiers.toArray(new InternalRow[0]);
   }
 }

@@ -99,14 +99,14 @@ public class LogFileIndex implements FileIndex {
     addTrees(dataFilters, filters);
     List directories = plan(filters);
     List exact = bind(partitionFilters);
-    ArrayList kept = new ArrayList();
+    ArrayList matching = new ArrayList();
     for (int i = 0; i < directories.size(); i++) {
       InternalRow values = ((PartitionDirectory) directories.get(i)).values();
       boolean keep = true;
       for (int j = 0; keep && j < exact.size(); j++) keep = ((BasePredicate) exact.get(j)).eval(values);
-      if (keep) kept.add(directories.get(i));
+      if (keep) matching.add(directories.get(i));
     }
-    return seq(kept);
+    return seq(matching);
   }
 
   /** Every file of the version, by partition. */
@@ -130,7 +130,7 @@ public class LogFileIndex implements FileIndex {
     try {
       answer = ByteBuffer.wrap((byte[]) planner.apply(text)).order(ByteOrder.LITTLE_ENDIAN);
     } catch (py4j.Py4JException e) {
-      throw Helper.lost("plan", e);
+      throw PythonProcess.lost("plan", e);
     }
     if (answer.get() != 0) {
       byte[] message = new byte[answer.getInt()];
@@ -282,9 +282,9 @@ public class LogFileIndex implements FileIndex {
   static Map literal(Object value, DataType type) {
     LinkedHashMap node = new LinkedHashMap();
     Object sent = value;
-    boolean known = true;
+    boolean isSent = true;
     if (value instanceof UTF8String) {
-      known = ((UTF8String) value).isValid();
+      isSent = ((UTF8String) value).isValid();
       sent = value.toString();
     } else if (value instanceof Decimal) {
       sent = ((Decimal) value).toJavaBigDecimal().toPlainString();
@@ -295,11 +295,11 @@ public class LogFileIndex implements FileIndex {
       if (Double.isNaN(number) || Double.isInfinite(number)) sent = Double.toString(number);
       else sent = Double.valueOf(number);
     } else {
-      known = value == null || value instanceof Number || value instanceof Boolean;
+      isSent = value == null || value instanceof Number || value instanceof Boolean;
     }
-    node.put("node", known ? "literal" : "Opaque");
+    node.put("node", isSent ? "literal" : "Opaque");
     node.put("type", name(type));
-    if (known) node.put("value", sent);
+    if (isSent) node.put("value", sent);
     else node.put("children", new ArrayList());
     return node;
   }
@@ -320,8 +320,8 @@ public class LogFileIndex implements FileIndex {
 
   private static Attribute attribute(Expression filter, StructField field) {
     for (scala.collection.Iterator i = filter.references().iterator(); i.hasNext();) {
-      Attribute found = (Attribute) i.next();
-      if (found.name().equalsIgnoreCase(field.name())) return found;
+      Attribute column = (Attribute) i.next();
+      if (column.name().equalsIgnoreCase(field.name())) return column;
     }
     return org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttribute(field);
   }

@@ -31,8 +31,8 @@ final class Origin {
     }
     if (!passes(plan)) return null;
     for (scala.collection.Iterator i = plan.children().iterator(); i.hasNext();) {
-      Origin found = of((LogicalPlan) i.next(), column);
-      if (found != null) return found;
+      Origin origin = of((LogicalPlan) i.next(), column);
+      if (origin != null) return origin;
     }
     return null;
   }
@@ -59,7 +59,7 @@ final class Origin {
   /** Our file index behind a relation; null for any other plan. */
   static LogFileIndex index(LogicalPlan leaf) {
     if (!(leaf instanceof LogicalRelation)) return null;
-    Object relation = Products.field(leaf, "relation");
+    Object relation = CaseClasses.field(leaf, "relation");
     if (!(relation instanceof HadoopFsRelation) || !(((HadoopFsRelation) relation).location() instanceof LogFileIndex)) return null;
     return (LogFileIndex) ((HadoopFsRelation) relation).location();
   }
@@ -67,51 +67,51 @@ final class Origin {
   /** The options of a stream of ours; null for any other plan. */
   static java.util.Map stream(LogicalPlan leaf) {
     if (!(leaf instanceof StreamingDataSourceV2ScanRelation)) return null;
-    Object relation = Products.field(leaf, "relation");
-    java.util.Map options = ((org.apache.spark.sql.util.CaseInsensitiveStringMap) Products.field(relation, "options")).asCaseSensitiveMap();
+    Object relation = CaseClasses.field(leaf, "relation");
+    java.util.Map options = ((org.apache.spark.sql.util.CaseInsensitiveStringMap) CaseClasses.field(relation, "options")).asCaseSensitiveMap();
     return leaf.toString().indexOf(STREAM) >= 0 || relation.toString().indexOf(STREAM) >= 0 ? options : null;
   }
 
   static boolean ours(LogicalPlan leaf) {
     if (index(leaf) != null || stream(leaf) != null) return true;
     if (!(leaf instanceof DataSourceV2Relation)) return false;
-    Object table = Products.field(leaf, "table");
+    Object table = CaseClasses.field(leaf, "table");
     return table instanceof VersionTable
       || (table instanceof RowLevelOperationTable && ((RowLevelOperationTable) table).operation() instanceof VersionTable.Operation);
   }
 
-  /** The leaf of ours that all columns of a search come from, with those columns in the words of `Mark.about`; else null. */
+  /** The leaf of ours that all columns of a search come from, with those columns in the words of `SearchCall.about`; else null. */
   static Object[] of(scala.collection.immutable.Seq children, Expression mark) {
-    List columns = Mark.attributes(mark);
+    List columns = SearchCall.attributes(mark);
     StringBuilder about = new StringBuilder();
     LogicalPlan leaf = null;
     for (int j = 0; j < columns.size(); j++) {
-      Origin found = null;
-      for (scala.collection.Iterator i = children.iterator(); found == null && i.hasNext();) found = of((LogicalPlan) i.next(), (Attribute) columns.get(j));
-      if (found == null || (leaf != null && leaf != found.leaf)) return null;
-      leaf = found.leaf;
-      about.append(' ').append(found.column.exprId().id());
+      Origin origin = null;
+      for (scala.collection.Iterator i = children.iterator(); origin == null && i.hasNext();) origin = of((LogicalPlan) i.next(), (Attribute) columns.get(j));
+      if (origin == null || (leaf != null && leaf != origin.leaf)) return null;
+      leaf = origin.leaf;
+      about.append(' ').append(origin.column.exprId().id());
     }
     return leaf == null ? null : new Object[] {leaf, about.toString()};
   }
 
-  /** The columns of a leaf that `Mark.about` names. */
+  /** The columns of a leaf that `SearchCall.about` names. */
   static List columns(LogicalPlan leaf, String about) {
     String[] numbers = about.trim().split(" ");
-    java.util.ArrayList found = new java.util.ArrayList();
+    java.util.ArrayList columns = new java.util.ArrayList();
     for (int i = 0; i < numbers.length; i++) {
       for (scala.collection.Iterator j = leaf.output().iterator(); j.hasNext();) {
         Attribute column = (Attribute) j.next();
-        if (String.valueOf(column.exprId().id()).equals(numbers[i])) found.add(column);
+        if (String.valueOf(column.exprId().id()).equals(numbers[i])) columns.add(column);
       }
     }
-    return found;
+    return columns;
   }
 
   /** Their names as the table spells them; in a statement they may be written in another case, or renamed. */
   static List names(LogicalPlan leaf, String about) {
-    java.util.ArrayList found = new java.util.ArrayList(columns(leaf, about));
-    for (int i = 0; i < found.size(); i++) found.set(i, ((Attribute) found.get(i)).name());
-    return found;
+    java.util.ArrayList names = new java.util.ArrayList(columns(leaf, about));
+    for (int i = 0; i < names.size(); i++) names.set(i, ((Attribute) names.get(i)).name());
+    return names;
   }
 }

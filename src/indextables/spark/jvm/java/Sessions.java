@@ -9,10 +9,10 @@ final class Sessions {
   private Sessions() { }
 
   static org.apache.spark.sql.classic.SparkSession active() {
-    scala.Option found = org.apache.spark.sql.classic.SparkSession$.MODULE$.getActiveSession();
-    if (found.isEmpty()) found = org.apache.spark.sql.classic.SparkSession$.MODULE$.getDefaultSession();
-    if (found.isEmpty()) throw new IllegalStateException("IndexTables was asked outside of a Spark session");
-    return (org.apache.spark.sql.classic.SparkSession) found.get();
+    scala.Option session = org.apache.spark.sql.classic.SparkSession$.MODULE$.getActiveSession();
+    if (session.isEmpty()) session = org.apache.spark.sql.classic.SparkSession$.MODULE$.getDefaultSession();
+    if (session.isEmpty()) throw new IllegalStateException("IndexTables was asked outside of a Spark session");
+    return (org.apache.spark.sql.classic.SparkSession) session.get();
   }
 
   static SessionCatalog catalog() { return active().sessionState().catalog(); }

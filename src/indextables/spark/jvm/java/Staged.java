@@ -8,7 +8,7 @@ import org.apache.spark.sql.connector.expressions.Transform;
 
 /** A definition with its rows: nothing is visible before Python commits both, and then the name is kept. */
 public class Staged extends VersionTable implements StagedTable {
-  final Naming naming;
+  final TableNames naming;
   final Identifier ident;
   final HashMap entry;
   final Transform[] by;
@@ -16,8 +16,8 @@ public class Staged extends VersionTable implements StagedTable {
   Dataset data = null;
   Map given = new HashMap();
 
-  Staged(Naming naming, Identifier ident, Column[] columns, Transform[] by, HashMap entry, String kind) {
-    super(ident.toString(), naming.place(ident, entry), CatalogV2Util.v2ColumnsToStructType(columns), Definitions.settings(entry));
+  Staged(TableNames naming, Identifier ident, Column[] columns, Transform[] by, HashMap entry, String kind) {
+    super(ident.toString(), naming.location(ident, entry), CatalogV2Util.v2ColumnsToStructType(columns), Definitions.settings(entry));
     this.naming = naming;
     this.ident = ident;
     this.entry = entry;
@@ -28,7 +28,7 @@ public class Staged extends VersionTable implements StagedTable {
   public boolean equals(Object other) { return this == other; }
   public int hashCode() { return ident.hashCode(); }
   public Transform[] partitioning() { return by; }
-  Writing writing(Map given) { return new Rows(this, given); }
+  TableWrite writing(Map given) { return new Rows(this, given); }
 
   public void commitStagedChanges() {
     HashMap objects = new HashMap();
@@ -36,13 +36,13 @@ public class Staged extends VersionTable implements StagedTable {
     Map request = Definitions.request(path, schema, by, entry, kind);
     request.put("given", given);
     Bridge.call("create", request, objects);
-    if (!naming.known(ident)) naming.keep(ident, entry);
+    if (!naming.exists(ident)) naming.enter(ident, entry);
   }
 
   public void abortStagedChanges() { }
 
   /** The rows wait for the commit of the definition. */
-  public static class Rows extends Writing {
+  public static class Rows extends TableWrite {
     final Staged staged;
     Rows(Staged staged, Map given) { super(staged, given, null); this.staged = staged; }
     public void insert(Dataset data, boolean overwrite) { staged.data = data; staged.given = given; }

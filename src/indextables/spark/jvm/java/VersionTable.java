@@ -20,7 +20,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * One table at one version of its log.
  *
  * Rows are read by Spark's Parquet reader and written by Python, so scans and writes of this class are only markers
- * that `Planning` replaces.
+ * that `PlanningRule` replaces.
  */
 public class VersionTable implements Table, SupportsRead, SupportsWrite, SupportsRowLevelOperations, SupportsMetadataColumns {
   final String name;
@@ -41,13 +41,13 @@ public class VersionTable implements Table, SupportsRead, SupportsWrite, Support
     this.options = options;
     this.byPath = byPath;
     this.pinned = !when.isEmpty();
-    Map found = Bridge.call("describe", Bridge.map(new Object[] {"path", path, "options", options, "when", when}));
-    this.path = (String) found.get("path");
-    schema = (StructType) DataType.fromJson((String) found.get("schema"));
-    partitions = (String[]) ((List) found.get("partitions")).toArray(new String[0]);
-    version = ((Number) found.get("version")).longValue();
-    identity = (String) found.get("id");
-    described = (Map) found.get("properties");
+    Map description = Bridge.call("describe", Bridge.map(new Object[] {"path", path, "options", options, "when", when}));
+    this.path = (String) description.get("path");
+    schema = (StructType) DataType.fromJson((String) description.get("schema"));
+    partitions = (String[]) ((List) description.get("partitions")).toArray(new String[0]);
+    version = ((Number) description.get("version")).longValue();
+    identity = (String) description.get("id");
+    described = (Map) description.get("properties");
   }
 
   /** A table that is yet to be made. */
@@ -70,33 +70,33 @@ public class VersionTable implements Table, SupportsRead, SupportsWrite, Support
   public StructType schema() { return schema; }
 
   public Transform[] partitioning() {
-    Transform[] found = new Transform[partitions.length];
-    for (int i = 0; i < found.length; i++) found[i] = Expressions.identity(partitions[i]);
-    return found;
+    Transform[] transforms = new Transform[partitions.length];
+    for (int i = 0; i < transforms.length; i++) transforms[i] = Expressions.identity(partitions[i]);
+    return transforms;
   }
 
   public Map properties() {
-    HashMap found = new HashMap(described);
-    found.put("provider", "indextables");
-    found.put("location", path);
-    if (managed) found.put(Definitions.MANAGED, "true");
-    return found;
+    HashMap properties = new HashMap(described);
+    properties.put("provider", "indextables");
+    properties.put("location", path);
+    if (managed) properties.put(Definitions.MANAGED, "true");
+    return properties;
   }
 
   public Set capabilities() {
-    HashSet found = new HashSet();
-    found.add(TableCapability.BATCH_READ);
-    found.add(TableCapability.V1_BATCH_WRITE);
-    if (!byPath) found.add(TableCapability.BATCH_WRITE); // asked for before Planning sees a dynamic overwrite
-    found.add(TableCapability.OVERWRITE_BY_FILTER);
-    found.add(TableCapability.OVERWRITE_DYNAMIC);
-    found.add(TableCapability.TRUNCATE);
+    HashSet capabilities = new HashSet();
+    capabilities.add(TableCapability.BATCH_READ);
+    capabilities.add(TableCapability.V1_BATCH_WRITE);
+    if (!byPath) capabilities.add(TableCapability.BATCH_WRITE); // asked for before PlanningRule sees a dynamic overwrite
+    capabilities.add(TableCapability.OVERWRITE_BY_FILTER);
+    capabilities.add(TableCapability.OVERWRITE_DYNAMIC);
+    capabilities.add(TableCapability.TRUNCATE);
     try {
-      found.add(TableCapability.valueOf("AUTOMATIC_SCHEMA_EVOLUTION"));
+      capabilities.add(TableCapability.valueOf("AUTOMATIC_SCHEMA_EVOLUTION"));
     } catch (IllegalArgumentException older) {
       // This Spark has no statement that asks for it.
     }
-    return found;
+    return capabilities;
   }
 
   public boolean equals(Object other) {
@@ -113,7 +113,7 @@ public class VersionTable implements Table, SupportsRead, SupportsWrite, Support
 
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) { return writing(info.options().asCaseSensitiveMap()); }
 
-  Writing writing(Map given) { return new Writing(this, given, null); }
+  TableWrite writing(Map given) { return new TableWrite(this, given, null); }
 
   public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
     return new Operation(this, info.command());
@@ -195,6 +195,6 @@ public class VersionTable implements Table, SupportsRead, SupportsWrite, Support
     public RowLevelOperation build() { return this; }
     public RowLevelOperation.Command command() { return command; }
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap given) { return new Marker(table); }
-    public WriteBuilder newWriteBuilder(LogicalWriteInfo info) { return new Writing(table, info.options().asCaseSensitiveMap(), this); }
+    public WriteBuilder newWriteBuilder(LogicalWriteInfo info) { return new TableWrite(table, info.options().asCaseSensitiveMap(), this); }
   }
 }

@@ -13,30 +13,30 @@ import org.apache.spark.sql.execution.SparkSqlParser;
  * A text that may hold a search is first spelled as SQL by Python, where the operator becomes a call of a function; the
  * parser that was there before reads the result, and every text without a search as it is.
  */
-public class Spelling extends SparkSqlParser {
+public class SearchParser extends SparkSqlParser {
   private static final java.util.regex.Pattern SEARCH =
     java.util.regex.Pattern.compile("indexquery|textsearch|fieldmatch", java.util.regex.Pattern.CASE_INSENSITIVE);
 
   private final ParserInterface beneath;
 
-  Spelling(ParserInterface beneath) { this.beneath = beneath; }
+  SearchParser(ParserInterface beneath) { this.beneath = beneath; }
 
   /** Puts it into a session that is running: new ones get theirs from the extensions. */
   public static void teach(org.apache.spark.sql.classic.SparkSession session) {
-    ParserInterface now = session.sessionState().sqlParser();
-    if (now instanceof Spelling) return;
-    Spelling made = new Spelling(now);
-    put(session.sessionState(), "sqlParser", made);
+    ParserInterface current = session.sessionState().sqlParser();
+    if (current instanceof SearchParser) return;
+    SearchParser parser = new SearchParser(current);
+    put(session.sessionState(), "sqlParser", parser);
     // Definitions of views are read by the catalog.
-    put(session.sessionState().catalog(), "parser", made);
+    put(session.sessionState().catalog(), "parser", parser);
   }
 
   private static void put(Object owner, String field, Object value) {
     for (Class type = owner.getClass(); type != null; type = type.getSuperclass()) {
       try {
-        java.lang.reflect.Field found = type.getDeclaredField(field);
-        found.setAccessible(true);
-        found.set(owner, value);
+        java.lang.reflect.Field declared = type.getDeclaredField(field);
+        declared.setAccessible(true);
+        declared.set(owner, value);
         return;
       } catch (NoSuchFieldException above) {
         // A subclass, as the one for Hive, has it from its parent.
@@ -93,7 +93,7 @@ public class Spelling extends SparkSqlParser {
   /** For `injectParser`. */
   public static class Made extends scala.runtime.AbstractFunction2 {
     public Object apply(Object session, Object parser) {
-      return parser instanceof Spelling ? parser : new Spelling((ParserInterface) parser);
+      return parser instanceof SearchParser ? parser : new SearchParser((ParserInterface) parser);
     }
   }
 }

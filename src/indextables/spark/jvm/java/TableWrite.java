@@ -8,14 +8,14 @@ import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.sources.InsertableRelation;
 
 /** A write: Spark hands over the rows as a Dataset, and Python makes splits of them and one commit. */
-public class Writing implements WriteBuilder, SupportsOverwrite, SupportsDynamicOverwrite, V1Write, InsertableRelation {
+public class TableWrite implements WriteBuilder, SupportsOverwrite, SupportsDynamicOverwrite, V1Write, InsertableRelation {
   final VersionTable table;
   final Map given;
   final VersionTable.Operation operation;
   String mode = "append";
   Map where = null;
 
-  Writing(VersionTable table, Map given, VersionTable.Operation operation) {
+  TableWrite(VersionTable table, Map given, VersionTable.Operation operation) {
     table.requireNewest();
     this.table = table;
     this.given = given;
@@ -25,7 +25,7 @@ public class Writing implements WriteBuilder, SupportsOverwrite, SupportsDynamic
   public WriteBuilder truncate() { mode = "overwrite"; return this; }
   public WriteBuilder overwriteDynamicPartitions() { mode = "dynamic"; return this; }
 
-  /** Planning has sent the condition itself by now, with its types; filters say less. */
+  /** PlanningRule has sent the condition itself by now, with its types; filters say less. */
   public boolean canOverwrite(Filter[] filters) { return true; }
   public WriteBuilder overwrite(Filter[] filters) {
     if (where == null) throw new IllegalStateException("this session does not know IndexTables: call indextables.connect(spark)");

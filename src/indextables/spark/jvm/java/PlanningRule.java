@@ -21,7 +21,7 @@ import org.apache.spark.sql.sources.BaseRelation;
  * Our tables become Spark's Parquet relation over our file index; overwrites and replaced rows become an append whose
  * write knows what it replaces. Nothing runs here: EXPLAIN plans too.
  */
-public class Planning extends Rule {
+public class PlanningRule extends Rule {
   public TreeNode apply(TreeNode plan) { return replaced((LogicalPlan) plan); }
 
   static LogicalPlan replaced(LogicalPlan plan) {
@@ -34,37 +34,37 @@ public class Planning extends Rule {
     }
     // DELETE without a condition empties the table, and Spark looks for the table itself then.
     if (plan instanceof DeleteFromTable && own(plan, "table") != null) return plan;
-    if (plan instanceof AnalyzeTable && Products.field(plan, "child") instanceof ResolvedTable
-        && Products.field(Products.field(plan, "child"), "table") instanceof VersionTable) {
+    if (plan instanceof AnalyzeTable && CaseClasses.field(plan, "child") instanceof ResolvedTable
+        && CaseClasses.field(CaseClasses.field(plan, "child"), "table") instanceof VersionTable) {
       // The log has the statistics of every file already.
-      return new NoopCommand("ANALYZE TABLE", Products.seq(new ArrayList()));
+      return new NoopCommand("ANALYZE TABLE", CaseClasses.seq(new ArrayList()));
     }
     return scans(plan);
   }
 
   /** The table of ours that a field of a plan is a relation of; null for any other. */
   private static VersionTable own(LogicalPlan plan, String field) {
-    Object relation = Products.field(plan, field);
-    Object table = relation instanceof DataSourceV2Relation ? Products.field(relation, "table") : null;
+    Object relation = CaseClasses.field(plan, field);
+    Object table = relation instanceof DataSourceV2Relation ? CaseClasses.field(relation, "table") : null;
     return table instanceof VersionTable ? (VersionTable) table : null;
   }
 
   private static LogicalPlan overwritten(LogicalPlan plan, String mode, Map where) {
-    Writing writing = own(plan, "table").writing(Products.java(Products.field(plan, "writeOptions")));
+    TableWrite writing = own(plan, "table").writing(CaseClasses.java(CaseClasses.field(plan, "writeOptions")));
     writing.mode = mode;
     writing.where = where;
-    return append(Products.field(plan, "table"), scans((LogicalPlan) Products.field(plan, "query")), writing);
+    return append(CaseClasses.field(plan, "table"), scans((LogicalPlan) CaseClasses.field(plan, "query")), writing);
   }
 
-  private static LogicalPlan append(Object table, LogicalPlan query, Writing writing) {
-    return (LogicalPlan) Products.make(AppendData.class, new Object[] {
+  private static LogicalPlan append(Object table, LogicalPlan query, TableWrite writing) {
+    return (LogicalPlan) CaseClasses.make(AppendData.class, new Object[] {
       "table", table, "query", query, "write", scala.Option.apply(writing), "analyzedQuery", scala.Option.apply(query)});
   }
 
   /** The rows of the files an operation touches, as they will be; which files those are is asked when it runs. */
   private static LogicalPlan rows(ReplaceData plan) {
     VersionTable.Operation operation = (VersionTable.Operation) plan.operation();
-    LogicalPlan table = (LogicalPlan) Products.field(plan, "originalTable");
+    LogicalPlan table = (LogicalPlan) CaseClasses.field(plan, "originalTable");
     ArrayList conjuncts = new ArrayList();
     split(plan.condition(), conjuncts);
     ArrayList trees = new ArrayList();
@@ -85,8 +85,8 @@ public class Planning extends Rule {
     scala.collection.immutable.IndexedSeq ordinals = plan.projections().rowProjection().colOrdinals();
     ArrayList columns = new ArrayList();
     for (int i = 0; i < ordinals.size(); i++) columns.add(query.output().apply(((Number) ordinals.apply(i)).intValue()));
-    Writing writing = new Writing(operation.table, new HashMap(), operation);
-    return append(table, new Project(Products.seq(columns), query), writing);
+    TableWrite writing = new TableWrite(operation.table, new HashMap(), operation);
+    return append(table, new Project(CaseClasses.seq(columns), query), writing);
   }
 
   static void split(Expression e, List into) {
@@ -100,7 +100,7 @@ public class Planning extends Rule {
 
   private static LogicalPlan scans(LogicalPlan plan) {
     if (plan instanceof DataSourceV2Relation) {
-      Object table = Products.field(plan, "table");
+      Object table = CaseClasses.field(plan, "table");
       if (table instanceof VersionTable) return relation((VersionTable) table, ((VersionTable) table).relation(null), plan.output(), false);
       if (table instanceof RowLevelOperationTable && ((RowLevelOperationTable) table).operation() instanceof VersionTable.Operation) {
         VersionTable.Operation operation = (VersionTable.Operation) ((RowLevelOperationTable) table).operation();
@@ -115,7 +115,7 @@ public class Planning extends Rule {
       changed = changed || now != child;
       children.add(now);
     }
-    return changed ? (LogicalPlan) plan.withNewChildren(Products.seq(children)) : plan;
+    return changed ? (LogicalPlan) plan.withNewChildren(CaseClasses.seq(children)) : plan;
   }
 
   /** A relation of a table, under the columns that the plan already refers to. */
@@ -129,6 +129,6 @@ public class Planning extends Rule {
       columns.add(hidden ? file.withExprId(column.exprId()) : column);
     }
     if (withFile) columns.add(file);
-    return (LogicalPlan) Products.copy(made, new Object[] {"output", Products.seq(columns)});
+    return (LogicalPlan) CaseClasses.copy(made, new Object[] {"output", CaseClasses.seq(columns)});
   }
 }

@@ -6,15 +6,15 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 
 /** What the two catalogs do differently: where a name's table lies, and how the name is kept. */
-interface Naming {
+interface TableNames {
   /** Whether the name is taken. */
-  boolean known(Identifier ident);
+  boolean exists(Identifier ident);
 
   /** Where the table of that name lies, or will; a place of the catalog's choosing is marked as managed. */
-  String place(Identifier ident, HashMap entry);
+  String location(Identifier ident, HashMap entry);
 
   /** Keeps the name. */
-  void keep(Identifier ident, HashMap entry);
+  void enter(Identifier ident, HashMap entry);
 
   Table named(Identifier ident, Map when);
 }

@@ -7,8 +7,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /** Scala case classes, read and made by the names of their fields, since their number differs between versions of Spark. */
-final class Products {
-  private Products() { }
+final class CaseClasses {
+  private CaseClasses() { }
 
   /** A field; Janino cannot call an accessor that has two return types. */
   static Object field(Object product, String name) {
@@ -20,19 +20,19 @@ final class Products {
   /** The same with some fields changed. */
   static Object copy(Object product, Object[] pairs) {
     scala.Product p = (scala.Product) product;
-    Constructor made = widest(product.getClass());
-    Object[] values = new Object[made.getParameterCount()];
+    Constructor constructor = widest(product.getClass());
+    Object[] values = new Object[constructor.getParameterCount()];
     for (int i = 0; i < values.length; i++) {
       values[i] = p.productElement(i);
       for (int j = 0; j < pairs.length; j += 2) if (p.productElementName(i).equals(pairs[j])) values[i] = pairs[j + 1];
     }
-    return instance(made, values);
+    return instance(constructor, values);
   }
 
   /** One from named fields; what is not named has its default, or is false, empty or null. */
   static Object make(Class type, Object[] pairs) {
-    Constructor made = widest(type);
-    Class[] kinds = made.getParameterTypes();
+    Constructor constructor = widest(type);
+    Class[] kinds = constructor.getParameterTypes();
     ArrayList names = new ArrayList();
     Field[] fields = type.getDeclaredFields();
     for (int i = 0; i < fields.length; i++) {
@@ -44,14 +44,14 @@ final class Products {
       values[i] = initial(type, i, kinds[i]);
       for (int j = 0; j < pairs.length; j += 2) if (names.get(i).equals(pairs[j])) values[i] = pairs[j + 1];
     }
-    return instance(made, values);
+    return instance(constructor, values);
   }
 
   /** The constructor of the case class itself; others leave fields out. */
   private static Constructor widest(Class type) {
-    Constructor[] found = type.getConstructors();
-    Constructor most = found[0];
-    for (int i = 1; i < found.length; i++) if (found[i].getParameterCount() > most.getParameterCount()) most = found[i];
+    Constructor[] constructors = type.getConstructors();
+    Constructor most = constructors[0];
+    for (int i = 1; i < constructors.length; i++) if (constructors[i].getParameterCount() > most.getParameterCount()) most = constructors[i];
     return most;
   }
 
@@ -68,9 +68,9 @@ final class Products {
     }
   }
 
-  private static Object instance(Constructor made, Object[] values) {
+  private static Object instance(Constructor constructor, Object[] values) {
     try {
-      return made.newInstance(values);
+      return constructor.newInstance(values);
     } catch (ReflectiveOperationException e) {
       throw new IllegalStateException(e);
     }

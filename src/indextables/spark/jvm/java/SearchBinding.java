@@ -14,7 +14,7 @@ import org.apache.spark.sql.catalyst.trees.TreePattern;
  * From `a.text = b.text` and a search in `a.text` Spark would conclude the same search in `b.text`, which may be indexed in
  * another way or not at all.
  */
-public class Sighting extends Rule {
+public class SearchBinding extends Rule {
   public TreeNode apply(TreeNode plan) { return seen((LogicalPlan) plan); }
 
   private static LogicalPlan seen(LogicalPlan plan) {
@@ -27,15 +27,15 @@ public class Sighting extends Rule {
       changed = changed || now != child;
       children.add(now);
     }
-    LogicalPlan result = changed ? (LogicalPlan) plan.withNewChildren(Products.seq(children)) : plan;
-    HashMap known = new HashMap();
-    List marks = Mark.in(result.expressions());
+    LogicalPlan result = changed ? (LogicalPlan) plan.withNewChildren(CaseClasses.seq(children)) : plan;
+    HashMap bound = new HashMap();
+    List marks = SearchCall.in(result.expressions());
     for (int i = 0; i < marks.size(); i++) {
       Expression mark = (Expression) marks.get(i);
-      if (Mark.first(mark).length() > 0) continue;
-      Object[] found = Origin.of(result.children(), mark);
-      if (found != null && Origin.ours((LogicalPlan) found[0])) known.put(Mark.key(mark), Mark.with(mark, Mark.column(mark), (String) found[1]));
+      if (SearchCall.first(mark).length() > 0) continue;
+      Object[] origin = Origin.of(result.children(), mark);
+      if (origin != null && Origin.ours((LogicalPlan) origin[0])) bound.put(SearchCall.key(mark), SearchCall.with(mark, SearchCall.column(mark), (String) origin[1]));
     }
-    return known.isEmpty() ? result : Searching.answered(result, known);
+    return bound.isEmpty() ? result : SearchRule.answered(result, bound);
   }
 }

@@ -15,15 +15,15 @@ import org.apache.spark.api.python.Py4JServer;
  * standard input ends with this JVM, and so does it. One that has died is started again by the next question; one that
  * does not attach in time is ended.
  */
-final class Helper {
+final class PythonProcess {
   private static final long PATIENCE_MS = 120000L;
   private static final String ADVICE = " Set spark.pyspark.python or PYSPARK_PYTHON to a Python that has the package: pip install \"indextables[spark]\".";
   private static Process process = null;
   private static Py4JServer server = null;
   private static Function side = null;
-  private static Path said = null;
+  private static Path output = null;
 
-  private Helper() { }
+  private PythonProcess() { }
 
   /** Sees to it that somebody answers; a session of PySpark's that is connected does so itself. */
   static synchronized void ensure() {
@@ -53,15 +53,15 @@ final class Helper {
   }
 
   private static void start(SparkConf conf, String python) throws java.io.IOException {
-    said = Files.createTempFile("indextables-helper", ".log", new java.nio.file.attribute.FileAttribute[0]);
-    said.toFile().deleteOnExit();
+    output = Files.createTempFile("indextables-helper", ".log", new java.nio.file.attribute.FileAttribute[0]);
+    output.toFile().deleteOnExit();
     server = new Py4JServer(conf);
     server.start();
     ProcessBuilder builder = new ProcessBuilder(new String[] {python, "-m", "indextables.spark.bridge.driver_process"});
     builder.environment().put("PYSPARK_GATEWAY_PORT", String.valueOf(server.getListeningPort()));
     builder.environment().put("PYSPARK_GATEWAY_SECRET", server.secret());
     builder.redirectErrorStream(true);
-    builder.redirectOutput(said.toFile());
+    builder.redirectOutput(output.toFile());
     process = builder.start();
   }
 
@@ -92,7 +92,7 @@ final class Helper {
 
   private static String words() {
     try {
-      String all = new String(Files.readAllBytes(said), StandardCharsets.UTF_8).trim();
+      String all = new String(Files.readAllBytes(output), StandardCharsets.UTF_8).trim();
       return all.substring(Math.max(0, all.length() - 2000));
     } catch (java.io.IOException e) {
       return "nothing";

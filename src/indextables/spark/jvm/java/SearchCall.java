@@ -11,19 +11,19 @@ import org.apache.spark.sql.types.*;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * A search as it stands in a plan: a call that Spark moves around like any other, until `Searching` puts its answer there.
+ * A search as it stands in a plan: a call that Spark moves around like any other, until `SearchRule` puts its answer there.
  *
  * Its arguments are the column (for all columns, a struct of them), the query, and which column of which relation it was
  * about when it was first seen. Spark copies conditions from one side of an equality to the other, and a copy is told by that.
  */
-final class Mark {
+final class SearchCall {
   static final String SEARCH = "indexquery";
   static final String ALL = "indexqueryall";
   static final String SCORE = "indexscore";
   static final String HIGHLIGHT = "indexhighlight";
   private static final Unanswered BODY = new Unanswered();
 
-  private Mark() { }
+  private SearchCall() { }
 
   /** Makes the functions known: to a running session by its registry, to views and later sessions as built-in ones. */
   static void register(FunctionRegistry session) {
@@ -46,8 +46,8 @@ final class Mark {
     for (scala.collection.Iterator i = registry.listFunction().iterator(); i.hasNext();) {
       FunctionIdentifier like = (FunctionIdentifier) i.next();
       if (!like.funcName().equals("upper")) continue;
-      FunctionIdentifier known = (FunctionIdentifier) Products.copy(like, new Object[] {"funcName", name});
-      if (!registry.functionExists(known)) registry.registerFunction(known, info, builder);
+      FunctionIdentifier identifier = (FunctionIdentifier) CaseClasses.copy(like, new Object[] {"funcName", name});
+      if (!registry.functionExists(identifier)) registry.registerFunction(identifier, info, builder);
       return;
     }
   }
@@ -70,19 +70,19 @@ final class Mark {
   /** The columns a search is about, in a text that tells them from any others. */
   static String about(Expression mark) {
     StringBuilder text = new StringBuilder();
-    List found = attributes(mark);
-    for (int i = 0; i < found.size(); i++) text.append(' ').append(((Attribute) found.get(i)).exprId().id());
+    List columns = attributes(mark);
+    for (int i = 0; i < columns.size(); i++) text.append(' ').append(((Attribute) columns.get(i)).exprId().id());
     return text.toString();
   }
 
   static String key(Expression mark) { return kind(mark) + about(mark) + "\n" + query(mark); }
 
   static List attributes(Expression mark) {
-    ArrayList found = new ArrayList();
+    ArrayList columns = new ArrayList();
     Expression column = column(mark);
-    if (column instanceof Attribute) found.add(column);
-    else if (column instanceof CreateNamedStruct) for (scala.collection.Iterator i = column.references().iterator(); i.hasNext();) found.add(i.next());
-    return found;
+    if (column instanceof Attribute) columns.add(column);
+    else if (column instanceof CreateNamedStruct) for (scala.collection.Iterator i = column.references().iterator(); i.hasNext();) columns.add(i.next());
+    return columns;
   }
 
   static Expression with(Expression mark, Expression column, String first) {
@@ -90,14 +90,14 @@ final class Mark {
     children.add(column);
     children.add(mark.children().apply(1));
     children.add(first == null ? mark.children().apply(2) : text(first));
-    return (Expression) mark.withNewChildren(Products.seq(children));
+    return (Expression) mark.withNewChildren(CaseClasses.seq(children));
   }
 
   /** All searches inside some expressions. */
   static List in(scala.collection.Iterable expressions) {
-    ArrayList found = new ArrayList();
-    for (scala.collection.Iterator i = expressions.iterator(); i.hasNext();) collect((Expression) i.next(), found);
-    return found;
+    ArrayList calls = new ArrayList();
+    for (scala.collection.Iterator i = expressions.iterator(); i.hasNext();) collect((Expression) i.next(), calls);
+    return calls;
   }
 
   private static void collect(Expression e, List into) {
@@ -111,8 +111,8 @@ final class Mark {
   /** An expression with the answers of some searches, which are found by their keys, in their places. */
   static Expression answered(Expression e, Map answers) {
     if (is(e)) {
-      Object found = answers.get(key(e));
-      return found == null ? e : (Expression) found;
+      Object answer = answers.get(key(e));
+      return answer == null ? e : (Expression) answer;
     }
     ArrayList children = new ArrayList();
     boolean changed = false;
@@ -122,7 +122,7 @@ final class Mark {
       changed = changed || now != child;
       children.add(now);
     }
-    return changed ? (Expression) e.withNewChildren(Products.seq(children)) : e;
+    return changed ? (Expression) e.withNewChildren(CaseClasses.seq(children)) : e;
   }
 
   private static Literal text(String value) { return new Literal(UTF8String.fromString(value), DataTypes.StringType); }
@@ -149,18 +149,18 @@ final class Mark {
       this.arguments = arguments;
     }
 
-    public Object apply(Object given) {
-      scala.collection.immutable.Seq said = (scala.collection.immutable.Seq) given;
-      if (said.size() != arguments) {
+    public Object apply(Object call) {
+      scala.collection.immutable.Seq operands = (scala.collection.immutable.Seq) call;
+      if (operands.size() != arguments) {
         throw new IllegalArgumentException(name + " takes " + (arguments == 1 ? "a column" : "a column and its query") + ": "
           + name + "(message" + (arguments == 1 ? ")" : ", 'error AND timeout')"));
       }
       ArrayList children = new ArrayList();
-      children.add(said.apply(0));
-      children.add(arguments == 1 ? text("") : said.apply(1));
+      children.add(operands.apply(0));
+      children.add(arguments == 1 ? text("") : operands.apply(1));
       children.add(text(""));
-      scala.collection.immutable.Seq none = Products.seq(new ArrayList());
-      return new ScalaUDF(BODY, type, Products.seq(children), none, scala.Option.empty(), scala.Option.apply(name), true, true);
+      scala.collection.immutable.Seq none = CaseClasses.seq(new ArrayList());
+      return new ScalaUDF(BODY, type, CaseClasses.seq(children), none, scala.Option.empty(), scala.Option.apply(name), true, true);
     }
   }
 }
