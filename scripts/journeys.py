@@ -1,10 +1,10 @@
 """Count the modules that append, search, MERGE INTO and a request to `serve` pass through.
 
-    python scripts/journeys.py [append search merge serve] [--list]
+    python scripts/journeys.py [append search merge serve] [--modules | --functions]
 
 Each journey is made twice and the second time is counted: what is loaded or compiled once is no part of
-the way. With --list, the modules are printed in the order in which they are first entered, each with the
-first function that is called there.
+the way. With --modules, each module is printed with the first of its functions that is called; with
+--functions, every function. Both are in the order of their first calls.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 from urllib.request import Request, urlopen
 
@@ -22,7 +24,6 @@ import pyarrow as pa
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 import indextables as it
-from support.journeys import called
 from support.served import TOKEN, serving
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("message", pa.string())])
@@ -78,16 +79,34 @@ def serve(table: it.Table, number: int) -> Work:
 JOURNEYS = {"append": append, "search": search, "merge": merge, "serve": serve}
 
 
-def crossed(name: str) -> dict[str, str]:
-    """The modules of one journey, each with its first function."""
+class Trace:
+    """Notes calls in every thread that starts after it, also in those that Spark calls Python in."""
+
+    def __init__(self) -> None:
+        self._functions: dict[str, None] | None = None
+        threading.setprofile(self._note)
+        sys.setprofile(self._note)
+
+    def functions_of(self, work: Work) -> list[str]:
+        """The functions of the package that some work enters, in the order of their first calls."""
+        noted = self._functions = {}
+        work()
+        self._functions = None
+        return list(noted)
+
+    def _note(self, frame: FrameType, event: str, _argument: object) -> None:
+        module = frame.f_globals.get("__name__", "")
+        if self._functions is not None and event == "call" and module.startswith("indextables."):
+            self._functions.setdefault(f"{module.removeprefix('indextables.')}.{frame.f_code.co_qualname}")
+
+
+def functions_of(name: str, trace: Trace) -> list[str]:
+    """The functions that one journey enters when it is made for the second time."""
     with tempfile.TemporaryDirectory() as directory:
         table = it.Table.create(str(Path(directory, "t")), SCHEMA, ["day"], options=OPTIONS)
         table.append(rows(1))
         JOURNEYS[name](table, 2)()
-        modules: dict[str, str] = {}
-        for function in called(JOURNEYS[name](table, 3)):
-            modules.setdefault(module_of(function), function)
-    return modules
+        return trace.functions_of(JOURNEYS[name](table, 3))
 
 
 def module_of(function: str) -> str:
@@ -105,13 +124,19 @@ def main() -> None:
     """Print the counts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", default=list(JOURNEYS))
-    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--modules", action="store_true")
+    parser.add_argument("--functions", action="store_true")
     arguments = parser.parse_args()
+    trace = Trace()
     for name in arguments.names:
-        modules = crossed(name)
-        sys.stdout.write(f"{name}: {len(modules)} modules\n")
-        for function in modules.values() if arguments.list else ():
-            sys.stdout.write(f"  {function}\n")
+        functions = functions_of(name, trace)
+        first: dict[str, str] = {}
+        for function in functions:
+            first.setdefault(module_of(function), function)
+        listed = functions if arguments.functions else list(first.values())
+        sys.stdout.write(f"{name}: {len(first)} modules\n")
+        if arguments.modules or arguments.functions:
+            sys.stdout.writelines(f"  {function}\n" for function in listed)
 
 
 if __name__ == "__main__":
