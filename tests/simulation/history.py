@@ -194,6 +194,8 @@ def draw_options(chance: random.Random) -> dict[str, str]:
         "transaction.retry.maxAttempts": str(chance.choice((3, 10))),
         "purge.retentionCheckEnabled": "false",
         "cleanup.enabled": chance.choice(("true", "true", "false")),
+        # With next to no memory every tail is folded.
+        **({"distributedLogReplay.localMemory": "64"} if hours == 1 else {}),
     }
 
 

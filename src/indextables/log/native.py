@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
+from indextables.errors import Error
 from indextables.log.checkpoint.head import CheckpointHead, CheckpointReader
 from indextables.log.format.binding import check_version
 from indextables.log.format.checksum import unsealed
 from indextables.log.format.dialect import NATIVE, Checkpoint, LogFile, decode_lines
-from indextables.log.replay.long_tail import LineCount, LongTailSource, Passed
-from indextables.log.replay.rule import LiveFiles, ReplayEngine, ReplayRequest
+from indextables.log.replay.long_tail import BYTES_OF_MEMORY, LONG_BYTES, LineCount, LongTailSource, Passed
+from indextables.log.replay.rule import Fold, LiveFiles, ReplayEngine, ReplayRequest
+from indextables.log.segment import Segment
 from indextables.log.snapshot import Snapshot
-from indextables.log.state import VersionCache
+from indextables.log.state import VersionCache, read_tail
 from indextables.model.actions import Action, AddAction
 from indextables.options import Options
 from indextables.records import dataclass
@@ -20,6 +23,11 @@ from indextables.runtime import Runtime
 from indextables.storage.envelope import is_packed, unpack_blocks
 from indextables.storage.store import Store
 
+logger = logging.getLogger(__name__)
+
+_ADD_BYTES = 300
+_LARGEST_SHARE = 4
+"""A checkpoint is folded with its tail unless it has more than this many times the tail's text."""
 _TEXT_OF_STORED = 10
 """Assumed ratio between the text of a commit and its stored size, where commits are compressed."""
 
@@ -48,6 +56,26 @@ class NativeSource(LongTailSource):
         """Estimated size of the commits' text, uncompressed."""
         stored = LongTailSource.text_bytes(self, files)
         return stored * _TEXT_OF_STORED if self.options.compression.enabled else stored
+
+    def folds(self, files: Sequence[LogFile], head: CheckpointHead | None = None) -> bool:
+        """Whether the commits are large, also beside the checkpoint, and no executors are there for them."""
+        text = self.text_bytes(files)
+        limit = min(LONG_BYTES, self.options.replay.local_memory // BYTES_OF_MEMORY)
+        if "spark" in self.runtime.engines or text <= limit:
+            return False
+        return head is None or (head.num_files or 0) * _ADD_BYTES <= _LARGEST_SHARE * text
+
+    def fold(self, segment: Segment) -> Fold | None:
+        """The segment's files as a private checkpoint; None if it cannot be made here."""
+        from indextables.log.replay.fold import fold
+
+        try:
+            return read_tail(self, segment.commits, lambda _: fold(self, segment))
+        except OSError as full:
+            if isinstance(full, Error):
+                raise
+            logger.warning("%s: the log cannot be sorted on local disk: %s", self.store.uri, full)
+            return None
 
     def pass_over(self, file: LogFile) -> Passed:
         """Scan one commit: inflated block by block, its adds and removes counted but not decoded."""

@@ -248,8 +248,10 @@ class Snapshot:
     @property
     def num_files_hint(self) -> int | None:
         """About how many files are live, without reading them; None when unknown."""
-        checkpoint, head = self.segment.checkpoint, self._state.head
+        checkpoint, head = self._state.base, self._state.head
         added, removed = self._state.tail.size()
+        if self._state.fold is not None:
+            head = None
         if checkpoint is None:
             # For an undecoded tail this counts lines, and one file may have several.
             return max(0, added - removed) if isinstance(self._state.tail, LongTail) else added
@@ -345,7 +347,7 @@ class Snapshot:
         The actions are in memory then, and a short program need not load the module that sums up columns.
         """
         tail = self._state.tail
-        if self.segment.checkpoint is not None or isinstance(tail, LongTail) or len(tail.adds) > _FEW_ADDS:
+        if self._state.base is not None or isinstance(tail, LongTail) or len(tail.adds) > _FEW_ADDS:
             return None
         return tail.adds.values()
 
@@ -360,7 +362,7 @@ class Snapshot:
         """The request to a replay engine; a dialect may extend it."""
         return ReplayRequest(
             self.store, self.dialect, self.source.reader, state.segment, state.tail, self.schema,
-            self.partition_columns, self.settings, where, columns, explain, state.memo,
+            self.partition_columns, self.settings, where, columns, explain, state.memo, state.fold,
         )  # fmt: skip
 
     def with_checkpoint(self, version: int) -> Snapshot:
@@ -369,7 +371,7 @@ class Snapshot:
         return Snapshot(self.source, replace(self._state, segment=segment))
 
     def _stream(self, state: State, wanted: frozenset[str] | None) -> Iterator[AddAction]:
-        tail, checkpoint = state.tail, state.segment.checkpoint
+        tail, checkpoint = state.tail, state.base
         yield from [add for add in tail.adds.values() if wanted is None or add.path in wanted]
         rest = wanted
         if wanted is not None and self.dialect.name == "native":
@@ -389,7 +391,7 @@ class Snapshot:
         kept: tuple[AddAction, ...] | None = state.memo.get(_BASE)
         if kept is not None:
             return kept if wanted is None else (add for add in kept if add.path in wanted)
-        found = self.source.reader.adds(self.store, checkpoint, wanted)
+        found = self.source.reader.adds(state.base_store(self.store), checkpoint, wanted)
         if wanted is not None or (self.num_files_hint or _KEPT_ADDS) >= _KEPT_ADDS:
             return found
         kept = state.memo[_BASE] = tuple(found)
@@ -402,6 +404,10 @@ class Snapshot:
         """
         with self._lock:
             if self._state is not state:
+                return
+            if state.fold is not None:
+                # A damaged line is reported by the commit that holds it, which is read again for that.
+                self._state = load_state(self.source, self.version, self._rejected, fold=False)
                 return
             if state.segment.checkpoint is None:
                 raise bad

@@ -21,10 +21,10 @@ from indextables.errors import (
 )
 from indextables.log.checkpoint.head import CheckpointHead, CheckpointReader
 from indextables.log.format.binding import check_one_table, check_tables, check_whole
-from indextables.log.format.dialect import Dialect, Hint, LogFile
+from indextables.log.format.dialect import Checkpoint, Dialect, Hint, LogFile
 from indextables.log.openable import openable
 from indextables.log.replay.patient_reads import read_patiently
-from indextables.log.replay.rule import ReplayEngine, Tail, reduce_tail
+from indextables.log.replay.rule import Fold, ReplayEngine, Tail, reduce_tail
 from indextables.log.segment import (
     HINT_NAME,
     Segment,
@@ -51,6 +51,8 @@ _CACHED_ACTIONS = 1000
 _MOST_RELOADS = 5
 _LOOKS_FOR_LOST = 2
 _TAIL_KEYS = 20_000
+_FOLD_KEYS = 200_000
+"""A tail that grew beyond this many adds and removes is folded with the next commit of somebody else."""
 _WITNESS_BYTES = 1 << 20
 
 
@@ -128,6 +130,15 @@ class LogSource:
         """Reduce the commits after a tail; a dialect may leave some of them to executors."""
         return reduce_tail(read_tail(self, files, self.read_commits), self.dialect, start)
 
+    def folds(self, files: Sequence[LogFile], head: CheckpointHead | None = None) -> bool:
+        """Whether the commits after a checkpoint are folded with it instead of being held as objects."""
+        del files, head
+        return False
+
+    def fold(self, segment: Segment) -> Fold | None:
+        """The segment's files as a private checkpoint; None if it cannot be made here."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True, slots=True)
 class State:
@@ -138,6 +149,17 @@ class State:
     tail: Tail
     memo: MutableMapping[str, Any] = field(default_factory=dict)
     """What replay engines keep while the checkpoint stays the same."""
+    fold: Fold | None = None
+    """Where a long tail was folded: the adds of `tail` and its removes are those of later commits."""
+
+    @property
+    def base(self) -> Checkpoint | None:
+        """The checkpoint to which the adds and removes of the tail are to be applied."""
+        return self.segment.checkpoint if self.fold is None else self.fold.checkpoint
+
+    def base_store(self, store: Store) -> Store:
+        """The store that holds it, where `store` is that of the table."""
+        return store if self.fold is None else self.fold.store
 
 
 def newest_segment(source: LogSource) -> Segment:
@@ -161,8 +183,13 @@ def newest_first(source: LogSource, segment: Segment) -> Iterator[tuple[int, tup
         done += len(some)
 
 
-def load_state(source: LogSource, version: int | None = None, rejected: Collection[object] = ()) -> State:
-    """Load the state of a version (by default the newest), from the newest checkpoint that is sound."""
+def load_state(
+    source: LogSource, version: int | None = None, rejected: Collection[object] = (), *, fold: bool = True
+) -> State:
+    """Load the state of a version (by default the newest), from the newest checkpoint that is sound.
+
+    A long tail is folded unless `fold` is False.
+    """
     store, dialect = source.store, source.dialect
     hint = read_hint(store, dialect)
     damaged: dict[object, Exception | None] = dict.fromkeys(rejected)
@@ -195,7 +222,9 @@ def load_state(source: LogSource, version: int | None = None, rejected: Collecti
         try:
             start = Tail(-1 if segment.checkpoint is None else segment.checkpoint.version)
             # What the properties say is known before the tail is read only where a checkpoint has them.
-            tail = source.obeying(None if head is None else head.metadata).reduced(segment.commits, start)
+            reading = source.obeying(None if head is None else head.metadata)
+            folded = reading.fold(segment) if fold and reading.folds(segment.commits, head) else None
+            tail = reading.reduced(segment.commits, start) if folded is None else folded.tail
             strange = _strange(source, segment, head, tail)
         except NotFoundError:
             # Cleanup deleted a version between the listing and the read; a newer checkpoint covers it.
@@ -205,7 +234,7 @@ def load_state(source: LogSource, version: int | None = None, rejected: Collecti
             hint = read_hint(store, dialect)
             continue
         if strange is None:
-            return State(segment, head, tail)
+            return State(segment, head, tail, fold=folded)
         if segment.checkpoint is None:
             raise strange
         # Either the checkpoint or the commits may be foreign: trying without the checkpoint shows which.
@@ -307,6 +336,8 @@ def refresh_state(source: LogSource, state: State) -> State:
     if filled is None or (touched > _TAIL_KEYS and newest > checkpoint):
         return load_state(source)
     fresh = [filled.commits[number] for number in range(old.version + 1, latest + 1)]
+    if source.folds(fresh) or touched > _FOLD_KEYS:
+        return load_state(source)
     try:
         tail = source.obeying(metadata_of(state)).reduced(fresh, state.tail)
     except NotFoundError:
@@ -315,7 +346,7 @@ def refresh_state(source: LogSource, state: State) -> State:
     segment = Segment(latest, old.checkpoint, commit_files, fresh[-1], newest, purges=listing.purges)
     if _strange(source, segment, state.head, tail) is not None:
         return load_state(source)
-    return State(segment, state.head, tail, state.memo)
+    return replace(state, segment=segment, tail=tail)
 
 
 def metadata_of(state: State) -> MetadataAction | None:
@@ -329,7 +360,7 @@ def advance_state(state: State, dialect: Dialect, file: LogFile, actions: Sequen
     commits = (*old.commits, file)
     segment = Segment(file.version, old.checkpoint, commits, file, old.newest_checkpoint, purges=old.purges)
     tail = reduce_tail([(file.version, actions)], dialect, state.tail)
-    return State(segment, state.head, tail, state.memo)
+    return replace(state, segment=segment, tail=tail)
 
 
 def cleaned_away(source: LogSource, version: int) -> VersionNotFoundError | None:

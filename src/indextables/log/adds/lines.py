@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from indextables.errors import CorruptLogError
 from indextables.model.actions import AddAction, action_from_wire, action_to_wire
+from indextables.model.lines import source_of
 
 CHUNK_LINES = 4096
 _CHUNK_BYTES = 4 << 20
@@ -69,6 +70,12 @@ class PathSequence(Sequence[bytes]):
 def encode_add(add: AddAction) -> bytes:
     """The line of an add, without the comma and newline that end it."""
     return _ENCODER.encode(action_to_wire(add)[1])
+
+
+def add_line(add: AddAction) -> bytes:
+    """The line of an add as its commit has it if its fields were never read, else encoded again."""
+    source = source_of(add)
+    return encode_add(add) if source is None else bytes(source[0])
 
 
 def decode_add(line: bytes, name: str) -> AddAction:

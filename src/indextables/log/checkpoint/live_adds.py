@@ -18,6 +18,7 @@ from indextables.log.adds.columns import Leaf, check_increasing, disordered
 from indextables.log.adds.decoder import decode_lines
 from indextables.log.adds.lines import (
     CHUNK_LINES,
+    add_line,
     encode_add,
     join_lines,
     line_array,
@@ -28,7 +29,6 @@ from indextables.log.adds.lines import (
 from indextables.log.checkpoint.reader import open_checkpoint
 from indextables.log.snapshot import Snapshot
 from indextables.model.actions import AddAction
-from indextables.model.lines import source_of
 from indextables.model.stats import indexed_columns, truncate_add
 from indextables.model.truncation import Truncated, keep_statistics
 from indextables.options import Options
@@ -49,7 +49,7 @@ class _Tail:
 
     def batch(self, begin: int, end: int) -> pa.RecordBatch:
         """Some of the adds with their lines and columns, which a long tail never has all at once."""
-        lines = line_array(join_lines([_line(add) for add in self.adds[begin:end]]), _TAIL)
+        lines = line_array(join_lines([add_line(add) for add in self.adds[begin:end]]), _TAIL)
         return _batch(lines, decode_lines(lines, self.leaves, _TAIL))
 
 
@@ -60,10 +60,10 @@ def live_adds(
     state = snapshot.state
     tail = _tail(snapshot, leaves)
     done = 0
-    if state.segment.checkpoint is not None:
-        name = state.segment.checkpoint.files[0].name
+    if state.base is not None:
+        name = state.base.files[0].name
         previous: str | None = None
-        opened = open_checkpoint(snapshot.store, state.segment.checkpoint)
+        opened = open_checkpoint(state.base_store(snapshot.store), state.base)
         found = opened.lines_and_leaves(leaves) if leaves else ((lines, []) for lines in opened.lines())
         for lines, columns in found:
             if not len(lines):
@@ -93,12 +93,6 @@ def _tail(snapshot: Snapshot, leaves: tuple[Leaf, ...]) -> _Tail:
     paths = [add.path.encode() for add in adds]
     touched = sorted([*paths, *(str(key).encode() for key in tail.removed)])
     return _Tail(adds, paths, touched, leaves)
-
-
-def _line(add: AddAction) -> bytes:
-    """The text of an add: as its commit has it if the add was never decoded, else encoded again."""
-    source = source_of(add)
-    return encode_add(add) if source is None else bytes(source[0])
 
 
 def _merge(batch: pa.RecordBatch, paths: pa.StringArray, tail: _Tail, begin: int, end: int) -> pa.RecordBatch:

@@ -147,7 +147,8 @@ def _untold(base: Snapshot, version: int, since: int, why: str) -> ConflictError
 def _check_sources(plan: CommitPlan, first: Snapshot, base: Snapshot) -> None:
     if not plan.sources:
         return
-    if base is not first and base.state.head is first.state.head:
+    same_base = base.state.head is first.state.head and base.state.fold is first.state.fold
+    if base is not first and same_base:
         # All sources were live when the commit began, and all later changes are in the tail.
         gone = sorted(path for path in plan.sources if path in base.state.tail.removed)
     else:

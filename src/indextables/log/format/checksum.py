@@ -12,6 +12,7 @@ b'{"metaData":{"id":"a"}}\n'
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 
 from indextables.errors import ADVICE_ON_DAMAGE, CorruptLogError
 from indextables.storage.checksum import crc32
@@ -37,12 +38,34 @@ def unsealed(lines: bytes, name: str, version: int) -> bytes:
         return lines
     body = lines[: found.start()]
     if b"%08x" % crc32(body) != found[1]:
-        raise CorruptLogError(
-            f"{name} (version {version}) is damaged: its checksum does not match. "
-            f"{ADVICE_ON_DAMAGE}",
-            file=name, version=version,
-        )  # fmt: skip
+        raise _mismatch(name, version)
     return body + _END
+
+
+def unsealed_chunks(chunks: Iterable[bytes], name: str, version: int) -> Iterator[bytes]:
+    """As `unsealed`, for lines that come in chunks of whole lines; the last line is in the last chunk."""
+    total, held = 0, b""
+    for chunk in chunks:
+        if held:
+            total = crc32(held, total)
+            yield held
+        held = chunk
+    found = _SEAL.search(held, max(0, len(held) - _SEAL_BYTES))
+    if found is None:
+        if held:
+            yield held
+        return
+    body = held[: found.start()]
+    if b"%08x" % crc32(body, total) != found[1]:
+        raise _mismatch(name, version)
+    yield body + _END
+
+
+def _mismatch(name: str, version: int) -> CorruptLogError:
+    return CorruptLogError(
+        f"{name} (version {version}) is damaged: its checksum does not match. {ADVICE_ON_DAMAGE}",
+        file=name, version=version,
+    )  # fmt: skip
 
 
 def sealed_document(text: bytes) -> bytes:

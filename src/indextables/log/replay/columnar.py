@@ -82,8 +82,8 @@ class ColumnarEngine:
         began = time.perf_counter()
         question = _question(request)
         kept = self._kept(request)
-        checkpointed, checkpoint = kept.checkpoint, request.segment.checkpoint
-        columns = checkpointed.load(request.store, checkpoint, question.first)
+        checkpointed, checkpoint = kept.checkpoint, request.checkpoint
+        columns = checkpointed.load(request.checkpoint_store, checkpoint, question.first)
         loaded = time.perf_counter()
         adds = sorted(request.tail.adds.values(), key=attrgetter("path"))
         live = _live(checkpointed, request)
@@ -109,7 +109,7 @@ class ColumnarEngine:
         return LiveFiles(files, metrics, counts)
 
     def _kept(self, request: ReplayRequest) -> _Kept:
-        checkpoint = request.segment.checkpoint
+        checkpoint = request.checkpoint
         identity = None if checkpoint is None else checkpoint.identity
         found = request.memo.get(self.name)
         if isinstance(found, _Kept) and found.identity == identity:
@@ -174,9 +174,9 @@ def _chosen(
     question: _Question, checkpointed: CheckpointAdds, columns: Columns, rows: Rows, tail: _Tail
 ) -> list[pa.RecordBatch]:
     """The rows that remain after pruning, sorted by path; columns not read before are read for these rows."""
-    checkpoint = question.request.segment.checkpoint
+    checkpoint = question.request.checkpoint
     assert checkpoint is not None
-    store = question.request.store
+    store = question.request.checkpoint_store
     missing = tuple(leaf for leaf in question.wanted if leaf not in columns)
     if missing and len(rows) * _FEW > len(checkpointed):
         columns = {**columns, **checkpointed.load(store, checkpoint, missing)}

@@ -25,10 +25,10 @@ _ABOUT_FILES = re.compile(rb'\s*\{\s*"(add|remove)"\s*:\s*\{')
 # A second action in the line of a first.
 _FURTHER = re.compile(rb'\}\s*,\s*"(add|remove|protocol|metaData|txn|commitInfo)"\s*:')
 _OF_TAIL = ("version", "protocol", "metadata", "skips", "txns", "info", "table_ids", "bare", "commit_ids")
-_LONG_BYTES = 32 << 20
-"""Commits with more text than this are left to executors: an add takes several times its text as an object.
-"""
-_BYTES_OF_MEMORY = 8
+LONG_BYTES = 32 << 20
+"""Commits with more text than this are left to executors, or folded where there are none: an add takes
+several times its text as an object."""
+BYTES_OF_MEMORY = 8
 
 
 class CommitPiece(Protocol):
@@ -163,7 +163,7 @@ class LongTailSource(LogSource):
         replay = self.options.replay
         if "spark" not in self.runtime.engines or not replay.enabled:
             return False
-        return self.text_bytes(files) > min(_LONG_BYTES, replay.local_memory // _BYTES_OF_MEMORY)
+        return self.text_bytes(files) > min(LONG_BYTES, replay.local_memory // BYTES_OF_MEMORY)
 
     def _long(self, start: Tail, files: tuple[LogFile, ...], passed: Sequence[Passed]) -> LongTail:
         before = Tail(**{name: getattr(start, name) for name in _OF_TAIL})

@@ -21,9 +21,9 @@ class ReferenceEngine:
     def replay(self, request: ReplayRequest) -> LiveFiles:
         """Return the live files of the request."""
         live: dict[Key, AddAction] = {}
-        checkpoint = request.segment.checkpoint
+        checkpoint = request.checkpoint
         if checkpoint is not None:
-            for add in request.reader.adds(request.store, checkpoint):
+            for add in request.reader.adds(request.checkpoint_store, checkpoint):
                 live[request.dialect.key(add)] = add
         checkpoint_files = len(live)
         for key in request.tail.removed:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from indextables.display.plain import size_text
 from indextables.errors import OptionError
 from indextables.log.checkpoint.head import KEPT_COMMIT_IDS, CheckpointReader
-from indextables.log.format.dialect import Dialect, Key
+from indextables.log.format.dialect import Checkpoint, Dialect, Key
 from indextables.log.segment import Segment
 from indextables.model.actions import (
     Action,
@@ -122,6 +122,18 @@ def reduce_tail(
     return Tail(version, adds, removed, protocol, metadata, skips, txns, info, ids, bare, commit_ids)
 
 
+class Fold:
+    """A private checkpoint on local disk, for the checkpoint and the commits of a segment together."""
+
+    __slots__ = ("__weakref__", "checkpoint", "store", "tail")
+
+    def __init__(self, tail: Tail, store: Store, checkpoint: Checkpoint) -> None:
+        self.tail = tail
+        """What the commits say beside adds and removes."""
+        self.store = store
+        self.checkpoint = checkpoint
+
+
 @dataclass(frozen=True, slots=True)
 class ReplayRequest:
     """A request to an engine: the files of one version, all of them or those a predicate may match."""
@@ -143,6 +155,18 @@ class ReplayRequest:
     memo: MutableMapping[str, Any] = field(default_factory=dict)
     """Storage shared by all versions on the same checkpoint: an engine keeps under its own name what it has
     read."""
+    fold: Fold | None = None
+    """What the tail is applied to instead of the segment's checkpoint."""
+
+    @property
+    def checkpoint(self) -> Checkpoint | None:
+        """The checkpoint that the tail is applied to."""
+        return self.segment.checkpoint if self.fold is None else self.fold.checkpoint
+
+    @property
+    def checkpoint_store(self) -> Store:
+        """The store that holds the checkpoint."""
+        return self.store if self.fold is None else self.fold.store
 
 
 @dataclass(frozen=True, slots=True)
