@@ -354,6 +354,21 @@ class Actor:
         finally:
             stage.stopped = False
 
+    def do_swap(self, intent: Intent, pick: float) -> None:
+        """REPAIR ... SWAP beside everybody else; an error that says what to run is followed some times."""
+        from simulation.repairing import swap_in_place
+
+        for left in range(3, -1, -1):
+            try:
+                done = swap_in_place(self.store, self.stage.options, self.runtime)
+            except Error as error:
+                if not left or "command" not in error.fields:
+                    raise
+                self.stage.world.wait(1000)
+            else:
+                intent.outcome = ACKNOWLEDGED if done else NOTHING
+                return
+
     # Readers
 
     def _saw(self, intent: Intent, snapshot: Any, *, newest: bool, staleness_ms: int = 0) -> None:

@@ -78,6 +78,10 @@ TOPICS = {
         pause=0.05,
         skews_hours=(0, 0, 9 * 24, 60 * 24, -24),
     ),
+    "swap": Topic(
+        ("append", "append", "txn", "merge", "overwrite", "swap", "checkpoint", "truncate", "read", "follow"),
+        pause=0.02,
+    ),
     "upsert": Topic(("append", "upsert", "upsert", "upsert", "merge", "delete"), long=0.0),
     "strangers": Topic(
         ("append", "append", "read", "merge", "truncate"),
@@ -279,6 +283,8 @@ def _run(
     for actor in actors:
         world.start(actor.run)
     world.run()
+    if any(intent.verb == "swap" for intent in stage.intents):
+        _finish_swap(stage)
     truth = Truth(rows_in)
     end = len(world.journal)
     truth.see(world.journal)
@@ -309,6 +315,18 @@ def quiet_log(stage: Stage, name: str) -> TransactionLog:
     )
 
 
+def _finish_swap(stage: Stage) -> None:
+    """Run a SWAP again that a crash interrupted, as the message of whoever wants to write says."""
+    from simulation.repairing import SWAP_TARGET, swap_in_place
+
+    world = stage.world
+    log = quiet_log(stage, "operator")
+    closed = "closed" in (log.protocol().writer_features or ())
+    if closed or f"{SWAP_TARGET}/{1:020d}.json" in world.objects:
+        store = SimStore(world, "operator", random.Random(0), GENTLE, quiet=True)
+        swap_in_place(store, stage.options, Runtime(clock=ActorClock(world)))
+
+
 def _check_stream(truth: Truth, actor: Actor) -> None:
     if len(truth.epochs) > 1:
         return
@@ -337,7 +355,7 @@ def _check_end(truth: Truth, world: World, stage: Stage, end: int) -> None:
         truth.broken("the newest version is found", f"{newest} instead of {truth.newest}")
     for number in offered:
         _check_version(truth, log, number, present)
-    if not {"truncate", "purge", "repair"} & {intent.verb for intent in stage.intents}:
+    if not {"truncate", "purge", "repair", "swap"} & {intent.verb for intent in stage.intents}:
         young = truth.kept_for(int(stage.options["logRetention.duration"]), world.now_ms)
         if not set(young) <= set(offered):
             lost = sorted(set(young) - set(offered))

@@ -803,3 +803,26 @@ def follower_moves_on_first(bench: Bench) -> None:
         return changed
 
     bench.change("ops.read.follow", "Follower.poll", make)
+
+
+@mutant(100, "swap")
+def swap_trusts_its_first_read(bench: Bench) -> None:
+    """SWAP writes the log that it read before it closed the old one, whatever was committed in between."""
+
+    def make(survey_closed: Any) -> Any:
+        def changed(survey: Any, job: Any, closing: Any) -> Any:
+            return survey_closed(survey, job, closing) if survey is None else survey
+
+        return changed
+
+    bench.change("ops.maintain.repair.swap", "_survey_closed", make)
+
+
+@mutant(100)
+def fold_forgets_removes(bench: Bench) -> None:
+    """A long tail is folded without its removes."""
+
+    def make(put: Any) -> Any:
+        return lambda runs, path, line: None if line is None else put(runs, path, line)
+
+    bench.change("log.replay.fold", "_Runs.put", make)

@@ -36,6 +36,8 @@ _FLOOR = re.compile(rf"{LOG_DIR}/(\d{{20}})\.floor")
 _CHECKPOINT = re.compile(rf"{LOG_DIR}/(\d{{20}})\.checkpoint\.(json|parquet)")
 _SKEW_MS = 4 * HOUR_MS
 """Clocks are wrong by less than this."""
+_BESIDE_SWAP = {"ProtocolError", "ConflictError", "VersionNotFoundError", "TableError"}
+"""What a verb may be told once a log was closed: that it is, or that another log took its place."""
 _LONG_MS = 20 * HOUR_MS
 """A split that waits longer than this for its commit may be purged: the documented limit is a day."""
 
@@ -133,6 +135,8 @@ class Truth:
     strays: list[tuple[int, Intent | None]] = field(default_factory=list)
     contents: dict[str, tuple[int, Sequence[Any]]] = field(default_factory=dict)
     deleted_ms: dict[str, int] = field(default_factory=dict)
+    switched: set[int] = field(default_factory=set)
+    """Versions that a SWAP made by their checkpoint, and whose version files are still to come."""
 
     def broken(self, promise: str, what: str) -> None:
         """Record a violation."""
@@ -176,6 +180,11 @@ class Truth:
         assert effect.data is not None
         actions = actions_of(effect.data)
         if _is_fence(actions) and number < self.newest:
+            return
+        if number in self.switched:
+            # The checkpoint of a repaired log made this version; its file may follow late.
+            self.versions[number].actions = actions
+            self.switched.discard(number)
             return
         if effect.replaced:
             self.broken("versions are written once", f"version {number} was replaced by {effect.intent}")
@@ -268,6 +277,9 @@ class Truth:
 
     def _checkpointed(self, number: int, form: str, effect: Effect, files: Mapping[str, bytes]) -> None:
         version = self.versions.get(number)
+        if version is None and number == self.newest + 1 and _is_closing(self.versions[self.newest]):
+            self._switched(number, form, effect, files)
+            return
         if version is None:
             self.broken(
                 "a checkpoint follows its commit", f"a checkpoint of version {number}: {effect.intent}"
@@ -291,6 +303,19 @@ class Truth:
             for key in ("id", "schemaString", "partitionColumns", "configuration")
         ):
             self.broken("a checkpoint holds its version", f"that of {number} has other metadata")
+
+    def _switched(self, number: int, form: str, effect: Effect, files: Mapping[str, bytes]) -> None:
+        """The checkpoint that puts a repaired log in the place of a closed one: no row is lost or gained."""
+        assert effect.data is not None
+        old = self.versions[self.newest]
+        live = frozenset(checkpoint_of(effect.data, form, files.__getitem__))
+        if live != old.live:
+            self.broken("a repaired log has every row", f"version {number}: {effect.intent}")
+        head = checkpoint_head(effect.data, form)
+        self.versions[number] = Version(
+            number, effect.at_ms, effect.intent, "REPAIR", live, self.rows_of(live), [], 0, head["metaData"]
+        )
+        self.switched.add(number)
 
     def _swapped(self, effect: Effect, files: dict[str, bytes]) -> None:
         """A repaired log took the place of the old one: numbers begin anew, rows stay."""
@@ -326,8 +351,13 @@ class Truth:
             for version in epoch.values()
             for body in version.bodies("txn")
         }
+        closed_ms = min(
+            (item.at_ms for epoch in self.epochs for item in epoch.values() if _is_closing(item)),
+            default=None,
+        )
         for intent in intents:
-            reason = _untrue(intent, landed.get(intent.number, []), written)
+            beside_swap = closed_ms is not None and intent.ended_ms >= closed_ms
+            reason = _untrue(intent, landed.get(intent.number, []), written, beside_swap=beside_swap)
             if reason:
                 self.broken(*reason)
 
@@ -455,6 +485,11 @@ class Truth:
         return first - written_ms > _LONG_MS and gone_ms - written_ms > _LONG_MS
 
 
+def _is_closing(version: Version) -> bool:
+    """Whether a version closed the log for a repaired one."""
+    return any("closed" in (body.get("writerFeatures") or ()) for body in version.bodies("protocol"))
+
+
 def _is_fence(actions: Sequence[tuple[str, dict[str, Any]]]) -> bool:
     """Whether a file is all that is left of an old version: it keeps the number and tells nothing."""
     return all(kind == "commitInfo" and body.get("retired") for kind, body in actions)
@@ -482,7 +517,9 @@ def _newest_at(epoch: Mapping[int, Version], moment_ms: int) -> int:
     return max((version.number for version in epoch.values() if version.at_ms < moment_ms), default=-1)
 
 
-def _untrue(intent: Intent, landed: Sequence[Version], txns: set[tuple[str, int]]) -> tuple[str, str] | None:
+def _untrue(
+    intent: Intent, landed: Sequence[Version], txns: set[tuple[str, int]], *, beside_swap: bool = False
+) -> tuple[str, str] | None:
     """Why what an actor was told is not true; None when it is."""
     numbers = [version.number for version in landed]
     if len(numbers) > 1:
@@ -500,7 +537,8 @@ def _untrue(intent: Intent, landed: Sequence[Version], txns: set[tuple[str, int]
     if intent.outcome == FAILED:
         if numbers:
             return "an error is true", f"version {numbers[0]} is there: {intent}"
-        if not _excusable(intent):
+        refused = beside_swap and type(intent.error).__name__ in _BESIDE_SWAP
+        if not refused and not _excusable(intent):
             return "nothing fails without a cause", str(intent)
     if intent.outcome == UNKNOWN and not intent.doubtful:
         return "unknown is what could not be known", str(intent)
