@@ -13,6 +13,7 @@ CORRUPTIONS ?= 10000
 KILLS  ?= 1000
 LISTS  ?= 100
 TURNS  ?= 100
+INGESTIONS ?= 100
 JOBS   ?= 2
 DOORS  ?= 0:1000
 KEEP   ?=
@@ -80,6 +81,7 @@ harness: $(STAMP) ## run HISTORIES, TABLES, CORRUPTIONS, KILLS and power cuts, g
 	cd tests && $(abspath $(BIN))/python -m corruption.page
 	cd tests && $(abspath $(BIN))/python -m harness.kills --until $(KILLS)
 	cd tests && $(abspath $(BIN))/python -m lists.processes --until $(LISTS)
+	cd tests && $(abspath $(BIN))/python -m ingestion.run --until $(INGESTIONS)
 	cd tests && $(abspath $(BIN))/python -m versions.two_versions --until $(TURNS)
 	cd tests && $(abspath $(BIN))/python -m harness.stories --keep
 	cd tests && $(abspath $(BIN))/python -m harness.power --replays 1080 --keep

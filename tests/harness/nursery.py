@@ -7,7 +7,7 @@ names a verb of `harness.verbs`, or as its `work` a function that is called with
 
 A child dies by SIGKILL: of its own hand at the n-th time it is about to touch a
 file of the table (Python's audit events tell: open, link, rename, remove, list),
-or by the nursery's after some time, wherever it is.
+or by the nursery's after some time or once a file exists, wherever it is.
 """
 
 from __future__ import annotations
@@ -63,6 +63,11 @@ def main() -> None:
     for name in (
         "harness.verbs",
         "lists.processes",
+        "ingestion.run",
+        "indextables.cli.main",
+        "indextables.cli.load_verbs",
+        "indextables.ingest.tail",
+        "indextables.ingest.files",
         "pyarrow.compute",
         "pyarrow.parquet",
         "indextables.sql.runner",
@@ -99,8 +104,9 @@ def _ends(jobs: list[dict[str, Any]], children: list[int]) -> list[int]:
             ends[done] = os.waitstatus_to_exitcode(status)
             continue
         for child, job in waiting.items():
-            limit_s = job.get("kill_after_s")
-            if child not in ends and limit_s is not None and time.monotonic() - began >= limit_s:
+            limit_s, mark = job.get("kill_after_s"), job.get("kill_when")
+            late = limit_s is not None and time.monotonic() - began >= limit_s
+            if child not in ends and (late or (mark is not None and Path(mark).exists())):
                 os.kill(child, signal.SIGKILL)
         time.sleep(0.0005)
     return [ends[child] for child in children]

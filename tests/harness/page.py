@@ -105,6 +105,34 @@ def lists_text() -> str:
     return "\n".join(lines)
 
 
+def ingestion_text() -> str:
+    """Logs that are followed and files that are loaded by processes that are killed."""
+    found = _result("ingestion")
+    lines = [
+        "`indextables tail -f` follows a log that is written meanwhile, with half lines, and rotated: renamed, copied and cut",
+        "short, removed and created again, cut short, rewritten under the same inode, or a link that is pointed elsewhere. One",
+        "process or two do so, and are killed with SIGKILL and started again. Every whole line must be in the table once,",
+        "unless [the guide](howto/small-commits.md#follow-a-log-file) says that it was gone before anyone could read it; a",
+        "process that follows the table must be given its rows once and in order. `indextables load` of CSV, JSON lines,",
+        "Parquet and logs is killed on its way: all rows of its commit or none.",
+        "",
+        f"`cd tests && python -m ingestion.run --until {found['runs'] if found else 100}`"
+        + (f", over {found['commit']}" if found else ""),
+    ]
+    if found:
+        lines += [
+            "",
+            "| runs | killed | rotations | lines written | loaded | gone unread | rows followed | loads | landed | broken |",
+            "|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+            (
+                f"| {found['runs']:,} | {found['killed']:,} | {sum(found['rotations'].values()):,} | {found['lines']:,} | "
+                f"{found['arrived']:,} | {found['excused']:,} | {found['followed']:,} | {found['loads']:,} | "
+                f"{found['loads_landed']:,} | {len(found['broken']):,} |"
+            ),
+        ]
+    return "\n".join(lines)
+
+
 def stories_text() -> str:
     """Stories of other systems, and what becomes of them here."""
     told = _result("stories")
@@ -265,6 +293,7 @@ def render(page: str) -> str:
     sections = {
         "kills": kills_text(),
         "lists": lists_text(),
+        "ingestion": ingestion_text(),
         "stories": stories_text(),
         "two versions": versions_text(),
         "power": power_text(),
