@@ -10,7 +10,7 @@ import pytest
 
 import indextables as it
 from indextables.storage.store import open_store
-from indextables.web.tables import Served
+from indextables.web.tables import ServedTable
 from support.faults import CountingStore
 from support.served import SCHEMA, TOKEN, events, make_events, serving
 
@@ -38,7 +38,7 @@ def store(place):
 def client(place, store):
     log = it.TransactionLog.open(str(place), store=store)
     with (
-        serving(Served("events", str(place), log=log)) as address,
+        serving(ServedTable("events", str(place), log=log)) as address,
         httpx.Client(base_url=address, headers={"authorization": f"Bearer {TOKEN}"}, timeout=60) as made,
     ):
         yield made

@@ -19,9 +19,9 @@ def completion(ctx: click.Context, shell: str) -> None:
     ~/.zshrc, after compinit    eval "$(indextables completion zsh)"
     ~/.config/fish/config.fish  indextables completion fish | source
     """  # noqa: D301 - the backspace of click's verbatim paragraphs
-    made = get_completion_class(shell)
-    assert made is not None
-    script = made(ctx.find_root().command, {}, _PROGRAM, f"_{_PROGRAM.upper()}_COMPLETE")
+    completer = get_completion_class(shell)
+    assert completer is not None
+    script = completer(ctx.find_root().command, {}, _PROGRAM, f"_{_PROGRAM.upper()}_COMPLETE")
     click.echo(script.source_template % script.source_vars())
 
 

@@ -40,7 +40,7 @@ text_flag = click.option(
 
 
 def _types(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
-    found = {}
+    types = {}
     for value in values:
         from indextables.model.types import type_from_sql
 
@@ -48,12 +48,12 @@ def _types(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
         if not equals or not name:
             raise click.BadParameter(f"{value!r} is not COLUMN=TYPE")
         try:
-            found[name] = type_from_sql(kind)
+            types[name] = type_from_sql(kind)
         except Exception as bad:
             raise click.BadParameter(
                 f"{kind!r} is not a SQL type such as string, bigint or timestamp"
             ) from bad
-    return found
+    return types
 
 
 def _names(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[str, ...]:
@@ -120,11 +120,11 @@ def load(
 
     source = open_input(files, form, pattern, types, names=columns)
     chosen = texts or source.text_columns
-    said = render.Form.TEXT is settings.form
-    if said:
+    as_text = render.Form.TEXT is settings.form
+    if as_text:
         _show_guess(source, chosen, partition_by)
     if dry_run:
-        if not said:
+        if not as_text:
             render.show(_guess(source, chosen, partition_by), settings.form)
         return
     table = _table(target, source.schema, chosen, partition_by, settings)
@@ -132,7 +132,7 @@ def load(
     notes: list[str] = []
     done = table.append(_watched(source, notes))
     render.show_notes(notes)
-    if not said:
+    if not as_text:
         render.show(done.to_arrow(), settings.form)
         return
     seconds = time.perf_counter() - began

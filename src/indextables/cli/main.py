@@ -18,7 +18,7 @@ from indextables import __version__
 from indextables.cli import completion, load_verbs, maintain_verbs, read_verbs, render, serve
 from indextables.errors import CommandError, Error, OptionError, PredicateError, QueryError, SchemaError
 
-_TYPED_WRONG = (CommandError, OptionError, PredicateError, QueryError, SchemaError)
+_MISTYPED = (CommandError, OptionError, PredicateError, QueryError, SchemaError)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -35,7 +35,7 @@ class _NoPandas:
 
     @staticmethod
     def find_spec(name: str, _path: object = None, _target: object = None) -> None:
-        """Find nothing, as the finders after this one are to be asked; refuse pandas."""
+        """Refuse pandas; leave every other module to the finders after this one."""
         if name == "pandas" and not {"pyspark", "indextables.spark"} & sys.modules.keys():
             raise ModuleNotFoundError("pandas is not loaded by the command line", name=name)
 
@@ -65,28 +65,28 @@ def main() -> None:
         code = cli(prog_name="indextables", standalone_mode=False)
     except click.ClickException as wrong:
         if _wants_json():
-            _tell("UsageError", wrong.format_message())
+            _report("UsageError", wrong.format_message())
         else:
             wrong.show()
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
-        _tell("Interrupted", "interrupted")
+        _report("Interrupted", "interrupted")
         sys.exit(130)
     except BrokenPipeError:
         # The reader of our output went away; say nothing and keep the interpreter from saying it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Error as error:
-        _tell(type(error).__name__, error.message)
-        sys.exit(2 if isinstance(error, _TYPED_WRONG) else 1)
+        _report(type(error).__name__, error.message)
+        sys.exit(2 if isinstance(error, _MISTYPED) else 1)
     except OSError as error:
         # A file named on the command line that cannot be written or read, such as that of --output.
-        _tell(type(error).__name__, f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        _report(type(error).__name__, f"{error.filename}: {error.strerror}" if error.filename else str(error))
         sys.exit(1)
     sys.exit(code or 0)
 
 
-def _tell(kind: str, message: str) -> None:
+def _report(kind: str, message: str) -> None:
     """One message on standard error, as JSON with --json."""
     if _wants_json():
         render.complain_json(kind, message)

@@ -112,8 +112,8 @@ def check(table: str, deep: bool, settings: Flags) -> None:
     """
     if deep:
         settings.options.setdefault("repair.validateSplits", "deep")
-    found = run_command(commands.CheckTable(TableName(table)), settings)
-    if "BROKEN" in found["severity"].to_pylist():
+    findings = run_command(commands.CheckTable(TableName(table)), settings)
+    if "BROKEN" in findings["severity"].to_pylist():
         raise click.exceptions.Exit(1)
 
 

@@ -48,7 +48,7 @@ class Form(Enum):
 
 def printable(text: str) -> str:
     """Text for a terminal: control characters appear as the escapes that JSON has for them."""
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 class _Printable(logging.Formatter):
@@ -108,18 +108,18 @@ def complain(message: str) -> None:
 
 def complain_json(kind: str, message: str) -> None:
     """Print an error to standard error for a program: one object with the kind of error and its message."""
-    said = {"error": {"type": kind, "message": message}}
-    print(printable(json.dumps(said, ensure_ascii=False)), file=sys.stderr)
+    payload = {"error": {"type": kind, "message": message}}
+    print(printable(json.dumps(payload, ensure_ascii=False)), file=sys.stderr)
 
 
 def _styled(text: str) -> Text:
     """Text in which what stands between the marks stands out; a file or pipe gets it plain."""
     if MARKS[0] not in text:
         return Text(text)
-    found = Text()
+    styled = Text()
     for number, piece in enumerate(re.split(f"[{MARKS[0]}{MARKS[1]}]", text)):
-        found.append(piece, style="bold red" if number % 2 else None)
-    return found
+        styled.append(piece, style="bold red" if number % 2 else None)
+    return styled
 
 
 def show_notes(notes: Iterable[str]) -> None:
@@ -146,8 +146,8 @@ def readable(name: str, value: Any) -> str:
     if isinstance(value, dt.datetime):
         return value.isoformat(" ", "seconds")[:19]
     if isinstance(value, dict):
-        known = ((str(key), item) for key, item in value.items() if item is not None)
-        return ", ".join(f"{printable(key)}={readable(key, item)}" for key, item in known)
+        pairs = ((str(key), item) for key, item in value.items() if item is not None)
+        return ", ".join(f"{printable(key)}={readable(key, item)}" for key, item in pairs)
     if isinstance(value, (list, tuple)):
         return ", ".join(readable(name, item) for item in value)
     return printable(str(value))
@@ -241,8 +241,8 @@ def _show_text(table: pa.Table, title: str | None, empty: str, style: _Style) ->
         for number, row in enumerate(rows):
             if number:
                 console.print()
-            known = {name: value for name, value in row.items() if value is not None}
-            _show_facts(known, None if number else title, style)
+            facts = {name: value for name, value in row.items() if value is not None}
+            _show_facts(facts, None if number else title, style)
         return
     heading = None if title is None else Text(printable(title))
     drawn = Table(title=heading, title_justify="left", title_style="bold", header_style="bold")

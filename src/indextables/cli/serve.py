@@ -48,15 +48,15 @@ def serve(*, tables: tuple[str, ...], host: str, port: int, open_browser: bool, 
     from indextables.web.tables import Catalog
 
     catalog = Catalog.of(tables, settings.options)
-    made = prepare(catalog, host, port, os.environ.get("INDEXTABLES_TOKEN") or None)
+    server = prepare(catalog, host, port, os.environ.get("INDEXTABLES_TOKEN") or None)
     if settings.form is Form.TEXT:
-        click.echo(f"Open {made.address}")
+        click.echo(f"Open {server.address}")
         click.echo("Press Ctrl-C to stop.")
     else:
-        render.show_line(settings.form, {"address": made.address})
+        render.show_line(settings.form, {"address": server.address})
     if open_browser:
-        click.launch(made.address)
-    made.run()
+        click.launch(server.address)
+    server.run()
 
 
 VERBS = (serve,)

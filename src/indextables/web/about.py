@@ -1,4 +1,4 @@
-"""What the page shows of a table besides its rows: the report's facts, its files, its versions."""
+"""What the page shows of a table besides its rows: the facts of its report, its files, its versions."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from indextables.display.plain import plain_value
 from indextables.ops.maintain.describe import metrics_text
 from indextables.report import facts_of
 from indextables.web.answers import filter_of
-from indextables.web.questions import Question
-from indextables.web.tables import Served, summary
+from indextables.web.row_request import RowRequest
+from indextables.web.tables import ServedTable, summary
 
 _VERSIONS = 200
 
 
-def overview(served: Served, version: int | None) -> dict[str, Any]:
+def overview(served: ServedTable, version: int | None) -> dict[str, Any]:
     """The report's facts and advice."""
     facts = facts_of(served.open(version))
     state = facts.state
@@ -39,32 +39,30 @@ def overview(served: Served, version: int | None) -> dict[str, Any]:
     }
 
 
-def files(served: Served, question: Question) -> dict[str, Any]:
+def files(served: ServedTable, row_request: RowRequest) -> dict[str, Any]:
     """The live files that may hold a row of the filter, largest first."""
-    table = served.open(question.version)
-    found = table.files(filter_of(table, question))
-    order = (
-        pa.compute.sort_indices(found.column("size"), [("size", "descending")]) if found.num_rows else None
-    )
-    wanted = [
-        name for name in ("path", "size", "num_records", "partition_values") if name in found.column_names
+    table = served.open(row_request.version)
+    live = table.files(filter_of(table, row_request))
+    order = pa.compute.sort_indices(live.column("size"), [("size", "descending")]) if live.num_rows else None
+    shown = [
+        name for name in ("path", "size", "num_records", "partition_values") if name in live.column_names
     ]
-    page = (found if order is None else found.take(order)).select(wanted)
-    page = page.slice(question.offset, question.limit)
+    page = (live if order is None else live.take(order)).select(shown)
+    page = page.slice(row_request.offset, row_request.limit)
     return {
         "version": table.version,
-        "total": found.num_rows,
-        "bytes": pa.compute.sum(found.column("size")).as_py() or 0,
-        "considered": table.last_scan.files.considered if table.last_scan else found.num_rows,
-        "offset": question.offset,
+        "total": live.num_rows,
+        "bytes": pa.compute.sum(live.column("size")).as_py() or 0,
+        "considered": table.last_scan.files.considered if table.last_scan else live.num_rows,
+        "offset": row_request.offset,
         "files": [plain_value(row) for row in page.to_pylist()],
     }
 
 
-def versions(served: Served) -> dict[str, Any]:
+def versions(served: ServedTable) -> dict[str, Any]:
     """The newest versions and what made them."""
     table = served.open()
-    found = table.history(_VERSIONS).to_pylist()
+    newest = table.history(_VERSIONS).to_pylist()
     return {
         "version": table.version,
         "versions": [
@@ -74,6 +72,6 @@ def versions(served: Served) -> dict[str, Any]:
                 "operation": row["operation"],
                 "change": metrics_text(row["operation_metrics"] or ()),
             }
-            for row in found
+            for row in newest
         ],
     }

@@ -1,4 +1,4 @@
-"""The routes of the page: what is asked under which address, and how mistakes are answered."""
+"""The routes of the page: which address gives which answer, and how errors are answered."""
 
 from __future__ import annotations
 
@@ -32,38 +32,43 @@ from indextables.split.source import counting_bytes
 from indextables.web import about, answers, exports, live, tables
 from indextables.web.elastic.routes import elastic_routes
 from indextables.web.guard import Access, Guard
-from indextables.web.questions import Question, read_question
-from indextables.web.tables import Catalog, Served
-from indextables.web.waiting import Desk
+from indextables.web.row_request import RowRequest, read_row_request
+from indextables.web.tables import Catalog, ServedTable
+from indextables.web.workers import RequestWorkers
 
 STATIC = Path(__file__).parent / "static"
-_ASKED_WRONG = (CommandError, OptionError, PredicateError, QueryError, SchemaError)
+_BAD_REQUESTS = (CommandError, OptionError, PredicateError, QueryError, SchemaError)
 _GONE = 499
 
 Endpoint = Callable[[Request], Awaitable[Response]]
-Answer = Callable[[Served, Question, Request], dict[str, Any]]
+Answer = Callable[[ServedTable, RowRequest, Request], dict[str, Any]]
 
 
 def make_app(catalog: Catalog, access: Access) -> ASGIApp:
     """The application, behind its guard."""
-    desk = Desk()
+    workers = RequestWorkers()
     api = [
-        Route("/tables", _tables(catalog, desk)),
-        Route("/tables/{table}/about", _asked(catalog, desk, lambda s, q, _: about.overview(s, q.version))),
-        Route("/tables/{table}/files", _asked(catalog, desk, lambda s, q, _: about.files(s, q))),
-        Route("/tables/{table}/versions", _asked(catalog, desk, lambda s, _q, _r: about.versions(s))),
-        Route("/tables/{table}/rows", _asked(catalog, desk, lambda s, q, _: answers.rows(s, q))),
-        Route("/tables/{table}/count", _asked(catalog, desk, lambda s, q, _: answers.count(s, q))),
-        Route("/tables/{table}/facets", _asked(catalog, desk, _facets)),
-        Route("/tables/{table}/histogram", _asked(catalog, desk, _histogram)),
-        Route("/tables/{table}/download", _download(catalog, desk)),
-        Route("/tables/{table}/tail", _tail(catalog, desk)),
+        Route("/tables", _tables(catalog, workers)),
+        Route(
+            "/tables/{table}/about",
+            _answered_by(catalog, workers, lambda s, q, _: about.overview(s, q.version)),
+        ),
+        Route("/tables/{table}/files", _answered_by(catalog, workers, lambda s, q, _: about.files(s, q))),
+        Route(
+            "/tables/{table}/versions", _answered_by(catalog, workers, lambda s, _q, _r: about.versions(s))
+        ),
+        Route("/tables/{table}/rows", _answered_by(catalog, workers, lambda s, q, _: answers.rows(s, q))),
+        Route("/tables/{table}/count", _answered_by(catalog, workers, lambda s, q, _: answers.count(s, q))),
+        Route("/tables/{table}/facets", _answered_by(catalog, workers, _facets)),
+        Route("/tables/{table}/histogram", _answered_by(catalog, workers, _histogram)),
+        Route("/tables/{table}/download", _download(catalog, workers)),
+        Route("/tables/{table}/tail", _tail(catalog, workers)),
     ]
     app = Starlette(
         routes=[
             Route("/", _page),
             Mount("/api", routes=api),
-            Mount("/elastic", routes=elastic_routes(catalog, desk)),
+            Mount("/elastic", routes=elastic_routes(catalog, workers)),
             Mount("/static", StaticFiles(directory=STATIC)),
         ],
         exception_handlers={Error: _mistake, HTTPException: _http_mistake},
@@ -75,85 +80,87 @@ async def _page(_request: Request) -> Response:
     return FileResponse(STATIC / "index.html", media_type="text/html; charset=utf-8")
 
 
-def _tables(catalog: Catalog, desk: Desk) -> Endpoint:
+def _tables(catalog: Catalog, workers: RequestWorkers) -> Endpoint:
     async def answer(request: Request) -> Response:
-        version = read_question(request.query_params).version
+        version = read_row_request(request.query_params).version
         name = request.query_params.get("table")
 
         def work() -> list[dict[str, Any]]:
             return [tables.summary(one, version if one.name == name else None) for one in catalog]
 
-        return JSONResponse({"tables": await desk.answer(request, work)})
+        return JSONResponse({"tables": await workers.answer(request, work)})
 
     return answer
 
 
-def _asked(catalog: Catalog, desk: Desk, work: Answer) -> Endpoint:
+def _answered_by(catalog: Catalog, workers: RequestWorkers, work: Answer) -> Endpoint:
     async def answer(request: Request) -> Response:
         served = catalog.find(request.path_params["table"])
-        question = read_question(request.query_params)
-        return JSONResponse(await desk.answer(request, partial(_counted, work, served, question, request)))
+        row_request = read_row_request(request.query_params)
+        return JSONResponse(
+            await workers.answer(request, partial(_counted, work, served, row_request, request))
+        )
 
     return answer
 
 
-def _counted(work: Answer, served: Served, question: Question, request: Request) -> dict[str, Any]:
+def _counted(work: Answer, served: ServedTable, row_request: RowRequest, request: Request) -> dict[str, Any]:
     with counting_bytes():
-        return work(served, question, request)
+        return work(served, row_request, request)
 
 
-def _facets(served: Served, question: Question, request: Request) -> dict[str, Any]:
-    return answers.facets(served, question, request.query_params.get("column", ""))
+def _facets(served: ServedTable, row_request: RowRequest, request: Request) -> dict[str, Any]:
+    return answers.facets(served, row_request, request.query_params.get("column", ""))
 
 
-def _histogram(served: Served, question: Question, request: Request) -> dict[str, Any]:
-    return answers.histogram(served, question, request.query_params.get("column", ""))
+def _histogram(served: ServedTable, row_request: RowRequest, request: Request) -> dict[str, Any]:
+    return answers.histogram(served, row_request, request.query_params.get("column", ""))
 
 
-def _download(catalog: Catalog, desk: Desk) -> Endpoint:
+def _download(catalog: Catalog, workers: RequestWorkers) -> Endpoint:
     async def answer(request: Request) -> Response:
         served = catalog.find(request.path_params["table"])
-        question = read_question(request.query_params)
+        row_request = read_row_request(request.query_params)
         form = request.query_params.get("format", "csv")
-        make = await desk.answer(request, partial(exports.export, served, question, form))
+        make = await workers.answer(request, partial(exports.export, served, row_request, form))
         name = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in served.name)
         headers = {"content-disposition": f'attachment; filename="{name}.{form}"'}
-        return StreamingResponse(desk.stream(make), media_type=exports.FORMATS[form], headers=headers)
+        return StreamingResponse(workers.stream(make), media_type=exports.FORMATS[form], headers=headers)
 
     return answer
 
 
-def _tail(catalog: Catalog, desk: Desk) -> Endpoint:
+def _tail(catalog: Catalog, workers: RequestWorkers) -> Endpoint:
     async def answer(request: Request) -> Response:
         served = catalog.find(request.path_params["table"])
-        question = read_question(request.query_params)
+        row_request = read_row_request(request.query_params)
         # A browser sends the id of the last event when it connects again, the page when it starts again.
         after = request.headers.get("last-event-id") or request.query_params.get("after")
-        follower = await desk.answer(request, partial(live.Follower, served, question, after))
-        return StreamingResponse(live.events(desk, follower), media_type="text/event-stream")
+        tail = await workers.answer(request, partial(live.LiveTail, served, row_request, after))
+        return StreamingResponse(live.events(workers, tail), media_type="text/event-stream")
 
     return answer
 
 
 def mistake_of(error: Error) -> tuple[int, dict[str, Any]]:
-    """The status and the words of an error, with the place in the query where it has one."""
+    """The status and the JSON of an error, with the position in the query where it has one."""
     if isinstance(error, CancelledError):
         return _GONE, {"message": error.message}
-    status = 400 if isinstance(error, _ASKED_WRONG) else 500
+    status = 400 if isinstance(error, _BAD_REQUESTS) else 500
     if isinstance(error, (NotATableError, NotFoundError, VersionNotFoundError)):
         status = 404
     kind = {QueryError: "query", PredicateError: "where"}.get(type(error), "other")
-    said: dict[str, Any] = {"message": error.message, "kind": kind, "type": type(error).__name__}
+    payload: dict[str, Any] = {"message": error.message, "kind": kind, "type": type(error).__name__}
     position = error.fields.get("position")
     if isinstance(position, int):
-        said["position"] = position
-    return status, said
+        payload["position"] = position
+    return status, payload
 
 
 async def _mistake(_request: Request, error: Exception) -> Response:
     assert isinstance(error, Error)
-    status, said = mistake_of(error)
-    return JSONResponse({"error": said}, status)
+    status, payload = mistake_of(error)
+    return JSONResponse({"error": payload}, status)
 
 
 async def _http_mistake(_request: Request, error: Exception) -> Response:

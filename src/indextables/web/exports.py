@@ -13,8 +13,8 @@ import pyarrow as pa
 from indextables.display.plain import plain_value
 from indextables.errors import OptionError
 from indextables.web import answers
-from indextables.web.questions import Question
-from indextables.web.tables import Served
+from indextables.web.row_request import RowRequest
+from indextables.web.tables import ServedTable
 
 FORMATS = {
     "csv": "text/csv; charset=utf-8",
@@ -25,11 +25,11 @@ _AT_ONCE = 10_000
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def export(served: Served, question: Question, form: str) -> Callable[[], Iterator[bytes]]:
-    """Open what is asked for, so that a mistake is reported; the rows are read by the returned function."""
+def export(served: ServedTable, row_request: RowRequest, form: str) -> Callable[[], Iterator[bytes]]:
+    """Open the rows, so that a mistake is reported now; the returned function reads and encodes them."""
     if form not in FORMATS:
         raise OptionError(f"there is no download as {form!r}; choose {', '.join(FORMATS)}")
-    reader = answers.stream(served.open(question.version), question)
+    reader = answers.stream(served.open(row_request.version), row_request)
     return lambda: _WRITERS[form](reader)
 
 
@@ -62,15 +62,15 @@ def _jsonl(reader: Any) -> Iterator[bytes]:
 
 
 def _arrow(reader: Any) -> Iterator[bytes]:
-    held = _Held()
-    with pa.ipc.new_stream(held, reader.schema) as writer:
+    buffer = _Buffer()
+    with pa.ipc.new_stream(buffer, reader.schema) as writer:
         for batch in reader:
             writer.write_batch(batch)
-            yield held.taken()
-    yield held.taken()
+            yield buffer.take()
+    yield buffer.take()
 
 
-class _Held(io.RawIOBase):
+class _Buffer(io.RawIOBase):
     """A file whose bytes can be taken away while it is written."""
 
     def __init__(self) -> None:
@@ -86,10 +86,10 @@ class _Held(io.RawIOBase):
         self._parts.append(bytes(data))
         return len(self._parts[-1])
 
-    def taken(self) -> bytes:
-        """What was written since the last time."""
-        found, self._parts = b"".join(self._parts), []
-        return found
+    def take(self) -> bytes:
+        """The bytes that were written since the last call."""
+        data, self._parts = b"".join(self._parts), []
+        return data
 
 
 def _pieces(reader: Any) -> Iterator[list[dict[str, Any]]]:

@@ -55,7 +55,7 @@ class Access:
         """Compare in a time that does not depend on where the texts differ."""
         return hmac.compare_digest(text.encode(), self.token.encode())
 
-    def knows(self, name: str) -> bool:
+    def is_addressed_by(self, name: str) -> bool:
         """Whether a Host header names this server, as far as that can be told."""
         return self.host not in LOOPBACK or _without_port(name) in LOOPBACK
 
@@ -85,14 +85,14 @@ class Guard:
 
     def _answer(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
-        if not self.access.knows(headers.get("host", "")):
+        if not self.access.is_addressed_by(headers.get("host", "")):
             return PlainTextResponse(_WRONG_HOST, 421)
         pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        given = dict(pairs).get("token")
-        if scope["path"] == "/" and given is not None and self.access.is_token(given):
+        token = dict(pairs).get("token")
+        if scope["path"] == "/" and token is not None and self.access.is_token(token):
             rest = urlencode([(key, value) for key, value in pairs if key != "token"])
             answer = RedirectResponse(f"/?{rest}" if rest else "/", 303)
-            answer.set_cookie(COOKIE, given, httponly=True, samesite="strict", path="/")
+            answer.set_cookie(COOKIE, token, httponly=True, samesite="strict", path="/")
             return answer
         if not self.access.admits(headers):
             asks = {"www-authenticate": 'Basic realm="indextables", charset="UTF-8"'}
@@ -102,8 +102,8 @@ class Guard:
 
 
 def _in_cookie(headers: Headers) -> list[str]:
-    found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-    return [] if found is None else [found.value]
+    cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+    return [] if cookie is None else [cookie.value]
 
 
 def _in_authorization(headers: Headers) -> list[str]:

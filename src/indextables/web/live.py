@@ -12,9 +12,9 @@ from indextables.display.plain import plain_value
 from indextables.errors import Error, OptionError, StorageError, TableError
 from indextables.ops.read import follow
 from indextables.table import Table
-from indextables.web.questions import Question
-from indextables.web.tables import Served
-from indextables.web.waiting import Desk
+from indextables.web.row_request import RowRequest
+from indextables.web.tables import ServedTable
+from indextables.web.workers import RequestWorkers
 
 EVERY_S = 1.0
 """How often the log is asked for newer versions."""
@@ -22,21 +22,21 @@ _MOST_ROWS = 500
 """Rows sent of one look; the newest of them where there are more."""
 
 
-class Follower:
-    """What the page follows, with the columns in the order it shows them."""
+class LiveTail:
+    """The rows that are appended to one table, as events with the columns in the order the page shows."""
 
-    def __init__(self, served: Served, question: Question, after: str | None = None) -> None:
+    def __init__(self, served: ServedTable, row_request: RowRequest, after: str | None = None) -> None:
         table = served.open()
         if not isinstance(table, Table):
             raise OptionError("a Delta table cannot be followed here")
-        question = question.of(table.schema)
-        where = question.where(table.schema, table.time_zone)
+        row_request = row_request.of(table.schema)
+        where = row_request.where(table.schema, table.time_zone)
         table_id, _, version = (after or "").rpartition(":")
         self._appended = follow.Follower(
             table.log,
-            question.query,
+            row_request.query,
             where,
-            question.columns,
+            row_request.columns,
             after=int(version) if version.isdecimal() else None,
         )
         if table_id and table_id != self._appended.table_id:
@@ -46,8 +46,8 @@ class Follower:
         self._dropped = 0
 
     @property
-    def place(self) -> str:
-        """What a page that lost its connection gives back as `after`, to go on behind the last event."""
+    def position(self) -> str:
+        """Table and version of the last event; a page that lost its connection sends it as `after`."""
         return f"{self._appended.table_id}:{self._appended.version}"
 
     def poll(self) -> dict[str, Any] | None:
@@ -73,25 +73,28 @@ class Follower:
         return event
 
 
-async def events(desk: Desk, follower: Follower) -> AsyncIterator[bytes]:
+async def events(workers: RequestWorkers, tail: LiveTail) -> AsyncIterator[bytes]:
     """One event per look that found newer versions, a comment otherwise, so that a dead connection shows.
 
     A store that fails is asked again, and the page is told; any other error ends the stream.
     """
-    yield f": following\nid: {follower.place}\n\n".encode()
+    yield f": following\nid: {tail.position}\n\n".encode()
     while True:
         try:
-            found = await desk.run(follower.poll)
+            event = await workers.run(tail.poll)
         except StorageError as failed:
             yield _event("waiting", {"message": failed.message})
         except Error as error:
             yield _event("failed", {"message": error.message})
             return
         else:
-            yield b": nothing\n\n" if found is None else _event("message", found, follower.place)
+            yield b": nothing\n\n" if event is None else _event("message", event, tail.position)
         await anyio.sleep(EVERY_S)
 
 
-def _event(kind: str, data: dict[str, Any], place: str | None = None) -> bytes:
-    lines = ([] if place is None else [f"id: {place}"]) + [f"event: {kind}", f"data: {json.dumps(data)}"]
+def _event(kind: str, data: dict[str, Any], position: str | None = None) -> bytes:
+    lines = ([] if position is None else [f"id: {position}"]) + [
+        f"event: {kind}",
+        f"data: {json.dumps(data)}",
+    ]
     return "\n".join([*lines, "", ""]).encode()

@@ -1,4 +1,4 @@
-"""The tables that are served, by name, and what the page has to know of each before it can ask."""
+"""The tables that are served, by name, and how each is described to the page."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 _TIME_NAMES = ("@timestamp", "timestamp", "ts", "time", "event_time", "datetime", "created_at", "date")
 
 
-class Served:
-    """A table under the name that the page shows, kept open from one question to the next.
+class ServedTable:
+    """A table under the name that the page shows, kept open from one request to the next.
 
-    Every question asks the store once whether there is a newer version, or another table in this place;
+    Every request asks the store once whether there is a newer version, or another table in this place;
     what was read of the log before is used again.
     """
 
@@ -41,7 +41,7 @@ class Served:
         self._log = log
 
     def open(self, version: int | None = None) -> Table | DeltaTable:
-        """A handle for one question alone, so that its last scan is about that one."""
+        """A handle for one request alone, so that its last scan is about that one."""
         log = self._log
         if log is not None:
             try:
@@ -65,34 +65,34 @@ def snapshot_of(table: Table) -> Snapshot:
 class Catalog:
     """The served tables, in the order they were given."""
 
-    def __init__(self, tables: Iterable[Served]) -> None:
+    def __init__(self, tables: Iterable[ServedTable]) -> None:
         self._tables = {table.name: table for table in tables}
 
     @classmethod
-    def of(cls, given: Iterable[str], options: Mapping[str, str] | None = None) -> Catalog:
+    def of(cls, texts: Iterable[str], options: Mapping[str, str] | None = None) -> Catalog:
         """Read `URI` or `NAME=URI` of each table; every one has to be there."""
-        found: dict[str, Served] = {}
-        for text in given:
+        tables: dict[str, ServedTable] = {}
+        for text in texts:
             name, equals, uri = text.partition("=")
             if not equals or "/" in name or ":" in name:
                 name, uri = unquote(text.rstrip("/").rpartition("/")[2]) or text, text
-            if name in found:
+            if name in tables:
                 raise OptionError(f"two tables would be called {name!r}; write NAME=PATH to name one of them")
-            found[name] = Served(name, uri, dict(options or {}))
-            found[name].open()
-        return cls(found.values())
+            tables[name] = ServedTable(name, uri, dict(options or {}))
+            tables[name].open()
+        return cls(tables.values())
 
     def __iter__(self) -> Any:
         return iter(self._tables.values())
 
-    def find(self, name: str) -> Served:
+    def find(self, name: str) -> ServedTable:
         """The table of a name; NotFoundError lists the names there are."""
         if name not in self._tables:
             raise NotFoundError(f"there is no table {name!r} here; served are {', '.join(self._tables)}")
         return self._tables[name]
 
 
-def summary(served: Served, version: int | None = None) -> dict[str, Any]:
+def summary(served: ServedTable, version: int | None = None) -> dict[str, Any]:
     """What a table is: its version, its columns and what each can be used for."""
     table = served.open(version)
     state = table.describe()

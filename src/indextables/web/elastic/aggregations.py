@@ -28,7 +28,7 @@ from indextables.web.elastic.shapes import (
     value_at,
     whole_at,
 )
-from indextables.web.elastic.translate import Asked, Columns, bound
+from indextables.web.elastic.translate import Criteria, TableFields, bound
 
 METRICS = {
     "min": "min", "max": "max", "sum": "sum", "avg": "avg", "value_count": "count", "cardinality": "count",
@@ -66,27 +66,27 @@ class Level:
 class Aggregations:
     """All aggregations of one request over the same rows."""
 
-    def __init__(self, snapshot: Snapshot, columns: Columns, asked: Asked) -> None:
+    def __init__(self, snapshot: Snapshot, columns: TableFields, criteria: Criteria) -> None:
         self._snapshot = snapshot
         self._columns = columns
-        self._asked = asked
+        self._criteria = criteria
 
-    def answer(self, given: Any) -> dict[str, Any]:
+    def answer(self, aggregations: Any) -> dict[str, Any]:
         """The `aggregations` of a response."""
-        return self._inside(_levels(given), ()).get((), {})
+        return self._inside(_levels(aggregations), ()).get((), {})
 
     def _inside(self, levels: list[Level], keys: tuple[Key, ...]) -> dict[Path, dict[str, Any]]:
-        """What the aggregations of one level are in each of the groups around it."""
-        found: dict[Path, dict[str, Any]] = {}
+        """For each group of the outer levels, the results of the aggregations inside it, by name."""
+        answers: dict[Path, dict[str, Any]] = {}
         metrics = [level for level in levels if level.kind in METRICS]
         if metrics:
             for path, _, values in self._counted(keys, metrics):
-                found.setdefault(path, {}).update(values)
+                answers.setdefault(path, {}).update(values)
         for level in levels:
             if level.kind in BUCKETS:
                 for path, buckets in self._buckets(level, keys).items():
-                    found.setdefault(path, {})[level.name] = buckets
-        return found
+                    answers.setdefault(path, {})[level.name] = buckets
+        return answers
 
     def _buckets(self, level: Level, around: tuple[Key, ...]) -> dict[Path, dict[str, Any]]:
         key = self._key(level, len(around))
@@ -130,11 +130,11 @@ class Aggregations:
 
     def _edges(self, body: Mapping[str, Any], key: Key) -> list[Any]:
         """The buckets that `extended_bounds` adds at both ends."""
-        given = object_at(body.get("extended_bounds"), "extended_bounds")
-        if set(given) - {"min", "max"}:
+        bounds = object_at(body.get("extended_bounds"), "extended_bounds")
+        if set(bounds) - {"min", "max"}:
             raise refused("[extended_bounds] has min and max")
         kind = key.column.type
-        ends = [value_at(value, "extended_bounds") for value in given.values()]
+        ends = [value_at(value, "extended_bounds") for value in bounds.values()]
         try:
             values = pa.array([bound(value, kind, self._columns.now) for value in ends], kind)
             return key.bucket.of(values).to_pylist() if key.bucket and ends else []
@@ -170,28 +170,28 @@ class Aggregations:
     def _counted(
         self, keys: tuple[Key, ...], metrics: Any
     ) -> list[tuple[Path, int, dict[str, dict[str, Any]]]]:
-        """One entry per group: where it is, its rows, and its metrics."""
-        wanted = [Aggregate("rows", "count")]
+        """One entry per group: its keys, its number of rows, and its metrics."""
+        aggregates = [Aggregate("rows", "count")]
         for number, level in enumerate(metrics):
             name = quoted_name(self._columns.column(level.body.get("field"), f"{level.kind}.field"))
             distinct = level.kind == "cardinality"
             schema, function = self._snapshot.schema, METRICS[level.kind]
-            wanted.append(aggregate_of(schema, f"metric{number}", function, name, distinct=distinct))
-        asked = self._asked
-        table, _ = run.answer(self._snapshot, Question(keys, tuple(wanted)), asked.query, asked.where)
-        found = []
+            aggregates.append(aggregate_of(schema, f"metric{number}", function, name, distinct=distinct))
+        question = Question(keys, tuple(aggregates))
+        table, _ = run.answer(self._snapshot, question, self._criteria.query, self._criteria.where)
+        groups = []
         for row in table.to_pylist():
             path = tuple(row[key.name] for key in keys)
             values = {
                 level.name: {"value": _number(row[f"metric{number}"])} for number, level in enumerate(metrics)
             }
-            found.append((path, row["rows"], values))
-        return found
+            groups.append((path, row["rows"], values))
+        return groups
 
 
-def _levels(given: Any) -> list[Level]:
+def _levels(aggregations: Any) -> list[Level]:
     levels = []
-    for name, value in object_at(given, "aggs").items():
+    for name, value in object_at(aggregations, "aggs").items():
         body = object_at(value, f"aggs.{name}")
         kinds = [key for key in body if key not in (*_NESTED, "meta")]
         if len(kinds) != 1 or kinds[0] not in (*METRICS, *BUCKETS):
@@ -209,10 +209,10 @@ def _levels(given: Any) -> list[Level]:
 def _ordered(pairs: list[tuple[Any, int]], order: Any) -> list[tuple[Any, int]]:
     # Equal counts come in the order of their keys.
     for item in reversed([*(list_at(order, "order") or [{"_count": "desc"}]), {"_key": "asc"}]):
-        given = object_at(object_or_value(item, "order"), "order")
-        if len(given) != 1 or set(given) - {"_count", "_key", "_term"}:
-            raise refused(f"[terms] is ordered by _count or _key, not by {sorted(given)}")
-        ((by, way),) = given.items()
+        entry = object_at(object_or_value(item, "order"), "order")
+        if len(entry) != 1 or set(entry) - {"_count", "_key", "_term"}:
+            raise refused(f"[terms] is ordered by _count or _key, not by {sorted(entry)}")
+        ((by, way),) = entry.items()
         if way not in ("asc", "desc"):
             raise refused(f"[order] is asc or desc, not {way!r:.60}")
         place = 1 if by == "_count" else 0

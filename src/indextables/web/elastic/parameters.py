@@ -42,22 +42,22 @@ FIELDS = frozenset({"fields", "include_unmapped"})
 MAPPING = frozenset({"local", "master_timeout"})
 
 
-def checked(given: Mapping[str, Any], obeyed: Iterable[str], address: str) -> Mapping[str, Any]:
+def checked(params: Mapping[str, Any], obeyed: Iterable[str], address: str) -> Mapping[str, Any]:
     """Refuse what is neither obeyed nor harmless; what remains has one value for each name."""
-    if isinstance(given, QueryParams):
-        names = [name for name, _ in given.multi_items()]
+    if isinstance(params, QueryParams):
+        names = [name for name, _ in params.multi_items()]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise refused(f"the parameters {twice} are given more than once")
-    unknown = sorted(set(given) - set(obeyed) - HARMLESS - _ONLY_FALSE - {"search_type"})
+    unknown = sorted(set(params) - set(obeyed) - HARMLESS - _ONLY_FALSE - {"search_type"})
     if unknown:
         raise refused(f"request [{address}] contains unrecognized or unsupported parameters: {unknown}")
-    for name in sorted(_ONLY_FALSE & set(given)):
-        if flag_at(given[name], name):
+    for name in sorted(_ONLY_FALSE & set(params)):
+        if flag_at(params[name], name):
             raise refused(f"the parameter [{name}] is not supported")
-    if given.get("search_type", _SEARCH_TYPES[0]) not in _SEARCH_TYPES:
+    if params.get("search_type", _SEARCH_TYPES[0]) not in _SEARCH_TYPES:
         raise refused(f"[search_type] is one of {', '.join(_SEARCH_TYPES)}")
-    return given
+    return params
 
 
 def search_body(body: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,28 +1,45 @@
-"""The addresses of Elasticsearch's interface, and its form of errors."""
+"""The addresses of Elasticsearch's interface, its types of fields, and its form of errors."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from indextables.errors import Error, NotATableError, NotFoundError
 from indextables.web.elastic import parameters
-from indextables.web.elastic.fields import field_caps, mapping
 from indextables.web.elastic.scrolls import MissingScrollError, Scrolls
-from indextables.web.elastic.search import Search, columns_of
+from indextables.web.elastic.search import SearchRequest, fields_of
 from indextables.web.elastic.shapes import document, flag_at, refused, texts_at
-from indextables.web.tables import Catalog, Served
-from indextables.web.waiting import Desk
+from indextables.web.elastic.translate import TableFields
+from indextables.web.tables import Catalog, ServedTable
+from indextables.web.workers import RequestWorkers
 
 VERSION = "9.0.0"
 """The version of Elasticsearch whose form of answers this is."""
 HTTP_BAD_REQUEST, HTTP_NOT_FOUND, HTTP_SERVER_ERROR = 400, 404, 500
 _PRODUCT = {"x-elastic-product": "Elasticsearch"}
+
+_FIELD_TYPES = (
+    (pa.types.is_boolean, "boolean"),
+    (pa.types.is_int8, "byte"),
+    (pa.types.is_int16, "short"),
+    (pa.types.is_int32, "integer"),
+    (pa.types.is_integer, "long"),
+    (pa.types.is_float32, "float"),
+    (pa.types.is_floating, "double"),
+    (pa.types.is_decimal, "double"),
+    (pa.types.is_timestamp, "date"),
+    (pa.types.is_date, "date"),
+    (pa.types.is_binary, "binary"),
+)
+"""The field type of each kind of column; the first that fits counts."""
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 Parameters = Mapping[str, Any]
@@ -30,17 +47,17 @@ Work = Callable[[dict[str, Any], Parameters, Mapping[str, str]], dict[str, Any]]
 """An answer from a body, the parameters of the URL, and the parts of its path."""
 
 
-def elastic_routes(catalog: Catalog, desk: Desk) -> list[Route]:
+def elastic_routes(catalog: Catalog, workers: RequestWorkers) -> list[Route]:
     """The routes, below whatever they are mounted under."""
     one = ["GET", "POST"]
     scrolls = Scrolls()
-    search = _answered(desk, parameters.SEARCH, partial(_search, catalog, scrolls))
-    several = _answered(desk, parameters.SEVERAL, partial(_several, catalog), lines=True)
-    caps = _answered(desk, parameters.FIELDS, partial(_caps, catalog))
-    following = _answered(desk, parameters.SCROLL, partial(_following, scrolls))
-    close = _answered(desk, frozenset({"scroll_id"}), partial(_close, scrolls))
+    search = _endpoint(workers, parameters.SEARCH, partial(_search, catalog, scrolls))
+    several = _endpoint(workers, parameters.SEVERAL, partial(_search_several, catalog), lines=True)
+    caps = _endpoint(workers, parameters.FIELDS, partial(_caps, catalog))
+    following = _endpoint(workers, parameters.SCROLL, partial(_following, scrolls))
+    close = _endpoint(workers, frozenset({"scroll_id"}), partial(_close, scrolls))
     return [
-        Route("/", _answered(desk, frozenset(), _info)),
+        Route("/", _endpoint(workers, frozenset(), _info)),
         Route("/_search", search, methods=one),
         Route("/_search/scroll", following, methods=one),
         Route("/_search/scroll", close, methods=["DELETE"]),
@@ -51,14 +68,16 @@ def elastic_routes(catalog: Catalog, desk: Desk) -> list[Route]:
         Route("/{index}/_msearch", several, methods=one),
         Route("/_field_caps", caps, methods=one),
         Route("/{index}/_field_caps", caps, methods=one),
-        Route("/{index}/_mapping", _answered(desk, parameters.MAPPING, partial(_mapping, catalog))),
+        Route("/{index}/_mapping", _endpoint(workers, parameters.MAPPING, partial(_mapping, catalog))),
     ]
 
 
-def _answered(desk: Desk, obeyed: frozenset[str], work: Work, *, lines: bool = False) -> Endpoint:
+def _endpoint(
+    workers: RequestWorkers, obeyed: frozenset[str], work: Work, *, lines: bool = False
+) -> Endpoint:
     """An endpoint that refuses unknown parameters and bodies of another form, and answers the rest."""
 
-    async def answer(request: Request) -> Response:
+    async def endpoint(request: Request) -> Response:
         try:
             params = parameters.checked(request.query_params, obeyed, request.url.path)
             text = await request.body()
@@ -68,12 +87,12 @@ def _answered(desk: Desk, obeyed: frozenset[str], work: Work, *, lines: bool = F
                 }
             else:
                 body = document(text) if text.strip() else {}
-            found = await desk.answer(request, partial(work, body, params, request.path_params))
+            answer = await workers.answer(request, partial(work, body, params, request.path_params))
         except Error as error:
-            return JSONResponse(_mistake(error), _status(error), headers=_PRODUCT)
-        return JSONResponse(found, headers=_PRODUCT)
+            return JSONResponse(_error_body(error), _status(error), headers=_PRODUCT)
+        return JSONResponse(answer, headers=_PRODUCT)
 
-    return answer
+    return endpoint
 
 
 def _info(_body: dict[str, Any], _params: Parameters, _path: Mapping[str, str]) -> dict[str, Any]:
@@ -89,38 +108,38 @@ def _search(
     catalog: Catalog, scrolls: Scrolls, body: dict[str, Any], params: Parameters, path: Mapping[str, str]
 ) -> dict[str, Any]:
     served = _table(catalog, path.get("index", "*"))
-    given = parameters.search_body(body, params)
+    whole = parameters.search_body(body, params)
     if "scroll" in params:
-        answer = scrolls.begin(Search(served, given, scroll=True).pages(), params["scroll"])
+        answer = scrolls.begin(SearchRequest(served, whole, scroll=True).pages(), params["scroll"])
     else:
-        answer = Search(served, given).answer()
+        answer = SearchRequest(served, whole).answer()
     return _with_total(answer, params)
 
 
 def _following(
     scrolls: Scrolls, body: dict[str, Any], params: Parameters, path: Mapping[str, str]
 ) -> dict[str, Any]:
-    given = _scroll_body(
+    scroll = _scroll_body(
         {**path, **body, **{name: params[name] for name in ("scroll", "scroll_id") if name in params}}
     )
-    return _with_total(scrolls.following(given.get("scroll_id"), given.get("scroll")), params)
+    return _with_total(scrolls.following(scroll.get("scroll_id"), scroll.get("scroll")), params)
 
 
 def _close(
     scrolls: Scrolls, body: dict[str, Any], params: Parameters, path: Mapping[str, str]
 ) -> dict[str, Any]:
-    given = _scroll_body({**path, **body, **params})
-    ids = [one for text in texts_at(given.get("scroll_id"), "scroll_id") for one in text.split(",")]
+    scroll = _scroll_body({**path, **body, **params})
+    ids = [one for text in texts_at(scroll.get("scroll_id"), "scroll_id") for one in text.split(",")]
     closed = scrolls.close(ids)
     if not closed:
         raise MissingScrollError("none of these scrolls is open")
     return {"succeeded": True, "num_freed": closed}
 
 
-def _scroll_body(given: dict[str, Any]) -> dict[str, Any]:
-    if set(given) - {"scroll", "scroll_id"} - parameters.HARMLESS:
-        raise refused(f"a scroll has scroll and scroll_id, not {sorted(given)}")
-    return given
+def _scroll_body(entries: dict[str, Any]) -> dict[str, Any]:
+    if set(entries) - {"scroll", "scroll_id"} - parameters.HARMLESS:
+        raise refused(f"a scroll has scroll and scroll_id, not {sorted(entries)}")
+    return entries
 
 
 def _with_total(answer: dict[str, Any], params: Parameters) -> dict[str, Any]:
@@ -131,7 +150,7 @@ def _with_total(answer: dict[str, Any], params: Parameters) -> dict[str, Any]:
     return {**answer, "hits": {**hits, "total": hits["total"]["value"] if "total" in hits else -1}}
 
 
-def _several(
+def _search_several(
     catalog: Catalog, body: dict[str, Any], params: Parameters, path: Mapping[str, str]
 ) -> dict[str, Any]:
     lines = body["lines"]
@@ -139,21 +158,21 @@ def _several(
         raise refused("_msearch takes lines in pairs: a header and a body")
     fallback = path.get("index", "*")
     pairs = zip(lines[::2], lines[1::2], strict=True)
-    responses = [_one_of(catalog, fallback, header, one, params) for header, one in pairs]
+    responses = [_one_search(catalog, fallback, header, one, params) for header, one in pairs]
     return {"took": sum(item.get("took", 0) for item in responses), "responses": responses}
 
 
-def _one_of(
+def _one_search(
     catalog: Catalog, fallback: str, header: dict[str, Any], body: dict[str, Any], params: Parameters
 ) -> dict[str, Any]:
-    """A mistake in one question of several is its answer; the others go on."""
+    """One search of several; an error in it is its answer, and the others go on."""
     try:
         named = parameters.checked(header, parameters.HEADER, "_msearch")
         name = ",".join(texts_at(named.get("index"), "index")) or fallback
-        answer = Search(_table(catalog, name), body).answer()
+        answer = SearchRequest(_table(catalog, name), body).answer()
         return {**_with_total(answer, params), "status": 200}
     except Error as error:
-        return _mistake(error)
+        return _error_body(error)
 
 
 def _caps(
@@ -164,17 +183,52 @@ def _caps(
     fields = body.get("fields") or params.get("fields", "*")
     patterns = [one for text in texts_at(fields, "fields") for one in text.split(",")]
     served = _table(catalog, path.get("index", "*"))
-    return field_caps(served.name, columns_of(served.open()), patterns)
+    return field_caps(served.name, fields_of(served.open()), patterns)
 
 
 def _mapping(
     catalog: Catalog, _body: dict[str, Any], _params: Parameters, path: Mapping[str, str]
 ) -> dict[str, Any]:
     served = _table(catalog, path["index"])
-    return mapping(served.name, columns_of(served.open()))
+    return mapping(served.name, fields_of(served.open()))
 
 
-def _table(catalog: Catalog, name: str) -> Served:
+def field_type(name: str, columns: TableFields) -> str:
+    """The type of a column, by how it is searched first."""
+    index = columns.indexed.get(name)
+    if index in ("text", "ip"):
+        return str(index)
+    kind = columns.schema.field(name).type
+    if pa.types.is_string(kind) and index != "json":
+        return "keyword"
+    return next((shown for is_kind, shown in _FIELD_TYPES if is_kind(kind)), "object")
+
+
+def field_caps(index: str, columns: TableFields, patterns: list[str]) -> dict[str, Any]:
+    """The answer to `_field_caps`."""
+    fields = {}
+    for name in columns.schema.names:
+        if not any(fnmatchcase(name, pattern) for pattern in patterns):
+            continue
+        kind = field_type(name, columns)
+        fields[name] = {
+            kind: {
+                "type": kind,
+                "metadata_field": False,
+                "searchable": kind != "binary",
+                "aggregatable": kind not in ("text", "object", "binary"),
+            }
+        }
+    return {"indices": [index], "fields": fields}
+
+
+def mapping(index: str, columns: TableFields) -> dict[str, Any]:
+    """The answer to `_mapping`."""
+    properties = {name: {"type": field_type(name, columns)} for name in columns.schema.names}
+    return {index: {"mappings": {"properties": properties}}}
+
+
+def _table(catalog: Catalog, name: str) -> ServedTable:
     names = [served.name for served in catalog]
     if name in ("*", "_all", ""):
         if len(names) != 1:
@@ -189,7 +243,7 @@ def _status(error: Error) -> int:
     return HTTP_BAD_REQUEST if isinstance(error, ValueError) else HTTP_SERVER_ERROR
 
 
-def _mistake(error: Error) -> dict[str, Any]:
+def _error_body(error: Error) -> dict[str, Any]:
     kind = "illegal_argument_exception"
     if isinstance(error, MissingScrollError):
         kind = "search_context_missing_exception"

@@ -97,12 +97,12 @@ class Scrolls:
         self._open = {name: scroll for name, scroll in self._open.items() if scroll.until > now}
 
 
-def seconds_of(given: Any) -> float:
+def seconds_of(value: Any) -> float:
     """Read a time such as `5m`."""
-    match = _TIME.match(text_at(given, "scroll"))
+    match = _TIME.match(text_at(value, "scroll"))
     seconds = int(match[1]) * _SECONDS[match[2]] if match else 0.0
     if not 0 < seconds <= _LONGEST_S:
-        raise refused(f"[scroll] is a time such as 5m, up to a day, not {given!r:.60}")
+        raise refused(f"[scroll] is a time such as 5m, up to a day, not {value!r:.60}")
     return seconds
 
 

@@ -1,4 +1,4 @@
-"""One `_search`: its body read, asked of the table, and the answer in Elasticsearch's shape."""
+"""One `_search`: its body is read, the table searched, and the answer put into Elasticsearch's shape."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from indextables.web.elastic.shapes import (
     texts_at,
     whole_at,
 )
-from indextables.web.elastic.translate import Asked, Columns, translate
-from indextables.web.questions import quoted
-from indextables.web.tables import Served, snapshot_of
+from indextables.web.elastic.translate import Criteria, TableFields, translate
+from indextables.web.row_request import quoted
+from indextables.web.tables import ServedTable, snapshot_of
 
 if TYPE_CHECKING:
     from indextables.delta import DeltaTable
 
-_KNOWN = {
+_SUPPORTED = {
     "query", "size", "from", "sort", "_source", "aggs", "aggregations", "track_total_hits", "timeout",
     "version", "script_fields", "docvalue_fields", "stored_fields", "fields", "track_scores",
 }  # fmt: skip
@@ -50,7 +50,7 @@ _UNSORTED = ("_doc", "_shard_doc")
 
 
 @dataclass(frozen=True, slots=True)
-class Sort:
+class SortField:
     """A field to sort by, and where the rows without a value come."""
 
     column: str
@@ -59,13 +59,13 @@ class Sort:
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
-    """The body of a request, read."""
+class SearchBody:
+    """The body of a request after all its entries were checked."""
 
-    asked: Asked
+    criteria: Criteria
     size: int
     start: int
-    sort: Sort | None
+    sort: SortField | None
     scored: bool
     columns: tuple[str, ...]
     aggregations: Mapping[str, Any]
@@ -74,18 +74,18 @@ class Body:
 
 
 _NO_ROWS = pa.table({"none": pa.nulls(0)})
-"""With a column: Arrow gives a slice of a table without columns as many rows as it is asked for."""
+"""With a column: Arrow gives a slice of a table without columns the number of rows it was sliced to."""
 
 
-class Search:
-    """One question on one version of a table."""
+class SearchRequest:
+    """One search of one version of a table; its body is read and checked when it is made."""
 
-    def __init__(self, served: Served, given: Mapping[str, Any], *, scroll: bool = False) -> None:
+    def __init__(self, served: ServedTable, body: Mapping[str, Any], *, scroll: bool = False) -> None:
         self._began = time.perf_counter()
         self._index = served.name
-        self._columns = columns_of(served.open())
+        self._columns = fields_of(served.open())
         self._snapshot = self._columns.snapshot
-        self._body = read_body(given, self._columns)
+        self._body = read_body(body, self._columns)
         if scroll and (self._body.start or not self._body.size):
             raise refused("a scroll begins with the first row, and its pages have rows: leave [from] out")
 
@@ -101,19 +101,21 @@ class Search:
         """The responses of a scroll: pages until no row is left, and empty ones from then on."""
         size, start, total = self._body.size, 0, self._total()
         batches = self._rows(None)
-        held = _NO_ROWS
+        pending = _NO_ROWS
         while True:
-            while held.num_rows < size and (batch := next(batches, None)) is not None:
+            while pending.num_rows < size and (batch := next(batches, None)) is not None:
                 more = pa.Table.from_batches([batch])
-                held = pa.concat_tables([held, more]) if held.num_rows else more
-            yield self._response(self._hits(held.slice(0, size), start), total, with_aggregations=not start)
-            start += min(size, held.num_rows)
-            held = held.slice(size)
+                pending = pa.concat_tables([pending, more]) if pending.num_rows else more
+            yield self._response(
+                self._hits(pending.slice(0, size), start), total, with_aggregations=not start
+            )
+            start += min(size, pending.num_rows)
+            pending = pending.slice(size)
             self._began = time.perf_counter()
 
     def _total(self) -> int | None:
-        asked = self._body.asked
-        return count(self._snapshot, asked.where, asked.query)[0] if self._body.total else None
+        criteria = self._body.criteria
+        return count(self._snapshot, criteria.where, criteria.query)[0] if self._body.total else None
 
     def _response(
         self, hits: list[dict[str, Any]], total: int | None, *, with_aggregations: bool
@@ -131,7 +133,7 @@ class Search:
             },
         }
         if body.aggregations and with_aggregations:
-            counted = Aggregations(self._snapshot, self._columns, body.asked)
+            counted = Aggregations(self._snapshot, self._columns, body.criteria)
             answer["aggregations"] = counted.answer(body.aggregations)
         answer["took"] = round((time.perf_counter() - self._began) * 1000)
         return answer
@@ -155,20 +157,20 @@ class Search:
         return hits
 
     def _rows(self, limit: int | None) -> Iterator[pa.RecordBatch]:
-        """The rows in order; those without a value of the field they are sorted by where they are wanted."""
-        body, asked = self._body, self._body.asked
+        """The rows in order; those without a value of the sort field come first or last, as the body says."""
+        body, criteria = self._body, self._body.criteria
         if body.sort is None:
-            yield from self._read(asked.where, limit)
+            yield from self._read(criteria.where, limit)
             return
         by = quoted(body.sort.column)
         if body.sort.nulls_first != body.sort.descending:
-            yield from self._read(asked.where, limit, sort_text(body.sort.column, body.sort.descending))
+            yield from self._read(criteria.where, limit, sort_text(body.sort.column, body.sort.descending))
             return
-        # Of a table's own order nulls are the other end.
+        # The table itself would put nulls at the other end.
         has, lacks = (self._columns.node(part) for part in (by.is_not_null(), by.is_null()))
         left = limit
         for node in (lacks, has) if body.sort.nulls_first else (has, lacks):
-            where = node if asked.where is None else all_of([asked.where, node])
+            where = node if criteria.where is None else all_of([criteria.where, node])
             for batch in self._read(where, left, sort_text(body.sort.column, body.sort.descending)):
                 left = None if left is None else left - batch.num_rows
                 yield batch
@@ -176,7 +178,7 @@ class Search:
     def _read(
         self, where: Node | None, limit: int | None, sort: list[str] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        body, query = self._body, self._body.asked.query
+        body, query = self._body, self._body.criteria.query
         columns = list(dict.fromkeys([*body.columns, *([body.sort.column] if body.sort else [])]))
         columns = columns or self._columns.schema.names[:1]
         if query is None:
@@ -189,67 +191,72 @@ class Search:
             yield from reader
 
 
-def columns_of(table: Table | DeltaTable) -> Columns:
-    """What a translation needs of a table."""
+def fields_of(table: Table | DeltaTable) -> TableFields:
+    """The fields of a table, at this moment."""
     if not isinstance(table, Table):
         raise OptionError("a Delta table is not asked this way")
-    return Columns(snapshot_of(table), datetime.now(UTC))
+    return TableFields(snapshot_of(table), datetime.now(UTC))
 
 
-def read_body(given: Mapping[str, Any], columns: Columns) -> Body:
+def read_body(entries: Mapping[str, Any], columns: TableFields) -> SearchBody:
     """Read and check a body; what cannot be done is refused by name."""
-    unknown = set(given) - _KNOWN or {name for name in _EMPTY if given.get(name)}
+    unknown = set(entries) - _SUPPORTED or {name for name in _EMPTY if entries.get(name)}
     if unknown:
         raise refused(f"the parameters {sorted(unknown)} are not supported")
-    size, start = whole_at(given.get("size", _DEFAULT_SIZE), "size"), whole_at(given.get("from", 0), "from")
+    size, start = (
+        whole_at(entries.get("size", _DEFAULT_SIZE), "size"),
+        whole_at(entries.get("from", 0), "from"),
+    )
     if size < 0 or start < 0 or size + start > _DEEPEST:
         raise refused(
             f"from is {start} and size {size}; at most {_DEEPEST} rows are reached, or all by scroll"
         )
-    sort, scored = _sort(given.get("sort"), columns)
-    asked = translate(given.get("query"), columns)
-    inner = (object_at(given.get(name), name) for name in ("aggs", "aggregations"))
-    total = given.get("track_total_hits", True)
-    return Body(
-        asked=asked,
+    sort, scored = _sort(entries.get("sort"), columns)
+    criteria = translate(entries.get("query"), columns)
+    inner = (object_at(entries.get(name), name) for name in ("aggs", "aggregations"))
+    total = entries.get("track_total_hits", True)
+    return SearchBody(
+        criteria=criteria,
         size=size,
         start=start,
         sort=sort,
-        scored=asked.query is not None and scored,
-        columns=_source(given.get("_source", True), columns),
+        scored=criteria.query is not None and scored,
+        columns=_source(entries.get("_source", True), columns),
         aggregations={name: body for some in inner for name, body in some.items()},
         # A number asks for a total that is exact up to there; this one is exact beyond it too.
         total=flag_at(total, "track_total_hits")
         if isinstance(total, (bool, str))
         else whole_at(total, "track_total_hits") >= 0,
-        version=flag_at(given.get("version", False), "version"),
+        version=flag_at(entries.get("version", False), "version"),
     )
 
 
-def _sort(given: Any, columns: Columns) -> tuple[Sort | None, bool]:
+def _sort(sort: Any, columns: TableFields) -> tuple[SortField | None, bool]:
     """The field to sort by, and whether the best matches come first instead."""
-    keys: list[Sort] = []
-    items = list_at(given, "sort")
+    keys: list[SortField] = []
+    items = list_at(sort, "sort")
     for item in items:
         entry = item if isinstance(item, Mapping) else {text_at(item, "sort"): {}}
         if len(entry) != 1:
             raise refused("each entry of [sort] names exactly one field")
-        ((name, given_settings),) = entry.items()
-        descending, nulls_first = _direction(name, given_settings)
+        ((name, direction),) = entry.items()
+        descending, nulls_first = _direction(name, direction)
         if name == "_score":
             if len(items) > 1 or not descending:
                 raise refused("[_score] is the only entry of [sort], and descends")
             return None, True
         if name not in _UNSORTED:
-            keys.append(Sort(columns.column(name, "sort"), descending, nulls_first))
+            keys.append(SortField(columns.column(name, "sort"), descending, nulls_first))
     if len(keys) > 1:
         raise refused("rows are sorted by one field")
-    return keys[0] if keys else None, given is None
+    return keys[0] if keys else None, sort is None
 
 
-def _direction(name: str, given: Any) -> tuple[bool, bool]:
+def _direction(name: str, direction: Any) -> tuple[bool, bool]:
     """Whether a field descends, and whether the rows without a value come first."""
-    settings = given if isinstance(given, Mapping) else {"order": object_or_value(given, f"sort.{name}")}
+    settings = (
+        direction if isinstance(direction, Mapping) else {"order": object_or_value(direction, f"sort.{name}")}
+    )
     if set(settings) - _OF_SORT:
         raise refused(f"[sort] does not support {sorted(set(settings) - _OF_SORT)}")
     missing = settings.get("missing", "_last")
@@ -261,12 +268,12 @@ def _direction(name: str, given: Any) -> tuple[bool, bool]:
     return order == "desc", missing == "_first"
 
 
-def _source(given: Any, columns: Columns) -> tuple[str, ...]:
+def _source(source: Any, columns: TableFields) -> tuple[str, ...]:
     names: Sequence[str] = columns.schema.names
-    if isinstance(given, bool):
-        return tuple(names) if given else ()
+    if isinstance(source, bool):
+        return tuple(names) if source else ()
     keys = {"includes": ["*"], "include": [], "excludes": [], "exclude": []}
-    settings = given if isinstance(given, Mapping) else {"includes": given}
+    settings = source if isinstance(source, Mapping) else {"includes": source}
     if set(settings) - set(keys):
         raise refused(f"[_source] does not support {sorted(set(settings) - set(keys))}")
     if "include" in settings:

@@ -33,7 +33,7 @@ from indextables.web.elastic.shapes import (
     value_at,
     whole_at,
 )
-from indextables.web.questions import moment, quoted
+from indextables.web.row_request import moment, quoted
 
 _WORDS = ("text", "json", "ip")
 _MATH = re.compile(r"now(?:([+-])(\d{1,9})([smhdw]))?\Z")
@@ -42,21 +42,21 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A query and a filter; None asks nothing."""
+class Criteria:
+    """A full-text query and a filter that both have to hold; None holds for every row."""
 
     query: Query | None = None
     where: Node | None = None
 
     @property
     def is_all(self) -> bool:
-        """Whether every row is meant."""
+        """Whether every row satisfies it."""
         return self.query is None and self.where is None
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
-    """What the translation has to know of a table."""
+class TableFields:
+    """The columns of one version of a table as fields, and the moment that `now` means."""
 
     snapshot: Snapshot
     now: datetime
@@ -71,9 +71,9 @@ class Columns:
         """The kind of index of each indexed column."""
         return {item.column: item.kind for item in settings_of(self.snapshot).fields}
 
-    def field(self, given: Any, place: str) -> str:
+    def field(self, value: Any, place: str) -> str:
         """The column a clause names; `level.keyword` is the column `level`, as dashboards write it."""
-        name = text_at(given, place)
+        name = text_at(value, place)
         for spelled in (name, name.removesuffix(".keyword")):
             column = find_name(self.schema.names, spelled)
             if column is not None:
@@ -84,9 +84,9 @@ class Columns:
             return f"{column}.{path}"
         raise refused(f"there is no field [{name}]")
 
-    def column(self, given: Any, place: str) -> str:
+    def column(self, value: Any, place: str) -> str:
         """A column by itself, not a path inside one."""
-        name = self.field(given, place)
+        name = self.field(value, place)
         if name not in self.schema.names:
             raise refused(f"[{place}] takes a column, not the path [{name}] inside one")
         return name
@@ -102,45 +102,45 @@ class Columns:
         assert condition is not None
         return condition
 
-    def query(self, text: str, columns: Sequence[str] | None = None, operator: str = "or") -> Asked:
+    def query(self, text: str, columns: Sequence[str] | None = None, operator: str = "or") -> Criteria:
         """The rows that a text of the query language finds, as a tree of its own."""
-        return Asked(query_of(self.snapshot, text, columns, operator))
+        return Criteria(query_of(self.snapshot, text, columns, operator))
 
-    def words(self, text: str, column: str, slop: int = 0) -> Asked:
+    def words(self, text: str, column: str, slop: int = 0) -> Criteria:
         """The rows in which the words of a text follow each other in a column."""
         quoted_text = '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
         return self.query(f"{quoted_text}~{slop}" if slop else quoted_text, [column])
 
 
-def translate(clause: Any, columns: Columns, place: str = "query") -> Asked:
+def translate(clause: Any, columns: TableFields, place: str = "query") -> Criteria:
     """Read one clause."""
-    given = object_at(clause, place)
-    if not given:
-        return Asked()
-    name, body = _only(given, place)
+    entries = object_at(clause, place)
+    if not entries:
+        return Criteria()
+    name, body = _only_entry(entries, place)
     if name not in _CLAUSES:
         raise refused(f"the query clause [{name}] is not supported")
     return _CLAUSES[name](object_at(body, name), columns)
 
 
-def _only(given: Mapping[str, Any], place: str) -> tuple[str, Any]:
+def _only_entry(entries: Mapping[str, Any], place: str) -> tuple[str, Any]:
     """The one entry of an object."""
-    if len(given) != 1:
-        raise refused(f"[{place}] has exactly one name in it, not {len(given)}")
-    ((name, body),) = given.items()
+    if len(entries) != 1:
+        raise refused(f"[{place}] has exactly one name in it, not {len(entries)}")
+    ((name, body),) = entries.items()
     return name, body
 
 
-def _known(body: Mapping[str, Any], names: Iterable[str], place: str) -> None:
+def _refuse_others(body: Mapping[str, Any], names: Iterable[str], place: str) -> None:
     unknown = sorted(set(body) - set(names))
     if unknown:
         raise refused(f"[{place}] does not support {unknown}")
 
 
-def _bool(body: Mapping[str, Any], columns: Columns) -> Asked:
-    _known(body, ("must", "filter", "should", "must_not", "minimum_should_match", "boost"), "bool")
+def _bool(body: Mapping[str, Any], columns: TableFields) -> Criteria:
+    _refuse_others(body, ("must", "filter", "should", "must_not", "minimum_should_match", "boost"), "bool")
 
-    def parts(key: str) -> list[Asked]:
+    def parts(key: str) -> list[Criteria]:
         return [translate(item, columns, f"bool.{key}") for item in list_at(body.get(key), f"bool.{key}")]
 
     needed = parts("must") + parts("filter")
@@ -149,74 +149,74 @@ def _bool(body: Mapping[str, Any], columns: Columns) -> Asked:
     if should and least not in (0, 1):
         raise refused("[minimum_should_match] is 0 or 1 here")
     if should and least == 1:
-        needed.append(_any(should))
-    needed += [_none(item) for item in parts("must_not")]
-    return _every(needed)
+        needed.append(_any_of(should))
+    needed += [_none_of(item) for item in parts("must_not")]
+    return _all_of(needed)
 
 
-def _every(parts: Sequence[Asked]) -> Asked:
+def _all_of(parts: Sequence[Criteria]) -> Criteria:
     queries = [part.query for part in parts if part.query is not None]
     wheres = [part.where for part in parts if part.where is not None]
-    return Asked(combine_queries(must=queries) if queries else None, all_of(wheres) if wheres else None)
+    return Criteria(combine_queries(must=queries) if queries else None, all_of(wheres) if wheres else None)
 
 
-def _any(parts: Sequence[Asked]) -> Asked:
+def _any_of(parts: Sequence[Criteria]) -> Criteria:
     if any(part.is_all for part in parts):
-        return Asked()
+        return Criteria()
     queries = [part.query for part in parts if part.query is not None]
     wheres = [part.where for part in parts if part.where is not None]
     if not wheres:
-        return Asked(combine_queries(should=queries)) if queries else Asked(where=FALSE)
+        return Criteria(combine_queries(should=queries)) if queries else Criteria(where=FALSE)
     if not queries:
-        return Asked(where=any_of(wheres))
+        return Criteria(where=any_of(wheres))
     raise refused("a [should] between words and values cannot be answered in one question")
 
 
-def _none(part: Asked) -> Asked:
+def _none_of(part: Criteria) -> Criteria:
     if part.is_all:
-        return Asked(where=FALSE)
+        return Criteria(where=FALSE)
     if part.query is None:
         # A row without the value does not have it, as in Elasticsearch.
-        return Asked(where=Not(IsTrue(part.where))) if part.where is not None else Asked()
+        return Criteria(where=Not(IsTrue(part.where))) if part.where is not None else Criteria()
     if part.where is None:
-        return Asked(combine_queries(must_not=[part.query]))
+        return Criteria(combine_queries(must_not=[part.query]))
     raise refused("a [must_not] of words and values together cannot be answered in one question")
 
 
-def _one(body: Mapping[str, Any], key: str, place: str) -> tuple[str, Any, dict[str, Any]]:
+def _field_and_value(body: Mapping[str, Any], key: str, place: str) -> tuple[str, Any, dict[str, Any]]:
     """The field of a clause, the value under `key` or given directly, and the other settings."""
-    field, given = _only(body, place)
-    if isinstance(given, Mapping):
-        rest = {name: item for name, item in given.items() if name not in (key, "boost")}
-        return field, value_at(given.get(key), f"{place}.{field}.{key}"), rest
-    return field, value_at(given, f"{place}.{field}"), {}
+    field, value = _only_entry(body, place)
+    if isinstance(value, Mapping):
+        rest = {name: item for name, item in value.items() if name not in (key, "boost")}
+        return field, value_at(value.get(key), f"{place}.{field}.{key}"), rest
+    return field, value_at(value, f"{place}.{field}"), {}
 
 
-def _match(body: Mapping[str, Any], columns: Columns) -> Asked:
-    field, text, rest = _one(body, "query", "match")
+def _match(body: Mapping[str, Any], columns: TableFields) -> Criteria:
+    field, text, rest = _field_and_value(body, "query", "match")
     way = text_at(rest.pop("operator", "or"), "match.operator").lower()
-    _known(rest, (), "match")
+    _refuse_others(rest, (), "match")
     if way not in ("or", "and"):
         raise refused(f"[match] has the operators or and and, not [{way}]")
     name = columns.field(field, "match")
     if not columns.has_words(name):
         return _equal(name, text, columns)
     words = [columns.words(word, name) for word in str(text).split()]
-    return (_every if way == "and" else _any)(words) if words else Asked(where=FALSE)
+    return (_all_of if way == "and" else _any_of)(words) if words else Criteria(where=FALSE)
 
 
-def _match_phrase(body: Mapping[str, Any], columns: Columns) -> Asked:
-    field, text, rest = _one(body, "query", "match_phrase")
+def _match_phrase(body: Mapping[str, Any], columns: TableFields) -> Criteria:
+    field, text, rest = _field_and_value(body, "query", "match_phrase")
     slop = whole_at(rest.pop("slop", 0), "match_phrase.slop")
-    _known(rest, (), "match_phrase")
+    _refuse_others(rest, (), "match_phrase")
     if not 0 <= slop <= _MOST_SLOP:
         raise refused(f"[match_phrase] takes a slop from 0 to {_MOST_SLOP}, not {slop}")
     name = columns.field(field, "match_phrase")
     return columns.words(str(text), name, slop) if columns.has_words(name) else _equal(name, text, columns)
 
 
-def _multi_match(body: Mapping[str, Any], columns: Columns) -> Asked:
-    _known(body, ("query", "fields", "type", "operator"), "multi_match")
+def _multi_match(body: Mapping[str, Any], columns: TableFields) -> Criteria:
+    _refuse_others(body, ("query", "fields", "type", "operator"), "multi_match")
     fields = _fields(body.get("fields"), "multi_match.fields")
     kind = body.get("type", "best_fields")
     if kind not in ("best_fields", "phrase"):
@@ -224,31 +224,31 @@ def _multi_match(body: Mapping[str, Any], columns: Columns) -> Asked:
     clause = _match_phrase if kind == "phrase" else _match
     settings = {"operator": body["operator"]} if "operator" in body else {}
     every = fields or [name for name, index in columns.indexed.items() if index in _WORDS]
-    return _any([clause({field: {"query": body.get("query"), **settings}}, columns) for field in every])
+    return _any_of([clause({field: {"query": body.get("query"), **settings}}, columns) for field in every])
 
 
-def _fields(given: Any, place: str) -> list[str]:
+def _fields(value: Any, place: str) -> list[str]:
     """Names of fields without their boosts."""
-    return [field.partition("^")[0] for field in texts_at(given, place)]
+    return [field.partition("^")[0] for field in texts_at(value, place)]
 
 
-def _query_string(body: Mapping[str, Any], columns: Columns) -> Asked:
+def _query_string(body: Mapping[str, Any], columns: TableFields) -> Criteria:
     harmless = ("analyze_wildcard", "lenient", "boost", "allow_leading_wildcard")
-    _known(body, ("query", "default_field", "fields", "default_operator", *harmless), "query_string")
+    _refuse_others(body, ("query", "default_field", "fields", "default_operator", *harmless), "query_string")
     operator = text_at(body.get("default_operator", "or"), "query_string.default_operator").lower()
     if operator not in ("or", "and"):
         raise refused(f"[query_string] has the default operators or and and, not [{operator}]")
     text = text_at(body.get("query", ""), "query_string.query").strip()
     if text in ("", "*", "*:*"):
-        return Asked()
+        return Criteria()
     fields = _fields(body.get("fields") or body.get("default_field"), "query_string.fields")
     names = None if fields in ([], ["*"]) else [columns.field(one, "query_string.fields") for one in fields]
     return columns.query(text, names, operator)
 
 
-def _term(body: Mapping[str, Any], columns: Columns) -> Asked:
-    field, value, rest = _one(body, "value", "term")
-    _known(rest, (), "term")
+def _term(body: Mapping[str, Any], columns: TableFields) -> Criteria:
+    field, value, rest = _field_and_value(body, "value", "term")
+    _refuse_others(rest, (), "term")
     name = columns.field(field, "term")
     return columns.words(_spelled(value), name) if columns.has_words(name) else _equal(name, value, columns)
 
@@ -257,18 +257,18 @@ def _spelled(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _terms(body: Mapping[str, Any], columns: Columns) -> Asked:
-    field, values = _only({key: item for key, item in body.items() if key != "boost"}, "terms")
+def _terms(body: Mapping[str, Any], columns: TableFields) -> Criteria:
+    field, values = _only_entry({key: item for key, item in body.items() if key != "boost"}, "terms")
     if not isinstance(values, list):
         raise refused("[terms] takes a list of values")
     if not values:
-        return Asked(where=FALSE)
-    return _any([_term({field: value_at(value, f"terms.{field}")}, columns) for value in values])
+        return Criteria(where=FALSE)
+    return _any_of([_term({field: value_at(value, f"terms.{field}")}, columns) for value in values])
 
 
-def _range(body: Mapping[str, Any], columns: Columns) -> Asked:
-    field, given = _only(body, "range")
-    bounds = object_at(given, f"range.{field}")
+def _range(body: Mapping[str, Any], columns: TableFields) -> Criteria:
+    field, entry = _only_entry(body, "range")
+    bounds = object_at(entry, f"range.{field}")
     name = columns.column(field, "range")
     column, kind = quoted(name), columns.schema.field(name).type
     compare: dict[str, Callable[[Any], Expr]] = {
@@ -277,7 +277,7 @@ def _range(body: Mapping[str, Any], columns: Columns) -> Asked:
         "lte": lambda value: column <= value,
         "lt": lambda value: column < value,
     }
-    _known(bounds, (*compare, "format", "boost", "time_zone"), "range")
+    _refuse_others(bounds, (*compare, "format", "boost", "time_zone"), "range")
     if bounds.get("time_zone") not in (None, "UTC", "Z", "+00:00"):
         raise refused("[range] takes times in UTC")
     seconds = _is_seconds(bounds.get("format"))
@@ -286,15 +286,15 @@ def _range(body: Mapping[str, Any], columns: Columns) -> Asked:
         for key, value in bounds.items()
         if key in compare and value is not None
     ]
-    return Asked(where=all_of(parts)) if parts else _exists({"field": field}, columns)
+    return Criteria(where=all_of(parts)) if parts else _exists({"field": field}, columns)
 
 
-def _is_seconds(given: Any) -> bool:
+def _is_seconds(value: Any) -> bool:
     """Whether a format says that numbers are seconds; formats that would change a value are refused."""
-    formats = [] if given is None else text_at(given, "range.format").split("||")
+    formats = [] if value is None else text_at(value, "range.format").split("||")
     unknown = [one for one in formats if one not in _FORMATS]
     if unknown or ("epoch_second" in formats and "epoch_millis" in formats):
-        raise refused(f"[range] reads times in the formats {', '.join(_FORMATS)}, not in [{given}]")
+        raise refused(f"[range] reads times in the formats {', '.join(_FORMATS)}, not in [{value}]")
     return "epoch_second" in formats
 
 
@@ -319,28 +319,28 @@ def bound(value: Any, kind: pa.DataType, now: datetime, seconds: bool = False) -
     return moment(str(value), kind)
 
 
-def _exists(body: Mapping[str, Any], columns: Columns) -> Asked:
-    _known(body, ("field", "boost"), "exists")
+def _exists(body: Mapping[str, Any], columns: TableFields) -> Criteria:
+    _refuse_others(body, ("field", "boost"), "exists")
     name = columns.column(body.get("field"), "exists.field")
-    return Asked(where=columns.node(quoted(name).is_not_null()))
+    return Criteria(where=columns.node(quoted(name).is_not_null()))
 
 
-def _prefix(body: Mapping[str, Any], columns: Columns) -> Asked:
-    field, text, rest = _one(body, "value", "prefix")
-    _known(rest, (), "prefix")
-    return Asked(where=columns.node(_whole(field, "prefix", columns).startswith(str(text))))
+def _prefix(body: Mapping[str, Any], columns: TableFields) -> Criteria:
+    field, text, rest = _field_and_value(body, "value", "prefix")
+    _refuse_others(rest, (), "prefix")
+    return Criteria(where=columns.node(_whole(field, "prefix", columns).startswith(str(text))))
 
 
-def _wildcard(body: Mapping[str, Any], columns: Columns) -> Asked:
-    field, given = _only(body, "wildcard")
-    key = "wildcard" if isinstance(given, Mapping) and "wildcard" in given else "value"
-    _, text, rest = _one(body, key, "wildcard")
-    _known(rest, (), "wildcard")
+def _wildcard(body: Mapping[str, Any], columns: TableFields) -> Criteria:
+    field, entry = _only_entry(body, "wildcard")
+    key = "wildcard" if isinstance(entry, Mapping) and "wildcard" in entry else "value"
+    _, text, rest = _field_and_value(body, key, "wildcard")
+    _refuse_others(rest, (), "wildcard")
     escaped = re.sub(r"([\\%_])", r"\\\1", str(text)).replace("*", "%").replace("?", "_")
-    return Asked(where=columns.node(_whole(field, "wildcard", columns).like(escaped)))
+    return Criteria(where=columns.node(_whole(field, "wildcard", columns).like(escaped)))
 
 
-def _whole(field: str, place: str, columns: Columns) -> Expr:
+def _whole(field: str, place: str, columns: TableFields) -> Expr:
     """A column of texts that are compared as a whole."""
     name = columns.column(field, place)
     if columns.has_words(name) or not pa.types.is_string(columns.schema.field(name).type):
@@ -348,21 +348,21 @@ def _whole(field: str, place: str, columns: Columns) -> Expr:
     return quoted(name)
 
 
-def _equal(field: str, value: Any, columns: Columns) -> Asked:
+def _equal(field: str, value: Any, columns: TableFields) -> Criteria:
     name = columns.column(field, "field")
     kind = columns.schema.field(name).type
     if not pa.types.is_string(kind):
         value = bound(value, kind, columns.now)
-    return Asked(where=columns.node(quoted(name) == value))
+    return Criteria(where=columns.node(quoted(name) == value))
 
 
 _FORMATS = ("strict_date_optional_time", "date_optional_time", "epoch_millis", "epoch_second")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_SLOP = 1000
-_CLAUSES: dict[str, Callable[[Mapping[str, Any], Columns], Asked]] = {
+_CLAUSES: dict[str, Callable[[Mapping[str, Any], TableFields], Criteria]] = {
     "bool": _bool,
-    "match_all": lambda _body, _columns: Asked(),
-    "match_none": lambda _body, _columns: Asked(where=FALSE),
+    "match_all": lambda _body, _columns: Criteria(),
+    "match_none": lambda _body, _columns: Criteria(where=FALSE),
     "match": _match,
     "match_phrase": _match_phrase,
     "multi_match": _multi_match,

@@ -1,4 +1,4 @@
-"""Work for a request: in a thread of its own, given up when whoever asked has gone."""
+"""Work for a request: in a thread of its own, given up when the client has disconnected."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from indextables.runtime import cancellable
 
 T = TypeVar("T")
 
-AT_ONCE = 8
-"""Questions that are worked on at the same time; others wait."""
+MOST_CONCURRENT = 8
+"""Requests that are worked on at the same time; others wait."""
 
 _END = object()
 
 
-class Desk:
-    """Where questions are worked on."""
+class RequestWorkers:
+    """The threads in which requests are worked on; each ends its work when its client has gone."""
 
     def __init__(self) -> None:
-        self._places: anyio.CapacityLimiter | None = None
+        self._limiter: anyio.CapacityLimiter | None = None
 
     @property
-    def places(self) -> anyio.CapacityLimiter:
+    def limiter(self) -> anyio.CapacityLimiter:
         """Made on first use, because it belongs to the running loop."""
-        if self._places is None:
-            self._places = anyio.CapacityLimiter(AT_ONCE)
-        return self._places
+        if self._limiter is None:
+            self._limiter = anyio.CapacityLimiter(MOST_CONCURRENT)
+        return self._limiter
 
     async def answer(self, request: Request, work: Callable[[], T]) -> T:
         """The result of some work, which ends early when the request is dropped."""
@@ -47,7 +47,7 @@ class Desk:
 
         watching = asyncio.create_task(watch())
         try:
-            return await anyio.to_thread.run_sync(partial(_within, stop, work), limiter=self.places)
+            return await anyio.to_thread.run_sync(partial(_within, stop, work), limiter=self.limiter)
         finally:
             watching.cancel()
 
@@ -56,7 +56,7 @@ class Desk:
         stop = threading.Event()
         try:
             return await anyio.to_thread.run_sync(
-                partial(_within, stop, work), limiter=self.places, abandon_on_cancel=True
+                partial(_within, stop, work), limiter=self.limiter, abandon_on_cancel=True
             )
         finally:
             stop.set()
@@ -69,7 +69,7 @@ class Desk:
             while True:
                 piece = await anyio.to_thread.run_sync(
                     partial(_within, stop, partial(next, source, _END)),
-                    limiter=self.places,
+                    limiter=self.limiter,
                     abandon_on_cancel=True,
                 )
                 if piece is _END:

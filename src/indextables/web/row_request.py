@@ -1,4 +1,4 @@
-"""What a request asks, as a value: which rows, which columns, in which order, how many.
+"""The parameters of a request as a value: which rows, which columns, in which order, how many.
 
 A filter comes as values of a column, a range of time, or SQL text; all of them
 become one tree, typed by the schema. Nothing of a request is pasted into SQL.
@@ -37,14 +37,14 @@ class Choice:
     def to_expr(self) -> Expr:
         """The condition."""
         column = quoted(self.column)
-        known = [value for value in self.values if value is not None]
-        parts = [column.isin(known)] if known else []
+        values = [value for value in self.values if value is not None]
+        parts = [column.isin(values)] if values else []
         parts += [column.is_null()] if None in self.values else []
-        found = parts[0] if len(parts) == 1 else parts[0] | parts[1]
+        chosen = parts[0] if len(parts) == 1 else parts[0] | parts[1]
         if not self.excluded:
-            return found
+            return chosen
         # A row without a value does not have the excluded ones.
-        return ~found if None in self.values else ~found | column.is_null()
+        return ~chosen if None in self.values else ~chosen | column.is_null()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """Which rows are meant, and what is to be seen of them."""
+class RowRequest:
+    """Which rows of which version, which of their columns, in which order, and which page of them."""
 
     query: str | None = None
     text: str | None = None
@@ -71,8 +71,8 @@ class Question:
     limit: int = PAGE_ROWS
     offset: int = 0
 
-    def of(self, schema: pa.Schema) -> Question:
-        """The same question with every column as the table spells it; SchemaError names one it lacks."""
+    def of(self, schema: pa.Schema) -> RowRequest:
+        """The same request with every column as the table spells it; SchemaError names one it lacks."""
         names = schema.names
         return replace(
             self,
@@ -86,40 +86,40 @@ class Question:
 
     def where(self, schema: pa.Schema, zone: str, *, without: str | None = None) -> Node | None:
         """The filter as a tree; `without` leaves out the choices of one column."""
-        asked = self.of(schema)
+        spelled = self.of(schema)
         parts = [] if self.text is None else [as_node(self.text, schema, zone)]
         parts += [
-            as_node(choice.to_expr(), schema, zone) for choice in asked.choices if choice.column != without
+            as_node(choice.to_expr(), schema, zone) for choice in spelled.choices if choice.column != without
         ]
-        if asked.span is not None:
-            column = quoted(asked.span.column)
-            kind = schema.field(asked.span.column).type
-            if asked.span.start is not None:
-                parts.append(as_node(column >= moment(asked.span.start, kind), schema, zone))
-            if asked.span.end is not None:
-                parts.append(as_node(column < moment(asked.span.end, kind), schema, zone))
+        if spelled.span is not None:
+            column = quoted(spelled.span.column)
+            kind = schema.field(spelled.span.column).type
+            if spelled.span.start is not None:
+                parts.append(as_node(column >= moment(spelled.span.start, kind), schema, zone))
+            if spelled.span.end is not None:
+                parts.append(as_node(column < moment(spelled.span.end, kind), schema, zone))
         return all_of([part for part in parts if part is not None]) if parts else None
 
 
-def read_question(given: Mapping[str, str]) -> Question:
+def read_row_request(params: Mapping[str, str]) -> RowRequest:
     """Read the parameters of a request; OptionError names one that cannot be understood."""
-    time = given.get("time") or None
-    span = Span(time, given.get("from") or None, given.get("to") or None) if time else None
-    sort = given.get("sort") or None
-    limit = _whole(given, "limit", PAGE_ROWS)
-    offset = _whole(given, "offset", 0)
+    time = params.get("time") or None
+    span = Span(time, params.get("from") or None, params.get("to") or None) if time else None
+    sort = params.get("sort") or None
+    limit = _whole(params, "limit", PAGE_ROWS)
+    offset = _whole(params, "offset", 0)
     if not 0 < limit <= MOST_ROWS or offset > DEEPEST_ROW:
         raise OptionError(f"a page has up to {MOST_ROWS} of the first {DEEPEST_ROW:,} rows; download has all")
-    version = given.get("version")
-    return Question(
-        query=(given.get("q") or "").strip() or None,
-        text=(given.get("where") or "").strip() or None,
-        choices=_choices(given.get("filters")),
+    version = params.get("version")
+    return RowRequest(
+        query=(params.get("q") or "").strip() or None,
+        text=(params.get("where") or "").strip() or None,
+        choices=_choices(params.get("filters")),
         span=span,
-        version=_whole(given, "version", 0) if version else None,
-        columns=_names(given.get("columns")),
+        version=_whole(params, "version", 0) if version else None,
+        columns=_names(params.get("columns")),
         sort=sort,
-        descending=given.get("order") == "desc",
+        descending=params.get("order") == "desc",
         limit=limit,
         offset=offset,
     )
@@ -128,14 +128,14 @@ def read_question(given: Mapping[str, str]) -> Question:
 def moment(text: str, kind: pa.DataType) -> date | datetime:
     """A time as a column of that type compares it; without an offset it is UTC."""
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         raise PredicateError(f"{text!r} is not a time such as 2024-05-03T10:00:00Z", part=text) from None
     if pa.types.is_date(kind):
-        return found.date()
+        return time.date()
     if not pa.types.is_timestamp(kind):
         raise PredicateError("a range of time needs a column of dates or timestamps", part=text)
-    aware = found if found.tzinfo else found.replace(tzinfo=UTC)
+    aware = time if time.tzinfo else time.replace(tzinfo=UTC)
     return aware if kind.tz else aware.astimezone(UTC).replace(tzinfo=None)
 
 
@@ -148,10 +148,10 @@ def _choices(text: str | None) -> tuple[Choice, ...]:
     if not text:
         return ()
     try:
-        found = json.loads(text)
+        items = json.loads(text)
         return tuple(
             Choice(str(item["column"]), tuple(map(_plain, item["values"])), bool(item.get("not")))
-            for item in found
+            for item in items
             if item["values"]
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -178,8 +178,8 @@ def _names(text: str | None) -> tuple[str, ...] | None:
     return tuple(names) or None
 
 
-def _whole(given: Mapping[str, str], name: str, default: int) -> int:
-    text = given.get(name) or str(default)
+def _whole(params: Mapping[str, str], name: str, default: int) -> int:
+    text = params.get(name) or str(default)
     if not text.isdigit():
         raise OptionError(f"{name} is {text!r}; give a whole number")
     return int(text)
