@@ -87,8 +87,8 @@ class DeltaTable(Handle["DeltaSnapshot"]):
         from indextables.ops.delta.scan import files
 
         node = self._node(where)
-        found, self._record = files(self._snapshot, node, engine)
-        return _with_scan(found, self._snapshot, self._record)
+        rows, self._record = files(self._snapshot, node, engine)
+        return _with_scan(rows, self._snapshot, self._record)
 
     def scan(self, where: Any = None, columns: Sequence[str] | None = None) -> Rows:
         """The live rows, or those for which the filter is true, as a stream of batches."""
@@ -139,9 +139,9 @@ class DeltaTable(Handle["DeltaSnapshot"]):
             )
         from indextables.ops.read.arguments import column_names
 
-        wanted = None if columns is None else column_names(self._snapshot, columns)
+        output_columns = None if columns is None else column_names(self._snapshot, columns)
         frame = delta_frames().read(self._spark, self._snapshot, where)
-        return frame if wanted is None else frame.select(*map(quoted_name, wanted))
+        return frame if output_columns is None else frame.select(*map(quoted_name, output_columns))
 
     def _node(self, where: Any) -> Any:
         """A filter for choosing files; of a Spark Column what can be told from its expression."""
@@ -163,8 +163,8 @@ def _with_scan(files: pa.Table, snapshot: DeltaSnapshot, record: Record) -> pa.T
     from indextables.log.scans import scan_of
 
     facts = scan_of(snapshot.store.uri, snapshot.version, record.metrics.files, record.metrics.replay)
-    said = {**(files.schema.metadata or {}), SCAN_KEY: json.dumps(facts.as_dict()).encode()}
-    return files.replace_schema_metadata(said)
+    metadata = {**(files.schema.metadata or {}), SCAN_KEY: json.dumps(facts.as_dict()).encode()}
+    return files.replace_schema_metadata(metadata)
 
 
 def _reopened(kind: type[DeltaTable], uri: str, version: int, options: Mapping[str, str]) -> DeltaTable:

@@ -25,18 +25,20 @@ else:
         """Make a class of fields, as `dataclasses.dataclass` does."""
 
         def define(cls: type) -> type:
-            made = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(cls)
+            record = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(
+                cls
+            )
             added = {"__repr__": _repr}
             if eq:
-                added |= _comparison(made, hashed=frozen)
+                added |= _comparison(record, hashed=frozen)
             if frozen:
                 added |= _FROZEN
             for name, method in added.items():
                 if name not in cls.__dict__ or (name == "__hash__" and cls.__dict__[name] is None):
-                    setattr(made, name, method)
+                    setattr(record, name, method)
             if "__init__" not in cls.__dict__:
-                made.__init__ = _init_when_used(made, frozen=frozen)
-            return made
+                record.__init__ = _init_when_used(record, frozen=frozen)
+            return record
 
         return define
 
@@ -54,32 +56,32 @@ def _init_when_used(cls: Any, *, frozen: bool) -> Any:
 
 def _compiled_init(cls: Any, *, frozen: bool) -> Any:
     """An `__init__` that sets every field, with the defaults and factories of `dataclasses.field`."""
-    known: dict[str, Any] = {"_left_out": _LEFT_OUT, "_set": object.__setattr__}
-    given: list[str] = []
-    by_name: list[str] = []
+    namespace: dict[str, Any] = {"_left_out": _LEFT_OUT, "_set": object.__setattr__}
+    positional: list[str] = []
+    keyword_only: list[str] = []
     body: list[str] = []
     for item in dataclasses.fields(cls):
         name, value, default = item.name, item.name, ""
         if item.default is not dataclasses.MISSING:
-            known[f"_default_{name}"], default = item.default, f"=_default_{name}"
+            namespace[f"_default_{name}"], default = item.default, f"=_default_{name}"
             value = name if item.init else f"_default_{name}"
         elif item.default_factory is not dataclasses.MISSING:
-            known[f"_make_{name}"], default = item.default_factory, "=_left_out"
+            namespace[f"_make_{name}"], default = item.default_factory, "=_left_out"
             value = f"_make_{name}() if {name} is _left_out else {name}" if item.init else f"_make_{name}()"
         elif not item.init:
             # Set by `__post_init__`.
             continue
         if item.init:
-            (by_name if item.kw_only else given).append(name + default)
+            (keyword_only if item.kw_only else positional).append(name + default)
         body.append(f"_set(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
     if hasattr(cls, "__post_init__"):
         body.append("self.__post_init__()")
-    arguments = ", ".join(["self", *given, *(["*", *by_name] if by_name else [])])
-    exec(f"def __init__({arguments}):\n " + "\n ".join(body or ["pass"]), known)  # noqa: S102 - as `dataclasses` does
-    made = known["__init__"]
-    made.__qualname__ = f"{cls.__qualname__}.__init__"
-    made.__annotations__ = {item.name: item.type for item in dataclasses.fields(cls) if item.init}
-    return made
+    arguments = ", ".join(["self", *positional, *(["*", *keyword_only] if keyword_only else [])])
+    exec(f"def __init__({arguments}):\n " + "\n ".join(body or ["pass"]), namespace)  # noqa: S102 - as `dataclasses` does
+    init = namespace["__init__"]
+    init.__qualname__ = f"{cls.__qualname__}.__init__"
+    init.__annotations__ = {item.name: item.type for item in dataclasses.fields(cls) if item.init}
+    return init
 
 
 def _repr(self: Any) -> str:

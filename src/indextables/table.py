@@ -129,8 +129,8 @@ class Table(Handle["Snapshot"]):
         """The live files that can hold a matching row, one row each, sorted by path."""
         from indextables.ops.read import scan
 
-        found, self._record = scan.files(self._snapshot, where, engine)
-        return found
+        files, self._record = scan.files(self._snapshot, where, engine)
+        return files
 
     def scan(
         self,
@@ -218,8 +218,8 @@ class Table(Handle["Snapshot"]):
         """
         from indextables.ops.counting import run
 
-        found, self._record = run.aggregate(self._snapshot, group_by, aggregates, query=query, where=where)
-        return found
+        groups, self._record = run.aggregate(self._snapshot, group_by, aggregates, query=query, where=where)
+        return groups
 
     def facets(
         self, column: str, query: str | None = None, where: Any = None, top: int | None = 10
@@ -227,8 +227,8 @@ class Table(Handle["Snapshot"]):
         """The most frequent values of a column, as `value` and `count`; `top=None` gives all."""
         from indextables.ops.counting import run
 
-        found, self._record = run.facets(self._snapshot, column, query=query, where=where, top=top)
-        return found
+        values, self._record = run.facets(self._snapshot, column, query=query, where=where, top=top)
+        return values
 
     def histogram(
         self, column: str, interval: Any, query: str | None = None, where: Any = None, *,
@@ -241,10 +241,10 @@ class Table(Handle["Snapshot"]):
         """
         from indextables.ops.counting import run
 
-        found, self._record = run.histogram(
+        buckets, self._record = run.histogram(
             self._snapshot, column, interval, query=query, where=where, offset=offset, time_zone=time_zone
         )
-        return found
+        return buckets
 
     def explain_score(
         self, query: str, path: str, row: int, *, operator: str | None = None
@@ -333,8 +333,8 @@ class Table(Handle["Snapshot"]):
         from indextables.ops.write.delete import run_delete
 
         searches = () if query is None else ((None, query),)
-        log, told = self._writable(), in_notebook()
-        return self._moved(run_delete(log, where, told, searches=searches, operator=operator))
+        log, progress = self._writable(), in_notebook()
+        return self._moved(run_delete(log, where, progress, searches=searches, operator=operator))
 
     def update(self, where: Any, values: Mapping[str, Any]) -> outcomes.UpdateResult:
         """Give columns other values in the rows for which the filter is true.

@@ -37,8 +37,10 @@ def show_arrow_tables() -> None:
 
 def arrow_html(table: pa.Table) -> str:
     """The first rows of an Arrow table, and how many there are."""
-    said = counted(table.num_rows, "row")
-    return table_html(table.slice(0, _SHOWN), f"{said}, {_SHOWN} shown" if table.num_rows > _SHOWN else said)
+    caption = counted(table.num_rows, "row")
+    return table_html(
+        table.slice(0, _SHOWN), f"{caption}, {_SHOWN} shown" if table.num_rows > _SHOWN else caption
+    )
 
 
 def table_html(rows: pa.Table, caption: str) -> str:
@@ -93,5 +95,5 @@ def _grid(heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> 
         "<tr>" + "".join(f"<td style='{_CELL}'>{value}</td>" for value in row) + "</tr>" for row in rows
     )
     top = f"<thead><tr>{head}</tr></thead>" if heads else ""
-    said = f"<caption style='text-align:left;opacity:.7'>{escape(caption)}</caption>"
-    return f"<table style='border-collapse:collapse'>{said}{top}<tbody>{body}</tbody></table>"
+    caption_html = f"<caption style='text-align:left;opacity:.7'>{escape(caption)}</caption>"
+    return f"<table style='border-collapse:collapse'>{caption_html}{top}<tbody>{body}</tbody></table>"

@@ -78,11 +78,11 @@ def open_input(
     sample = (
         line_reader(paths[0], log).rows(first_lines(paths[0])) if log else _sample(paths[0], chosen, names)
     )
-    known = types or {}
-    missing = [name for name in known if name not in sample.schema.names]
+    declared = types or {}
+    missing = [name for name in declared if name not in sample.schema.names]
     if missing:
         raise OptionError(no_column(sample.schema.names, missing[0], str(paths[0])))
-    fields = [pa.field(item.name, known.get(item.name, _plain(item.type))) for item in sample.schema]
+    fields = [pa.field(item.name, declared.get(item.name, _plain(item.type))) for item in sample.schema]
     return InputFiles(tuple(paths), chosen, pa.schema(fields), _text_columns(sample), log, tuple(names))
 
 
@@ -102,13 +102,13 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 
 def _text_columns(sample: pa.RecordBatch) -> tuple[str, ...]:
-    found = []
+    names = []
     for name, values in zip(sample.schema.names, sample.columns, strict=True):
         if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
             words = pc.mean(pc.count_substring_regex(values, r"\S+")).as_py()
             if words is not None and words >= _WORDS:
-                found.append(name)
-    return tuple(found)
+                names.append(name)
+    return tuple(names)
 
 
 def _sample(path: str, form: str, names: Sequence[str]) -> pa.RecordBatch:

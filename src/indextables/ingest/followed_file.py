@@ -165,20 +165,20 @@ def find(place: Place) -> FollowedFile | None:
 
     Else the one copy of it there whose name begins alike, as `copytruncate` leaves it behind.
     """
-    known = Path(place.path)
-    stem = known.name.split(".")[0]
+    old_path = Path(place.path)
+    stem = old_path.name.split(".")[0]
     others: list[str] = []
-    with contextlib.suppress(OSError), os.scandir(known.parent) as entries:
+    with contextlib.suppress(OSError), os.scandir(old_path.parent) as entries:
         others = sorted(
             entry.path
             for entry in entries
-            if entry.is_file(follow_symlinks=False) and entry.name != known.name
+            if entry.is_file(follow_symlinks=False) and entry.name != old_path.name
         )
     for path in (place.path, *others):
         if (same := _resumed(path, place, copy=False)) is not None:
             return same
-    alike = [path for path in others if stem and Path(path).name.startswith(stem)]
-    copies = [file for path in alike if (file := _resumed(path, place, copy=True)) is not None]
+    candidates = [path for path in others if stem and Path(path).name.startswith(stem)]
+    copies = [file for path in candidates if (file := _resumed(path, place, copy=True)) is not None]
     if len(copies) == 1 and place.offset:
         return copies[0]
     for copy in copies:

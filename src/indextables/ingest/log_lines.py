@@ -113,8 +113,8 @@ class LineReader:
 
 def _unparsed(text: pa.Array, times: pa.Array) -> pa.Array:
     """Which texts are there and were not understood as a time."""
-    given = pc.fill_null(pc.not_equal(pc.utf8_trim_whitespace(text), ""), fill_value=False)
-    return pc.and_(given, pc.is_null(times))
+    has_text = pc.fill_null(pc.not_equal(pc.utf8_trim_whitespace(text), ""), fill_value=False)
+    return pc.and_(has_text, pc.is_null(times))
 
 
 def log_form(sample: pa.Array, pattern: str | None = None) -> LogForm:
@@ -123,10 +123,10 @@ def log_form(sample: pa.Array, pattern: str | None = None) -> LogForm:
         form = form_of("your pattern", pattern)
         _check_times(form, sample)
         return form
-    for name, known in KNOWN.items():
-        fits = pc.sum(pc.match_substring_regex(sample, known)).as_py() or 0
+    for name, known_pattern in KNOWN.items():
+        fits = pc.sum(pc.match_substring_regex(sample, known_pattern)).as_py() or 0
         if len(sample) and fits >= _FITS * len(sample):
-            return form_of(name, known)
+            return form_of(name, known_pattern)
     return form_of("plain lines", None)
 
 

@@ -143,11 +143,11 @@ def _with_year(text: pa.Array, years: Years) -> pa.Array:
     real = leap | (day != _LEAP_DAY)
     start = (year - 1970).astype("datetime64[Y]").astype("datetime64[s]").astype(np.int64)
     second = start + yearless.second - np.where(~leap & (day > _LEAP_DAY), _DAY_S, 0)
-    found = np.zeros(len(text), np.int64)
+    instants = np.zeros(len(text), np.int64)
     missing = np.ones(len(text), bool)
-    found[yearless.rows] = second * _US
+    instants[yearless.rows] = second * _US
     missing[yearless.rows] = ~real
-    return pa.array(found, mask=missing)
+    return pa.array(instants, mask=missing)
 
 
 def _dated(text: pa.Array, form: str, day_at: int) -> pa.Array:

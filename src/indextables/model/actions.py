@@ -283,7 +283,7 @@ class _WireField:
 
 
 def _wire_fields(kind: type[Action]) -> tuple[_WireField, ...]:
-    found = []
+    fields = []
     for item in dataclasses.fields(kind):
         if item.name == "extra":
             continue
@@ -293,8 +293,8 @@ def _wire_fields(kind: type[Action]) -> tuple[_WireField, ...]:
             default = item.default_factory()
         always = default is dataclasses.MISSING or (wire in _ALWAYS and default is not None)
         read = item.metadata["read"]
-        found.append(_WireField(item.name, wire, read, default, always, _PLAIN[read]))
-    return tuple(found)
+        fields.append(_WireField(item.name, wire, read, default, always, _PLAIN[read]))
+    return tuple(fields)
 
 
 _FIELDS: Mapping[type[Action], tuple[_WireField, ...]] = {kind: _wire_fields(kind) for kind in KINDS.values()}
@@ -310,11 +310,11 @@ def action_from_wire(key: str, body: Any) -> Action | None:
         if kind is CommitInfo:
             return CommitInfo()
         raise CorruptLogError(f"a {key!r} action holds {type(body).__name__}, not an object", action=key)
-    known = _BY_WIRE[kind]
+    action_class = _BY_WIRE[kind]
     values: dict[str, Any] = {}
     extra: dict[str, Any] = {}
     for name, value in body.items():
-        item = known.get(name)
+        item = action_class.get(name)
         if item is None:
             extra[name] = value
         elif value is not None:
@@ -418,11 +418,11 @@ def decode_line(line: bytes | str) -> Action | None:
         raise CorruptLogError(f"not a JSON object: {bad}") from bad
     if not isinstance(document, dict):
         raise CorruptLogError(f"holds {type(document).__name__}, not an object with one action")
-    found = [key for key, body in document.items() if key in KINDS and body is not None]
-    if len(found) > 1:
-        raise CorruptLogError(f"holds {len(found)} actions ({', '.join(found)}) where one belongs")
-    if found:
-        return action_from_wire(found[0], document[found[0]])
+    kinds = [key for key, body in document.items() if key in KINDS and body is not None]
+    if len(kinds) > 1:
+        raise CorruptLogError(f"holds {len(kinds)} actions ({', '.join(kinds)}) where one belongs")
+    if kinds:
+        return action_from_wire(kinds[0], document[kinds[0]])
     if not document or any(key in KINDS for key in document):
         raise CorruptLogError("holds no action")
     return None

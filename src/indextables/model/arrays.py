@@ -130,7 +130,7 @@ def replaced(column: pa.ChunkedArray, where: pa.BooleanArray, new: pa.Array) -> 
 
         return pc.replace_with_mask(old, where, new)
     # Not for every type there is a function: the new values are put behind the old ones and taken from there.
-    places = np.arange(len(old))
-    chosen = where.to_numpy(zero_copy_only=False)
-    places[chosen] = len(old) + np.arange(len(new))
-    return pa.concat_arrays([old, new]).take(integers(places))
+    positions = np.arange(len(old))
+    replaced_rows = where.to_numpy(zero_copy_only=False)
+    positions[replaced_rows] = len(old) + np.arange(len(new))
+    return pa.concat_arrays([old, new]).take(integers(positions))

@@ -29,82 +29,82 @@ def _cast(array: pa.Array, field: pa.Field, where: str, timestamps: str) -> pa.A
         raise SchemaError(
             f"column {where!r} is NOT NULL, and the data has {array.null_count} nulls", column=where
         )
-    given, wanted = array.type, field.type
-    if pa.types.is_null(given):
-        return pa.nulls(len(array), wanted)
-    if pa.types.is_dictionary(given):
+    source, target = array.type, field.type
+    if pa.types.is_null(source):
+        return pa.nulls(len(array), target)
+    if pa.types.is_dictionary(source):
         return _cast(array.dictionary_decode(), field, where, timestamps)
-    if pa.types.is_run_end_encoded(given):
+    if pa.types.is_run_end_encoded(source):
         return _cast(_pc().run_end_decode(array), field, where, timestamps)
-    if pa.types.is_nested(wanted):
-        return _cast_nested(array, wanted, where, timestamps)
-    if given == wanted:
+    if pa.types.is_nested(target):
+        return _cast_nested(array, target, where, timestamps)
+    if source == target:
         return array
-    _check_kinds(given, wanted, where)
-    if pa.types.is_timestamp(given) and given.unit == "ns" and timestamps == "truncate":
+    _check_kinds(source, target, where)
+    if pa.types.is_timestamp(source) and source.unit == "ns" and timestamps == "truncate":
         array = _pc().floor_temporal(array, unit="microsecond")
     try:
-        if pa.types.is_integer(given) and pa.types.is_decimal(wanted):
+        if pa.types.is_integer(source) and pa.types.is_decimal(target):
             # Arrow requires room for every integer of the type; the second cast checks only the values
             # present.
-            array = array.cast(pa.decimal256(20 + wanted.scale, wanted.scale))
-        return array.cast(wanted)
+            array = array.cast(pa.decimal256(20 + target.scale, target.scale))
+        return array.cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as bad:
         advice = (
             "; the option timestamps=truncate cuts them to microseconds" if "lose data" in str(bad) else ""
         )
         raise SchemaError(
-            f"column {where!r}: a value of type {given} does not fit {type_to_sql(wanted)}: {bad}{advice}",
+            f"column {where!r}: a value of type {source} does not fit {type_to_sql(target)}: {bad}{advice}",
             column=where,
         ) from bad
 
 
-def _check_kinds(given: pa.DataType, wanted: pa.DataType, where: str) -> None:
+def _check_kinds(source: pa.DataType, target: pa.DataType, where: str) -> None:
     """Accept another encoding of the same type, and number types whose values are checked one by one."""
-    held = spark_type(given, where)
-    if held == wanted:
+    held = spark_type(source, where)
+    if held == target:
         return
     is_ = pa.types
-    whole = is_.is_integer(held) or (is_.is_decimal(held) and is_.is_integer(given))
-    if whole and (is_.is_integer(wanted) or is_.is_floating(wanted) or is_.is_decimal(wanted)):
+    whole = is_.is_integer(held) or (is_.is_decimal(held) and is_.is_integer(source))
+    if whole and (is_.is_integer(target) or is_.is_floating(target) or is_.is_decimal(target)):
         return
-    if is_.is_decimal(held) and is_.is_decimal(wanted):
+    if is_.is_decimal(held) and is_.is_decimal(target):
         return
-    if is_.is_float32(held) and is_.is_float64(wanted):
+    if is_.is_float32(held) and is_.is_float64(target):
         return
     raise SchemaError(
-        f"column {where!r} is {type_to_sql(wanted)} in the table and {given} in the data; cast it first",
+        f"column {where!r} is {type_to_sql(target)} in the table and {source} in the data; cast it first",
         column=where,
     )
 
 
-def _cast_nested(array: pa.Array, wanted: pa.DataType, where: str, timestamps: str) -> pa.Array:
-    given = array.type
-    if given == wanted and not _has_required(wanted):
+def _cast_nested(array: pa.Array, target: pa.DataType, where: str, timestamps: str) -> pa.Array:
+    source = array.type
+    if source == target and not _has_required(target):
         return array
-    if pa.types.is_struct(wanted) and pa.types.is_struct(given):
-        return _cast_struct(array, wanted, where, timestamps)
-    if pa.types.is_map(wanted) and pa.types.is_map(given):
+    if pa.types.is_struct(target) and pa.types.is_struct(source):
+        return _cast_struct(array, target, where, timestamps)
+    if pa.types.is_map(target) and pa.types.is_map(source):
         begin, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
-        keys = _cast(array.keys[begin:end], wanted.key_field, where + ".key", timestamps)
-        items = _cast(array.items[begin:end], wanted.item_field, where + ".value", timestamps)
+        keys = _cast(array.keys[begin:end], target.key_field, where + ".key", timestamps)
+        items = _cast(array.items[begin:end], target.item_field, where + ".value", timestamps)
         offsets = _pc().subtract(array.offsets, pa.scalar(begin, pa.int32()))
-        return pa.MapArray.from_arrays(offsets, keys, items, type=wanted, mask=_mask(array))
-    if pa.types.is_list(wanted) and pa.types.is_list(spark_type(given, where)):
+        return pa.MapArray.from_arrays(offsets, keys, items, type=target, mask=_mask(array))
+    if pa.types.is_list(target) and pa.types.is_list(spark_type(source, where)):
         array = _plain_list(array)
-        values = _cast(array.values, wanted.value_field, where + ".element", timestamps)
-        return pa.ListArray.from_arrays(array.offsets, values, type=wanted, mask=_mask(array))
-    raise SchemaError(f"column {where!r} is {wanted} in the table and {given} in the data", column=where)
+        values = _cast(array.values, target.value_field, where + ".element", timestamps)
+        return pa.ListArray.from_arrays(array.offsets, values, type=target, mask=_mask(array))
+    raise SchemaError(f"column {where!r} is {target} in the table and {source} in the data", column=where)
 
 
-def _cast_struct(array: pa.Array, wanted: pa.DataType, where: str, timestamps: str) -> pa.Array:
+def _cast_struct(array: pa.Array, target: pa.DataType, where: str, timestamps: str) -> pa.Array:
     children = dict(zip(array.type.names, array.flatten(), strict=True))
-    unknown = [name for name in children if find_name(wanted.names, name) is None]
+    unknown = [name for name in children if find_name(target.names, name) is None]
     if unknown:
         raise SchemaError(f"the table's column {where!r} has no field {unknown[0]!r}", column=where)
     present = array.is_valid() if array.null_count else None
     columns = []
-    for field in wanted:
+    for field in target:
         inner = f"{where}.{field.name}"
         name = find_name(array.type.names, field.name)
         child = pa.nulls(len(array), field.type) if name is None else children[name]
@@ -113,7 +113,7 @@ def _cast_struct(array: pa.Array, wanted: pa.DataType, where: str, timestamps: s
             _cast(child.filter(present), field, inner, timestamps)
             field = field.with_nullable(True)  # noqa: PLW2901 - checked on the line above
         columns.append(_cast(child, field, inner, timestamps))
-    return pa.StructArray.from_arrays(columns, fields=list(wanted), mask=_mask(array))
+    return pa.StructArray.from_arrays(columns, fields=list(target), mask=_mask(array))
 
 
 def _has_required(kind: pa.DataType) -> bool:

@@ -117,8 +117,8 @@ def _parquet_levels(kind: pa.DataType) -> int:
 
 def find_field(fields: Any, name: str) -> pa.Field | None:
     """Return the field of a schema or struct type by its name, found as `find_name` does."""
-    found = find_name(fields.names, name)
-    return None if found is None else fields.field(found)
+    spelling = find_name(fields.names, name)
+    return None if spelling is None else fields.field(spelling)
 
 
 def leaf_fields(schema: pa.Schema) -> list[pa.Field]:

@@ -21,10 +21,10 @@ def find_name(names: Collection[str], name: str) -> str | None:
 
 def require_name(names: Collection[str], name: str) -> str:
     """Return the column name as the table spells it; SchemaError if there is no such column."""
-    found = find_name(names, name)
-    if found is None:
+    spelling = find_name(names, name)
+    if spelling is None:
         raise SchemaError(no_column(names, name), column=name)
-    return found
+    return spelling
 
 
 def no_column(names: Iterable[str], name: str, where: str = "the table") -> str:

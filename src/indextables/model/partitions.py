@@ -73,14 +73,14 @@ def parse_directory(path: str) -> dict[str, str | None]:
     Components without `=` are ignored, and so are values too long for a path, of which the path has only a
     digest.
     """
-    found: dict[str, str | None] = {}
+    values: dict[str, str | None] = {}
     for component in path.split("/"):
         name, separator, value = component.partition("=")
         if not separator or _is_digest(value):
             continue
         special = {NULL_DIRECTORY: None, EMPTY_DIRECTORY: ""}
-        found[unquote(name)] = special[value] if value in special else unquote(value)
-    return found
+        values[unquote(name)] = special[value] if value in special else unquote(value)
+    return values
 
 
 def _is_digest(value: str) -> bool:

@@ -83,14 +83,14 @@ def indexed_columns(
     settings = options if isinstance(options, StatsOptions) else Options.of(options).stats
     leaves = [item for item in leaf_fields(schema) if item.name not in partition_columns]
     if settings.columns is not None:
-        wanted = {_plain_name(name) for name in settings.columns}
-        return [item for item in leaves if _is_named(item.name.lower(), wanted)]
+        configured = {_plain_name(name) for name in settings.columns}
+        return [item for item in leaves if _is_named(item.name.lower(), configured)]
     return leaves if settings.num_indexed_cols < 0 else leaves[: settings.num_indexed_cols]
 
 
-def check_column_options(given: Mapping[str, Any], schema: pa.Schema) -> None:
+def check_column_options(options: Mapping[str, Any], schema: pa.Schema) -> None:
     """Refuse options for the statistics of a single column that name a column which is not there."""
-    settings = Options.of({key: value for key, value in given.items() if _is_column_option(key)}).stats
+    settings = Options.of({key: value for key, value in options.items() if _is_column_option(key)}).stats
     leaves = [item.name for item in leaf_fields(schema)]
     for key, names in (("maxLength", settings.max_lengths), ("strategy", settings.strategies)):
         for name in names:
@@ -110,10 +110,10 @@ def _plain_name(text: str) -> str:
     return text.strip().replace("``", "\0").replace("`", "").replace("\0", "`").lower()
 
 
-def _is_named(name: str, wanted: set[str]) -> bool:
+def _is_named(name: str, names: set[str]) -> bool:
     """Whether a leaf, or a struct that contains it, is named."""
     steps = name.split(".")
-    return any(".".join(steps[:length]) in wanted for length in range(1, len(steps) + 1))
+    return any(".".join(steps[:length]) in names for length in range(1, len(steps) + 1))
 
 
 class StatsCollector:
@@ -243,12 +243,12 @@ def merge(parts: Sequence[FileStats], schema: pa.Schema) -> FileStats:
     nulls: dict[str, int] = {}
     for item in leaf_fields(schema):
         name = item.name
-        known = [part.null_count[name] for part in parts if part.null_count.get(name) is not None]
-        if len(known) == len(parts):
-            nulls[name] = sum(known)
-        voices = [part for part in parts if not _is_all_null(part, name)]
-        least = _extreme([part.min_values.get(name) for part in voices], item.type, greatest=False)
-        most = _extreme([part.max_values.get(name) for part in voices], item.type, greatest=True)
+        null_counts = [part.null_count[name] for part in parts if part.null_count.get(name) is not None]
+        if len(null_counts) == len(parts):
+            nulls[name] = sum(null_counts)
+        with_values = [part for part in parts if not _is_all_null(part, name)]
+        least = _extreme([part.min_values.get(name) for part in with_values], item.type, greatest=False)
+        most = _extreme([part.max_values.get(name) for part in with_values], item.type, greatest=True)
         if least is not None:
             lower[name] = least
         if most is not None:
@@ -315,10 +315,10 @@ def of_add(add: AddAction, *, null_counts: bool = True) -> FileStats:
 def _document(text: str | None) -> dict[str, Any]:
     """The `stats` document of an add; one that cannot be read counts as absent."""
     try:
-        found = msgspec.json.decode(text) if text else None
+        document = msgspec.json.decode(text) if text else None
     except (msgspec.DecodeError, RecursionError):
-        found = None
-    return found if isinstance(found, dict) else {}
+        document = None
+    return document if isinstance(document, dict) else {}
 
 
 def flatten_values(values: Any) -> dict[str, str]:

@@ -67,8 +67,8 @@ class Truncated:
         for part in parts:
             saved += part.bytes_saved
             for column in part.columns:
-                known = columns.get(column.name)
-                columns[column.name] = column if known is None else known.plus(column)
+                earlier = columns.get(column.name)
+                columns[column.name] = column if earlier is None else earlier.plus(column)
         return cls(tuple(columns[name] for name in sorted(columns)), saved)
 
     def metrics(self) -> dict[str, int]:

@@ -151,13 +151,13 @@ def _atom(name: str, where: str) -> pa.DataType:
 def type_from_sql(name: str) -> pa.DataType | None:
     """Return the Arrow type of a SQL type name such as `bigint` or `decimal(10,2)`, if there is one."""
     lowered = name.strip().lower()
-    found = _FROM_SQL.get(lowered)
-    if found is None and (match := _DECIMAL.match(lowered)):
+    kind = _FROM_SQL.get(lowered)
+    if kind is None and (match := _DECIMAL.match(lowered)):
         precision, scale = int(match.group(1)), int(match.group(2) or 0)
-        found = decimal_type(precision, scale) if 0 <= scale <= precision <= MAX_PRECISION else None
-    if found is None and (_SIZED_STRING.match(lowered) or _COLLATED.match(lowered)):
-        found = pa.string()
-    return found
+        kind = decimal_type(precision, scale) if 0 <= scale <= precision <= MAX_PRECISION else None
+    if kind is None and (_SIZED_STRING.match(lowered) or _COLLATED.match(lowered)):
+        kind = pa.string()
+    return kind
 
 
 def type_to_sql(kind: pa.DataType) -> str:
@@ -288,18 +288,18 @@ def _pack_metadata(metadata: Mapping[str, Any]) -> dict[bytes, bytes]:
 
 
 def _unpack_metadata(metadata: Mapping[bytes, bytes] | None, where: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    decoded: dict[str, Any] = {}
     for key, value in (metadata or {}).items():
         if key.startswith(_FOREIGN_METADATA):
             continue
         try:
             if key.startswith(_JSON):
-                found[key.removeprefix(_JSON).decode()] = msgspec.json.decode(value)
+                decoded[key.removeprefix(_JSON).decode()] = msgspec.json.decode(value)
             else:
-                found[key.decode()] = value.decode()
+                decoded[key.decode()] = value.decode()
         except (UnicodeDecodeError, msgspec.DecodeError, RecursionError) as bad:
             raise SchemaError(f"column {where}: metadata {key!r} is not text: {bad}", column=where) from bad
-    return found
+    return decoded
 
 
 def field_metadata(field: pa.Field) -> dict[str, Any]:

@@ -288,8 +288,8 @@ def _fast_stat(texts: pa.Array, kind: pa.DataType) -> pa.Array | None:
 
     is_ = pa.types
     if is_.is_boolean(kind):
-        known = pc.is_in(texts, value_set=pa.array(["true", "false"]))
-        return pc.if_else(known, pc.equal(texts, "true"), pa.scalar(None, pa.bool_()))
+        is_boolean_text = pc.is_in(texts, value_set=pa.array(["true", "false"]))
+        return pc.if_else(is_boolean_text, pc.equal(texts, "true"), pa.scalar(None, pa.bool_()))
     through = pa.int64() if is_.is_timestamp(kind) else kind
     if is_.is_integer(through) and _has_hexadecimal(texts):
         return None  # Arrow reads hexadecimal numbers, the log has none

@@ -30,7 +30,7 @@ class Directories:
     recursive: bool
 
 
-def sizes_found(
+def existing_sizes(
     root: Store,
     paths: Collection[str],
     runtime: Runtime = LOCAL,
@@ -39,26 +39,26 @@ def sizes_found(
     progress: Progress = silent,
 ) -> dict[str, int]:
     """The size of every file that exists, by its path in the log; missing files are absent."""
-    by_place: dict[str, dict[str, list[str]]] = defaultdict(dict)
+    by_store: dict[str, dict[str, list[str]]] = defaultdict(dict)
     stores: dict[str, Store] = {}
     home = root.uri
     for path in paths:
         # Nearly all paths are relative to the table, which their first characters show.
-        plain = ":" not in path and not path.startswith("/")
-        store, inside = (root, path) if plain else resolve(root, path)
-        place = home if plain else store.uri
-        stores.setdefault(place, store)
-        by_place[place].setdefault(inside, []).append(path)
-    found: dict[str, int] = {}
-    for uri, wanted in by_place.items():
-        workers = workers_for(runtime, len(wanted))
-        places = list(_places(portable(stores[uri], workers), wanted, parallelism or 1))
-        listings = workers.map(_list_place, places, parallelism=parallelism)
-        for listing in watched(listings, progress, "Listing directories", len(places)):
+        is_relative = ":" not in path and not path.startswith("/")
+        store, inside = (root, path) if is_relative else resolve(root, path)
+        store_uri = home if is_relative else store.uri
+        stores.setdefault(store_uri, store)
+        by_store[store_uri].setdefault(inside, []).append(path)
+    sizes: dict[str, int] = {}
+    for uri, paths_by_file in by_store.items():
+        workers = workers_for(runtime, len(paths_by_file))
+        directories = list(_directories(portable(stores[uri], workers), paths_by_file, parallelism or 1))
+        listings = workers.map(_list_directories, directories, parallelism=parallelism)
+        for listing in watched(listings, progress, "Listing directories", len(directories)):
             for inside, size in listing:
-                for path in wanted.get(inside, ()):
-                    found[path] = size
-    return found
+                for path in paths_by_file.get(inside, ()):
+                    sizes[path] = size
+    return sizes
 
 
 def workers_for(runtime: Runtime, pieces: int) -> Workers:
@@ -71,12 +71,12 @@ def portable(store: Store, workers: Workers) -> Store | StoreSpec:
     return store if workers.name == LOCAL.workers.name else store.spec()
 
 
-def carried(store: Store | StoreSpec) -> Store:
+def as_store(store: Store | StoreSpec) -> Store:
     """What `portable` made, as a store again; on a worker."""
     return open_store(store) if isinstance(store, StoreSpec) else store
 
 
-def _places(store: Store | StoreSpec, inside: Iterable[str], parallelism: int) -> Iterable[Directories]:
+def _directories(store: Store | StoreSpec, inside: Iterable[str], parallelism: int) -> Iterable[Directories]:
     directories: dict[str, int] = defaultdict(int)
     for path in inside:
         directories[path.rpartition("/")[0]] += 1
@@ -89,8 +89,8 @@ def _places(store: Store | StoreSpec, inside: Iterable[str], parallelism: int) -
         yield Directories(store, tuple(names[start : start + width]), recursive=False)
 
 
-def _list_place(place: Directories) -> list[tuple[str, int]]:
-    store = carried(place.store)
-    if place.recursive:
-        return [(meta.path, meta.size) for meta in store.list(place.directories[0])]
-    return [(meta.path, meta.size) for name in place.directories for meta in store.list_level(name)]
+def _list_directories(directories: Directories) -> list[tuple[str, int]]:
+    store = as_store(directories.store)
+    if directories.recursive:
+        return [(meta.path, meta.size) for meta in store.list(directories.directories[0])]
+    return [(meta.path, meta.size) for name in directories.directories for meta in store.list_level(name)]

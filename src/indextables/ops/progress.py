@@ -47,11 +47,11 @@ class _Bars:
         handle, before = self._shown.get(stage, (None, -1))
         if grown == before:
             return
-        said = f"{stage}: {done:,} of {total:,}"
+        text = f"{stage}: {done:,} of {total:,}"
         bar = f"<progress value='{done}' max='{max(total, 1)}' style='width:20em'></progress>"
         from html import escape
 
-        data = {"text/plain": said, "text/html": f"<div>{bar} {escape(said)}</div>"}
+        data = {"text/plain": text, "text/html": f"<div>{bar} {escape(text)}</div>"}
         if handle is None:
             handle = self._display(data, raw=True, display_id=True)
         else:

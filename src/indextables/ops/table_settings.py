@@ -66,23 +66,23 @@ def query_of(
 
     def parse() -> Query:
         spec = settings_of(snapshot)
-        found = parse_query(
+        parsed = parse_query(
             query, spec.searchable(), snapshot.schema, named, snapshot.time_zone, operator=joined
         )
         if with_text:
-            found = require_any_text(found, named)
-        return found if found.spec is spec else replace(found, spec=spec)
+            parsed = require_any_text(parsed, named)
+        return parsed if parsed.spec is spec else replace(parsed, spec=spec)
 
     return snapshot.parsed(query, ("query", named, joined, with_text), parse)
 
 
-def operator_of(given: str | None, options: Options) -> str:
+def operator_of(operator: str | None, options: Options) -> str:
     """The operator between adjacent words."""
-    if given is None:
+    if operator is None:
         return options.search.default_operator
-    if given.lower() not in OPERATORS:
-        raise OptionError(f"operator is {given!r}; expected one of {', '.join(OPERATORS)}")
-    return given.lower()
+    if operator.lower() not in OPERATORS:
+        raise OptionError(f"operator is {operator!r}; expected one of {', '.join(OPERATORS)}")
+    return operator.lower()
 
 
 def indexing_of(explicit: Mapping[str, Any]) -> dict[str, str]:

@@ -103,12 +103,12 @@ class Options:
             if not (session or hadoop):
                 return explicit
             explicit = explicit.explicit
-        said = {
-            **_known(hadoop or {}, "Hadoop configuration", strict=False),
-            **_known(session or {}, "session configuration", strict=False),
-            **_known(explicit or {}, "option", strict=True),
+        explicit_values = {
+            **_our_keys(hadoop or {}, "Hadoop configuration", strict=False),
+            **_our_keys(session or {}, "session configuration", strict=False),
+            **_our_keys(explicit or {}, "option", strict=True),
         }
-        return _build(said, said)
+        return _build(explicit_values, explicit_values)
 
     def over(self, properties: Mapping[str, str | None], uri: str) -> Options:
         """These options with a table's properties in the place of defaults.
@@ -117,8 +117,8 @@ class Options:
         writer, for `update_properties` refuses it. Where files may lie and how they are reached is never a
         table's own decision.
         """
-        said: dict[str, str] = {}
-        for key, value in _known(properties, "table property", strict=False).items():
+        accepted: dict[str, str] = {}
+        for key, value in _our_keys(properties, "table property", strict=False).items():
             if is_storage_key(key) or key in self.explicit:
                 continue
             try:
@@ -126,8 +126,8 @@ class Options:
             except OptionError as bad:
                 _warn_once(f"{uri}: a table property is ignored: {bad}")
             else:
-                said[key] = value
-        return _build({**said, **self.explicit}, self.explicit) if said else self
+                accepted[key] = value
+        return _build({**accepted, **self.explicit}, self.explicit) if accepted else self
 
     def zone_or(self, of_table: Callable[[], str]) -> str:
         """The zone of times without an offset where the version is not open yet, as `over` would choose it.
@@ -172,9 +172,9 @@ def canonical(key: str) -> str | None:
     """Return the key as this file spells it, without prefix; None when it is not one of ours."""
     lowered = key.lower()
     bare = lowered.removeprefix(PREFIX)
-    found = _CANONICAL.get(bare) or _CANONICAL.get(lowered)
-    if found is not None:
-        return found
+    spelling = _CANONICAL.get(bare) or _CANONICAL.get(lowered)
+    if spelling is not None:
+        return spelling
     for prefix in COLUMN_KEYS:
         if bare.startswith(prefix.lower()) and len(bare) > len(prefix):
             return prefix + key[len(key) - len(bare) + len(prefix) :]
@@ -187,21 +187,21 @@ def is_storage_key(key: str) -> bool:
     return bare.startswith(STORAGE_PREFIXES) or bare == ALLOWED_ROOTS.lower()
 
 
-def _known(layer: Mapping[str, Any], origin: str, *, strict: bool) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _our_keys(layer: Mapping[str, Any], origin: str, *, strict: bool) -> dict[str, str]:
+    values: dict[str, str] = {}
     for key, value in layer.items():
         if value is None:
             continue
         name = canonical(key)
         if name is not None:
-            found[name] = _as_text(value)
+            values[name] = _as_text(value)
         elif is_storage_key(key):
-            found[key] = _as_text(value)
+            values[key] = _as_text(value)
         elif strict:
             raise unknown_option(key)
         elif key.lower().startswith(PREFIX):
             _warn_once(f"unknown key {key!r} in the {origin} is ignored{_nearest(key)}")
-    return found
+    return values
 
 
 def _warn_once(text: str) -> None:
@@ -212,7 +212,7 @@ def _warn_once(text: str) -> None:
 
 def check_properties(properties: Mapping[str, Any]) -> None:
     """Refuse a value that no reader of the property would take."""
-    _build(_known(properties, "table property", strict=False), {})
+    _build(_our_keys(properties, "table property", strict=False), {})
 
 
 def unknown_option(key: str, more: Iterable[str] = ()) -> OptionError:
@@ -228,13 +228,13 @@ def _nearest(key: str, more: Iterable[str] = ()) -> str:
     import difflib
 
     prefix = key[: len(key) - len(bare)]
-    known = (*KEYS, *(name + "<column>" for name in COLUMN_KEYS), *more)
-    spelled = {name.lower(): name for name in known}
+    names = (*KEYS, *(name + "<column>" for name in COLUMN_KEYS), *more)
+    spelled = {name.lower(): name for name in names}
     close = difflib.get_close_matches(bare, spelled, n=1, cutoff=0.5)
     return f"; did you mean {prefix + spelled[close[0]]!r}?" if close else "; docs/options.md lists them all"
 
 
-def _build(merged: Mapping[str, str], given: Mapping[str, str]) -> Options:
+def _build(merged: Mapping[str, str], explicit: Mapping[str, str]) -> Options:
     groups: dict[str, dict[str, Any]] = {}
     for group, item in declared():
         key = item.metadata["key"]
@@ -254,7 +254,7 @@ def _build(merged: Mapping[str, str], given: Mapping[str, str]) -> Options:
         for key, value in merged.items()
         if is_storage_key(key) and canonical(key) in (None, ALLOWED_ROOTS)
     }
-    return Options(**built, storage=storage, explicit=given)
+    return Options(**built, storage=storage, explicit=explicit)
 
 
 def _read(key: str, value: str, kind: Kind) -> Any:

@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from indextables.display.plain import size_text
 from indextables.errors import Error
 from indextables.log.segment import ranges
@@ -22,8 +25,6 @@ from indextables.options import Options
 from indextables.table import Table
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from indextables.delta import DeltaTable
 
 _HISTORY_SHARE = 2
@@ -42,14 +43,14 @@ class Recommendation:
 def table_advice(table: Table, state: Description) -> list[Recommendation]:
     """What to do for a table of ours."""
     log, path = table.log, quoted_text(state.table_path)
-    found = [*_merge(table, path), *_purge(log, state, path), *_checkpoint(log, state, path)]
+    advice = [*_merge(table, path), *_purge(log, state, path), *_checkpoint(log, state, path)]
     if state.files_in_cooldown:
         text = f"{_several(state.files_in_cooldown, 'split')} could not be merged and wait for another try."
         effect = "The list says why each of them failed, and until when it is left alone."
-        found.append(Recommendation(text, f"DESCRIBE INDEXTABLES SKIPPED FILES {path}", effect))
+        advice.append(Recommendation(text, f"DESCRIBE INDEXTABLES SKIPPED FILES {path}", effect))
     if state.num_rows is None:
-        found.append(_uncounted("splits"))
-    return found
+        advice.append(_uncounted("splits"))
+    return advice
 
 
 def _merge(table: Table, path: str) -> list[Recommendation]:
@@ -82,32 +83,32 @@ def _purge(log: TransactionLog, state: Description, path: str) -> list[Recommend
         plan = plan_purge(log, PurgeRequest(dry_run=True))
     except Error as unknown:
         return [Recommendation(f"Which files no version needs cannot be told: {unknown.message}")]
-    found, kept = [], plan.kept
+    advice, retained = [], plan.retained
     if plan.orphans:
         size = size_text(sum(file.size for file in plan.orphans))
         text = f"{_several(len(plan.orphans), 'file')} of {size} belong to no version any more."
-        found.append(Recommendation(text, f"PURGE INDEXTABLE {path}", f"{size} are freed."))
-    if kept.young:
+        advice.append(Recommendation(text, f"PURGE INDEXTABLE {path}", f"{size} are freed."))
+    if retained.young:
         text = (
-            f"{_several(kept.young, 'file')} of {size_text(kept.young_bytes)} belong to no version, and are "
-            f"younger than {plan.hours:g} hours: a running write may still commit them."
+            f"{_several(retained.young, 'file')} of {size_text(retained.young_bytes)} belong to no version, "
+            f"and are younger than {plan.hours:g} hours: a running write may still commit them."
         )
         effect = (
             f"PURGE deletes them once they are older than {plan.hours:g} hours; nothing is to be done now."
         )
-        found.append(Recommendation(text, None, effect))
-    if kept.history_bytes * _HISTORY_SHARE > max(1, state.size_bytes):
-        size = size_text(kept.history_bytes)
+        advice.append(Recommendation(text, None, effect))
+    if retained.history_bytes * _HISTORY_SHARE > max(1, state.size_bytes):
+        size = size_text(retained.history_bytes)
         text = (
-            f"{_several(kept.history, 'file')} of {size} are kept only for the older versions "
+            f"{_several(retained.history, 'file')} of {size} are kept only for the older versions "
             f"{ranges(plan.needed.older)}."
         )
         effect = (
             f"Up to {size} are freed by the next PURGE, and those versions can no longer be read. "
             "Leave it if you want to go back to them."
         )
-        found.append(Recommendation(text, f"TRUNCATE INDEXTABLES TIME TRAVEL {path}", effect))
-    return found
+        advice.append(Recommendation(text, f"TRUNCATE INDEXTABLES TIME TRAVEL {path}", effect))
+    return advice
 
 
 def _checkpoint(log: TransactionLog, state: Description, path: str) -> list[Recommendation]:
@@ -121,7 +122,7 @@ def _checkpoint(log: TransactionLog, state: Description, path: str) -> list[Reco
 
 def delta_advice(table: DeltaTable, state: Description, files: pa.Table) -> list[Recommendation]:
     """What to do for a Delta table; the statements are for the system that writes it."""
-    found = []
+    advice = []
     small, left = _small_files(files, Options.of(None).merge.target_bytes)
     if small - left > left:
         text = (
@@ -129,17 +130,14 @@ def delta_advice(table: DeltaTable, state: Description, files: pa.Table) -> list
             f"{size_text(state.size_bytes / state.num_files)} on average."
         )
         effect = f"About {small:,} files become {left:,}. Run it in the system that writes the table."
-        found.append(Recommendation(text, f"OPTIMIZE delta.{quoted_name(table.uri)}", effect))
+        advice.append(Recommendation(text, f"OPTIMIZE delta.{quoted_name(table.uri)}", effect))
     if state.num_rows is None:
-        found.append(_uncounted("files"))
-    return found
+        advice.append(_uncounted("files"))
+    return advice
 
 
 def _small_files(files: pa.Table, target: int) -> tuple[int, int]:
     """How many files are small, and how many would be left if those of each partition were put together."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     mask = pc.less(files.column("size"), target // 2)
     values = files.column("partition_values").filter(mask)
     keys = pc.cast(values, pa.string()) if not pa.types.is_struct(values.type) else _keys(values)
@@ -150,9 +148,6 @@ def _small_files(files: pa.Table, target: int) -> tuple[int, int]:
 
 
 def _keys(values: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     names = [field.name for field in values.type]
     if not names:
         return pa.repeat(pa.scalar(""), len(values))

@@ -40,23 +40,23 @@ def scratch(kind: str) -> str:
     root = shared_root() or tempfile.gettempdir()
     _sweep_sometimes(root)
     while True:
-        made = tempfile.mkdtemp(prefix=f"indextables-{kind}-{os.getpid()}-", dir=root)
-        handle = _locked(made)
+        directory = tempfile.mkdtemp(prefix=f"indextables-{kind}-{os.getpid()}-", dir=root)
+        handle = _locked(directory)
         if handle is not None:
             break
     with _lock:
-        _held[made] = (os.getpid(), handle)
-    return made
+        _held[directory] = (os.getpid(), handle)
+    return directory
 
 
 @contextlib.contextmanager
 def scratch_directory(kind: str) -> Iterator[Path]:
     """A scratch directory for the length of a block."""
-    made = scratch(kind)
+    directory = scratch(kind)
     try:
-        yield Path(made)
+        yield Path(directory)
     finally:
-        discard(made)
+        discard(directory)
 
 
 def discard(directory: str) -> None:
@@ -79,14 +79,14 @@ def shared_root() -> str | None:
 
 def sweep(root: str) -> int:
     """Remove the scratch directories in `root` whose process is gone; returns how many there were."""
-    found = 0
+    removed = 0
     if fcntl is None:
-        return found
+        return removed
     with contextlib.suppress(OSError), os.scandir(root) as listed:
         for item in listed:
             if _NAME.fullmatch(item.name) and item.is_dir(follow_symlinks=False):
-                found += _removed_if_left(item.path)
-    return found
+                removed += _removed_if_left(item.path)
+    return removed
 
 
 def _sweep_sometimes(root: str) -> None:

@@ -145,21 +145,21 @@ def is_allowed(root: Store, path: str) -> bool:
 
 def require_allowed(root: Store, paths: Iterable[str]) -> None:
     """Raise when a log names files elsewhere, with the places to allow for whoever trusts it."""
-    elsewhere = _refused(root, paths)
-    if not elsewhere:
+    refused = _refused(root, paths)
+    if not refused:
         return
-    found = sorted({place.parent()[0].uri for place in elsewhere.values()})
+    directories = sorted({place.parent()[0].uri for place in refused.values()})
     # Nested directories say nothing that the highest of them does not.
-    places = [uri for uri in found if not any(uri.startswith(f"{above}/") for above in found)]
-    more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
-    link = next((path for path in elsewhere if _home_of(root, path) is not None), None)
+    roots = [uri for uri in directories if not any(uri.startswith(f"{above}/") for above in directories)]
+    more = f" and {len(roots) - _SHOWN} more" if len(roots) > _SHOWN else ""
+    link = next((path for path in refused if _home_of(root, path) is not None), None)
     through = "" if link is None else f" (through a symbolic link on the way to {link})"
     raise TableError(
-        f"{root.uri}: the log names {len(elsewhere)} files outside the table{through}, below "
-        f"{', '.join(places[:_SHOWN])}{more}. They would be read with your credentials, so only places you "
+        f"{root.uri}: the log names {len(refused)} files outside the table{through}, below "
+        f"{', '.join(roots[:_SHOWN])}{more}. They would be read with your credentials, so only places you "
         f"name are followed: if you trust this table, set {PREFIX}{ALLOWED_ROOTS} to a list of them, such "
-        f"as {','.join(places[:_SHOWN])}",
-        uri=root.uri, roots=places,
+        f"as {','.join(roots[:_SHOWN])}",
+        uri=root.uri, roots=roots,
     )  # fmt: skip
 
 
@@ -167,7 +167,7 @@ def _refused(root: Store, paths: Iterable[str]) -> dict[str, Location]:
     """The files that may not be read, and where each really lies."""
     local = root.uri.startswith("file:")
     directories: dict[str, bool] = {}
-    found: dict[str, Location] = {}
+    refused: dict[str, Location] = {}
     allowed: tuple[str, ...] | None = None
     for path in paths:
         if not local and not has_scheme(path) and not path.startswith("/"):
@@ -178,9 +178,9 @@ def _refused(root: Store, paths: Iterable[str]) -> dict[str, Location]:
             continue
         if allowed is None:
             allowed = tuple(_real(parse_url(uri)).uri for uri in allowed_roots(root.spec().options))
-        if not any(_is_below(_real(place), known) for known in allowed):
-            found[path] = place
-    return found
+        if not any(_is_below(_real(place), allowed_root) for allowed_root in allowed):
+            refused[path] = place
+    return refused
 
 
 def _home_of(root: Store, path: str) -> str | None:
@@ -223,8 +223,8 @@ def _real(place: Location) -> Location:
 
 def allowed_roots(options: Mapping[str, str]) -> tuple[str, ...]:
     """The canonical addresses that the options allow."""
-    given = options.get(ALLOWED_ROOTS) or ""
-    return tuple(parse_url(text.strip()).uri for text in given.split(",") if text.strip())
+    listed = options.get(ALLOWED_ROOTS) or ""
+    return tuple(parse_url(text.strip()).uri for text in listed.split(",") if text.strip())
 
 
 def store_time_ms(store: Store, directory: str) -> int | None:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from indextables.model.arrays import booleans, cast, from_values, kept_of, scalar, taken
+from indextables.model.arrays import booleans, from_values, scalar
+from indextables.model.arrow_internals import cast_values, filter_values, take_rows
 
 _INTEGERS = st.none() | st.integers(-(2**63), 2**63 - 1)
 _TEXTS = st.none() | st.text(max_size=20)
@@ -93,13 +94,13 @@ def test_picked_and_cast_values_are_those_of_the_methods_of_pyarrow(values, data
         {"text": from_values(values, pa.string()), "at": from_values(range(len(values)), pa.int64())}
     )
     at = from_values(data.draw(st.lists(st.integers(0, len(values) - 1), max_size=40)), pa.int64())
-    assert taken(table, at).equals(table.take(at))
+    assert take_rows(table, at).equals(table.take(at))
     mask = booleans(len(text or "") % 2 for text in values)
-    assert kept_of(table["at"].chunk(0), mask).equals(table["at"].chunk(0).filter(mask))
+    assert filter_values(table["at"].chunk(0), mask).equals(table["at"].chunk(0).filter(mask))
     coded = table["text"].dictionary_encode()
-    assert cast(coded, pa.string()).equals(table["text"])
+    assert cast_values(coded, pa.string()).equals(table["text"])
 
 
 def test_a_value_that_does_not_fit_the_other_type_is_refused():
     with pytest.raises(pa.ArrowInvalid, match="not in range"):
-        cast(pa.chunked_array([from_values([1, 1 << 40], pa.int64())]), pa.int32())
+        cast_values(pa.chunked_array([from_values([1, 1 << 40], pa.int64())]), pa.int32())

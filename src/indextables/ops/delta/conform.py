@@ -18,15 +18,15 @@ def find(parent: Any, field: Mapping[str, Any], mode: str) -> pa.Field | None:
     """The field of a file that holds a column of the table: by id in id mode, else by name."""
     number = (field.get("metadata") or {}).get(FIELD_ID)
     if mode == "id" and number is not None:
-        wanted = str(number).encode()
-        return next((item for item in parent if (item.metadata or {}).get(_FILE_ID) == wanted), None)
+        field_id = str(number).encode()
+        return next((item for item in parent if (item.metadata or {}).get(_FILE_ID) == field_id), None)
     name = physical_name(field, mode)
     exact: pa.Field | None = next((item for item in parent if item.name == name), None)
     if exact is not None:
         return exact
     # Spark may write a column name in the case of the query; columns never differ only by case.
-    alike = [item for item in parent if item.name.lower() == name.lower()]
-    return alike[0] if len(alike) == 1 else None
+    same_letters = [item for item in parent if item.name.lower() == name.lower()]
+    return same_letters[0] if len(same_letters) == 1 else None
 
 
 def conform(array: pa.Array, document: Any, target: pa.DataType, mode: str) -> pa.Array:
@@ -64,11 +64,11 @@ def _struct(array: pa.Array, document: Any, target: pa.DataType, mode: str) -> p
     children = []
     for at, field in enumerate(document["fields"]):
         kind = target.field(at).type
-        found = find(array.type, field, mode)
+        stored = find(array.type, field, mode)
         children.append(
             pa.nulls(len(array), kind)
-            if found is None
-            else conform(pc.struct_field(array, found.name), field["type"], kind, mode)
+            if stored is None
+            else conform(pc.struct_field(array, stored.name), field["type"], kind, mode)
         )
     if not children:
         return pa.StructArray.from_buffers(target, len(array), [_validity(array)], array.null_count)

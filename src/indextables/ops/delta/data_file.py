@@ -17,6 +17,7 @@ from functools import cached_property, partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 import pyarrow as pa
 
 from indextables.errors import (
@@ -30,7 +31,7 @@ from indextables.errors import (
 from indextables.log.delta.columns import DeltaColumns
 from indextables.log.delta.vectors import DeletionVector, deleted_rows
 from indextables.ops.delta.conform import conform, find
-from indextables.ops.delta.row_groups import groups_left
+from indextables.ops.delta.row_groups import groups_to_read
 from indextables.predicate.evaluate.rows import mask
 from indextables.predicate.tree import Node, columns_of
 from indextables.storage.ranged_file import RangedFile
@@ -132,7 +133,7 @@ class RowReader:
     """How the files of one version are read; made once, and picklable for executors."""
 
     columns: DeltaColumns
-    wanted: tuple[str, ...]
+    output_columns: tuple[str, ...]
     """Columns to return, in order."""
     where: Node | None = None
     """Only rows for which it is true are returned; row groups it excludes are not read."""
@@ -143,12 +144,14 @@ class RowReader:
     @cached_property
     def schema(self) -> pa.Schema:
         """What is returned."""
-        return pa.schema([self.columns.schema.field(name).with_nullable(True) for name in self.wanted])
+        return pa.schema(
+            [self.columns.schema.field(name).with_nullable(True) for name in self.output_columns]
+        )
 
     @cached_property
     def _fields(self) -> dict[str, Mapping[str, Any]]:
         """Fields of the schema document to read, by name: the wanted ones and those of the filter."""
-        names = set(self.wanted)
+        names = set(self.output_columns)
         if self.where is not None:
             names |= {column.path[0] for column in columns_of(self.where)}
         document = json.loads(self.columns.schema_string)["fields"]
@@ -183,29 +186,29 @@ class RowReader:
         with StoredFile.of(store, file.path, file.size) as stored, _split_errors(stored.name):
             opened = stored.parquet()
             footer = opened.metadata
-            gone = hidden_rows(store, file, footer.num_rows)
+            deleted = hidden_rows(store, file, footer.num_rows)
             groups: Sequence[int] = range(footer.num_row_groups)
             if self.where is not None:
-                groups = groups_left(opened, self.where, self.columns, file.partition_values)
-            inside = [
-                found.name
+                groups = groups_to_read(opened, self.where, self.columns, file.partition_values)
+            stored_columns = [
+                stored_field.name
                 for name, field in self._fields.items()
                 if name not in self.columns.partition_columns
-                and (found := find(opened.schema_arrow, field, self.columns.mode)) is not None
+                and (stored_field := find(opened.schema_arrow, field, self.columns.mode)) is not None
             ]
             sizes = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
             starts = list(accumulate(sizes, initial=0))
             for group in groups:
                 start = starts[group]
-                if not inside:
+                if not stored_columns:
                     # Partition columns alone: only the number of rows matters.
                     counted = pa.RecordBatch.from_arrays([pa.nulls(sizes[group])], [""])
-                    yield counted, _live(gone, start, sizes[group])
+                    yield counted, _live(deleted, start, sizes[group])
                     continue
                 for batch in opened.iter_batches(
-                    BATCH_ROWS, row_groups=[group], columns=inside, use_threads=self.threads
+                    BATCH_ROWS, row_groups=[group], columns=stored_columns, use_threads=self.threads
                 ):
-                    yield batch, _live(gone, start, batch.num_rows)
+                    yield batch, _live(deleted, start, batch.num_rows)
                     start += batch.num_rows
 
     def _column(self, batch: pa.RecordBatch, field: Mapping[str, Any], file: DataFile) -> pa.Array:
@@ -215,10 +218,10 @@ class RowReader:
             assert file.partition_values is not None
             value = pa.array([file.partition_values[name]], kind)[0]
             return pa.repeat(value, batch.num_rows)
-        found = find(batch.schema, field, self.columns.mode)
-        if found is None:
+        stored_field = find(batch.schema, field, self.columns.mode)
+        if stored_field is None:
             return pa.nulls(batch.num_rows, kind)
-        return conform(batch.column(found.name), field["type"], kind, self.columns.mode)
+        return conform(batch.column(stored_field.name), field["type"], kind, self.columns.mode)
 
 
 def hidden_rows(store: Store, file: DataFile, num_rows: int | None = None) -> pa.Array | None:
@@ -276,13 +279,11 @@ class _split_errors:  # noqa: N801 - used as a statement
             ) from error
 
 
-def _live(gone: pa.Array | None, start: int, rows: int) -> pa.Array | None:
+def _live(deleted: pa.Array | None, start: int, rows: int) -> pa.Array | None:
     """For the rows of a batch, whether each is absent from the (ascending) deleted ones."""
-    import numpy as np
-
-    if gone is None:
+    if deleted is None:
         return None
-    numbers = gone.to_numpy(zero_copy_only=False)
+    numbers = deleted.to_numpy(zero_copy_only=False)
     first, last = np.searchsorted(numbers, [start, start + rows])
     keep = np.ones(rows, dtype=bool)
     keep[numbers[first:last].astype(np.int64) - start] = False

@@ -19,7 +19,7 @@ from indextables.predicate.tree import Node, columns_of
 from indextables.split.read.group_bounds import pruned_by, statistics_of
 
 
-def groups_left(
+def groups_to_read(
     opened: Any, where: Node, columns: DeltaColumns, partition_values: Mapping[str, Any] | None
 ) -> list[int]:
     """The numbers of the row groups to read, ascending."""
@@ -31,19 +31,19 @@ def groups_left(
         for leaf in columns.leaves.values()
         if ".".join(leaf.logical) in names and leaf.logical[0] not in columns.partition_columns
     ]
-    asked = ((".".join(leaf.logical), _statistics(opened, leaf, columns, groups)) for leaf in leaves)
-    known = {name: found for name, found in asked if found is not None}
-    if not groups or not known:
+    by_name = ((".".join(leaf.logical), _statistics(opened, leaf, columns, groups)) for leaf in leaves)
+    statistics = {name: bounds for name, bounds in by_name if bounds is not None}
+    if not groups or not statistics:
         return groups
     table = pa.table(
         {
             "num_records": pa.array([footer.row_group(group).num_rows for group in groups], pa.int64()),
             "partition_values": _repeated(partition_values, columns, len(groups)),
-            **pruned_by(known),
+            **pruned_by(statistics),
         }
     )
-    kept = prune_table(where, table, columns.schema, columns.partition_columns).mask
-    return [group for group, keep in zip(groups, kept.to_pylist(), strict=True) if keep]
+    may_match = prune_table(where, table, columns.schema, columns.partition_columns).mask
+    return [group for group, keep in zip(groups, may_match.to_pylist(), strict=True) if keep]
 
 
 def _repeated(values: Mapping[str, Any] | None, columns: DeltaColumns, rows: int) -> pa.Array:
@@ -56,14 +56,14 @@ def _statistics(
     opened: Any, leaf: Leaf, columns: DeltaColumns, groups: Sequence[int]
 ) -> tuple[pa.Array, pa.Array, pa.Array] | None:
     """Minimum, maximum and null count of a column by row group, in the table's type; None if unknown."""
-    place = _place(opened, leaf, columns)
-    if place is None:
+    chunk = _column_chunk(opened, leaf, columns)
+    if chunk is None:
         return None
-    at, kind = place
-    found = statistics_of([opened.metadata.row_group(group).column(at) for group in groups], kind)
-    if found is None:
+    at, kind = chunk
+    statistics = statistics_of([opened.metadata.row_group(group).column(at) for group in groups], kind)
+    if statistics is None:
         return None
-    lower, upper, counts = found
+    lower, upper, counts = statistics
     if not leaf.comparable:
         lower = upper = pa.nulls(len(groups), kind)
     try:
@@ -72,23 +72,23 @@ def _statistics(
         return pa.nulls(len(groups), leaf.type), pa.nulls(len(groups), leaf.type), counts
 
 
-def _place(opened: Any, leaf: Leaf, columns: DeltaColumns) -> tuple[int, pa.DataType] | None:
+def _column_chunk(opened: Any, leaf: Leaf, columns: DeltaColumns) -> tuple[int, pa.DataType] | None:
     """The number of the column chunk that holds a leaf, and its type in the file."""
     fields = msgspec.json.decode(columns.schema_string)["fields"]
     parent: Any = opened.schema_arrow
     path: list[str] = []
     for name in leaf.logical:
         field = next(item for item in fields if item["name"] == name)
-        found = find(parent, field, columns.mode)
-        if found is None:
+        stored = find(parent, field, columns.mode)
+        if stored is None:
             return None
-        path.append(found.name)
-        parent = found.type
+        path.append(stored.name)
+        parent = stored.type
         fields = field["type"]["fields"] if isinstance(field["type"], dict) else ()
-    wanted = ".".join(path)
+    dotted_path = ".".join(path)
     schema = opened.schema
-    places = [at for at in range(len(schema)) if schema.column(at).path == wanted]
+    columns_so_named = [at for at in range(len(schema)) if schema.column(at).path == dotted_path]
     # Two columns may print alike where a name holds a dot; neither is trusted then.
-    if len(places) != 1 or schema.column(places[0]).max_repetition_level:
+    if len(columns_so_named) != 1 or schema.column(columns_so_named[0]).max_repetition_level:
         return None
-    return places[0], parent
+    return columns_so_named[0], parent

@@ -51,10 +51,10 @@ def scan(
     """The live rows, or those for which a filter is true."""
     require_schema(snapshot)
     node = row_filter(snapshot, where)
-    wanted = column_names(snapshot, columns)
-    chosen, record = files(snapshot, node, columns=NAMES)
-    reader = row_reader(snapshot, wanted, node, chosen.num_rows)
-    return batches_in_order(reader.schema, pieces_of(snapshot, reader, chosen, record), limit), record
+    output_columns = column_names(snapshot, columns)
+    matching_files, record = files(snapshot, node, columns=NAMES)
+    reader = row_reader(snapshot, output_columns, node, matching_files.num_rows)
+    return batches_in_order(reader.schema, pieces_of(snapshot, reader, matching_files, record), limit), record
 
 
 def count(snapshot: DeltaSnapshot, where: Any = None) -> tuple[int, Record]:
@@ -63,21 +63,21 @@ def count(snapshot: DeltaSnapshot, where: Any = None) -> tuple[int, Record]:
     node = row_filter(snapshot, where)
     if node is None:
         # Most logs have all row counts; a file's other fields are read only where one is missing.
-        record, told = Record(snapshot), snapshot.sums(COUNTED)
-        assert told.replay is not None
-        record.planned(PruneMetrics(considered=told.num_files, kept=told.num_files), told.replay)
-        rows = live_rows(told)
+        record, sums = Record(snapshot), snapshot.sums(COUNTED)
+        assert sums.replay is not None
+        record.planned(PruneMetrics(considered=sums.num_files, kept=sums.num_files), sums.replay)
+        rows = live_rows(sums)
         if rows is None:
             rows = _rows_of(snapshot, snapshot.plan(columns=NAMES).files, record)
-        elif told.known["deletion_vector"]:
+        elif sums.known["deletion_vector"]:
             snapshot.once("vectors that fit", lambda: _require_vectors(snapshot))
         return rows, record
-    chosen, record = files(snapshot, node, columns=(*NAMES, "dv"))
+    matching_files, record = files(snapshot, node, columns=(*NAMES, "dv"))
     doubtful = snapshot.plan(all_of([node, may_survive(node)]), columns=(*NAMES, "dv")).files
-    certain = chosen.filter(pc.invert(pc.is_in(_keys(chosen), value_set=_keys(doubtful))))
+    certain = matching_files.filter(pc.invert(pc.is_in(_keys(matching_files), value_set=_keys(doubtful))))
     reader = row_reader(snapshot, (), node, doubtful.num_rows)
-    found = in_order(pieces_of(snapshot, reader, doubtful, record), default_parallelism())
-    return _rows_of(snapshot, certain, record) + sum(table.num_rows for table in found), record
+    tables = in_order(pieces_of(snapshot, reader, doubtful, record), default_parallelism())
+    return _rows_of(snapshot, certain, record) + sum(table.num_rows for table in tables), record
 
 
 def require_schema(snapshot: DeltaSnapshot) -> None:
@@ -89,24 +89,24 @@ def require_schema(snapshot: DeltaSnapshot) -> None:
         )
 
 
-def live_rows(found: Sums) -> int | None:
+def live_rows(sums: Sums) -> int | None:
     """The number of live rows according to the log, from sums of COUNTED; None if a file's is unknown."""
-    if found.known["num_records"] < found.num_files:
+    if sums.known["num_records"] < sums.num_files:
         return None
-    return found.sums["num_records"] - found.sums["deletion_vector"]
+    return sums.sums["num_records"] - sums.sums["deletion_vector"]
 
 
 def row_reader(
-    snapshot: DeltaSnapshot, wanted: Sequence[str], node: Node | None, num_files: int
+    snapshot: DeltaSnapshot, output_columns: Sequence[str], node: Node | None, num_files: int
 ) -> RowReader:
     """How the files of a scan are read."""
     zone = snapshot.time_zone
     # Many files keep all cores busy by themselves.
-    return RowReader(snapshot.columns, tuple(wanted), node, zone, num_files < default_parallelism())
+    return RowReader(snapshot.columns, tuple(output_columns), node, zone, num_files < default_parallelism())
 
 
 def pieces_of(
-    snapshot: DeltaSnapshot, reader: RowReader, chosen: pa.Table, record: Record
+    snapshot: DeltaSnapshot, reader: RowReader, files_to_read: pa.Table, record: Record
 ) -> Iterable[Piece]:
     """The files of a scan as units of work, each recorded when it is done."""
 
@@ -117,25 +117,25 @@ def pieces_of(
             yield table
         record.read(rows)
 
-    require_allowed(snapshot.store, chosen.column("path").to_pylist())
-    return (partial(read, file) for file in data_files(chosen))
+    require_allowed(snapshot.store, files_to_read.column("path").to_pylist())
+    return (partial(read, file) for file in data_files(files_to_read))
 
 
-def _rows_of(snapshot: DeltaSnapshot, chosen: pa.Table, record: Record) -> int:
+def _rows_of(snapshot: DeltaSnapshot, whole_files: pa.Table, record: Record) -> int:
     """The number of rows of whole files: from the log, or else from their footers."""
     from_log = pc.and_(
-        pc.is_valid(chosen.column("num_records")), pc.is_null(chosen.column("deletion_vector"))
+        pc.is_valid(whole_files.column("num_records")), pc.is_null(whole_files.column("deletion_vector"))
     )
-    told = live_rows(sums_of(chosen.filter(from_log), COUNTED))
-    assert told is not None
+    logged_rows = live_rows(sums_of(whole_files.filter(from_log), COUNTED))
+    assert logged_rows is not None
 
     def counted(file: DataFile) -> Iterator[int]:
         yield rows_of_file(snapshot.store, file)
         if file.num_records is None:
             record.read(0)
 
-    files = data_files(chosen.filter(pc.invert(from_log)))
-    return told + sum(in_order((partial(counted, file) for file in files), default_parallelism()))
+    files = data_files(whole_files.filter(pc.invert(from_log)))
+    return logged_rows + sum(in_order((partial(counted, file) for file in files), default_parallelism()))
 
 
 def _require_vectors(snapshot: DeltaSnapshot) -> int:

@@ -39,7 +39,7 @@ def search(
     """
     check_limit(limit)
     require_schema(snapshot)
-    joined = operator_of(operator, snapshot.settings)
+    default_operator = operator_of(operator, snapshot.settings)
     spec = search_settings(snapshot)
     if not spec.fields:
         raise QueryError(
@@ -47,30 +47,33 @@ def search(
             "rows with `where` instead",
             query=query, uri=snapshot.store.uri,
         )  # fmt: skip
-    parsed = parse_query(query, spec, snapshot.schema, None, snapshot.time_zone, operator=joined)
+    parsed = parse_query(query, spec, snapshot.schema, None, snapshot.time_zone, operator=default_operator)
     node = row_filter(snapshot, where)
-    wanted = column_names(snapshot, columns)
-    read = (*wanted, *(name for name in parsed.columns if name not in wanted))
-    chosen, record = files(snapshot, node, columns=NAMES)
+    output_columns = column_names(snapshot, columns)
+    columns_to_read = (*output_columns, *(name for name in parsed.columns if name not in output_columns))
+    matching_files, record = files(snapshot, node, columns=NAMES)
     record.noted(parsed.notes)
-    reader = row_reader(snapshot, read, node, chosen.num_rows)
-    schema = pa.schema([reader.schema.field(name) for name in wanted])
-    pieces = (partial(_found, piece, parsed, wanted) for piece in pieces_of(snapshot, reader, chosen, record))
+    reader = row_reader(snapshot, columns_to_read, node, matching_files.num_rows)
+    schema = pa.schema([reader.schema.field(name) for name in output_columns])
+    pieces = (
+        partial(_matching_rows, piece, parsed, output_columns)
+        for piece in pieces_of(snapshot, reader, matching_files, record)
+    )
     return batches_in_order(schema, pieces if limit != 0 else (), limit), record
 
 
 def search_settings(snapshot: DeltaSnapshot) -> IndexSpec:
     """How the columns are searched: text as text, unless the options say otherwise."""
     indexing = snapshot.settings.indexing
-    given = {name.lower() for name in indexing.typemap}
+    configured = {name.lower() for name in indexing.typemap}
     texts = {
         field.name: "text"
         for field in snapshot.schema
-        if pa.types.is_string(field.type) and field.name.lower() not in given
+        if pa.types.is_string(field.type) and field.name.lower() not in configured
     }
     return from_options(replace(indexing, typemap={**indexing.typemap, **texts}), snapshot.schema)
 
 
-def _found(piece: Piece, query: Query, wanted: Sequence[str]) -> Iterator[pa.Table]:
+def _matching_rows(piece: Piece, query: Query, output_columns: Sequence[str]) -> Iterator[pa.Table]:
     for table in piece():
-        yield table.filter(match_batch(query, table)).select(list(wanted))
+        yield table.filter(match_batch(query, table)).select(list(output_columns))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
-from indextables.ops.existence import carried, portable, workers_for
+from indextables.ops.existence import as_store, portable, workers_for
 from indextables.ops.maintain.repair.footers import parquet_metadata
 from indextables.ops.outcomes import rows_to_arrow
 from indextables.split.layout import TAIL, SplitRef, read_footer
@@ -44,12 +44,12 @@ def component_rows(log: TransactionLog) -> pa.Table:
     adds = log.snapshot(max_staleness_s=0).adds()
     workers = workers_for(log.runtime, len(adds))
     work = partial(components_of, portable(log.store, workers))
-    return rows_to_arrow(Component, [part for found in workers.map(work, adds) for part in found])
+    return rows_to_arrow(Component, [part for parts in workers.map(work, adds) for part in parts])
 
 
 def components_of(store: Store | StoreSpec, add: AddAction) -> list[Component]:
     """The components of one split, read from its footer."""
-    root = carried(store)
+    root = as_store(store)
     footer = read_footer(Source.of(root, add.path), SplitRef.of(add))
     metadata = parquet_metadata(footer)
     stored: Counter[str] = Counter()

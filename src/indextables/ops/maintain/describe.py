@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from indextables.display.plain import counted, size_text
 from indextables.errors import TableError
@@ -30,12 +32,9 @@ from indextables.model.actions import (
     encode_action,
 )
 from indextables.model.types import type_to_sql
+from indextables.predicate.prune.metrics import PruneMetrics
 from indextables.records import dataclass
 from indextables.storage.store import open_store
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 _OF_OURS = ("index_size_bytes", "skipped_files", "files_in_cooldown")
 
@@ -102,8 +101,6 @@ class Description:
 
     def to_arrow(self) -> pa.Table:
         """One row with every fact but the columns; of a Delta table without those that only ours have."""
-        import pyarrow as pa
-
         moment = pa.timestamp("ms", tz="UTC")
         texts = pa.map_(pa.string(), pa.string())
         values: list[tuple[str, pa.DataType, Any]] = [
@@ -135,8 +132,6 @@ class Description:
 
     def columns_to_arrow(self) -> pa.Table:
         """One row per column of the table."""
-        import pyarrow as pa
-
         fields = [
             ("column", pa.string(), [column.name for column in self.columns]),
             ("type", pa.string(), [column.type for column in self.columns]),
@@ -246,8 +241,6 @@ def metrics_text(metrics: Iterable[tuple[str, str]]) -> str:
 
 def log_rows(log: TransactionLog, *, include_all: bool = False) -> pa.Table:
     """One row per action: of the newest checkpoint and the commits after it, or of every commit file."""
-    import pyarrow as pa
-
     texts = pa.map_(pa.string(), pa.string())
     schema = pa.schema(
         [
@@ -263,7 +256,7 @@ def log_rows(log: TransactionLog, *, include_all: bool = False) -> pa.Table:
             ("content", pa.string()),
         ]
     )
-    return _table(schema, [_log_row(*found) for found in _actions(log, include_all)])
+    return _table(schema, [_log_row(*entry) for entry in _actions(log, include_all)])
 
 
 def _actions(log: TransactionLog, include_all: bool) -> Iterator[tuple[int, str, Action]]:
@@ -310,8 +303,6 @@ def _moment(action: Action) -> int | None:
 
 def skipped_rows(log: TransactionLog) -> pa.Table:
     """One row per split that an operation could not handle."""
-    import pyarrow as pa
-
     now_ms = log.runtime.clock.now_ms()
     moment = pa.timestamp("ms", tz="UTC")
     schema = pa.schema(
@@ -339,7 +330,6 @@ def skipped_rows(log: TransactionLog) -> pa.Table:
 
 def partition_rows(snapshot: Snapshot) -> pa.Table:
     """One row per partition, in the order of its values; a table without partition columns is an error."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     uri, columns = snapshot.store.uri, list(snapshot.partition_columns)
@@ -376,9 +366,7 @@ def partition_rows(snapshot: Snapshot) -> pa.Table:
 
 def skipping_rows(uri: str | None = None) -> pa.Table:
     """What pruning spared the queries of this process, one row per table."""
-    import pyarrow as pa
-
-    wanted = None if uri is None else open_store(uri).uri
+    only_path = None if uri is None else open_store(uri).uri
     schema = pa.schema(
         [
             ("table_path", pa.string()),
@@ -391,19 +379,25 @@ def skipping_rows(uri: str | None = None) -> pa.Table:
         ]
     )
     rows = [
-        (
-            path, queries, one.considered, one.pruned_by_partition, one.skipped_by_statistics, one.kept,
-            (one.considered - one.kept) / one.considered if one.considered else 0.0,
-        )
-        for path, queries, one in SKIPPING_TOTALS.entries()
-        if wanted is None or path == wanted
-    ]  # fmt: skip
+        (path, queries, *_skipping_figures(metrics))
+        for path, queries, metrics in SKIPPING_TOTALS.entries()
+        if only_path is None or path == only_path
+    ]
     return _table(schema, rows)
+
+
+def _skipping_figures(metrics: PruneMetrics) -> tuple[int, int, int, int, float]:
+    skipped = metrics.considered - metrics.kept
+    return (
+        metrics.considered,
+        metrics.pruned_by_partition,
+        metrics.skipped_by_statistics,
+        metrics.kept,
+        skipped / metrics.considered if metrics.considered else 0.0,
+    )
 
 
 def _table(schema: pa.Schema, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
     """Rows of values, in the order of the columns, as Arrow."""
-    import pyarrow as pa
-
     arrays = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(schema)]
     return pa.Table.from_arrays(arrays, schema=schema)

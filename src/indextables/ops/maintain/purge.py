@@ -41,7 +41,7 @@ from indextables.log.segment import Listing, list_log, ranges, reconstructible
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
-from indextables.ops.existence import carried, portable, workers_for
+from indextables.ops.existence import as_store, portable, workers_for
 from indextables.ops.outcomes import DRY_RUN, SUCCESS, PurgeResult
 from indextables.ops.progress import Progress, silent
 from indextables.options import PurgeOptions, RetentionOptions
@@ -84,7 +84,7 @@ class Needed:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RetainedFiles:
     """Files that are not live and are kept nevertheless."""
 
     history: int = 0
@@ -100,7 +100,7 @@ class PurgePlan:
     """What a purge would delete, what it would keep, and for whom."""
 
     orphans: tuple[ObjectMeta, ...]
-    kept: Kept
+    retained: RetainedFiles
     needed: Needed
     expired: CleanupPlan
     hours: float
@@ -120,16 +120,16 @@ def plan_purge(
     ]
 
 
-def kept_files(files: Iterable[ObjectMeta], needed: Needed, now_ms: int, hours: float) -> Kept:
+def retained_files(files: Iterable[ObjectMeta], needed: Needed, now_ms: int, hours: float) -> RetainedFiles:
     """What is kept although the newest version does not have it, and which versions need it."""
-    ours = [file for file in files if may_delete(file.path) and file.path not in needed.live]
-    history = [file for file in ours if file.path in needed.paths]
+    not_live = [file for file in files if may_delete(file.path) and file.path not in needed.live]
+    history = [file for file in not_live if file.path in needed.paths]
     young = [
         file
-        for file in ours
+        for file in not_live
         if file.path not in needed.paths and not is_past(file, hours * _MS_PER_HOUR, now_ms)
     ]
-    return Kept(
+    return RetainedFiles(
         len(history), sum(file.size for file in history), len(young), sum(file.size for file in young)
     )
 
@@ -155,9 +155,9 @@ def is_split(path: str) -> bool:
     return may_delete(path) and path.endswith(".split")
 
 
-def retention_hours(asked: float | None, options: PurgeOptions) -> float:
+def retention_hours(requested: float | None, options: PurgeOptions) -> float:
     """The retention in hours; less than the minimum is refused while the check is on."""
-    hours = options.default_retention_hours if asked is None else asked
+    hours = options.default_retention_hours if requested is None else requested
     if options.retention_check and hours < options.min_retention_hours:
         named = "1 hour" if hours == 1 else f"{hours:g} hours"
         raise OptionError(
@@ -181,8 +181,8 @@ def plan_for(log: TransactionLog, request: PurgeRequest, progress: Progress = si
     # Where the store does not tell its time, every file counts as young.
     since_ms = now_ms or 0
     orphans = tuple(plan_purge(files, needed.paths, since_ms, hours))
-    kept = kept_files(files, needed, since_ms, hours)
-    return PurgePlan(orphans, kept, needed, expired, hours, ages_known=now_ms is not None)
+    retained = retained_files(files, needed, since_ms, hours)
+    return PurgePlan(orphans, retained, needed, expired, hours, ages_known=now_ms is not None)
 
 
 def run_purge(log: TransactionLog, request: PurgeRequest, progress: Progress = silent) -> PurgeResult:
@@ -215,7 +215,7 @@ def run_purge(log: TransactionLog, request: PurgeRequest, progress: Progress = s
         duration_ms=round((clock.monotonic_s() - began_s) * 1000),
         message=message
         + ("" if plan.ages_known else _NO_AGES)
-        + _kept_message(plan.kept, plan.needed, plan.hours),
+        + _retained_message(plan.retained, plan.needed, plan.hours),
     )
 
 
@@ -251,28 +251,32 @@ def needed_paths(log: TransactionLog, expired: CleanupPlan = _NOTHING) -> Needed
 
 
 def _needed(log: TransactionLog, expired: CleanupPlan) -> Needed:
-    gone, floor = {file.name for file in expired.files}, expired.floor or 0
+    expired_names, floor = {file.name for file in expired.files}, expired.floor or 0
     snapshot = log.snapshot(max_staleness_s=0)
-    kept = [
-        file for file in list_log(log.store, NATIVE).files if file.version >= floor and file.name not in gone
+    remaining = [
+        file
+        for file in list_log(log.store, NATIVE).files
+        if file.version >= floor and file.name not in expired_names
     ]
-    starts = sorted({file.version for file in kept if file.kind == "checkpoint"})
+    checkpoint_versions = sorted({file.version for file in remaining if file.kind == "checkpoint"})
     live = snapshot.live_paths().to_pylist()
     paths = set(live)
-    for version in starts:
+    for version in checkpoint_versions:
         paths.update(log.snapshot(version=version).live_paths().to_pylist())
     # A version file that cannot be rebuilt from older ones only keeps its number taken.
-    offered = set(reconstructible(Listing(tuple(kept)), NATIVE))
-    newest = min(max(starts, default=0), snapshot.version)
-    needing = [
-        file for file in kept if file.kind == "commit" and (file.version in offered or file.version >= newest)
+    rebuildable = set(reconstructible(Listing(tuple(remaining)), NATIVE))
+    newest_checkpoint = min(max(checkpoint_versions, default=0), snapshot.version)
+    needed_commits = [
+        file
+        for file in remaining
+        if file.kind == "commit" and (file.version in rebuildable or file.version >= newest_checkpoint)
     ]
-    paths.update(_added(log, needing))
+    paths.update(_added(log, needed_commits))
     return Needed(
         frozenset(_inside(log.store, paths)),
-        max((file.version for file in kept), default=-1),
+        max((file.version for file in remaining), default=-1),
         frozenset(_inside(log.store, live)),
-        tuple(sorted(version for version in offered if version < snapshot.version)),
+        tuple(sorted(version for version in rebuildable if version < snapshot.version)),
     )
 
 
@@ -296,12 +300,12 @@ def _log_retention(snapshot: Snapshot, hours: float | None) -> RetentionOptions 
     """The table's retention of log files with the age the request names; None when it names none."""
     if hours is None:
         return None
-    settings, kept_ms = snapshot.settings.retention, round(hours * _MS_PER_HOUR)
+    settings, retention_ms = snapshot.settings.retention, round(hours * _MS_PER_HOUR)
     # A log file that cannot be deleted is an error here, as the caller asked for it.
     return replace(
         settings,
-        log_ms=kept_ms,
-        checkpoint_ms=min(settings.checkpoint_ms, kept_ms),
+        log_ms=retention_ms,
+        checkpoint_ms=min(settings.checkpoint_ms, retention_ms),
         failure_policy="fail",
     )
 
@@ -328,10 +332,12 @@ def _expired(
 def _with_checkpoint(listing: Listing, version: int, now_ms: int, retention: RetentionOptions) -> CleanupPlan:
     """What would go if the newest version had a checkpoint, as far as names can tell."""
     name = NATIVE.checkpoint_name(version)
-    imagined = LogFile(name, version, "checkpoint", 0, now_ms, format="json")
-    found = replace(listing, files=(*(file for file in listing.files if file.name != name), imagined))
-    sound = NATIVE.checkpoints(found.files)
-    return plan_cleanup(found, sound, {}, current=version, now_ms=now_ms, retention=retention)
+    checkpoint = LogFile(name, version, "checkpoint", 0, now_ms, format="json")
+    with_checkpoint = replace(
+        listing, files=(*(file for file in listing.files if file.name != name), checkpoint)
+    )
+    checkpoints = NATIVE.checkpoints(with_checkpoint.files)
+    return plan_cleanup(with_checkpoint, checkpoints, {}, current=version, now_ms=now_ms, retention=retention)
 
 
 def _listed(store: Store, progress: Progress) -> Iterable[ObjectMeta]:
@@ -353,19 +359,19 @@ def _delete(
         earlier = list_log(log.store, NATIVE, needed.version).purges
         put_mark(log.source)
         drop_marks(log.source, earlier)
-    seen = needed.version
+    checked_version = needed.version
     readded: set[str] = set()
     workers = workers_for(log.runtime, len(orphans))
     store = portable(log.store, workers)
     for start in range(0, len(orphans), batch_files):
         progress("Deleting orphans", start, len(orphans))
-        newer = list_log(log.store, NATIVE, seen + 1).commits
+        newer = list_log(log.store, NATIVE, checked_version + 1).commits
         readded.update(_inside(log.store, _added(log, list(newer.values()))))
-        newest = max(newer, default=seen)
-        if len(newer) < newest - seen:
+        newest = max(newer, default=checked_version)
+        if len(newer) < newest - checked_version:
             # Some of the commits since then were cleaned up before they could be read here.
             readded.update(needed_paths(log).paths)
-        seen = newest
+        checked_version = newest
         batch = [file for file in orphans[start : start + batch_files] if file.path not in readded]
         done = workers.map(partial(_delete_one, store), [file.path for file in batch])
         deleted += [file for file, gone in zip(batch, done, strict=True) if gone]
@@ -375,7 +381,7 @@ def _delete(
 
 def _delete_one(store: Store | StoreSpec, path: str) -> bool:
     try:
-        carried(store).delete(path)
+        as_store(store).delete(path)
     except StorageError as error:
         _log.warning("PURGE could not delete %s: %s", path, error)
         return False
@@ -392,21 +398,21 @@ def _dry_message(orphans: Sequence[ObjectMeta], logs: int) -> str:
 
 
 def _message(orphans: Sequence[ObjectMeta], deleted: Sequence[ObjectMeta], logs: int) -> str:
-    kept = len(orphans) - len(deleted)
+    remaining = len(orphans) - len(deleted)
     text = f"deleted {counted(len(deleted), 'orphaned file')} and {counted(logs, 'log file')}"
-    return f"{text}; {kept} came back meanwhile or could not be deleted" if kept else text
+    return f"{text}; {remaining} came back meanwhile or could not be deleted" if remaining else text
 
 
-def _kept_message(kept: Kept, needed: Needed, hours: float) -> str:
+def _retained_message(retained: RetainedFiles, needed: Needed, hours: float) -> str:
     """Which versions need the files that are not live and are kept."""
     text = ""
-    if kept.history:
+    if retained.history:
         text += (
-            f"; kept {counted(kept.history, 'file')} ({kept.history_bytes} bytes) that the versions "
+            f"; kept {counted(retained.history, 'file')} ({retained.history_bytes} bytes) that the versions "
             f"{ranges(needed.older)} have: they go with the log files of those versions, by PURGE with a "
             "TRANSACTION LOG RETENTION or by TRUNCATE INDEXTABLES TIME TRAVEL"
         )
-    if kept.young:
-        young = counted(kept.young, "file")
+    if retained.young:
+        young = counted(retained.young, "file")
         text += f"; kept {young} of at most {hours:g} hours that a running write may commit"
     return text

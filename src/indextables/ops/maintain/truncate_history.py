@@ -100,8 +100,8 @@ def _checkpointed(log: TransactionLog) -> tuple[int, Listing]:
                 raise
             continue
         listing = list_log(log.store, NATIVE)
-        found = [item for item in NATIVE.checkpoints(listing.files) if item.version == version]
-        if any(readable(log.source, item) for item in found):
+        checkpoints = [item for item in NATIVE.checkpoints(listing.files) if item.version == version]
+        if any(readable(log.source, item) for item in checkpoints):
             return version, listing
     raise TableError(
         f"{log.uri}: the checkpoint of version {version} could not be read back, so the older versions "

@@ -8,7 +8,9 @@ versions can still be read.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from indextables.display.plain import counted
 from indextables.errors import PredicateError
@@ -21,9 +23,6 @@ from indextables.ops.outcomes import NO_ACTION, SUCCESS, DropPartitionsResult
 from indextables.predicate.evaluate.rows import mask
 from indextables.predicate.prune.rule import columns_needed
 from indextables.predicate.tree import Node
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +65,6 @@ def matching_paths(snapshot: Snapshot, node: Node) -> list[str]:
 
 def partition_rows(files: pa.Table, snapshot: Snapshot) -> pa.Table:
     """One row per split with its partition values as ordinary columns."""
-    import pyarrow as pa
-
     values = files.column("partition_values").combine_chunks()
     arrays = [values.field(name) for name in snapshot.partition_columns]
     return pa.Table.from_arrays(arrays, names=list(snapshot.partition_columns))

@@ -60,12 +60,12 @@ class MergeRequest:
     dry_run: bool = False
 
     def __post_init__(self) -> None:
-        asked = {
+        limits = {
             "target_size": (self.target_bytes, 1),
             "max_dest_splits": (self.max_dest_splits, 1),
             "max_source_splits": (self.max_source_splits, 2),
         }
-        for name, (value, least) in asked.items():
+        for name, (value, least) in limits.items():
             if value is not None and value < least:
                 raise OptionError(f"{name} is {value}; expected {least} or more", key=name)
 
@@ -105,8 +105,8 @@ def plan_for(snapshot: Snapshot, request: MergeRequest, now_ms: int) -> MergePla
     plan = plan_by_log(snapshot, request, now_ms)
     settings, cooling = _settings(snapshot, request), in_cooldown(snapshot.skips, now_ms)
     adds = snapshot.adds(_paths(snapshot, request))
-    alone = [add for add in adds if add.path not in plan.sources and add.path not in cooling]
-    damaged = damaged_indexes(snapshot.store, alone, snapshot.runtime) if spec.fields else set()
+    unplanned = [add for add in adds if add.path not in plan.sources and add.path not in cooling]
+    damaged = damaged_indexes(snapshot.store, unplanned, snapshot.runtime) if spec.fields else set()
     if not damaged:
         return plan
     return plan_merge(
@@ -166,15 +166,15 @@ def _rewritten(
     adapted = replace(settings, stats=settings.stats.adapted())
     setting = RewriteSetting.of(log, snapshot, options=adapted)
     pieces = [RewriteGroup(setting, group.sources) for group in plan.groups]
-    done: list[RewriteOutcome] = []
+    outcomes: list[RewriteOutcome] = []
     try:
-        done.extend(
+        outcomes.extend(
             watched(log.runtime.workers.map(rewrite_group, pieces), progress, "Merging splits", len(pieces))
         )
     except BaseException:
-        discard(log.store, [add for item in done for add in item.adds])
+        discard(log.store, [add for item in outcomes for add in item.adds])
         raise
-    return done
+    return outcomes
 
 
 def rewrite_group(piece: RewriteGroup) -> RewriteOutcome:
@@ -222,11 +222,11 @@ def record_failures(log: TransactionLog, failures: Sequence[Failure], operation:
 
 def commit_merge(log: TransactionLog, merged: Sequence[RewriteOutcome], planned_on: Snapshot) -> int:
     """Commit groups that were rewritten, and return the version."""
-    gone = [add for item in merged for add in item.sources]
+    replaced = [add for item in merged for add in item.sources]
     adds = [add for item in merged for add in item.adds]
     metrics = {"numMergeGroups": len(merged)}
     plan = replace_plan(
-        planned_on, OPERATION, gone, adds, data_change=False, metrics=metrics,
+        planned_on, OPERATION, replaced, adds, data_change=False, metrics=metrics,
         truncated=(item.truncated for item in merged),
     )  # fmt: skip
     return commit_or_discard(log, plan, adds).version

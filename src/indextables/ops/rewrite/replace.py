@@ -88,6 +88,6 @@ def commit_or_discard(log: TransactionLog, plan: CommitPlan, adds: Sequence[AddA
 def _metrics(gone: Sequence[AddAction], adds: Sequence[AddAction]) -> dict[str, int]:
     written = sum(add.num_records or 0 for add in adds)
     counts = [of_add(add, null_counts=False).num_records for add in gone]
-    known = [count for count in counts if count is not None]
-    read = {"numReadRows": sum(known)} if len(known) == len(gone) else {}
+    counted = [count for count in counts if count is not None]
+    read = {"numReadRows": sum(counted)} if len(counted) == len(gone) else {}
     return {**read, "numOutputRows": written}

@@ -17,7 +17,7 @@ from indextables.log.commit.conflicts import CommitPlan, Rule
 from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import Action, AddAction, MetadataAction
-from indextables.ops.existence import sizes_found
+from indextables.ops.existence import existing_sizes
 from indextables.ops.outcomes import NO_ACTION, SUCCESS, RestoreResult
 from indextables.ops.progress import Progress, silent
 
@@ -40,31 +40,31 @@ class RestorePlan:
 
 
 def plan_restore(
-    current: Sequence[AddAction], wanted: Sequence[AddAction]
+    current: Sequence[AddAction], target: Sequence[AddAction]
 ) -> tuple[list[AddAction], list[AddAction]]:
     """The adds to write and the adds to remove to turn one set of live files into another."""
     # Restored files change data, even if a merge first wrote them and said that it does not.
-    returning = [replace(add, data_change=True) for add in wanted]
-    here = {add.path: replace(add, data_change=True) for add in current}
-    there = {add.path for add in wanted}
-    added = [add for add in returning if here.get(add.path) != add]
-    removed = [add for add in current if add.path not in there]
+    returning = [replace(add, data_change=True) for add in target]
+    current_adds = {add.path: replace(add, data_change=True) for add in current}
+    target_paths = {add.path for add in target}
+    added = [add for add in returning if current_adds.get(add.path) != add]
+    removed = [add for add in current if add.path not in target_paths]
     return added, removed
 
 
 def run_restore(log: TransactionLog, version: int, progress: Progress = silent) -> RestoreResult:
     """Commit the difference; any foreign change of files or metadata meanwhile is a conflict."""
     current = log.snapshot(max_staleness_s=0)
-    wanted = log.snapshot(version=version)
-    files = wanted.adds()
-    plan = _difference(current, wanted, files)
+    target = log.snapshot(version=version)
+    files = target.adds()
+    plan = _difference(current, target, files)
     if plan.empty:
         message = f"version {current.version} already equals version {version}"
         return RestoreResult(log.uri, NO_ACTION, version, current.version, 0, 0, message)
     _require_present(log, plan.added, version, progress)
 
     def build(base: Snapshot) -> Sequence[Action]:
-        now = _difference(base, wanted, files)
+        now = _difference(base, target, files)
         head: list[Action] = [now.metadata] if now.metadata else []
         return [*head, *removals(base, now.removed), *now.added]
 
@@ -85,9 +85,9 @@ def run_restore(log: TransactionLog, version: int, progress: Progress = silent) 
     )
 
 
-def _difference(base: Snapshot, wanted: Snapshot, files: Sequence[AddAction]) -> RestorePlan:
+def _difference(base: Snapshot, target: Snapshot, files: Sequence[AddAction]) -> RestorePlan:
     added, removed = plan_restore(base.adds(), files)
-    metadata = wanted.metadata if wanted.metadata != base.metadata else None
+    metadata = target.metadata if target.metadata != base.metadata else None
     return RestorePlan(tuple(added), tuple(removed), metadata)
 
 
@@ -95,10 +95,10 @@ def _require_present(
     log: TransactionLog, adds: Sequence[AddAction], version: int, progress: Progress
 ) -> None:
     paths = [add.path for add in adds]
-    found = sizes_found(
+    sizes = existing_sizes(
         log.store, paths, log.runtime, parallelism=log.options.repair.parallelism, progress=progress
     )
-    missing = [path for path in paths if path not in found]
+    missing = [path for path in paths if path not in sizes]
     if missing:
         shown = ", ".join(missing[:_SHOWN])
         raise MissingSplitError(

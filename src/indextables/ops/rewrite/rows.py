@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from indextables.errors import DamagedIndexError, DamagedSplitError, Error, SplitError, StorageError
 from indextables.index.query.tree import Query
@@ -32,9 +35,6 @@ from indextables.split.search.run import hits_split
 from indextables.split.search.selection import Selection
 from indextables.split.write.build import BuiltSplit, build_splits
 from indextables.storage.store import Store
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _NO_LIMIT = 1 << 60
 
@@ -158,36 +158,36 @@ def rewrite(piece: RewriteGroup, *, least: int = 1) -> RewriteOutcome:
     """Rewrite the rows of the sources, unless fewer than `least` of them can be read."""
     setting = piece.setting
     store = setting.reading.store
-    left: list[tuple[AddAction, str]] = []
+    unreadable: list[tuple[AddAction, str]] = []
     sources = list(piece.sources)
-    merged = indexes_to_merge(setting, sources)
+    indexes = indexes_to_merge(setting, sources)
     while len(sources) >= least and sources:
-        counted = _Counted()
+        counted = _RowCounts()
         adds: list[AddAction] = []
         truncated: list[Truncated] = []
         try:
-            for split in _build(setting, sources, counted, merged):
+            for split in _build(setting, sources, counted, indexes):
                 adds.append(split.add)
                 truncated.append(split.truncated)
         except DamagedIndexError:
             # One of the indexes is damaged beyond its root, so the rows are indexed again.
             discard(store, adds)
-            merged = []
+            indexes = []
             continue
-        except _UnreadableError as bad:
+        except _UnreadableError as damaged:
             discard(store, adds)
-            left.append((bad.add, bad.cause.message))
-            sources = [add for add in sources if add.path != bad.add.path]
-            merged = indexes_to_merge(setting, sources)
+            unreadable.append((damaged.add, damaged.cause.message))
+            sources = [add for add in sources if add.path != damaged.add.path]
+            indexes = indexes_to_merge(setting, sources)
             continue
         except BaseException:
             discard(store, adds)
             raise
         return RewriteOutcome(
-            tuple(sources), tuple(adds), counted.read, counted.kept, tuple(left),
+            tuple(sources), tuple(adds), counted.read, counted.written, tuple(unreadable),
             truncated=Truncated.total(truncated),
         )  # fmt: skip
-    return RewriteOutcome((), (), 0, 0, tuple(left))
+    return RewriteOutcome((), (), 0, 0, tuple(unreadable))
 
 
 def delete_from(piece: RewriteGroup) -> UniformSplit | RewriteOutcome:
@@ -216,7 +216,7 @@ def indexes_to_merge(setting: RewriteSetting, sources: Collection[AddAction]) ->
     """
     if setting.drop is not None or setting.change is not None or not setting.spec.fields:
         return []
-    found: list[Index] = []
+    indexes: list[Index] = []
     for add in sources:
         try:
             index = open_index(setting.reading, SplitRef.of(add), with_rows=True)
@@ -225,14 +225,12 @@ def indexes_to_merge(setting: RewriteSetting, sources: Collection[AddAction]) ->
             return []
         if index is None or index.spec != setting.spec:
             return []
-        found.append(index)
-    return found
+        indexes.append(index)
+    return indexes
 
 
 def rows_matching(piece: RewriteGroup) -> tuple[int, int]:
     """How many rows of the sources are to be dropped, and how many there are; reads as little as possible."""
-    import pyarrow.compute as pc
-
     setting = piece.setting
     assert setting.drop is not None
     names = {column.path[0] for column in columns_of(setting.drop)} or set(setting.reading.schema.names)
@@ -252,28 +250,23 @@ def rows_matching(piece: RewriteGroup) -> tuple[int, int]:
 
 def _hits(setting: RewriteSetting, add: AddAction) -> pa.Int64Array | None:
     """The rows of a split that all searches find, ascending; None when there is no search."""
-    import pyarrow.compute as pc
-
-    found = None
+    matching = None
     for query in setting.searches:
-        rows = hits_split(setting.reading, SplitRef.of(add), Selection(query))
-        found = rows if found is None else rows.filter(pc.is_in(rows, value_set=found))
-    return found
+        hits = hits_split(setting.reading, SplitRef.of(add), Selection(query))
+        matching = hits if matching is None else hits.filter(pc.is_in(hits, value_set=matching))
+    return matching
 
 
 def _dropped(
     setting: RewriteSetting, rows: pa.Table, start: int, hits: pa.Int64Array | None
 ) -> pa.BooleanArray:
     """Which rows are left out; `start` is the number of the first of them in its split."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     assert setting.drop is not None
-    found = mask(setting.drop, rows, setting.reading.schema, setting.reading.zone)
+    condition_holds = mask(setting.drop, rows, setting.reading.schema, setting.reading.zone)
     if hits is None:
-        return found
+        return condition_holds
     numbers = pa.array(range(start, start + rows.num_rows), pa.int64())
-    return pc.and_(found, pc.is_in(numbers, value_set=hits))
+    return pc.and_(condition_holds, pc.is_in(numbers, value_set=hits))
 
 
 def discard(store: Store, adds: Collection[AddAction]) -> None:
@@ -287,15 +280,15 @@ def discard(store: Store, adds: Collection[AddAction]) -> None:
 
 
 @dataclass(slots=True)
-class _Counted:
+class _RowCounts:
     read: int = 0
-    kept: int = 0
+    written: int = 0
 
 
 def _build(
     setting: RewriteSetting,
     sources: list[AddAction],
-    counted: _Counted,
+    counted: _RowCounts,
     merged: Sequence[Index],
 ) -> Iterator[BuiltSplit]:
     reading, options = setting.reading, setting.reading.settings
@@ -318,10 +311,8 @@ def _build(
         yield split if setting.data_change else replace(split, add=replace(split.add, num_merge_ops=merges))
 
 
-def _rows(setting: RewriteSetting, sources: list[AddAction], counted: _Counted) -> Iterator[pa.Table]:
+def _rows(setting: RewriteSetting, sources: list[AddAction], counted: _RowCounts) -> Iterator[pa.Table]:
     """The rows of all sources, in order, without those to be dropped."""
-    import pyarrow.compute as pc
-
     for add in sources:
         try:
             hits, start = _hits(setting, add), 0
@@ -333,7 +324,7 @@ def _rows(setting: RewriteSetting, sources: list[AddAction], counted: _Counted) 
                 if setting.drop is not None:
                     rows = rows.filter(pc.invert(_dropped(setting, rows, start, hits)))
                 start += part.num_rows
-                counted.kept += rows.num_rows
+                counted.written += rows.num_rows
                 if rows.num_rows:
                     yield rows
         except (SplitError, StorageError) as error:
@@ -344,8 +335,8 @@ def split_rows(
     reading: Reading, add: AddAction, columns: Collection[str] | None = None
 ) -> Iterator[pa.Table]:
     """Every row of a split in the table's columns and types, or in some columns, with all bytes checked."""
-    wanted = [name for name in reading.schema.names if columns is None or name in columns]
+    names = [name for name in reading.schema.names if columns is None or name in columns]
     reader = open_split(reading.store, SplitRef.of(add))
-    stored = [name for name in wanted if name in reader.columns]
+    stored = [name for name in names if name in reader.columns]
     for _, rows in reader.scan(stored):
-        yield to_table_schema(rows, reading.schema, wanted, add.partition_values)
+        yield to_table_schema(rows, reading.schema, names, add.partition_values)

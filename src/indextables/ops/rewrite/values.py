@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from indextables.errors import SplitError, StorageError
 from indextables.model.actions import AddAction
@@ -20,9 +21,6 @@ from indextables.split.read.rows import SplitReader, to_table_schema
 from indextables.split.write.build import publish
 from indextables.split.write.changed import ChangedSplit, NewValues, Original
 from indextables.storage.scratch import scratch_directory
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def rewrite_values(piece: RewriteGroup) -> RewriteOutcome | None:
@@ -88,14 +86,16 @@ class _GroupChanges:
         change = self.setting.change
         assert change is not None
         for group in self.reader.groups:
-            found = change.count(self._read(group, change.looks_at), int(self.reader.group_starts[group]))
-            self.rows += found
-            if found:
+            changed_rows = change.count(
+                self._read(group, change.looks_at), int(self.reader.group_starts[group])
+            )
+            self.rows += changed_rows
+            if changed_rows:
                 self.groups.add(group)
 
     def _read(self, group: int, columns: Iterable[str]) -> pa.Table:
-        wanted = set(columns)
-        names = [name for name in self.setting.reading.schema.names if name in wanted]
+        requested = set(columns)
+        names = [name for name in self.setting.reading.schema.names if name in requested]
         stored = self.reader.read_groups([group], names)
         return to_table_schema(stored, self.setting.reading.schema, names, self.add.partition_values)
 
@@ -117,8 +117,6 @@ class _GroupChanges:
 
 def same_values(before: pa.ChunkedArray, after: pa.ChunkedArray) -> bool:
     """Whether two columns hold the same values to the bit; False wherever that is not easily told."""
-    import pyarrow as pa
-
     if before is after:
         return True
     kind = before.type
@@ -132,7 +130,5 @@ def same_values(before: pa.ChunkedArray, after: pa.ChunkedArray) -> bool:
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
-    import pyarrow as pa
-
-    found = column.combine_chunks()
-    return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)
+    combined = column.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)

@@ -34,9 +34,9 @@ def after_write(log: TransactionLog, options: Options | None = None) -> None:
                 _log.info("%s: %s after the write: %s", log.uri, verb, message)
 
 
-def _merge(log: TransactionLog, asked: WriteOptions) -> str | None:
-    return run_merge(log, MergeRequest()).message if asked.merge_on_write else None
+def _merge(log: TransactionLog, options: WriteOptions) -> str | None:
+    return run_merge(log, MergeRequest()).message if options.merge_on_write else None
 
 
-def _purge(log: TransactionLog, asked: WriteOptions) -> str | None:
-    return run_purge(log, PurgeRequest()).message if asked.purge_on_write else None
+def _purge(log: TransactionLog, options: WriteOptions) -> str | None:
+    return run_purge(log, PurgeRequest()).message if options.purge_on_write else None

@@ -93,8 +93,8 @@ def run_alter(log: TransactionLog, changes: Sequence[TableChange]) -> int:
     first = log.snapshot(max_staleness_s=0)
 
     def build(base: Snapshot) -> Sequence[Action]:
-        made = altered(base, changes)
-        return [] if made == base.metadata else [made]
+        metadata = altered(base, changes)
+        return [] if metadata == base.metadata else [metadata]
 
     columns = any(change.column for change in changes)
     plan = CommitPlan(
@@ -127,10 +127,10 @@ def _change_columns(fields: list[dict[str, Any]], change: TableChange, base: Sna
     if change.kind == "AddColumn":
         fields.append(_added(change, base))
         return
-    found = next((item for item in fields if item["name"].lower() == name.lower()), None)
-    if found is None:
+    column = next((item for item in fields if item["name"].lower() == name.lower()), None)
+    if column is None:
         raise SchemaError(no_column(base.schema.names, name, base.store.uri), column=name)
-    _COLUMN_CHANGES[change.kind](found, change, base)
+    _COLUMN_CHANGES[change.kind](column, change, base)
 
 
 def _added(change: TableChange, base: Snapshot) -> dict[str, Any]:
@@ -148,36 +148,36 @@ def _added(change: TableChange, base: Snapshot) -> dict[str, Any]:
     return {"name": name, "type": change.type, "nullable": True, "metadata": metadata}
 
 
-def _retyped(found: dict[str, Any], change: TableChange, base: Snapshot) -> None:
-    if found["type"] == change.type:
+def _retyped(column: dict[str, Any], change: TableChange, base: Snapshot) -> None:
+    if column["type"] == change.type:
         return
-    partition = found["name"] in base.partition_columns
-    if partition or (found["type"], change.type) not in _WIDER:
+    partition = column["name"] in base.partition_columns
+    if partition or (column["type"], change.type) not in _WIDER:
         raise SchemaError(
-            f"{base.store.uri}: column {found['name']} is {found['type']} and cannot become {change.type}; "
+            f"{base.store.uri}: column {column['name']} is {column['type']} and cannot become {change.type}; "
             "int can be widened to bigint and float to double, unless it is a partition column"
         )
-    found["type"] = change.type
+    column["type"] = change.type
 
 
-def _nullable(found: dict[str, Any], change: TableChange, base: Snapshot) -> None:
-    if not change.nullable and found["nullable"]:
+def _nullable(column: dict[str, Any], change: TableChange, base: Snapshot) -> None:
+    if not change.nullable and column["nullable"]:
         raise SchemaError(
-            f"{base.store.uri}: column {found['name']} cannot become NOT NULL: rows may lack it"
+            f"{base.store.uri}: column {column['name']} cannot become NOT NULL: rows may lack it"
         )
-    found["nullable"] = bool(change.nullable)
+    column["nullable"] = bool(change.nullable)
 
 
-def _commented(found: dict[str, Any], change: TableChange, _: Snapshot) -> None:
-    found["metadata"] = {**found.get("metadata", {}), "comment": change.comment or ""}
+def _commented(column: dict[str, Any], change: TableChange, _: Snapshot) -> None:
+    column["metadata"] = {**column.get("metadata", {}), "comment": change.comment or ""}
 
 
-def _defaulted(found: dict[str, Any], change: TableChange, _: Snapshot) -> None:
+def _defaulted(column: dict[str, Any], change: TableChange, _: Snapshot) -> None:
     """Set or drop a default; rows that were written before it keep what they have."""
-    metadata = {key: value for key, value in found.get("metadata", {}).items() if key != _CURRENT}
+    metadata = {key: value for key, value in column.get("metadata", {}).items() if key != _CURRENT}
     if change.value:
         metadata = {_EXISTS: "NULL", **metadata, _CURRENT: change.value}
-    found["metadata"] = metadata
+    column["metadata"] = metadata
 
 
 _COLUMN_CHANGES: Mapping[str, Any] = {

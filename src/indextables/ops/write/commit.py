@@ -24,7 +24,7 @@ from indextables.ops.results import WriteResult
 from indextables.ops.rewrite.replace import NEVER_COMMITTED
 from indextables.ops.rewrite.rows import discard
 from indextables.ops.write.after_write import after_write
-from indextables.ops.write.replace_where import TakenOut, checked, condition
+from indextables.ops.write.replace_where import MatchingRowsRemoved, checked, condition
 from indextables.ops.write.rows import WritePlan, as_batches, build, plan_write
 from indextables.options import Options
 from indextables.predicate.tree import FALSE, Column, Compare, IsNull, Literal, Node, all_of, any_of
@@ -74,9 +74,9 @@ def write(log: TransactionLog, data: Any, order: Order = APPEND) -> WriteResult:
     table turns out to be described otherwise by now, it begins again, provided its rows can be read again.
     """
     done = None
-    known = log.newest_known()
-    if known is not None and not order.overwrite and isinstance(data, pa.Table | pa.RecordBatch):
-        done = _write_on(log, known, data, order, assumed=True)
+    cached = log.newest_known()
+    if cached is not None and not order.overwrite and isinstance(data, pa.Table | pa.RecordBatch):
+        done = _write_on(log, cached, data, order, assumed=True)
     if done is None:
         done = _write_on(log, log.snapshot(max_staleness_s=0), data, order)
         assert done is not None
@@ -94,9 +94,9 @@ def _write_on(
         return assumed and newest().metadata != snapshot.metadata
 
     try:
-        given, batches = as_batches(data)
+        data_schema, batches = as_batches(data)
         chosen = snapshot.settings
-        schema = given if given.names else snapshot.schema
+        schema = data_schema if data_schema.names else snapshot.schema
         plan = planned(snapshot, schema, chosen, order)
         if order.where is not None:
             node = condition(order.where, snapshot.schema, chosen)
@@ -143,23 +143,23 @@ def commit_splits(  # noqa: PLR0917 - one value, passed on in one place
     `begin` returns the version to commit on, from a listing that was begun beside the upload.
     """
     adds = [split.add for split in built]
-    way = _way(log, snapshot, plan, adds, order, options)
+    kind = _write_kind(log, snapshot, plan, adds, order, options)
     try:
-        done = log.commit(way.commit(plan, built, order, snapshot.segment.purges), begin)
+        done = log.commit(kind.commit(plan, built, order, snapshot.segment.purges), begin)
     except NEVER_COMMITTED:
-        discard(log.store, [*adds, *way.rewritten])
+        discard(log.store, [*adds, *kind.rewritten])
         raise
     named = {action.path for action in done.actions if isinstance(action, AddAction)} if done.written else ()
-    discard(log.store, [add for add in (*adds, *way.rewritten) if add.path not in named])
+    discard(log.store, [add for add in (*adds, *kind.rewritten) if add.path not in named])
     return outcome(done, built)
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _WriteKind:
     """A kind of write: what it removes from a version, and which commits by others it tolerates."""
 
     rule: Rule
-    taken: Callable[[Snapshot], Taken]
+    files_to_replace: Callable[[Snapshot], Taken]
     parameters: dict[str, str]
     scope: Node | None = None
     read_version: int | None = None
@@ -176,8 +176,13 @@ class _Way:
             if not (adds or self.if_empty):
                 return []
             metadata = plan.metadata_on(base)
-            gone, kept = self.taken(base)
-            return [*([metadata] if metadata is not None else ()), *removals(base, gone), *kept, *adds]
+            removed, rewritten_adds = self.files_to_replace(base)
+            return [
+                *([metadata] if metadata is not None else ()),
+                *removals(base, removed),
+                *rewritten_adds,
+                *adds,
+            ]
 
         return CommitPlan(
             "OVERWRITE" if order.overwrite else "WRITE",
@@ -195,46 +200,53 @@ class _Way:
         )
 
 
-def _way(  # noqa: PLR0917 - one value, passed on in one place
+def _write_kind(  # noqa: PLR0917 - one value, passed on in one place
     log: TransactionLog,
     snapshot: Snapshot,
     plan: WritePlan,
     adds: Sequence[AddAction],
     order: Order,
     options: Options,
-) -> _Way:
+) -> _WriteKind:
     expected = order.expected_version
     if not order.overwrite:
-        return _Way(Rule.APPEND, lambda _: ((), ()), {}, if_empty=False)
+        return _WriteKind(Rule.APPEND, lambda _: ((), ()), {}, if_empty=False)
     if order.overwrite_schema:
         version = snapshot.version
-        return _Way(Rule.EXCLUSIVE, _everything, {"overwriteSchema": "true"}, read_version=version)
+        return _WriteKind(Rule.EXCLUSIVE, _everything, {"overwriteSchema": "true"}, read_version=version)
     if order.where is not None:
         node = condition(order.where, snapshot.schema, options)
-        taken = TakenOut(log, node, options)
+        without_matches = MatchingRowsRemoved(log, node, options)
         parameters = {"predicate": str(order.where)}
-        return _Way(Rule.OVERWRITE_WHERE, taken.on, parameters, node, expected, rewritten=taken.rewritten)
+        return _WriteKind(
+            Rule.OVERWRITE_WHERE,
+            without_matches.on,
+            parameters,
+            node,
+            expected,
+            rewritten=without_matches.rewritten,
+        )
     if order.dynamic and plan.partition_columns:
         return _partitions(snapshot, adds, expected)
-    return _Way(Rule.OVERWRITE, _everything, {}, read_version=expected)
+    return _WriteKind(Rule.OVERWRITE, _everything, {}, read_version=expected)
 
 
 def _everything(base: Snapshot) -> Taken:
     return base.adds(), ()
 
 
-def _partitions(snapshot: Snapshot, adds: Sequence[AddAction], expected: int | None) -> _Way:
+def _partitions(snapshot: Snapshot, adds: Sequence[AddAction], expected: int | None) -> _WriteKind:
     columns = snapshot.partition_columns
     touched = {_values(add, columns) for add in adds}
     tests = [_partition(values, snapshot) for values in sorted(touched, key=str)]
     scope = any_of(tests) if tests else FALSE
 
-    def taken(base: Snapshot) -> Taken:
-        near = base.plan(scope, columns={"path"}).files.column("path").to_pylist()
-        return [add for add in base.adds(near) if _values(add, columns) in touched], ()
+    def files_to_replace(base: Snapshot) -> Taken:
+        candidate_paths = base.plan(scope, columns={"path"}).files.column("path").to_pylist()
+        return [add for add in base.adds(candidate_paths) if _values(add, columns) in touched], ()
 
     parameters = {"partitionOverwriteMode": "dynamic"}
-    return _Way(Rule.OVERWRITE_WHERE, taken, parameters, scope, expected, if_empty=False)
+    return _WriteKind(Rule.OVERWRITE_WHERE, files_to_replace, parameters, scope, expected, if_empty=False)
 
 
 def _values(add: AddAction, columns: Sequence[str]) -> Values:
@@ -258,16 +270,16 @@ def _partition(values: Values, snapshot: Snapshot) -> Node:
 
 def outcome(done: Committed, built: Sequence[BuiltSplit]) -> WriteResult:
     """The result of a committed write."""
-    named = {action.path for action in done.actions if isinstance(action, AddAction)}
-    mine = [split for split in built if split.add.path in named]
+    committed_paths = {action.path for action in done.actions if isinstance(action, AddAction)}
+    committed_splits = [split for split in built if split.add.path in committed_paths]
     removed = sum(isinstance(action, RemoveAction) for action in done.actions)
-    truncated = Truncated.total(split.truncated for split in mine)
+    truncated = Truncated.total(split.truncated for split in committed_splits)
     return WriteResult(
         version=done.version,
-        files_added=len(named),
+        files_added=len(committed_paths),
         files_removed=removed,
-        rows=_rows([split.add for split in mine]),
-        bytes=sum(split.add.size for split in mine),
+        rows=_rows([split.add for split in committed_splits]),
+        bytes=sum(split.add.size for split in committed_splits),
         attempts=done.attempts,
         conflicts=done.conflicts,
         columns_truncated=len(truncated.columns),

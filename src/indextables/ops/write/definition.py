@@ -32,8 +32,8 @@ from indextables.split.write.build import BuiltSplit
 
 def property_key(key: str) -> str:
     """A property's name as the log keeps it: ours with their prefix, others as they are."""
-    known = canonical(key)
-    return key if known is None else f"{PREFIX}{known}"
+    option = canonical(key)
+    return key if option is None else f"{PREFIX}{option}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +61,13 @@ class Definition:
         columns = normalise_schema(schema)
         if not columns.names:
             raise SchemaError("a table needs at least one column; name its columns, or select some")
-        kept = {property_key(key): value for key, value in (properties or {}).items()}
-        refuse_secrets(kept)
-        check_properties(kept)
-        check_column_options({**kept, **({} if options is None else options.explicit)}, columns)
+        stored = {property_key(key): value for key, value in (properties or {}).items()}
+        refuse_secrets(stored)
+        check_properties(stored)
+        check_column_options({**stored, **({} if options is None else options.explicit)}, columns)
         explicit = indexing_of({} if options is None else options.explicit)
-        spec = from_options(Options.of({**indexing_of(kept), **explicit}), columns)
-        plain = {key: value for key, value in kept.items() if key not in indexing_of(kept)}
+        spec = from_options(Options.of({**indexing_of(stored), **explicit}), columns)
+        plain = {key: value for key, value in stored.items() if key not in indexing_of(stored)}
         partitions = tuple(check_partition_columns(columns, partition_by))
         return cls(columns, partitions, spec, {**plain, **spec.to_properties()}, comment)
 

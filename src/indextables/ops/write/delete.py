@@ -66,9 +66,9 @@ def run_delete(
     if node is None:
         raise PredicateError("DELETE needs a condition; WHERE true deletes every row")
     plan = _plan(snapshot, node, queries)
-    done = list(_looked_into(log, snapshot, node, plan, queries=queries, progress=progress))
-    emptied = [item for item in done if isinstance(item, UniformSplit) and item.all]
-    rewritten = [item for item in done if isinstance(item, RewriteOutcome)]
+    outcomes = list(_delete_from_splits(log, snapshot, node, plan, queries=queries, progress=progress))
+    emptied = [item for item in outcomes if isinstance(item, UniformSplit) and item.all]
+    rewritten = [item for item in outcomes if isinstance(item, RewriteOutcome)]
     removed = [*plan.whole, *(item.source for item in emptied)]
     sources = [*removed, *(add for item in rewritten for add in item.sources)]
     adds = [add for item in rewritten for add in item.adds]
@@ -76,15 +76,16 @@ def run_delete(
         message = "no row matches the condition"
         return DeleteResult(log.uri, NO_ACTION, snapshot.version, 0, 0, 0, 0, 0, 0, message)
     rows = _rows_deleted(plan, emptied, rewritten)
-    said = " AND ".join([*(() if where is None else (str(where),)), *(_said(*search) for search in searches)])
+    conditions = [] if where is None else [str(where)]
+    predicate = " AND ".join([*conditions, *(_search_text(*search) for search in searches)])
     plan_of_commit = replace_plan(
-        snapshot, "DELETE", sources, adds, parameters={"predicate": said},
+        snapshot, "DELETE", sources, adds, parameters={"predicate": predicate},
         metrics={} if rows is None else {"numDeletedRows": rows},
         truncated=(item.truncated for item in rewritten),
     )  # fmt: skip
     committed = commit_or_discard(log, plan_of_commit, adds)
     after_write(log)
-    gone = "some rows" if rows is None else counted(rows, "row")
+    deleted = "some rows" if rows is None else counted(rows, "row")
     return DeleteResult(
         table_path=log.uri,
         status=SUCCESS,
@@ -95,11 +96,11 @@ def run_delete(
         files_added=len(adds),
         attempts=committed.attempts,
         conflicts=committed.conflicts,
-        message=f"deleted {gone} in version {committed.version}",
+        message=f"deleted {deleted} in version {committed.version}",
     )
 
 
-def _said(column: str | None, query: str) -> str:
+def _search_text(column: str | None, query: str) -> str:
     return f"{column or '_indexall'} indexquery '{query}'"
 
 
@@ -116,7 +117,7 @@ def _plan(snapshot: Snapshot, node: Node, queries: Sequence[Query]) -> MatchPlan
     return MatchPlan((), tuple(add for add in adds if add.path in left))
 
 
-def _looked_into(
+def _delete_from_splits(
     log: TransactionLog,
     snapshot: Snapshot,
     node: Node,
@@ -147,6 +148,6 @@ def _rows_deleted(
     counts = [of_add(add, null_counts=False).num_records for add in plan.whole]
     if any(count is None for count in counts):
         return None
-    known = sum(count for count in counts if count is not None)
-    inside = sum(item.rows_read - item.rows_written for item in rewritten)
-    return known + sum(item.rows for item in emptied) + inside
+    in_whole_splits = sum(count for count in counts if count is not None)
+    in_rewritten_splits = sum(item.rows_read - item.rows_written for item in rewritten)
+    return in_whole_splits + sum(item.rows for item in emptied) + in_rewritten_splits

@@ -23,34 +23,33 @@ _WIDER = {pa.int32(): pa.int64(), pa.float32(): pa.float64()}
 def differences(table: pa.Schema, data: pa.Schema) -> list[str]:
     """What keeps data of one schema out of a table of the other, one line each; empty when nothing does."""
     refuse_twins(data.names)
-    found = []
+    lines = []
     for item in data:
-        known = find_field(table, item.name)
-        if known is None:
-            found.append(f"+ {item.name} {_shown(item)}: the table has no such column")
+        table_field = find_field(table, item.name)
+        if table_field is None:
+            lines.append(f"+ {item.name} {_shown(item)}: the table has no such column")
             continue
         try:
-            cast_column(pa.array([], item.type), known.with_nullable(True))
+            cast_column(pa.array([], item.type), table_field.with_nullable(True))
         except SchemaError as bad:
-            found.append(
-                f"~ {item.name}: {type_to_sql(known.type)} in the table, {item.type} in the data ({bad})"
-            )
-    found.extend(
+            expected = type_to_sql(table_field.type)
+            lines.append(f"~ {item.name}: {expected} in the table, {item.type} in the data ({bad})")
+    lines.extend(
         f"- {item.name} {_shown(item)}: NOT NULL in the table, absent from the data"
         for item in table
         if not item.nullable and find_name(data.names, item.name) is None
     )
-    return found
+    return lines
 
 
 def check_data(table: pa.Schema, data: pa.Schema, uri: str) -> None:
     """Refuse data that does not fit the table, showing every difference."""
-    found = differences(table, data)
-    if found:
+    lines = differences(table, data)
+    if lines:
         raise SchemaError(
-            f"the data does not fit the table {uri}:\n  " + "\n  ".join(found) + "\n"
+            f"the data does not fit the table {uri}:\n  " + "\n  ".join(lines) + "\n"
             "Rename or cast the columns, or write with merge_schema to let the schema grow where it may.",
-            differences=tuple(found),
+            differences=tuple(lines),
         )
 
 
@@ -62,20 +61,20 @@ def evolved(table: pa.Schema, data: pa.Schema, partition_columns: Sequence[str] 
     return pa.schema([*columns, *new])
 
 
-def _grown(known: pa.Field, given: pa.Field | None, partition_columns: Sequence[str]) -> pa.Field:
-    if given is None:
-        return known.with_nullable(True) if not known.nullable else known
-    nullable = known.nullable or given.nullable
-    wider = _WIDER.get(known.type)
-    if wider is not None and known.name not in partition_columns and _needs(given.type, wider):
-        return known.with_type(wider).with_nullable(nullable)
-    return known.with_nullable(nullable)
+def _grown(table_field: pa.Field, data_field: pa.Field | None, partition_columns: Sequence[str]) -> pa.Field:
+    if data_field is None:
+        return table_field.with_nullable(True) if not table_field.nullable else table_field
+    nullable = table_field.nullable or data_field.nullable
+    wider = _WIDER.get(table_field.type)
+    if wider is not None and table_field.name not in partition_columns and _needs(data_field.type, wider):
+        return table_field.with_type(wider).with_nullable(nullable)
+    return table_field.with_nullable(nullable)
 
 
-def _needs(given: pa.DataType, wider: pa.DataType) -> bool:
+def _needs(data_type: pa.DataType, wider: pa.DataType) -> bool:
     if pa.types.is_integer(wider):
-        return bool(pa.types.is_int64(given) or pa.types.is_uint32(given))
-    return bool(pa.types.is_float64(given))
+        return bool(pa.types.is_int64(data_type) or pa.types.is_uint32(data_type))
+    return bool(pa.types.is_float64(data_type))
 
 
 def _shown(item: pa.Field) -> str:

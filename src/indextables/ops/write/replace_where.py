@@ -59,7 +59,7 @@ def checked(
         yield rows
 
 
-class TakenOut:
+class MatchingRowsRemoved:
     """The live files without the matching rows, worked out once per file and kept between attempts."""
 
     def __init__(self, log: TransactionLog, node: Node, options: Options) -> None:
@@ -73,22 +73,22 @@ class TakenOut:
         """The files to remove from a version, and the rewritten ones to put in their place."""
         plan = plan_match(base, self.node)
         setting = RewriteSetting.of(self.log, base, drop=self.node, options=self.options)
-        gone = list(plan.whole)
-        kept: list[AddAction] = []
+        removed = list(plan.whole)
+        rewritten_adds: list[AddAction] = []
         for add in plan.doubtful:
-            found = self._done.get(add.path)
-            if found is None:
-                found = self._done[add.path] = self._look(RewriteGroup(setting, (add,)))
-            if isinstance(found, RewriteOutcome):
-                gone.append(add)
-                kept.extend(found.adds)
-            elif found.all:
-                gone.append(add)
-        return gone, kept
+            outcome = self._done.get(add.path)
+            if outcome is None:
+                outcome = self._done[add.path] = self._look(RewriteGroup(setting, (add,)))
+            if isinstance(outcome, RewriteOutcome):
+                removed.append(add)
+                rewritten_adds.extend(outcome.adds)
+            elif outcome.all:
+                removed.append(add)
+        return removed, rewritten_adds
 
     def _look(self, piece: RewriteGroup) -> UniformSplit | RewriteOutcome:
-        found = delete_from(piece)
-        if isinstance(found, RewriteOutcome):
-            self.rewritten.extend(found.adds)
-            require_read(found, "OVERWRITE")
-        return found
+        outcome = delete_from(piece)
+        if isinstance(outcome, RewriteOutcome):
+            self.rewritten.extend(outcome.adds)
+            require_read(outcome, "OVERWRITE")
+        return outcome

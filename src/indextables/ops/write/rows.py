@@ -49,13 +49,15 @@ class WritePlan:
     def metadata_on(self, base: Snapshot) -> MetadataAction | None:
         """The metadata this write needs on top of a version; None when it is there already."""
         if self.overwrite_schema:
-            known = base.metadata.configuration
-            kept = {key: value for key, value in known.items() if key not in indexing_of(known)}
+            properties = base.metadata.configuration
+            unrelated = {
+                key: value for key, value in properties.items() if key not in indexing_of(properties)
+            }
             return replace(
                 base.metadata,
                 schema_string=schema_to_json(self.schema),
                 partition_columns=self.partition_columns,
-                configuration={**kept, **self.spec.to_properties()},
+                configuration={**unrelated, **self.spec.to_properties()},
             )
         schema = self._grown(base) if self.merge_schema else base.schema
         missing = {key: value for key, value in self.new_properties if key not in base.metadata.configuration}
@@ -117,10 +119,12 @@ def plan_write(
         schema = evolved(schema, data_schema, snapshot.partition_columns)
     check_data(schema, data_schema, snapshot.store.uri)
     check_column_options(options.explicit, schema)
-    known = settings_of(snapshot)
+    current_spec = settings_of(snapshot)
     spec = settings_for_write(snapshot, schema, options)
-    kept = known.to_properties()
-    new = tuple((key, value) for key, value in spec.to_properties().items() if kept.get(key) != value)
+    current_properties = current_spec.to_properties()
+    new = tuple(
+        (key, value) for key, value in spec.to_properties().items() if current_properties.get(key) != value
+    )
     return WritePlan(
         schema,
         snapshot.partition_columns,
@@ -143,29 +147,32 @@ def effective(snapshot: Snapshot, options: Options | None) -> Options:
 def settings_for_write(snapshot: Snapshot, schema: pa.Schema, options: Options) -> IndexSpec:
     """The table's settings with those a write brings for further columns."""
     table = indexing_of(snapshot.metadata.configuration)
-    known = settings_of(snapshot)
+    current = settings_of(snapshot)
     explicit = Options.of(indexing_of(options.explicit))
     # Another kind is found first: what the table says of a text's words would not fit it.
     kinds = from_options(IndexingOptions(typemap=explicit.indexing.typemap), schema)
-    for item in known.fields:
-        now = kinds.get(item.column)
-        if now is not None and now.kind != item.kind:
-            raise _contradiction(item, now, snapshot.store.uri)
-    asked = from_options(explicit.over(table, snapshot.store.uri), schema)
-    for item in known.fields:
-        now = asked.get(item.column)
-        if now is not None and replace(now, fast=now.fast or item.fast) != item:
-            raise _contradiction(item, now, snapshot.store.uri)
-    fields = {item.column: item for item in (*asked.fields, *known.fields)}
+    for item in current.fields:
+        requested_field = kinds.get(item.column)
+        if requested_field is not None and requested_field.kind != item.kind:
+            raise _contradiction(item, requested_field, snapshot.store.uri)
+    requested = from_options(explicit.over(table, snapshot.store.uri), schema)
+    for item in current.fields:
+        requested_field = requested.get(item.column)
+        if (
+            requested_field is not None
+            and replace(requested_field, fast=requested_field.fast or item.fast) != item
+        ):
+            raise _contradiction(item, requested_field, snapshot.store.uri)
+    fields = {item.column: item for item in (*requested.fields, *current.fields)}
     return IndexSpec(tuple(fields[name] for name in schema.names if name in fields))
 
 
-def _contradiction(known: IndexField, asked: IndexField, uri: str) -> OptionError:
+def _contradiction(current: IndexField, requested: IndexField, uri: str) -> OptionError:
     return OptionError(
-        f"column {known.column!r} of {uri} is indexed as {_shown(known)}, and this write asks for "
-        f"{_shown(asked)}. Leave the setting out, or change it with update_properties and MERGE SPLITS, "
+        f"column {current.column!r} of {uri} is indexed as {_shown(current)}, and this write asks for "
+        f"{_shown(requested)}. Leave the setting out, or change it with update_properties and MERGE SPLITS, "
         "which indexes the existing splits anew.",
-        column=known.column,
+        column=current.column,
     )
 
 
@@ -202,9 +209,9 @@ def _chained(
 ) -> Iterator[pa.RecordBatch]:
     yield from first
     for item in rest:
-        found, parts = as_batches(item)
-        if not found.equals(schema):
-            raise SchemaError(f"a batch has the schema {found}, and the first had {schema}")
+        item_schema, parts = as_batches(item)
+        if not item_schema.equals(schema):
+            raise SchemaError(f"a batch has the schema {item_schema}, and the first had {schema}")
         yield from parts
 
 

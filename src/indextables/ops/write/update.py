@@ -11,7 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from indextables.display.plain import counted
 from indextables.errors import PredicateError, SchemaError
@@ -39,9 +42,6 @@ from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.evaluate.rows import mask, require_exact
 from indextables.predicate.expr import Expr
 from indextables.predicate.tree import Node, columns_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 NewValue = Any | Callable[["pa.Table"], Any]
 
@@ -83,8 +83,6 @@ class SetColumns:
 
     def apply(self, rows: pa.Table, at: int) -> pa.Table:
         """The rows with their new values."""
-        import pyarrow.compute as pc
-
         del at
         chosen = mask(self.node, rows, self.schema, self.time_zone)
         places = pc.indices_nonzero(chosen)
@@ -101,16 +99,14 @@ class SetColumns:
 
 
 def _values(value: NewValue, matching: pa.Table, field: pa.Field) -> pa.Array:
-    import pyarrow as pa
-
     if isinstance(value, Expr):
-        found = matching.column(_column(value, matching.schema)).combine_chunks()
+        new_values = matching.column(_column(value, matching.schema)).combine_chunks()
     elif callable(value):
-        found = value(matching)
-        found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-        if isinstance(found, pa.Scalar):
-            found = pa.repeat(found, matching.num_rows)
-        if not isinstance(found, pa.Array) or len(found) != matching.num_rows:
+        new_values = value(matching)
+        new_values = new_values.combine_chunks() if isinstance(new_values, pa.ChunkedArray) else new_values
+        if isinstance(new_values, pa.Scalar):
+            new_values = pa.repeat(new_values, matching.num_rows)
+        if not isinstance(new_values, pa.Array) or len(new_values) != matching.num_rows:
             raise SchemaError(
                 f"the function for column {field.name!r} has to return a pyarrow Array with one value for "
                 f"each row it is given ({counted(matching.num_rows, 'row')} here)"
@@ -120,20 +116,20 @@ def _values(value: NewValue, matching: pa.Table, field: pa.Field) -> pa.Array:
         nested = pa.types.is_nested(field.type) and not isinstance(value, str | bytes)
         kind = field.type if value is None or nested else None
         try:
-            found = pa.array([value], kind).take(pa.array([0] * matching.num_rows))
+            new_values = pa.array([value], kind).take(pa.array([0] * matching.num_rows))
         except (pa.ArrowException, TypeError, ValueError) as bad:
             raise SchemaError(
                 f"column {field.name!r} holds {field.type}, and {value!r} is no such value"
             ) from bad
-    return found
+    return new_values
 
 
 def _column(value: Expr, schema: pa.Schema) -> str:
     named = str(value.args[0]) if value.op == "column" else ""
-    found = find_field(schema, unquoted_name(named)) if named else None
-    if found is None:
+    field = find_field(schema, unquoted_name(named)) if named else None
+    if field is None:
         raise SchemaError(f"a new value is a constant, a column as col('name') or a function, not {value!r}")
-    return str(found.name)
+    return str(field.name)
 
 
 def run_update(
@@ -174,10 +170,10 @@ def run_update(
 def _named(values: Mapping[str, NewValue], schema: pa.Schema) -> tuple[tuple[str, NewValue], ...]:
     if not values:
         raise SchemaError("UPDATE needs at least one column to set, such as {'status': 'done'}")
-    found = []
+    named = []
     for name, value in values.items():
-        found.append((require_name(schema.names, name), value))
-    return tuple(found)
+        named.append((require_name(schema.names, name), value))
+    return tuple(named)
 
 
 def _updated(

@@ -3,7 +3,7 @@
 The source is written to a scratch file that stays mapped, not read, so that it
 may be larger than memory; only its keys are held. Splits whose bounds exclude
 every key are not opened. Of the others the key columns are read, and only those
-that hold a matching row are written anew, one at a time. MergeSource rows that
+that hold a matching row are written anew, one at a time. Source rows that
 matched nothing are inserted.
 """
 
@@ -13,7 +13,11 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from indextables.display.plain import counted
 from indextables.errors import OptionError, SchemaError, TableError
@@ -42,10 +46,6 @@ from indextables.ops.write.rows import WritePlan, as_batches, build, plan_write
 from indextables.options import Options
 from indextables.predicate.tree import Column, Compare, Literal, Node, all_of
 from indextables.split.write.build import BuiltSplit
-
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
 
 _BATCH_ROWS = 32_768
 
@@ -84,30 +84,26 @@ class MergeSource:
     repeated: np.ndarray
     """Whether another row has the same key."""
     on: tuple[str, ...]
-    met: np.ndarray = field(init=False)
+    matched: np.ndarray = field(init=False)
     """Whether a row has matched one of the table."""
 
     def __post_init__(self) -> None:
-        import numpy as np
-
-        self.met = np.zeros(len(self.keys), dtype=bool)
+        self.matched = np.zeros(len(self.keys), dtype=bool)
 
     def matches(self, rows: pa.Table) -> np.ndarray:
         """For each row of the table the number of the source row with its key; -1 for none."""
-        import pyarrow.compute as pc
-
-        found = pc.index_in(key_values(rows, self.on), value_set=self.keys, skip_nulls=True)
-        numbers: np.ndarray = pc.fill_null(found, -1).to_numpy(zero_copy_only=False)
+        positions = pc.index_in(key_values(rows, self.on), value_set=self.keys, skip_nulls=True)
+        numbers: np.ndarray = pc.fill_null(positions, -1).to_numpy(zero_copy_only=False)
         return numbers
 
-    def unmet(self) -> np.ndarray:
+    def unmatched(self) -> np.ndarray:
         """For each source row, whether no row of the table has its key."""
         if not self.repeated.any():
-            return ~self.met
+            return ~self.matched
         # The first source row of a key represents all of them.
         first = self.matches(self.rows)
-        unmet: np.ndarray = ~(self.met[first] & (first >= 0))
-        return unmet
+        unmatched: np.ndarray = ~(self.matched[first] & (first >= 0))
+        return unmatched
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,25 +137,22 @@ class MergeRows:
 
     def apply(self, rows: pa.Table, at: int) -> pa.Table:
         """The rows as they will be."""
-        import numpy as np
-        import pyarrow as pa
-
         numbers = self.numbers[at : at + rows.num_rows]
         matched = numbers >= 0
         if self.clauses.matched == "update" and matched.any():
             rows = self._updated(rows, pa.array(matched), integers(numbers[matched]))
-        kept = np.ones(rows.num_rows, dtype=bool)
+        stays = np.ones(rows.num_rows, dtype=bool)
         if self.clauses.matched == "delete":
-            kept &= ~matched
+            stays &= ~matched
         if self.clauses.not_matched_by_source == "delete":
-            kept &= matched
-        return rows if kept.all() else rows.filter(pa.array(kept))
+            stays &= matched
+        return rows if stays.all() else rows.filter(pa.array(stays))
 
     def _updated(self, rows: pa.Table, matched: pa.Array, numbers: pa.Array) -> pa.Table:
         before = rows.filter(matched)
-        taken = self.source.rows.select(list(self.columns)).take(numbers)
+        source_rows = self.source.rows.select(list(self.columns)).take(numbers)
         for name in self.columns:
-            new = taken.column(name)
+            new = source_rows.column(name)
             if same_values(before.column(name), new):
                 continue
             column = replaced(rows.column(name), matched, new.combine_chunks())
@@ -188,11 +181,11 @@ def _merged(  # noqa: PLR0917 - one value, passed on in one place
     clauses: Clauses,
     options: Options,
 ) -> UpsertResult:
-    given = {name.lower() for name in plan.data_schema.names}
-    columns = tuple(n for n in snapshot.schema.names if n.lower() in given and n not in source.on)
+    data_columns = {name.lower() for name in plan.data_schema.names}
+    columns = tuple(n for n in snapshot.schema.names if n.lower() in data_columns and n not in source.on)
     scope = None if clauses.not_matched_by_source else _bounds(source, snapshot)
     paths = snapshot.plan(scope, columns={"path"}).files.column("path").to_pylist()
-    done: list[RewriteOutcome] = []
+    outcomes: list[RewriteOutcome] = []
     inserted: list[BuiltSplit] = []
     matched = 0
     try:
@@ -202,13 +195,13 @@ def _merged(  # noqa: PLR0917 - one value, passed on in one place
                 matched += int((change.numbers >= 0).sum())
                 setting = RewriteSetting.of(log, snapshot, change=change)
                 piece = RewriteGroup(setting, (add,))
-                done.append(require_read(rewrite_values(piece) or rewrite(piece), "MERGE"))
+                outcomes.append(require_read(rewrite_values(piece) or rewrite(piece), "MERGE"))
         if clauses.not_matched == "insert":
-            inserted = build(log, plan, _unmet(source), options)
+            inserted = build(log, plan, _unmatched_rows(source), options)
     except BaseException:
-        discard(log.store, [add for item in done for add in item.adds])
+        discard(log.store, [add for item in outcomes for add in item.adds])
         raise
-    return _committed(log, snapshot, source, clauses, done, inserted, scope, matched)
+    return _committed(log, snapshot, source, clauses, outcomes, inserted, scope, matched)
 
 
 def _change(  # noqa: PLR0917 - one value, passed on in one place
@@ -220,20 +213,22 @@ def _change(  # noqa: PLR0917 - one value, passed on in one place
     columns: tuple[str, ...],
 ) -> MergeRows | None:
     """How a split changes; None when it stays as it is."""
-    import numpy as np
-
     parts = [source.matches(rows) for rows in split_rows(snapshot.reading, add, set(source.on))]
     numbers = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
-    met = numbers[numbers >= 0]
-    source.met[met] = True
-    if clauses.matched == "update" and source.repeated[met].any():
-        key = source.rows.select(list(source.on)).slice(int(met[source.repeated[met]][0]), 1).to_pylist()[0]
+    matched_sources = numbers[numbers >= 0]
+    source.matched[matched_sources] = True
+    if clauses.matched == "update" and source.repeated[matched_sources].any():
+        key = (
+            source.rows.select(list(source.on))
+            .slice(int(matched_sources[source.repeated[matched_sources]][0]), 1)
+            .to_pylist()[0]
+        )
         raise TableError(
             f"{log.uri}: several rows of the source have the key {key}, and a row of the table matches it, "
             "so it is not clear which of them to take. Nothing was committed; make the keys unique."
         )
-    changes = clauses.matched is not None and len(met) > 0
-    loses = clauses.not_matched_by_source == "delete" and len(met) < len(numbers)
+    changes = clauses.matched is not None and len(matched_sources) > 0
+    loses = clauses.not_matched_by_source == "delete" and len(matched_sources) < len(numbers)
     return MergeRows(source, numbers, clauses, columns) if changes or loses else None
 
 
@@ -242,113 +237,105 @@ def _committed(  # noqa: PLR0917 - one value, passed on in one place
     snapshot: Snapshot,
     source: MergeSource,
     clauses: Clauses,
-    done: Sequence[RewriteOutcome],
+    outcomes: Sequence[RewriteOutcome],
     inserted: Sequence[BuiltSplit],
     scope: Node | None,
     matched: int,
 ) -> UpsertResult:
-    gone = [add for item in done for add in item.sources]
-    adds = [*(add for item in done for add in item.adds), *(split.add for split in inserted)]
-    deleted = sum(item.rows_read - item.rows_written for item in done)
+    removed = [add for item in outcomes for add in item.sources]
+    adds = [*(add for item in outcomes for add in item.adds), *(split.add for split in inserted)]
+    deleted = sum(item.rows_read - item.rows_written for item in outcomes)
     new = sum(split.add.num_records or 0 for split in inserted)
     updated = 0 if clauses.matched != "update" else matched
-    if not gone and not adds:
+    if not removed and not adds:
         message = "no row of the source matches, and none is inserted"
         return UpsertResult(log.uri, NO_ACTION, snapshot.version, 0, 0, 0, 0, 0, 0, 0, message)
     plan = replace_plan(
-        snapshot, "MERGE", gone, adds, node=scope, inserts=clauses.not_matched == "insert",
+        snapshot, "MERGE", removed, adds, node=scope, inserts=clauses.not_matched == "insert",
         parameters={"on": list(source.on)},
         metrics={"numUpdatedRows": updated, "numDeletedRows": deleted, "numInsertedRows": new},
-        truncated=[*(item.truncated for item in done), *(split.truncated for split in inserted)],
+        truncated=[*(item.truncated for item in outcomes), *(split.truncated for split in inserted)],
     )  # fmt: skip
     committed = commit_or_discard(log, plan, adds)
     after_write(log)
     rows = counted(new, "row")
     message = f"updated {updated}, deleted {deleted}, inserted {rows} in version {committed.version}"
     return UpsertResult(
-        log.uri, SUCCESS, committed.version, updated, deleted, new, len(gone), len(adds),
+        log.uri, SUCCESS, committed.version, updated, deleted, new, len(removed), len(adds),
         committed.attempts, committed.conflicts, message,
     )  # fmt: skip
 
 
 def _key_columns(on: Sequence[str], snapshot: Snapshot, data: pa.Schema) -> tuple[str, ...]:
-    import pyarrow as pa
-
     if not on:
         raise SchemaError("a merge needs at least one key column, such as on='id'")
-    found = []
+    keys = []
     for name in on:
-        known = find_field(snapshot.schema, name)
-        if known is None or find_field(data, name) is None:
-            lacks, where = (snapshot.schema, "the table") if known is None else (data, "the source")
+        table_field = find_field(snapshot.schema, name)
+        if table_field is None or find_field(data, name) is None:
+            lacks, where = (snapshot.schema, "the table") if table_field is None else (data, "the source")
             message = no_column(lacks.names, name, where)
             raise SchemaError(f"{message}. Merge on columns that both have", column=name)
-        if pa.types.is_nested(known.type):
+        if pa.types.is_nested(table_field.type):
             raise SchemaError(
-                f"rows cannot be merged on {known.name!r}, a column of type {type_to_sql(known.type)}: "
-                "name columns that hold single values"
+                f"rows cannot be merged on {table_field.name!r}, a column of type "
+                f"{type_to_sql(table_field.type)}: name columns that hold single values"
             )
-        found.append(known.name)
-    return tuple(found)
+        keys.append(table_field.name)
+    return tuple(keys)
 
 
 def _spilled(
-    batches: Iterator[pa.RecordBatch], plan: WritePlan, on: tuple[str, ...], options: Options, place: Path
+    batches: Iterator[pa.RecordBatch],
+    plan: WritePlan,
+    on: tuple[str, ...],
+    options: Options,
+    scratch_file: Path,
 ) -> MergeSource:
     """Write the source to disk in the table's types, and keep its keys in memory."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    kept: list[pa.Array] = []
+    key_batches: list[pa.Array] = []
     schema = pa.schema([item.with_nullable(True) for item in plan.schema])
-    with pa.OSFile(str(place), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+    with pa.OSFile(str(scratch_file), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
         for batch in batches:
             if not batch.num_rows:
                 continue
             rows = cast_table(batch, plan.schema, timestamps=options.write.timestamps)
             table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
-            kept.append(key_values(table, on))
+            key_batches.append(key_values(table, on))
             writer.write_table(pa.Table.from_arrays(table.columns, schema=schema))
-    kind = kept[0].type if kept else pa.string()
-    keys = pa.concat_arrays(kept) if kept else pa.array([], kind)
+    kind = key_batches[0].type if key_batches else pa.string()
+    keys = pa.concat_arrays(key_batches) if key_batches else pa.array([], kind)
     counts = pc.value_counts(keys.drop_null())
-    twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
-    repeated = pc.is_in(keys, value_set=twice, skip_nulls=True).to_numpy(zero_copy_only=False)
-    mapped = pa.ipc.open_file(pa.memory_map(str(place))).read_all()
+    repeated_keys = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+    repeated = pc.is_in(keys, value_set=repeated_keys, skip_nulls=True).to_numpy(zero_copy_only=False)
+    mapped = pa.ipc.open_file(pa.memory_map(str(scratch_file))).read_all()
     return MergeSource(mapped, keys, np.asarray(repeated), on)
 
 
 def key_values(rows: pa.Table, on: Sequence[str]) -> pa.Array:
     """The key of each row as one value: the column itself, or the bytes of all of them in one."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     columns = [
         # The two zeros are equal, as they are in SQL, but not their bytes.
         pc.add(column, pa.scalar(0, column.type)) if pa.types.is_floating(column.type) else column
         for column in map(rows.column, on)
     ]
     if len(columns) == 1:
-        found = columns[0]
+        keys = columns[0]
     else:
         # Bytes that are no text cannot be cast to text; everything else can.
-        known = [
+        as_bytes = [
             column if pa.types.is_binary(column.type) else column.cast(pa.string()).cast(pa.binary())
             for column in columns
         ]
         # Lengths keep ("a", "bc") and ("ab", "c") apart.
-        lengths = [pc.binary_length(one).cast(pa.string()).cast(pa.binary()) for one in known]
-        parts = [part for pair in zip(lengths, known, strict=True) for part in pair]
-        found = pc.binary_join_element_wise(*parts, b":")
-    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+        lengths = [pc.binary_length(one).cast(pa.string()).cast(pa.binary()) for one in as_bytes]
+        parts = [part for pair in zip(lengths, as_bytes, strict=True) for part in pair]
+        keys = pc.binary_join_element_wise(*parts, b":")
+    return keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
 
 
 def _bounds(source: MergeSource, snapshot: Snapshot) -> Node | None:
     """Minimum and maximum key for each column as a condition; None where that bounds nothing."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     tests: list[Node] = []
     for name in source.on:
         kind = snapshot.schema.field(name).type
@@ -366,13 +353,10 @@ def _bounds(source: MergeSource, snapshot: Snapshot) -> Node | None:
     return all_of(tests) if tests else None
 
 
-def _unmet(source: MergeSource) -> Iterator[pa.RecordBatch]:
+def _unmatched_rows(source: MergeSource) -> Iterator[pa.RecordBatch]:
     """The source rows that matched nothing, in batches."""
-    import numpy as np
-    import pyarrow as pa
-
-    unmet = source.unmet()
-    for start in range(0, len(unmet), _BATCH_ROWS):
-        places = start + np.flatnonzero(unmet[start : start + _BATCH_ROWS])
-        if len(places):
-            yield from source.rows.take(pa.array(places)).combine_chunks().to_batches()
+    unmatched = source.unmatched()
+    for start in range(0, len(unmatched), _BATCH_ROWS):
+        row_numbers = start + np.flatnonzero(unmatched[start : start + _BATCH_ROWS])
+        if len(row_numbers):
+            yield from source.rows.take(pa.array(row_numbers)).combine_chunks().to_batches()

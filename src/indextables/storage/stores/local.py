@@ -94,10 +94,10 @@ class LocalStore:
             size = status.st_size
             if start + length > size:
                 raise short_read(path, start, length, max(0, size - start), uri=self._uri)
-            found = _read_at(file.fileno(), start, length)
-        if len(found) != length:
-            raise short_read(path, start, length, len(found), uri=self._uri)
-        return found
+            data = _read_at(file.fileno(), start, length)
+        if len(data) != length:
+            raise short_read(path, start, length, len(data), uri=self._uri)
+        return data
 
     def head(self, path: str) -> ObjectMeta:
         """Size, time and etag of one object."""
@@ -117,8 +117,8 @@ class LocalStore:
         """The objects directly in a directory, sorted."""
         directory = directory_path(prefix, uri=self._uri)
         first = sort_key(start_after or "")
-        found = (self._listed(path, entry) for key, path, entry in self._entries(directory) if key > first)
-        return [meta for meta in found if meta is not None]
+        objects = (self._listed(path, entry) for key, path, entry in self._entries(directory) if key > first)
+        return [meta for meta in objects if meta is not None]
 
     def put(self, path: str, data: bytes) -> None:
         """Write or replace an object, atomically and durably."""
@@ -203,20 +203,20 @@ class LocalStore:
 
     def _entries(self, directory: str) -> _Entries:
         """The names in a directory in listing order; a directory sorts as its name and a slash."""
-        found: _Entries = []
+        entries: _Entries = []
         try:
-            with os.scandir(f"{self._root}/{directory}" if directory else self._root) as entries:
-                for entry in entries:
+            with os.scandir(f"{self._root}/{directory}" if directory else self._root) as listing:
+                for entry in listing:
                     path = f"{directory}/{entry.name}" if directory else entry.name
                     # A linked directory belongs to someone else, and what is listed here may be purged.
                     slash = b"/" if entry.is_dir(follow_symlinks=False) else b""
-                    found.append((sort_key(path) + slash, path, entry))
+                    entries.append((sort_key(path) + slash, path, entry))
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
             raise self._failed("list", directory, error) from error
-        found.sort(key=lambda item: item[0])
-        return found
+        entries.sort(key=lambda item: item[0])
+        return entries
 
     def _listed(self, path: str, entry: os.DirEntry[str]) -> ObjectMeta | None:
         """The object of a directory entry; None if it is not a file or no longer exists."""

@@ -116,15 +116,15 @@ class MemoryStore:
         below = self._root + (f"{directory}/" if directory else "")
         cut = len(self._root)
         with self._space.lock:
-            found = [
+            objects = [
                 (key[cut:], entry) for key, entry in self._space.entries.items() if key.startswith(below)
             ]
-        found.sort(key=lambda item: sort_key(item[0]))
+        objects.sort(key=lambda item: sort_key(item[0]))
         first = sort_key(start_after) if start_after is not None else None
         return iter(
             [
                 ObjectMeta(path, len(entry.data), entry.modified_ms, entry.etag)
-                for path, entry in found
+                for path, entry in objects
                 if first is None or sort_key(path) > first
             ]
         )

@@ -127,19 +127,19 @@ class RemoteStore:
         with self._errors("read", path):
             try:
                 if etag is None:
-                    found = bytes(obstore.get_range(self._client(), key, start=start, length=length))
+                    data = bytes(obstore.get_range(self._client(), key, start=start, length=length))
                 else:
                     chosen: Any = {**_if_match(etag), "range": (start, end)}
-                    found = bytes(obstore.get(self._client(), key, options=chosen).bytes())
+                    data = bytes(obstore.get(self._client(), key, options=chosen).bytes())
             except failures.PreconditionError:
                 raise
             except failures.BaseError as error:
                 if _PAST_END.search(str(error)):
                     raise short_read(path, start, length, 0, uri=self._uri) from error
                 raise
-        if len(found) != length:
-            raise short_read(path, start, length, len(found), uri=self._uri)
-        return found
+        if len(data) != length:
+            raise short_read(path, start, length, len(data), uri=self._uri)
+        return data
 
     def head(self, path: str) -> ObjectMeta:
         """Size, time and etag of one object."""
@@ -157,9 +157,9 @@ class RemoteStore:
         directory = directory_path(prefix, uri=self._uri)
         if start_after is not None:
             # Only the recursive listing can begin in the middle, which saves more than it wastes.
-            found = self._sorted(directory, start_after, self._everything(directory, start_after))
+            objects = self._sorted(directory, start_after, self._everything(directory, start_after))
             cut = len(directory) + 1 if directory else 0
-            return [meta for meta in found if "/" not in meta.path[cut:]]
+            return [meta for meta in objects if "/" not in meta.path[cut:]]
         with self._errors("list", directory):
             answer = obstore.list_with_delimiter(self._client(), self._prefix(directory))
             return self._sorted(directory, None, [answer["objects"]])
@@ -234,13 +234,13 @@ class RemoteStore:
                 "store already. Start workers with the 'spawn' or 'forkserver' method.",
                 uri=self._uri,
             )
-        given = self._settings
+        settings = self._settings
         return _connect(
             self._place.kind,
             self._place.bucket,
-            tuple(sorted(given.config.items())),
-            tuple(sorted(given.client.items())),
-            tuple(sorted(given.retry.items())),
+            tuple(sorted(settings.config.items())),
+            tuple(sorted(settings.client.items())),
+            tuple(sorted(settings.retry.items())),
             once=once,
         )
 
@@ -255,10 +255,10 @@ class RemoteStore:
         # Not every vendor lists by the bytes of the name (directory buckets, hierarchical namespaces).
         below = f"{directory}/" if directory else ""
         first = sort_key(start_after or "")
-        found = [self._meta(item) for page in pages for item in page]
-        found = [meta for meta in found if meta.path.startswith(below) and sort_key(meta.path) > first]
-        found.sort(key=lambda meta: sort_key(meta.path))
-        return found
+        objects = [self._meta(item) for page in pages for item in page]
+        objects = [meta for meta in objects if meta.path.startswith(below) and sort_key(meta.path) > first]
+        objects.sort(key=lambda meta: sort_key(meta.path))
+        return objects
 
     def _meta(self, item: Mapping[str, Any]) -> ObjectMeta:
         modified_ms = int(item["last_modified"].timestamp() * 1000)
@@ -315,17 +315,17 @@ def _connect(
     once: bool,
 ) -> Any:
     """One connection pool per bucket and settings: a log may name thousands of files by absolute URI."""
-    asked = dict(retry)
-    again: dict[str, Any] = {}
+    limits = dict(retry)
+    retry_config: dict[str, Any] = {}
     if once:
-        again["max_retries"] = 0
-    elif "max_retries" in asked:
-        again["max_retries"] = int(asked["max_retries"])
-    if "retry_timeout_s" in asked:
-        again["retry_timeout"] = timedelta(seconds=asked["retry_timeout_s"])
+        retry_config["max_retries"] = 0
+    elif "max_retries" in limits:
+        retry_config["max_retries"] = int(limits["max_retries"])
+    if "retry_timeout_s" in limits:
+        retry_config["retry_timeout"] = timedelta(seconds=limits["retry_timeout_s"])
     options = {"timeout": _CREATE_TIMEOUT, **dict(client)} if once else dict(client)
     return _CLASSES[kind](
-        bucket, config=dict(config), client_options=options or None, retry_config=again or None
+        bucket, config=dict(config), client_options=options or None, retry_config=retry_config or None
     )
 
 

@@ -84,27 +84,27 @@ def settings_for(
 ) -> RemoteSettings:
     """Gather what applies to the store at `place` from everything that is set."""
     plain = {_bare(key): str(value) for key, value in options.items()}
-    found = {
+    settings = {
         **_connection_of(place.kind, environment),
         **_HADOOP[place.kind](plain, place),
         **_own(place.kind, plain),
     }
-    if place.account and "account_name" not in found:
-        found["account_name"] = place.account
+    if place.account and "account_name" not in settings:
+        settings["account_name"] = place.account
     if place.host:
-        _azure_cloud(place.host, found)
-    endpoint = found.get("endpoint") or found.get("base_url") or ""
+        _azure_cloud(place.host, settings)
+    endpoint = settings.get("endpoint") or settings.get("base_url") or ""
     if endpoint.startswith("http://"):
         # Whoever writes an http address has decided about encryption already.
-        found.setdefault("allow_http", "true")
+        settings.setdefault("allow_http", "true")
     return RemoteSettings(
-        config={key: value for key, value in found.items() if key in _NAMES[place.kind]},
+        config={key: value for key, value in settings.items() if key in _NAMES[place.kind]},
         client={
             key: is_true(value) if key in _CLIENT_FLAGS else value
-            for key, value in found.items()
+            for key, value in settings.items()
             if key in _CLIENT
         },
-        retry={key: _number(key, value) for key, value in found.items() if key in _RETRY},
+        retry={key: _number(key, value) for key, value in settings.items() if key in _RETRY},
     )
 
 
@@ -131,18 +131,18 @@ def _connection_of(kind: str, environment: Mapping[str, str]) -> dict[str, str]:
     """
     lowered = {key.lower(): value for key, value in environment.items()}
     prefixes = _PREFIXES[kind]
-    found = {
+    settings = {
         name: lowered[prefix + name] for prefix in prefixes for name in _CLIENT if prefix + name in lowered
     }
     endpoints = (lowered.get(prefix + name, "") for prefix in prefixes for name in _ENDPOINTS)
     if any(endpoint.startswith("http://") for endpoint in endpoints):
-        found.setdefault("allow_http", "true")
-    return found
+        settings.setdefault("allow_http", "true")
+    return settings
 
 
 def _own(kind: str, plain: Mapping[str, str]) -> dict[str, str]:
     """The settings under the store's own names; `storage.` and `client_` serve every store."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for key, value in plain.items():
         for prefix in (*_PREFIXES[kind], "client_", "storage."):
             if key.startswith(prefix):
@@ -152,22 +152,22 @@ def _own(kind: str, plain: Mapping[str, str]) -> dict[str, str]:
                     name, value = "virtual_hosted_style_request", str(not is_true(value)).lower()  # noqa: PLW2901
                 if name not in _NAMES[kind] | _CLIENT | _RETRY:
                     _refuse(key, name, kind, prefix)
-                found[name] = value
+                settings[name] = value
                 break
-    return found
+    return settings
 
 
 def _refuse(key: str, name: str, kind: str, prefix: str) -> None:
-    known = sorted(_NAMES[kind] | _CLIENT | _RETRY)
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"Did you mean {prefix}{near[0]}?" if near else f"Known are {prefix} with {', '.join(known)}."
+    names = sorted(_NAMES[kind] | _CLIENT | _RETRY)
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f"Did you mean {prefix}{near[0]}?" if near else f"Known are {prefix} with {', '.join(names)}."
     raise OptionError(f"{key!r} is not a setting of this kind of store. {hint}", key=key)
 
 
 def _hadoop_s3(plain: Mapping[str, str], place: Location) -> dict[str, str]:
-    given: dict[str, str] = {}
+    hadoop: dict[str, str] = {}
     for prefix in ("fs.s3n.", "fs.s3.", "fs.s3a.", f"fs.s3a.bucket.{place.bucket.lower()}."):
-        given |= {key.removeprefix(prefix): value for key, value in plain.items() if key.startswith(prefix)}
+        hadoop |= {key.removeprefix(prefix): value for key, value in plain.items() if key.startswith(prefix)}
     names = {
         "awsaccesskeyid": "access_key_id",
         "awssecretaccesskey": "secret_access_key",
@@ -178,32 +178,32 @@ def _hadoop_s3(plain: Mapping[str, str], place: Location) -> dict[str, str]:
         "server-side-encryption.key": "sse_kms_key_id",
         "encryption.key": "sse_kms_key_id",
     }
-    found = {names[key]: value for key, value in given.items() if key in names and value}
-    if "anonymous" in given.get("aws.credentials.provider", "").lower():
-        found["skip_signature"] = "true"
-    if given.get("path.style.access"):
-        found["virtual_hosted_style_request"] = str(not is_true(given["path.style.access"])).lower()
-    if is_true(given.get("requester.pays.enabled", "")):
-        found["request_payer"] = "true"
-    encrypted = given.get("encryption.algorithm") or given.get("server-side-encryption-algorithm")
+    settings = {names[key]: value for key, value in hadoop.items() if key in names and value}
+    if "anonymous" in hadoop.get("aws.credentials.provider", "").lower():
+        settings["skip_signature"] = "true"
+    if hadoop.get("path.style.access"):
+        settings["virtual_hosted_style_request"] = str(not is_true(hadoop["path.style.access"])).lower()
+    if is_true(hadoop.get("requester.pays.enabled", "")):
+        settings["request_payer"] = "true"
+    encrypted = hadoop.get("encryption.algorithm") or hadoop.get("server-side-encryption-algorithm")
     if encrypted:
-        found["server_side_encryption"] = {"SSE-KMS": "aws:kms", "DSSE-KMS": "aws:kms:dsse"}.get(
+        settings["server_side_encryption"] = {"SSE-KMS": "aws:kms", "DSSE-KMS": "aws:kms:dsse"}.get(
             encrypted.upper(), encrypted
         )
-    endpoint = given.get("endpoint", "")
+    endpoint = hadoop.get("endpoint", "")
     if endpoint and "://" not in endpoint:
-        secure = is_true(given.get("connection.ssl.enabled", "true"))
+        secure = is_true(hadoop.get("connection.ssl.enabled", "true"))
         endpoint = f"{'https' if secure else 'http'}://{endpoint}"
     vendor = _AWS_HOST.fullmatch(urlsplit(endpoint).hostname or "")
     if vendor:
         # AWS's own address says no more than the region, which it is derived from again.
         if vendor[1]:
-            found.setdefault("region", vendor[1])
+            settings.setdefault("region", vendor[1])
     elif endpoint:
-        found["endpoint"] = endpoint
+        settings["endpoint"] = endpoint
         # Hadoop puts the bucket before the endpoint's host by itself; obstore wants it there already.
-        found.pop("virtual_hosted_style_request", None)
-    return found
+        settings.pop("virtual_hosted_style_request", None)
+    return settings
 
 
 def _hadoop_azure(plain: Mapping[str, str], place: Location) -> dict[str, str]:
@@ -214,42 +214,42 @@ def _hadoop_azure(plain: Mapping[str, str], place: Location) -> dict[str, str]:
         special = (value for key, value in plain.items() if account and key.startswith(f"{name}.{account}."))
         return next(special, "") or plain.get(name, "")
 
-    how = setting("fs.azure.account.auth.type").lower()
-    found: dict[str, str] = {}
-    if how in {"", "sharedkey"}:
-        found["account_key"] = setting("fs.azure.account.key")
-    if how in {"", "sas"}:
-        found["sas_key"] = setting("fs.azure.sas.fixed.token") or setting(f"fs.azure.sas.{place.bucket}")
-    if how in {"", "oauth"}:
+    auth_type = setting("fs.azure.account.auth.type").lower()
+    settings: dict[str, str] = {}
+    if auth_type in {"", "sharedkey"}:
+        settings["account_key"] = setting("fs.azure.account.key")
+    if auth_type in {"", "sas"}:
+        settings["sas_key"] = setting("fs.azure.sas.fixed.token") or setting(f"fs.azure.sas.{place.bucket}")
+    if auth_type in {"", "oauth"}:
         oauth = "fs.azure.account.oauth2."
-        found["client_id"] = setting(f"{oauth}client.id")
-        found["client_secret"] = setting(f"{oauth}client.secret")
-        found["tenant_id"] = setting(f"{oauth}msi.tenant")
+        settings["client_id"] = setting(f"{oauth}client.id")
+        settings["client_secret"] = setting(f"{oauth}client.secret")
+        settings["tenant_id"] = setting(f"{oauth}msi.tenant")
         token_url = urlsplit(setting(f"{oauth}client.endpoint"))
         if token_url.hostname:
-            found["authority_host"] = f"{token_url.scheme}://{token_url.netloc}"
-            found["tenant_id"] = token_url.path.strip("/").split("/")[0]
-    return {key: value for key, value in found.items() if value}
+            settings["authority_host"] = f"{token_url.scheme}://{token_url.netloc}"
+            settings["tenant_id"] = token_url.path.strip("/").split("/")[0]
+    return {key: value for key, value in settings.items() if value}
 
 
 def _hadoop_gs(plain: Mapping[str, str], place: Location) -> dict[str, str]:
     del place
-    found = {
+    settings = {
         "service_account": plain.get("fs.gs.auth.service.account.json.keyfile")
         or plain.get("google.cloud.auth.service.account.json.keyfile", ""),
         "base_url": plain.get("fs.gs.storage.root.url", ""),
     }
     if plain.get("fs.gs.auth.type", "").upper() == "UNAUTHENTICATED":
-        found["skip_signature"] = "true"
-    return {key: value for key, value in found.items() if value}
+        settings["skip_signature"] = "true"
+    return {key: value for key, value in settings.items() if value}
 
 
-def _azure_cloud(host: str, found: dict[str, str]) -> None:
+def _azure_cloud(host: str, settings: dict[str, str]) -> None:
     """Point at the blob endpoint of clouds other than the public one."""
     if host.endswith("fabric.microsoft.com"):
-        found.setdefault("use_fabric_endpoint", "true")
-    elif not host.endswith(".core.windows.net") and "use_emulator" not in found:
-        found.setdefault("endpoint", f"https://{re.sub(r'[.]dfs[.]', '.blob.', host, count=1)}")
+        settings.setdefault("use_fabric_endpoint", "true")
+    elif not host.endswith(".core.windows.net") and "use_emulator" not in settings:
+        settings.setdefault("endpoint", f"https://{re.sub(r'[.]dfs[.]', '.blob.', host, count=1)}")
 
 
 _HADOOP: dict[str, Callable[[Mapping[str, str], Location], dict[str, str]]] = {

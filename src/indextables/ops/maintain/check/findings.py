@@ -83,8 +83,8 @@ class Commands:
         """REPAIR into a directory beside the log."""
         log = f"{self.uri}/{NATIVE.log_dir}"
         place = quoted_text(f"{log}_repaired")
-        wanted = f" {how}" if how else ""
-        return f"REPAIR INDEXFILES TRANSACTION LOG {quoted_text(log)} AT LOCATION {place}{wanted}"
+        suffix = f" {how}" if how else ""
+        return f"REPAIR INDEXFILES TRANSACTION LOG {quoted_text(log)} AT LOCATION {place}{suffix}"
 
     def on_table(self, verb: str, rest: str = "") -> str:
         """A command that names the table."""

@@ -63,7 +63,7 @@ def read_log(source: LogSource, progress: Progress) -> LogFacts:
     store = source.store
     listing = list_log(store, NATIVE)
     names = [meta.path.rpartition("/")[2] for meta in store.list_level(NATIVE.log_dir)]
-    known = {file.name for file in (*listing.files, *listing.retired)} | {HINT_NAME, *listing.purges}
+    expected_names = {file.name for file in (*listing.files, *listing.retired)} | {HINT_NAME, *listing.purges}
     hint, bad_hint = _read_hint(source) if HINT_NAME in names else (None, None)
     checkpoints = tuple(with_hint(item, hint) for item in NATIVE.checkpoints(listing.files))
     commits = list(listing.commits.values())
@@ -81,7 +81,7 @@ def read_log(source: LogSource, progress: Progress) -> LogFacts:
         damaged.setdefault(culprit.name, unopened.message)
     return LogFacts(
         listing, checkpoints, damaged, None if hint is None else hint.version,
-        tuple(name for name in names if name not in known), newest, unopened,
+        tuple(name for name in names if name not in expected_names), newest, unopened,
         _disagreement(source, checkpoints, damaged),
     )  # fmt: skip
 

@@ -18,7 +18,7 @@ from indextables.log.format.protocol import check_writable, closed_by
 from indextables.log.snapshot import Snapshot
 from indextables.log.table_kind import not_a_table
 from indextables.log.transaction_log import TransactionLog
-from indextables.ops.existence import sizes_found
+from indextables.ops.existence import existing_sizes
 from indextables.ops.maintain.check.findings import (
     BROKEN,
     NOTE,
@@ -146,21 +146,21 @@ class SplitCheck:
         settings = self.newest.settings.repair
         store, runtime, width = self.log.store, self.log.runtime, settings.parallelism
         paths = [add.path for add in adds]
-        sizes = sizes_found(store, paths, runtime, parallelism=width, progress=self.progress)
+        sizes = existing_sizes(store, paths, runtime, parallelism=width, progress=self.progress)
         deep = settings.validate_splits == "deep"
-        for found in inspect_splits(
+        for finding in inspect_splits(
             store, adds, sizes, runtime, deep=deep, parallelism=width, progress=self.progress
         ):
-            if found.rows is not None:
+            if finding.rows is not None:
                 yield Finding(
-                    BROKEN, found.path, found.rows,
+                    BROKEN, finding.path, finding.rows,
                     "queries that need it fail. Restore it from a backup, or accept the loss of its rows and "
                     "write a log without it",
                     self._commands.repair(),
                 )  # fmt: skip
-            if found.index is not None:
+            if finding.index is not None:
                 yield Finding(
-                    WARNING, found.path, f"its index cannot be used: {found.index}",
+                    WARNING, finding.path, f"its index cannot be used: {finding.index}",
                     "searches scan its rows instead: same answers, but slower",
                     self._commands.on_table("MERGE SPLITS"),
                 )  # fmt: skip

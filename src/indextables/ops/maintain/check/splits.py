@@ -14,7 +14,7 @@ from functools import partial
 from indextables.errors import DamagedIndexError, SplitError, StorageError
 from indextables.index.read.lookup import Index
 from indextables.model.actions import AddAction
-from indextables.ops.existence import carried, portable, workers_for
+from indextables.ops.existence import as_store, portable, workers_for
 from indextables.ops.progress import Progress, silent, watched
 from indextables.runtime import LOCAL, Runtime
 from indextables.split.layout import SplitManifest, SplitRef, read_footer
@@ -56,13 +56,13 @@ def inspect_splits(
     ]
     if not deep:
         return wrong
-    known = {finding.path for finding in wrong}
-    rest = [add for add in adds if add.path not in known]
-    workers = workers_for(runtime, len(rest) * 10)
+    damaged_paths = {finding.path for finding in wrong}
+    intact_sizes = [add for add in adds if add.path not in damaged_paths]
+    workers = workers_for(runtime, len(intact_sizes) * 10)
     work = partial(inspect_split, portable(store, workers), sizes)
-    found = workers.map(work, rest, parallelism=parallelism)
-    seen = watched(found, progress, "Checking splits", len(rest))
-    return wrong + [finding for finding in seen if finding.rows is not None or finding.index is not None]
+    findings = workers.map(work, intact_sizes, parallelism=parallelism)
+    checked = watched(findings, progress, "Checking splits", len(intact_sizes))
+    return wrong + [finding for finding in checked if finding.rows is not None or finding.index is not None]
 
 
 def size_damage(add: AddAction, sizes: Mapping[str, int]) -> str | None:
@@ -82,21 +82,21 @@ def damaged_indexes(store: Store, adds: Sequence[AddAction], runtime: Runtime = 
 
     Every byte of an index has to be read. On remote storage the total is limited, smallest indexes first.
     """
-    looked_at: list[AddAction] = []
-    left = _REMOTE_BUDGET
+    inspected: list[AddAction] = []
+    bytes_left = _REMOTE_BUDGET
     for add in sorted(adds, key=lambda add: add.hotcache_length or 0):
-        left -= add.hotcache_length or 0
-        if store.local_path(add.path) is None and left < 0:
+        bytes_left -= add.hotcache_length or 0
+        if store.local_path(add.path) is None and bytes_left < 0:
             break
-        looked_at.append(add)
-    workers = runtime.workers if len(looked_at) > 1 else LOCAL.workers
-    found = workers.map(partial(inspect_split, portable(store, workers), {}), looked_at)
-    return {finding.path for finding in found if finding.rows is None and finding.index is not None}
+        inspected.append(add)
+    workers = runtime.workers if len(inspected) > 1 else LOCAL.workers
+    findings = workers.map(partial(inspect_split, portable(store, workers), {}), inspected)
+    return {finding.path for finding in findings if finding.rows is None and finding.index is not None}
 
 
 def inspect_split(store: Store | StoreSpec, sizes: Mapping[str, int], add: AddAction) -> SplitFinding:
     """Check one split against its add action and its own checksums."""
-    root = carried(store)
+    root = as_store(store)
     size = sizes.get(add.path)
     source = Source.of(root, add.path)
     try:

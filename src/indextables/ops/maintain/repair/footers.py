@@ -20,7 +20,7 @@ from indextables.index.settings import IndexSpec
 from indextables.model.actions import AddAction
 from indextables.model.fields import normalise_schema
 from indextables.model.values import encode_stat
-from indextables.ops.existence import carried
+from indextables.ops.existence import as_store
 from indextables.split.layout import MAGIC, Footer, SplitRef, read_footer, split_tags
 from indextables.split.source import Source
 from indextables.storage.store import Store, StoreSpec
@@ -39,7 +39,7 @@ class Rebuilt:
 
 def rebuild_add(store: Store | StoreSpec, path: str) -> Rebuilt | str:
     """The add action of a split, from its footer alone; a text that says why not when it cannot be read."""
-    root = carried(store)
+    root = as_store(store)
     try:
         meta = root.head(path)
         footer = read_footer(Source(root, path), SplitRef(path, meta.size))

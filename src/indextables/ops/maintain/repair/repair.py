@@ -38,9 +38,10 @@ from indextables.model.actions import (
     MetadataAction,
     ProtocolAction,
 )
+from indextables.model.fields import schema_from_json
 from indextables.model.stats import truncate_add
 from indextables.model.truncation import Truncated
-from indextables.ops.existence import sizes_found
+from indextables.ops.existence import existing_sizes
 from indextables.ops.maintain.check.splits import inspect_splits
 from indextables.ops.maintain.repair.contents import LogContents
 from indextables.ops.maintain.repair.relocated_log import LogDirectory
@@ -173,8 +174,6 @@ def new_incarnation(metadata: MetadataAction, log_id: str | None = None) -> Meta
 
 
 def _schema(metadata: MetadataAction) -> pa.Schema:
-    from indextables.model.fields import schema_from_json
-
     try:
         return schema_from_json(metadata.schema_string)
     except SchemaError as bad:
@@ -302,7 +301,7 @@ def _present(job: RepairJob, found: LogContents) -> Collection[str] | None:
     # What lies outside the table is looked at only where the options allow it, and kept in any case.
     adds = [add for add in found.adds if is_allowed(store, add.path)]
     paths = [add.path for add in adds]
-    sizes = sizes_found(store, paths, job.runtime, parallelism=width, progress=job.progress)
+    sizes = existing_sizes(store, paths, job.runtime, parallelism=width, progress=job.progress)
     deep = checked == "deep"
     found_wrong = inspect_splits(
         store, adds, sizes, job.runtime, deep=deep, parallelism=width, progress=job.progress
