@@ -7,12 +7,14 @@ import importlib
 import re
 import uuid
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pyarrow as pa
 import pytest
 
 import indextables as it
 from support.journeys import PAGE, called, is_walked, section, steps
+from support.served import TOKEN, serving
 
 SOURCE = Path(it.__file__).parent
 ROOT = SOURCE.parents[1]
@@ -99,7 +101,7 @@ def is_cache(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and ast.unparse(node.func) in kinds
 
 
-@pytest.mark.parametrize("journey", ["append", "a Spark read"])
+@pytest.mark.parametrize("journey", ["append", "a Spark read", "MERGE INTO", "a search", "serve"])
 def test_a_journey_passes_through_no_module_twice(journey):
     modules = [module_of(step) for step in steps(journey)]
     assert len(modules) > 10
@@ -137,6 +139,18 @@ def test_a_search_goes_the_way_of_the_page(table):
     opened = it.Table.open(table.uri)
     trace = called(lambda: opened.search("error AND timeout", where="day = '2024-01-01'").read_all())
     assert is_walked(steps("a search"), trace) is None
+
+
+def test_serve_goes_the_way_of_the_page(table):
+    pytest.importorskip("starlette")
+
+    def search_on_the_page() -> None:
+        with serving(table.uri) as address:
+            url = f"{address}/api/tables/t/rows?q=error%20AND%20timeout"
+            with urlopen(Request(url, headers={"authorization": f"Bearer {TOKEN}"})) as answer:
+                assert b"timeout" in answer.read()
+
+    assert is_walked(steps("serve"), called(search_on_the_page)) is None
 
 
 def test_a_repair_goes_the_way_of_the_page(table, tmp_path):

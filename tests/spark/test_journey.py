@@ -1,15 +1,17 @@
-"""The journey of a Spark read on the architecture page is the one that a read takes."""
+"""The journeys of a Spark read and of MERGE INTO on the architecture page are those that Spark takes."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pyarrow as pa
 
 import indextables as it
 from indextables.spark.read.planner import TablePlanner
 from indextables.spark.read.relation import planner_callback
-from support.journeys import called, is_walked, steps
+from support.journeys import PAGE, called, is_walked, steps
 
 FILTER = {
     "node": "GreaterThan",
@@ -36,3 +38,12 @@ def test_a_spark_read_goes_the_way_of_the_page(spark, tmp_path):
     planner = TablePlanner(spark, table.uri, snapshot.table_id, snapshot.version, {})
     asked = json.dumps({"token": "t", "call": "plan", "filters": [FILTER]})
     assert is_walked(journey[cut:], called(lambda: planner_callback(planner, "t").apply(asked))) is None
+
+
+def test_merge_into_goes_the_way_of_the_page():
+    """In a process that traces from its start: Spark calls Python in threads that a session starts once."""
+    script = PAGE.parents[1] / "scripts" / "journeys.py"
+    command = [sys.executable, str(script), "merge", "--functions"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
+    trace = [line.strip() for line in done.stdout.splitlines() if line.startswith("  ")]
+    assert is_walked(steps("MERGE INTO"), trace) is None
