@@ -11,7 +11,7 @@ import pytest
 import indextables as it
 from indextables.errors import OptionError, PredicateError, QueryError
 from indextables.index.read.cache import MEMORY
-from indextables.index.read.words import Word
+from indextables.index.read.words import WordPostings
 from indextables.predicate.build.from_sql import as_node
 from indextables.predicate.regex import NotUnderstoodError, required_texts, translated
 from indextables.split.layout import SplitRef
@@ -112,9 +112,9 @@ def test_lists_that_rule_out_little_are_not_followed_by_more(tmp_path):
 
     def lists_read(where):
         asked = []
-        test = Word.test
+        test = WordPostings.test
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Word, "test", lambda self, some: asked.append(self) or test(self, some))
+            patch.setattr(WordPostings, "test", lambda self, some: asked.append(self) or test(self, some))
             found = rows_left(index, as_node(where, SCHEMA))
         return len(found), len(asked)
 

@@ -23,7 +23,7 @@ from indextables.index.codec.lists import page_count
 from indextables.index.codec.numbers import Array, damaged, decodes, gather, starts_of, unframe, unplanes
 from indextables.index.codec.root import PIECES, FieldRoot
 from indextables.index.read.lookup import Index
-from indextables.index.read.words import Word, read_lists, read_positions
+from indextables.index.read.words import WordPostings, read_lists, read_positions
 
 BLOCKS_AT_ONCE = 32
 
@@ -144,7 +144,7 @@ class _FieldSource:
             for (offset, _), data in zip(ranges, index.read_piece("words", ranges), strict=True)
         ]
         words = [
-            {int(number): Word(index, block.entry(int(number))) for number in block.columns.long}
+            {int(number): WordPostings(index, block.entry(int(number))) for number in block.columns.long}
             for block in blocks
         ]
         every = [word for in_block in words for word in in_block.values()]
@@ -172,7 +172,7 @@ class _FieldSource:
             positions.append(_numbers(unframe(data, offset, "positions")))
         return positions
 
-    def _postings(self, block: Block, words: dict[int, Word], short: Array | None) -> Postings:
+    def _postings(self, block: Block, words: dict[int, WordPostings], short: Array | None) -> Postings:
         """All postings of a block in word order: short lists decoded together, long ones singly."""
         pages = np.arange(page_count(self._index.rows))
         rows, sizes = block.short_rows(0, block.count)

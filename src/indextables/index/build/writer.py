@@ -69,7 +69,7 @@ class BuiltIndex:
 
 
 @dataclass(slots=True)
-class _Piece:
+class _Section:
     data: bytearray = field(default_factory=bytearray)
 
     def add(self, raw: bytes) -> tuple[int, int]:
@@ -85,7 +85,7 @@ class IndexWriter:
     def __init__(self, spec: IndexSpec, rows: int) -> None:
         self.spec = spec
         self.rows = rows
-        self.lists, self.positions, self.norms, self.words = (_Piece() for _ in PIECES)
+        self.lists, self.positions, self.norms, self.words = (_Section() for _ in PIECES)
         self.fields: list[FieldRoot] = []
         self.block_lengths: list[int] = []
         self.separators: list[bytes] = []

@@ -12,7 +12,7 @@ from indextables.index.codec.numbers import Array
 from indextables.index.query.plan import Key, OneTerm, Plan, Scored, Session, Span, conjunction_lists
 from indextables.index.read.lookup import Term
 from indextables.index.read.rowset import RowSetLike, difference, everything, intersection, nothing, union
-from indextables.index.read.words import Word
+from indextables.index.read.words import WordPostings
 from indextables.records import dataclass
 
 
@@ -68,7 +68,7 @@ class Combined(Plan):
     def terms(self) -> Sequence[Term]:
         return [term for part in (*self.must, *self.should) for term in part.terms()]
 
-    def lists_to_read(self, session: Session) -> Sequence[Word]:
+    def lists_to_read(self, session: Session) -> Sequence[WordPostings]:
         single = [session.word(key) for key in self._all_words]
         if single:
             words = [word for word in single if word is not None]
@@ -170,7 +170,7 @@ class Boost(Plan):
     def terms(self) -> Sequence[Term]:
         return self.part.terms()
 
-    def lists_to_read(self, session: Session) -> Sequence[Word]:
+    def lists_to_read(self, session: Session) -> Sequence[WordPostings]:
         return self.part.lists_to_read(session)
 
     def count(self, session: Session) -> int:

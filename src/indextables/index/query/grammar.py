@@ -16,14 +16,14 @@ from typing import NoReturn
 from indextables.errors import QueryError
 from indextables.index.query.parts import (
     Anything,
+    BooleanPart,
     BoostedPart,
-    Bounds,
-    Clauses,
     InColumn,
     OneOf,
     ParsedQuery,
     QueryPart,
-    Regular,
+    RangePart,
+    RegexPart,
     Text,
 )
 from indextables.index.query.patterns import Gap
@@ -180,7 +180,7 @@ class _Parser:
                 groups.append([one])
         items = [self.grouped(group) for group in groups]
         if len(items) == 1:
-            return Clauses(must_not=(items[0].part,)) if items[0].sign == "-" else items[0].part
+            return BooleanPart(must_not=(items[0].part,)) if items[0].sign == "-" else items[0].part
         by_sign: dict[str, list[QueryPart]] = {"+": [], "": [], "-": []}
         joins = [one.join for one in items[1:]]
         for one, near in zip(items, zip(["", *joins], [*joins, ""], strict=True), strict=True):
@@ -189,8 +189,8 @@ class _Parser:
             elif one.sign == "+":
                 self.bad("'+' beside OR", one.at, "'+' says the part must match, OR that it need not")
             else:
-                by_sign[""].append(Clauses(must_not=(one.part,)) if one.sign == "-" else one.part)
-        return Clauses(tuple(by_sign["+"]), tuple(by_sign[""]), tuple(by_sign["-"]))
+                by_sign[""].append(BooleanPart(must_not=(one.part,)) if one.sign == "-" else one.part)
+        return BooleanPart(tuple(by_sign["+"]), tuple(by_sign[""]), tuple(by_sign["-"]))
 
     def grouped(self, group: list[_Operand]) -> _Operand:
         """Combine operands joined by AND."""
@@ -199,7 +199,7 @@ class _Parser:
         must = tuple(one.part for one in group if one.sign != "-")
         must_not = tuple(one.part for one in group if one.sign == "-")
         sign = "+" if any(one.sign == "+" for one in group) else ""
-        return _Operand(Clauses(must=must, must_not=must_not), sign, group[0].join, group[0].at)
+        return _Operand(BooleanPart(must=must, must_not=must_not), sign, group[0].join, group[0].at)
 
     # One part
 
@@ -260,7 +260,7 @@ class _Parser:
                 return
             self.bad(f"{self.here()!r} right behind {what}", self.at, f"put a space between, or {_QUOTE}")
 
-    def bounds(self) -> Bounds:
+    def bounds(self) -> RangePart:
         at, inclusive = self.at, self.here() == "["
         self.at += 1
         lower, _ = self.bound(at)
@@ -275,7 +275,7 @@ class _Parser:
         closed = self.here() == "]"
         self.at += 1
         self.boundary("a range")
-        return Bounds(lower, upper, inclusive, closed, at)
+        return RangePart(lower, upper, inclusive, closed, at)
 
     def bound(self, at: int, ends: str = '[]{}()"') -> tuple[str | None, bool]:
         """One end of a range, and whether it was quoted; None if it is open."""
@@ -290,7 +290,7 @@ class _Parser:
             self.bad("a range lacks one of its ends", at, "write column:[a TO b]; * leaves an end open")
         return (None if word == "*" else re.sub(r"\\(.)", r"\1", word, flags=re.DOTALL)), False
 
-    def comparison(self) -> Bounds:
+    def comparison(self) -> RangePart:
         at, below = self.at, self.here() == "<"
         self.at += 1
         equal = self.here() == "="
@@ -299,8 +299,8 @@ class _Parser:
         if value is None:
             self.bad("a comparison without a value", at, "write column:>=5")
         if below:
-            return Bounds(None, value, include_lower=True, include_upper=equal, at=at)
-        return Bounds(value, None, include_lower=equal, include_upper=True, at=at)
+            return RangePart(None, value, include_lower=True, include_upper=equal, at=at)
+        return RangePart(value, None, include_lower=equal, include_upper=True, at=at)
 
     def quotation(self) -> str:
         """The text between two quotes. A backslash is literal except before a quote or another backslash."""
@@ -344,7 +344,7 @@ class _Parser:
             self.bad(f"'~{number:g}' is not a whole number", at, advice)
         return int(number)
 
-    def regular(self) -> Regular:
+    def regular(self) -> RegexPart:
         at = self.at
         self.at += 1
         start = self.at
@@ -358,7 +358,7 @@ class _Parser:
             self.bad("'/' begins a regular expression, and more stands right behind it", at)
         if not expression:
             self.bad("an empty regular expression", at, "write /err(or)?s?/")
-        return Regular(expression, at)
+        return RegexPart(expression, at)
 
     # Words
 

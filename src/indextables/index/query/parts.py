@@ -23,7 +23,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Regular:
+class RegexPart:
     """A regular expression."""
 
     text: str
@@ -31,7 +31,7 @@ class Regular:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class RangePart:
     """A range; None is an open end."""
 
     lower: str | None
@@ -66,7 +66,7 @@ class InColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Clauses:
+class BooleanPart:
     """Parts that must, may and must not match."""
 
     must: tuple[QueryPart, ...] = ()
@@ -82,7 +82,7 @@ class BoostedPart:
     factor: float
 
 
-QueryPart: TypeAlias = Text | Regular | Bounds | OneOf | Anything | InColumn | Clauses | BoostedPart
+QueryPart: TypeAlias = Text | RegexPart | RangePart | OneOf | Anything | InColumn | BooleanPart | BoostedPart
 
 
 @dataclass(frozen=True, slots=True)

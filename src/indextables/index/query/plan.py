@@ -27,7 +27,7 @@ from indextables.index.read.global_positions import PhraseRows
 from indextables.index.read.lookup import Index, Term
 from indextables.index.read.ranking import Statistics, impacts_at, weight_of
 from indextables.index.read.rowset import RowSet, RowSetLike, difference, everything, nothing
-from indextables.index.read.words import Word
+from indextables.index.read.words import WordPostings
 from indextables.index.tokens import BEYOND, NULLS
 from indextables.records import dataclass
 
@@ -48,7 +48,7 @@ class Session:
         self.values = values
         self.statistics: Statistics | None = None
         self._entries: dict[Key, Entry | None] = {}
-        self._words: dict[Key, Word] = {}
+        self._words: dict[Key, WordPostings] = {}
         self._slices: dict[Span, list[tuple[Block, int, int]]] = {}
         self.phrases: dict[int, PhraseRows] = {}
         """The rows of every phrase of the plan, by the identity of the part."""
@@ -77,7 +77,7 @@ class Session:
     def use_cached_words(self, keys: Sequence[Key]) -> bool:
         """Take words with complete lists from the cache, if all are there; returns whether they were."""
         index = self.index
-        words: list[Word] | None = index.cache.get_all(index.identity, keys) if keys else None
+        words: list[WordPostings] | None = index.cache.get_all(index.identity, keys) if keys else None
         if words is None or not all(word.whole for word in words):
             return False
         self._words = dict(zip(keys, words, strict=True))
@@ -92,7 +92,7 @@ class Session:
             self.look_up([key], [])
         return self._entries[key]
 
-    def word(self, key: Key) -> Word | None:
+    def word(self, key: Key) -> WordPostings | None:
         """A word, if the index has it."""
         word = self._words.get(key)
         if word is None:
@@ -157,7 +157,7 @@ class Plan:
         """Ranges of words to look up."""
         return ()
 
-    def lists_to_read(self, session: Session) -> Sequence[Word]:
+    def lists_to_read(self, session: Session) -> Sequence[WordPostings]:
         """Words whose lists are read completely before rows are computed."""
         del session
         return ()
@@ -276,7 +276,7 @@ class OneTerm(Plan):
     def terms(self) -> Sequence[Term]:
         return () if self.constant else ((self.column, self.word),)
 
-    def lists_to_read(self, session: Session) -> Sequence[Word]:
+    def lists_to_read(self, session: Session) -> Sequence[WordPostings]:
         word = session.word(self.key)
         return () if word is None else (word,)
 
@@ -311,7 +311,7 @@ def bm25(session: Session, field: int, terms: Sequence[Term], rows: Array, count
     return weight * impacts_at(counts, session.index.classes(field, rows), table)
 
 
-def conjunction_lists(words: Sequence[Word]) -> Sequence[Word]:
+def conjunction_lists(words: Sequence[WordPostings]) -> Sequence[WordPostings]:
     """The lists that an AND of words must read completely.
 
     If the rarest word's list is in the dictionary, only those pages of long lists are read that have its

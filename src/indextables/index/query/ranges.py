@@ -18,7 +18,7 @@ from indextables.index.read.global_positions import NO_PHRASE, PhraseRows, has_g
 from indextables.index.read.lookup import Term
 from indextables.index.read.phrases import OneWord, PhrasePart, find_phrase, find_words
 from indextables.index.read.rowset import NO_ROWS, TESTED, RowSet, RowSetLike, find_in, union
-from indextables.index.read.words import Word, read_lists
+from indextables.index.read.words import WordPostings, read_lists
 from indextables.index.tokens import GAPS, ID_MARK, with_spaces
 from indextables.records import dataclass
 
@@ -47,18 +47,20 @@ class WordRange(Plan):
     def spans(self) -> Sequence[Span]:
         return (self.span,)
 
-    def long_words(self, session: Session) -> list[Word]:
+    def long_words(self, session: Session) -> list[WordPostings]:
         """The words of the range whose lists are outside the dictionary, and the whole word."""
         words = [] if self.whole is None else [session.word((self.field, self.whole))]
         for block, begin, end in session.slices(self.span):
             a, b = np.searchsorted(block.columns.long, (begin, end))
-            words += [Word(session.index, block.entry(int(number))) for number in block.columns.long[a:b]]
+            words += [
+                WordPostings(session.index, block.entry(int(number))) for number in block.columns.long[a:b]
+            ]
         return [word for word in words if word is not None]
 
     def candidates(self, session: Session) -> RowSetLike:
         return self.rows_of(session, self.long_words(session))
 
-    def rows_of(self, session: Session, long_words: Sequence[Word]) -> RowSetLike:
+    def rows_of(self, session: Session, long_words: Sequence[WordPostings]) -> RowSetLike:
         """The rows of the range; `long_words` are its words with lists outside the dictionary."""
         universe = session.index.rows
         read_lists(session.index, [(word, None) for word in long_words])
@@ -103,14 +105,14 @@ class MatchingWords(Plan):
 
     def _rows(self, session: Session, *, buckets: bool) -> RowSetLike:
         universe = session.index.rows
-        long: list[Word] = []
+        long: list[WordPostings] = []
         short: list[Array] = []
         for (block, begin, end), fits in self._test_slices(session.slices(self.span), buckets=buckets):
             numbers = fits.nonzero()[0] + begin
             if not len(numbers):
                 continue
             is_long = np.isin(numbers, block.columns.long, assume_unique=True)
-            long += [Word(session.index, block.entry(int(number))) for number in numbers[is_long]]
+            long += [WordPostings(session.index, block.entry(int(number))) for number in numbers[is_long]]
             if not is_long.all():
                 rows, sizes = block.short_rows(begin, end)
                 inline = block.columns.inline_lengths[begin:end] > 0
@@ -173,7 +175,7 @@ class AnyOfRange:
             self._rows = self.plan.rows_of(self.session, self._long)
         return self._rows
 
-    def words(self) -> Sequence[Word]:
+    def words(self) -> Sequence[WordPostings]:
         return self._long
 
     def occurrences(self, rows: Array, pages: Array) -> tuple[Array, Array]:
@@ -253,7 +255,7 @@ class Phrase(Plan):
     def terms(self) -> Sequence[Term]:
         return tuple((self.column, word) for word in self.words)
 
-    def lists_to_read(self, session: Session) -> Sequence[Word]:
+    def lists_to_read(self, session: Session) -> Sequence[WordPostings]:
         words = [word for key in self._word_keys if (word := session.word(key)) is not None]
         if len(words) < len(self.words) or all(map(has_global_positions, words)):
             return ()

@@ -25,13 +25,13 @@ from indextables.errors import QueryError
 from indextables.index.query.grammar import read_query
 from indextables.index.query.parts import (
     Anything,
+    BooleanPart,
     BoostedPart,
-    Bounds,
-    Clauses,
     InColumn,
     OneOf,
     QueryPart,
-    Regular,
+    RangePart,
+    RegexPart,
     Text,
 )
 from indextables.index.query.patterns import MOST_EDITS, Expression, Gap, Similar, Wildcard
@@ -142,7 +142,7 @@ class _QueryParser:
         )
 
     def node(self, part: QueryPart, columns: SearchColumns) -> Node:
-        if isinstance(part, Clauses):
+        if isinstance(part, BooleanPart):
             must, should, must_not = (
                 tuple(self.node(one, columns) for one in parts)
                 for parts in (part.must, part.should, part.must_not)
@@ -162,7 +162,7 @@ class _QueryParser:
             return Exists(field[0].column, field[1])
         return self.node(part.part, [field])
 
-    def in_columns(self, part: Text | Regular | Bounds | OneOf, columns: SearchColumns) -> Node:
+    def in_columns(self, part: Text | RegexPart | RangePart | OneOf, columns: SearchColumns) -> Node:
         """A part applied to any of several columns; a column whose type cannot hold the value is left out."""
         nodes, problems = [], []
         for item, path in columns:
@@ -176,12 +176,12 @@ class _QueryParser:
             raise problems[0]
         return _any(nodes)
 
-    def leaf(self, part: Text | Regular | Bounds | OneOf, item: IndexField, path: str | None) -> Node:
-        if isinstance(part, Bounds):
+    def leaf(self, part: Text | RegexPart | RangePart | OneOf, item: IndexField, path: str | None) -> Node:
+        if isinstance(part, RangePart):
             return self.between(part, item, path)
         if isinstance(part, OneOf):
             return _any(self.words(Text(value, part.at, quoted=True), item, path) for value in part.values)
-        if isinstance(part, Regular):
+        if isinstance(part, RegexPart):
             return self.regular(part, item, path)
         if part.shape:
             return self.wildcard(part, item, path)
@@ -257,7 +257,7 @@ class _QueryParser:
             return Words(item.column, (words[0],), path=path)
         return Matching(item.column, Similar(words[0], edits), path)
 
-    def regular(self, part: Regular, item: IndexField, path: str | None) -> Node:
+    def regular(self, part: RegexPart, item: IndexField, path: str | None) -> Node:
         self.require_words(item, part.at)
         pattern = Expression(part.text)
         if (problem := pattern.problem()) is not None:
@@ -299,13 +299,13 @@ class _QueryParser:
         except ValueError as bad:
             raise self.bad(f"{text!r} is not a value for column {item.column!r} of type {kind}", at) from bad
 
-    def between(self, part: Bounds, item: IndexField, path: str | None) -> Node:
+    def between(self, part: RangePart, item: IndexField, path: str | None) -> Node:
         if part.lower is None and part.upper is None:
             return Exists(item.column, path)
         lower, upper = self.bounds(item, part)
         return Between(item.column, lower, upper, part.include_lower, part.include_upper, path)
 
-    def bounds(self, item: IndexField, part: Bounds) -> tuple[Any, Any]:
+    def bounds(self, item: IndexField, part: RangePart) -> tuple[Any, Any]:
         texts = (part.lower, part.upper)
         if item.kind == IP:
             ends = [None if text is None else self.value_bounds(item, text, part.at) for text in texts]
@@ -352,7 +352,7 @@ class _QueryParser:
 
     def stop_words(self, part: QueryPart, defaults: SearchColumns) -> None:
         """Note that common words are not ignored, if they stand beside others or are the whole query."""
-        optional = part.should if isinstance(part, Clauses) else (part,)
+        optional = part.should if isinstance(part, BooleanPart) else (part,)
         common = [one for one in optional if isinstance(one, Text) and _is_common(one)]
         if not common or not any(item.kind == TEXT for item, _ in defaults):
             return
@@ -363,7 +363,7 @@ class _QueryParser:
                     f"{words}: common words are searched like any other, so rows that hold only them match "
                     "too; join words with AND, or set operator to and"
                 )
-        elif not (isinstance(part, Clauses) and part.must):
+        elif not (isinstance(part, BooleanPart) and part.must):
             self.notes.append(
                 f"{words}: common words are searched like any other, and most texts hold them; "
                 "add a rarer word, joined with AND"

@@ -15,14 +15,14 @@ import numpy as np
 from indextables.index.codec.numbers import Array, Planes, gather, starts_of
 from indextables.index.read.lookup import Index
 from indextables.index.read.rowset import NO_ROWS, find_in, intersection
-from indextables.index.read.words import Word, pages_of, read_positions
+from indextables.index.read.words import WordPostings, pages_of, read_positions
 
 _PAIR = 2
 _READ_ALONG = 128 << 10
 """Up to this many bytes, the positions of the other words are read before it is known whether they matter."""
 
 
-def rows_in_order(index: Index, words: Sequence[Word]) -> tuple[Array, Array]:
+def rows_in_order(index: Index, words: Sequence[WordPostings]) -> tuple[Array, Array]:
     """The rows in which two or more words follow each other, and how often they do in each."""
     order = sorted(range(len(words)), key=lambda offset: words[offset].count)
     pair, others = order[:_PAIR], order[_PAIR:]
@@ -61,7 +61,7 @@ class _Starts:
             return np.ones(len(self.rows), np.int64)
         return np.bincount(self._owner, minlength=len(self.rows))
 
-    def require_in_row(self, word: Word) -> None:
+    def require_in_row(self, word: WordPostings) -> None:
         """Keep only rows with a word."""
         inside = word.test(self.rows)
         if inside.all():
@@ -72,7 +72,7 @@ class _Starts:
         else:
             self._filter(inside.take(self._owner))
 
-    def require(self, word: Word, offset: int, universe: int) -> None:
+    def require(self, word: WordPostings, offset: int, universe: int) -> None:
         """Keep only starts with a word `offset` positions behind them; all rows have the word."""
         if not len(self.rows):
             return

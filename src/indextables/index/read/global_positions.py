@@ -19,7 +19,7 @@ from indextables.index.codec.lists import has, page_count
 from indextables.index.codec.numbers import Array, damaged, starts_of
 from indextables.index.read.lookup import Index
 from indextables.index.read.rowset import NO_ROWS, find_in
-from indextables.index.read.words import Word, read_lists, read_positions
+from indextables.index.read.words import WordPostings, read_lists, read_positions
 from indextables.records import dataclass
 
 CACHED_AFTER = 2
@@ -86,12 +86,12 @@ class PositionCache:
         return int(400 + self.rows.nbytes + self.positions.nbytes + self._bits.nbytes)
 
 
-def has_global_positions(word: Word) -> bool:
+def has_global_positions(word: WordPostings) -> bool:
     """Whether the global positions of a word are cached."""
     return word.position_cache is not None and word.position_cache.positions is not None
 
 
-def phrase_by_global_positions(index: Index, field: int, words: Sequence[Word]) -> PhraseRows | None:
+def phrase_by_global_positions(index: Index, field: int, words: Sequence[WordPostings]) -> PhraseRows | None:
     """The rows in which words follow each other directly; None if their global positions are not cached."""
     if not all(map(has_global_positions, words)) and not _cache_positions(index, field, words):
         return None
@@ -104,6 +104,8 @@ def phrase_by_global_positions(index: Index, field: int, words: Sequence[Word]) 
         inside = words[at].position_cache.contains(following)
         if not inside.all():
             starts, rows = starts.compress(inside), rows.compress(inside)
+    if words[rarest].counts() is None:
+        return PhraseRows(rows, np.ones(len(rows), np.int64))
     return count_by_row(rows)
 
 
@@ -118,7 +120,7 @@ def count_by_row(rows: Array) -> PhraseRows:
     return PhraseRows(rows.take(begin), np.diff(np.append(begin, len(rows))))
 
 
-def _cache_positions(index: Index, field: int, words: Sequence[Word]) -> bool:
+def _cache_positions(index: Index, field: int, words: Sequence[WordPostings]) -> bool:
     """Count a use of each word; returns whether the global positions of all are cached now."""
     for word in words:
         if word.position_cache is None:

@@ -20,7 +20,7 @@ from indextables.index.codec.lengths import NORM_PAGE
 from indextables.index.codec.numbers import Array, Bytes, damaged, starts_of, unframe
 from indextables.index.codec.root import PIECES, FieldRoot, Root, decode_root
 from indextables.index.read.cache import MEMORY, BlockCache, RangeReader
-from indextables.index.read.words import Word
+from indextables.index.read.words import WordPostings
 from indextables.index.settings import IndexField, IndexSpec
 
 _BLOCKS_AT_ONCE = 64
@@ -181,12 +181,12 @@ class Index:
         entries = [next(looked_up) if column in self.fields else None for column, _ in words]
         return [0 if entry is None else entry.frequency for entry in entries]
 
-    def word(self, field: int, word: bytes, entry: Entry) -> Word:
+    def word(self, field: int, word: bytes, entry: Entry) -> WordPostings:
         """A word by its entry; one that is cached has what was decoded of it."""
         cached = self.cache.get((self.identity, (field, word)))
-        return cached if cached is not None else Word(self, entry)
+        return cached if cached is not None else WordPostings(self, entry)
 
-    def cache_word(self, field: int, text: bytes, word: Word) -> None:
+    def cache_word(self, field: int, text: bytes, word: WordPostings) -> None:
         """Cache a word for later searches."""
         self.cache.put((self.identity, (field, text)), word, word.size)
         word.grown = False

@@ -24,7 +24,7 @@ from indextables.index.read.global_positions import (
 )
 from indextables.index.read.lookup import Index
 from indextables.index.read.rowset import RowSetLike, find_in, intersection
-from indextables.index.read.words import Word, pages_of, read_positions
+from indextables.index.read.words import WordPostings, pages_of, read_positions
 
 
 class PhrasePart(Protocol):
@@ -34,7 +34,7 @@ class PhrasePart(Protocol):
         """The rows that contain it."""
         ...
 
-    def words(self) -> Sequence[Word]:
+    def words(self) -> Sequence[WordPostings]:
         """The words whose positions have to be read."""
         ...
 
@@ -46,14 +46,14 @@ class PhrasePart(Protocol):
 class OneWord:
     """A word of a phrase."""
 
-    def __init__(self, word: Word) -> None:
+    def __init__(self, word: WordPostings) -> None:
         self.word = word
 
     def rows(self) -> RowSetLike:
         """The rows of the word."""
         return self.word
 
-    def words(self) -> Sequence[Word]:
+    def words(self) -> Sequence[WordPostings]:
         """The word itself."""
         return (self.word,)
 
@@ -74,13 +74,15 @@ def _shared(rows: Array, listed: Array) -> tuple[Array, Array]:
     return at[in_rows], in_rows
 
 
-def find_words(index: Index, field: int, words: Sequence[Word]) -> PhraseRows:
+def find_words(index: Index, field: int, words: Sequence[WordPostings]) -> PhraseRows:
     """The rows in which words follow each other directly."""
     cached = phrase_by_global_positions(index, field, words) if len(words) <= LONGEST_PHRASE else None
     return PhraseRows(*rows_in_order(index, words)) if cached is None else cached
 
 
-def find_phrase(index: Index, parts: Sequence[PhrasePart], *, slop: int, gaps: Word | None) -> PhraseRows:
+def find_phrase(
+    index: Index, parts: Sequence[PhrasePart], *, slop: int, gaps: WordPostings | None
+) -> PhraseRows:
     """The rows in which the parts follow each other, with at most `slop` other words between them.
 
     `gaps` are positions that a phrase may not cross: the ends of the values of a row.

@@ -15,7 +15,7 @@ import numpy as np
 from indextables.index.codec.lengths import K1, length_classes
 from indextables.index.codec.numbers import Array
 from indextables.index.read.lookup import Index, Term
-from indextables.index.read.words import Word
+from indextables.index.read.words import WordPostings
 from indextables.records import dataclass
 
 _SHORTEST = length_classes(np.arange(256))
@@ -106,5 +106,5 @@ def kth_largest(scores: Array, k: int) -> Any:
 class WeightedWord:
     """A word and its weight."""
 
-    word: Word
+    word: WordPostings
     weight: np.float32

@@ -31,7 +31,7 @@ from indextables.index.read.ranking import (
     top_indexes,
 )
 from indextables.index.read.rowset import NO_ROWS, TESTED, find_in
-from indextables.index.read.words import Word
+from indextables.index.read.words import WordPostings
 from indextables.records import dataclass
 
 CACHED_AFTER = 2
@@ -208,7 +208,7 @@ class _Impacts:
     """The largest impact in rows of each length class."""
 
     @classmethod
-    def of(cls, word: Word, norms: Array, mean_length: float) -> _Impacts:
+    def of(cls, word: WordPostings, norms: Array, mean_length: float) -> _Impacts:
         rows = word.array()
         classes = norms.take(rows)
         impact = impacts_at(word.counts(), classes, saturation(mean_length))
@@ -234,7 +234,7 @@ class ImpactCache:
 
 
 class _RankedWord(NamedTuple):
-    word: Word
+    word: WordPostings
     weight: np.float32
     impacts: _Impacts
 

@@ -1,7 +1,7 @@
-"""One word of an open index: its rows, occurrences and positions, decoded as far as a query needs them.
+"""The postings of one word of an open index: rows, occurrences and positions, decoded when they are needed.
 
-The parts of a word's list are added as they are read; `read_lists` reads those of several
-words at once. A word may be cached between searches; what was decoded stays with it.
+`read_lists` and `read_positions` read what is missing of several words in one round trip and
+add it to them. Postings may be cached between searches; what was decoded stays with them.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ _BITMAP_FROM = 32
 _PAGE_BITS = PAGE.bit_length() - 1
 
 
-class Word:
-    """A word of a field; the set operations of `rowset` work on these."""
+class WordPostings:
+    """The postings of a word of a field: a set of rows for `rowset`, with occurrences and positions."""
 
     __slots__ = (
         "_array", "_bits", "_counts", "_done", "_filled", "_index", "_pages", "_parts", "_positions",
@@ -103,12 +103,15 @@ class Word:
         self.whole = entry.inline is not None
         """Whether its complete list has been read."""
         self._filled = False
+        """Whether the bitmap has all pages."""
         self._positions: dict[int, Frame] = {}
         self._array: Array | None = None
         self._bits: Array | None = None
         self._done: Array | None = None
+        """Which pages the bitmap has."""
         self._counts: Array | None = None
         self._repeats: tuple[Array, Array] | None = None
+        """What `repeats` returns."""
         self.position_cache: Any = None
         """A `PositionCache`, if the word was part of a phrase."""
         self.impact_cache: Any = None
@@ -331,7 +334,7 @@ class Word:
         return _joined([_decoded_positions(self._planes(page)) for page in pages])
 
     def occurrences(self, pages: Array) -> tuple[Array, Array | None, Array]:
-        """Rows, occurrences and positions of pages whose positions are here; of the whole list if uncut."""
+        """Rows, counts and positions of the pages whose positions were read; of an uncut list, all."""
         if not self.cut:
             rows, counts, positions = self.array(), self.counts(), self._all_positions([0])
         else:
@@ -440,7 +443,7 @@ def _decoded_positions(raw: bytes) -> Array:
     return unplanes(raw)
 
 
-def read_lists(index: Reader, words: Sequence[tuple[Word, Array | None]]) -> None:
+def read_lists(index: Reader, words: Sequence[tuple[WordPostings, Array | None]]) -> None:
     """Read the missing parts of words' lists, of some pages or (None) of all, in one round trip."""
     parts = [(word, *part) for word, pages in words for part in word.missing(pages)]
     if parts:
@@ -450,7 +453,7 @@ def read_lists(index: Reader, words: Sequence[tuple[Word, Array | None]]) -> Non
             word.put(page, frames[offset])
 
 
-def read_positions(index: Reader, words: Sequence[tuple[Word, Array]]) -> None:
+def read_positions(index: Reader, words: Sequence[tuple[WordPostings, Array]]) -> None:
     """Read the missing positions of words in some pages, in one round trip."""
     parts = [(word, *part) for word, pages in words for part in word.missing_positions(pages)]
     if parts:
@@ -460,7 +463,7 @@ def read_positions(index: Reader, words: Sequence[tuple[Word, Array]]) -> None:
             word.put_positions(page, frames[offset])
 
 
-def _read(index: Reader, piece: str, parts: Sequence[tuple[Word, int, int, int]]) -> dict[int, Bytes]:
+def _read(index: Reader, piece: str, parts: Sequence[tuple[WordPostings, int, int, int]]) -> dict[int, Bytes]:
     """The bytes of parts by their offset; adjacent parts are read as one range."""
     distinct = sorted({(offset, length) for _, _, offset, length in parts})
     ranges: list[tuple[int, int]] = []

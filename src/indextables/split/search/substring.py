@@ -18,7 +18,7 @@ from indextables.index.codec.numbers import Array
 from indextables.index.query.tree import Boolean, Words
 from indextables.index.query.tree import Node as Query
 from indextables.index.read.lookup import Index
-from indextables.index.read.words import Word, read_lists
+from indextables.index.read.words import WordPostings, read_lists
 from indextables.index.settings import SUBSTRING, IndexSpec
 from indextables.predicate.coerce import like_pieces
 from indextables.predicate.regex import required_texts
@@ -150,7 +150,7 @@ def _rows(index: Index, needed: Query) -> Array | None:
 def _in_all(index: Index, needed: list[Words]) -> Array | None:
     """The rows that have all of some trigrams, using only the rarest ones."""
     keys = [_key(index, part) for part in needed]
-    words: list[Word] = []
+    words: list[WordPostings] = []
     for key, entry in zip(keys, index.entries(keys), strict=True):
         if entry is None:
             return np.zeros(0, np.uint32)
