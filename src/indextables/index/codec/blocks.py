@@ -2,7 +2,7 @@
 
 A block is about 4 KB of columns. Words are stored without the prefix they share with the
 one before; every sixteenth word is stored whole, and a search in the block starts at
-these. No object is made for a word before it is asked for.
+these. A word becomes an object only when it is looked up.
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ class Plan:
 
     @property
     def only_words(self) -> Mapping[OneTerm, float]:
-        """Words and boosts, if the query is only words of one field of which any may match."""
+        """Words and their boosts, if the part is an OR of plain words of one field; otherwise empty."""
         return {}
 
     def score(self, session: Session, rows: Array) -> Scored:

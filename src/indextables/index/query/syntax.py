@@ -351,7 +351,7 @@ class _QueryParser:
             )
 
     def stop_words(self, part: QueryPart, defaults: SearchColumns) -> None:
-        """Note that common words are not ignored, if they stand beside others or are the whole query."""
+        """Note that stop words are searched like others, where the query has such words without AND."""
         optional = part.should if isinstance(part, BooleanPart) else (part,)
         common = [one for one in optional if isinstance(one, Text) and _is_common(one)]
         if not common or not any(item.kind == TEXT for item, _ in defaults):

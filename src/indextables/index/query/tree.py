@@ -111,11 +111,11 @@ def combine_queries(
     every = (*must, *should, *must_not)
     if len(every) == 1 and not must_not:
         return every[0]
-    node = Boolean(*(tuple(query.node for query in some) for some in (must, should, must_not)))
+    node = Boolean(*(tuple(query.node for query in queries) for queries in (must, should, must_not)))
     signed = [
         f"{sign}({query.text})"
-        for sign, some in zip(("+", "", "-"), (must, should, must_not), strict=True)
-        for query in some
+        for sign, queries in zip(("+", "", "-"), (must, should, must_not), strict=True)
+        for query in queries
     ]
     notes = tuple(dict.fromkeys(note for query in every for note in query.notes))
     several = frozenset().union(*(query.several for query in every))

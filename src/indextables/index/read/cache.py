@@ -115,7 +115,6 @@ class DiskRanges:
         self._max_bytes = max_bytes
 
     def many(self, ranges: Sequence[tuple[int, int]]) -> Sequence[Bytes]:
-        """See Ranges."""
         parts: list[Bytes | None] = [self._load(*one) for one in ranges]
         missing = [number for number, part in enumerate(parts) if part is None]
         if missing:

@@ -39,7 +39,6 @@ class BytesRanges:
         self._offset = offset
 
     def many(self, ranges: Sequence[tuple[int, int]]) -> Sequence[Bytes]:
-        """See Ranges."""
         return [
             self._data[offset - self._offset : offset - self._offset + length] for offset, length in ranges
         ]

@@ -115,7 +115,7 @@ class _Lengths:
 
 
 class _FromLists:
-    """The top k of words of which nothing is cached, given from the rarest on."""
+    """The top k of words without cached impacts, which come in from the rarest on."""
 
     def __init__(self, words: Sequence[WeightedWord], lengths: _Lengths, table: Array, k: int) -> None:
         self.words, self.classes, self.table = words, lengths.classes, table
@@ -267,7 +267,7 @@ def _with_impacts(
 
 
 class _FromImpacts:
-    """The top k of words whose impacts are cached, given from the rarest on."""
+    """The top k of words with cached impacts, which come in from the rarest on."""
 
     def __init__(self, words: Sequence[_RankedWord], norms: Array, k: int) -> None:
         self.words, self.norms = words, norms
