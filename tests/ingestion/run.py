@@ -37,6 +37,7 @@ RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "reliability" /
 ROUNDS = 3
 STEPS = 14
 LOADS = 4
+_AT_ONCE = 10
 FORMATS = ("csv", "jsonl", "parquet", "log")
 
 
@@ -283,10 +284,11 @@ def main() -> None:
     else:
         tally = Tally.of_json(json.loads(RESULTS.read_text())) if RESULTS.exists() else tally
         seeds = range(tally.runs, arguments.until)
-    run_seeds(seeds, tally)
-    tally.commit = current_commit()
-    if arguments.until is not None:
-        RESULTS.write_text(json.dumps(tally.to_json(), indent=2) + "\n")
+    for start in range(seeds.start, seeds.stop, _AT_ONCE):
+        run_seeds(range(start, min(start + _AT_ONCE, seeds.stop)), tally)
+        tally.commit = current_commit()
+        if arguments.until is not None:
+            RESULTS.write_text(json.dumps(tally.to_json(), indent=2) + "\n")
     print(json.dumps(tally.to_json(), indent=2))
     raise SystemExit(1 if tally.broken else 0)
 

@@ -32,6 +32,7 @@ from support.earlier import WHY_SKIPPED, unpack_release
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "reliability" / "two-versions.json"
 EARLIER = "0.2.0"
 STEPS = 20
+_AT_ONCE = 10
 DAYS = ("mon", "tue", "wed")
 WORDS = ("red", "green", "blue", "amber")
 
@@ -378,10 +379,11 @@ def main() -> None:
         src = unpack_release(EARLIER, Path(home))
         if src is None:
             raise SystemExit(WHY_SKIPPED)
-        run_seeds(seeds, src, tally)
-    tally.commit = current_commit()
-    if arguments.until is not None:
-        RESULTS.write_text(json.dumps(tally.to_json(), indent=2) + "\n")
+        for start in range(seeds.start, seeds.stop, _AT_ONCE):
+            run_seeds(range(start, min(start + _AT_ONCE, seeds.stop)), src, tally)
+            tally.commit = current_commit()
+            if arguments.until is not None:
+                RESULTS.write_text(json.dumps(tally.to_json(), indent=2) + "\n")
     print(json.dumps({**tally.to_json(), "broken": list(tally.broken)}, indent=2))
     print(*(f"\nseed {seed}\n{what}" for seed, what in tally.broken.items()))
     raise SystemExit(1 if tally.broken else 0)
