@@ -17,8 +17,7 @@ from indextables.index.query.tree import Between, Boolean, Exists, Words
 from indextables.index.read.cache import BlockCache
 from indextables.index.read.lookup import BytesRanges, Index
 from indextables.index.settings import IndexField, IndexSpec
-from indextables.split.search.match import match_rows
-from indextables.split.search.match_batch import FEW_ROWS, match_batch
+from indextables.split.search.match import FEW_ROWS, match_batch, match_rows
 from support.indexes import Indexed, build, opened
 from support.search_cases import cases, settings_of, table_of
 from support.search_oracle import found

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import indextables as it
 from indextables.cli.main import cli
-from indextables.duck.conditions import condition
+from indextables.duck.conditions import condition_of
 from indextables.errors import PredicateError
 from indextables.model.stats import FileStats
 from indextables.ops.read.matching import may_survive
@@ -177,7 +177,7 @@ def test_only_rows_decide_a_computed_condition():
     """H6: statistics, trigrams and DuckDB are not asked, under NOT and OR neither."""
     for where in ("id % 2 = 1", "NOT id % 2 = 1", "id % 2 = 1 OR id = 7", "lower(message) LIKE '%failed%'"):
         node = parse(where, ROWS.schema)
-        assert condition(node) is None, where
+        assert condition_of(node) is None, where
         assert needed_trigrams(node, ["message"]) is None, where
         assert may_survive(node) == TRUE, where
         bounds = FileStats(

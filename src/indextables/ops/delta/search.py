@@ -20,7 +20,7 @@ from indextables.ops.read.arguments import check_limit, column_names, row_filter
 from indextables.ops.read.in_order import batches_in_order
 from indextables.ops.read.record import Record
 from indextables.ops.table_settings import operator_of
-from indextables.split.search.match_batch import match_batch
+from indextables.split.search.match import match_batch
 
 
 def search(

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from indextables.errors import CommandError
 from indextables.ops.read.highlighting import highlighter_of, marker
 from indextables.ops.table_settings import query_of, settings_of
-from indextables.split.search.match_batch import match_batch
+from indextables.split.search.match import match_batch
 
 if TYPE_CHECKING:
     from indextables.index.query.tree import Query

@@ -1,18 +1,23 @@
 """Matches rows against a query without an index, by the text of each row.
 
-This defines what a query means; the index must agree with it. It looks at one row after
-the other and is used for rows that an index can only propose. `match_batch` is for the
-many rows of a scan or a stream.
+`match_rows` defines what a query means; the index must agree with it. It looks at one row after
+the other and is used for rows that an index can only propose. `match_batch` gives the same answer
+for the many rows of a scan or a stream: their words are found and sorted a column at a time, as for
+an index, and the query is asked of that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from indextables.index.build.builder import IndexBuilder
+from indextables.index.query.evaluate import IndexSearch
 from indextables.index.query.tree import (
     Between,
     Boolean,
@@ -23,12 +28,17 @@ from indextables.index.query.tree import (
     Node,
     Query,
     Words,
+    restrict_to_columns,
 )
 from indextables.index.query.values import typed_between
-from indextables.index.settings import FAST, IP, JSON, STRING, IndexField
+from indextables.index.read.cache import BlockCache
+from indextables.index.read.lookup import BytesRanges, Index
+from indextables.index.settings import FAST, IP, JSON, STRING, SUBSTRING, IndexField, IndexSpec
 from indextables.index.tokens import address, is_id, json_leaves, leaf_words, words_of
-from indextables.model.arrays import booleans
+from indextables.model.arrays import booleans, integers
 
+FEW_ROWS = 16
+"""Up to this many rows, looking at each is faster than an index of them."""
 Texts = list[list[str]]
 """The words of every value of one row."""
 Leaves = list[tuple[str, Any, list[str]]]
@@ -238,3 +248,53 @@ def _within(text: list[str], start: int, words: list[str], slop: int) -> bool:
         except ValueError:
             return False
     return True
+
+
+def match_batch(query: Query, rows: pa.Table | pa.RecordBatch) -> pa.BooleanArray:
+    """For each row, whether the query finds it. Columns that the rows lack count as empty.
+
+    >>> import pyarrow as pa
+    >>> from indextables.index.query.syntax import parse_query
+    >>> from indextables.index.settings import IndexField, IndexSpec
+    >>> rows = pa.table({"m": ["disk error", "all quiet", None]})
+    >>> spec = IndexSpec((IndexField("m", "text", "default", "position"),))
+    >>> query = parse_query("error", spec, rows.schema)
+    >>> match_batch(query, rows).to_pylist()
+    [True, False, False]
+    """
+    import pyarrow as pa
+
+    columns = [name for name in query.columns if name in rows.schema.names]
+    if not columns or rows.num_rows <= FEW_ROWS:
+        return match_rows(query, rows)
+    asked = IndexSearch(
+        _index_of(query, rows.select(columns)),
+        replace(query, node=restrict_to_columns(query.node, frozenset(columns))),
+        values=lambda name: _whole(rows.column(name)),
+    )
+    found = np.zeros(rows.num_rows, bool)
+    sure = asked.certain()
+    found[sure] = True
+    doubtful = np.setdiff1d(asked.candidates(), sure, assume_unique=True)
+    if len(doubtful):
+        found[doubtful] = match_rows(query, rows.take(integers(doubtful))).to_numpy(zero_copy_only=False)
+    return pa.array(found)
+
+
+def _index_of(query: Query, rows: pa.Table | pa.RecordBatch) -> Index:
+    names = rows.schema.names
+    spec = IndexSpec(
+        tuple(item for item in query.spec.fields if item.column in names and item.kind != SUBSTRING)
+    )
+    builder = IndexBuilder(spec, rows.schema)
+    builder.add(rows)
+    built = builder.finish()
+    data = built.to_bytes()
+    # Nobody asks it again, so nothing of it is kept.
+    return Index.open(BytesRanges(data), len(data), built.root_length, cache=BlockCache(0))
+
+
+def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column

@@ -278,7 +278,7 @@ class _Search:
         return np.sort(np.concatenate(found))[:limit]
 
     def _scanned(self, limit: int | None) -> np.ndarray:
-        from indextables.split.search.match_batch import match_batch
+        from indextables.split.search.match import match_batch
 
         found = [np.zeros(0, np.int64)]
         for start, table in self.reader.scan(self.query.columns):
