@@ -193,14 +193,14 @@ def _ours(directory: Path, word: str) -> tuple[Any, ...]:
     from indextables.reading import Reading
     from indextables.split.layout import SplitRef, read_footer
     from indextables.split.search.selection import Selection
-    from indextables.split.source import Source
+    from indextables.split.source import SplitFile
     from indextables.storage.store import open_store
 
     options = _options(directory)
     store = open_store(directory / "table")
     path = _split(directory)
     plain = SplitRef(path.name, path.stat().st_size)
-    manifest = read_footer(Source(store, path.name), plain).manifest
+    manifest = read_footer(SplitFile(store, path.name), plain).manifest
     ref = plain.placed(manifest)
     query = parse_query(word, from_options(options, SCHEMA), SCHEMA)
     return Reading(store, SCHEMA, options), ref, Selection(query, columns=tuple(SCHEMA.names))

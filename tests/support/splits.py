@@ -18,7 +18,7 @@ from indextables.split.layout import SplitManifest, SplitRef, read_footer
 from indextables.split.search.metrics import SearchMetrics
 from indextables.split.search.run import count_split, hits_split, search_split
 from indextables.split.search.selection import Selection
-from indextables.split.source import Source
+from indextables.split.source import SplitFile
 from indextables.split.write.build import build_splits
 from indextables.storage.store import Store, open_store
 
@@ -49,7 +49,7 @@ class Built:
 
     @property
     def manifest(self) -> SplitManifest:
-        return read_footer(Source(self.store, self.add.path), self.ref).manifest
+        return read_footer(SplitFile(self.store, self.add.path), self.ref).manifest
 
     def seen_with(self, options: Mapping[str, Any]) -> Built:
         """The same split in a table with other index settings."""

@@ -32,11 +32,11 @@ def connect(**settings: str | int) -> Any:
     import duckdb
 
     spilled = Path(tempfile.gettempdir(), f"indextables-{uuid.uuid4().hex}")
-    found = duckdb.connect(config={"temp_directory": str(spilled)})
+    connection = duckdb.connect(config={"temp_directory": str(spilled)})
     for name, value in settings.items():
         # One after the other: once access to files is refused, the directory could not be set.
-        found.execute(f"SET {name} = {quoted_text(str(value))}")
-    return found
+        connection.execute(f"SET {name} = {quoted_text(str(value))}")
+    return connection
 
 
 def _cursor() -> Any:
@@ -47,14 +47,14 @@ def _cursor() -> Any:
     import duckdb
 
     with _lock:
-        found = _databases.get(os.getpid())
-        if found is None:
-            found = connect(threads=default_parallelism())
+        database = _databases.get(os.getpid())
+        if database is None:
+            database = connect(threads=default_parallelism())
             # What was read of a file would be kept, up to most of the memory; early versions keep nothing.
             with suppress(duckdb.CatalogException):
-                found.execute("SET enable_external_file_cache = false")
-            _databases[os.getpid()] = found
-        return found.cursor()
+                database.execute("SET enable_external_file_cache = false")
+            _databases[os.getpid()] = database
+        return database.cursor()
 
 
 class QueryError(Exception):

@@ -31,7 +31,7 @@ from indextables.model.actions import AddAction
 from indextables.records import dataclass
 from indextables.split.parquet.fields import FileFields, PairFields, items, value
 from indextables.split.parquet.thrift import BINARY, LIST, STRUCT, Struct, ThriftError, decode, encode
-from indextables.split.source import Source, cut_short
+from indextables.split.source import SplitFile, cut_short
 from indextables.storage.checksum import crc32
 
 FORMAT_VERSION = 2
@@ -117,13 +117,19 @@ class SplitRef:
     def of(cls, add: AddAction) -> SplitRef:
         """The split that an add action names."""
         tags = add.tags or {}
+        rows = add.num_records
+        if rows is None and add.stats is not None:
+            # Other writers count rows in their statistics alone.
+            from indextables.model.stats import of_add
+
+            rows = of_add(add, null_counts=False).num_records
         return cls(
             add.path,
             add.size or None,
             add.hotcache_start_offset,
             add.hotcache_length,
             add.partition_values,
-            add.num_records,
+            rows,
             add.footer_crc,
             Region.from_tag(tags.get(ROOT_TAG)),
             Region.from_tag(tags.get(ROW_MAP_TAG)),
@@ -152,11 +158,11 @@ class Footer:
     @property
     def crc(self) -> str:
         """The checksum it carries, as the add of the split names it."""
-        found = _stored_crc(self.body)
-        return "" if found is None else found[0].decode("ascii", "replace")
+        stored = _stored_crc(self.body)
+        return "" if stored is None else stored[0].decode("ascii", "replace")
 
 
-def read_footer(source: Source, ref: SplitRef) -> Footer:
+def read_footer(source: SplitFile, ref: SplitRef) -> Footer:
     """Read and check the footer of a split."""
     size = ref.size if ref.size is not None else source.size()
     if size < len(MAGIC) + TAIL:
@@ -169,7 +175,7 @@ def read_footer(source: Source, ref: SplitRef) -> Footer:
     return parse_footer(_whole_footer(source, size, data), size, source.name, ref.footer_crc)
 
 
-def _whole_footer(source: Source, size: int, data: bytes) -> bytes:
+def _whole_footer(source: SplitFile, size: int, data: bytes) -> bytes:
     """The footer and the eight bytes after it; `data` was read where the log says the footer is."""
     tail = data[-TAIL:] if len(data) >= TAIL else bytes(source.read_one(size - TAIL, TAIL))
     length = packing.unpack("<I", tail[:4])[0]

@@ -25,7 +25,7 @@ from indextables.records import dataclass
 from indextables.split.layout import SplitRef, read_footer
 from indextables.split.read import kept_pages
 from indextables.split.read.rows import SplitReader, open_reader
-from indextables.split.source import Range, Source
+from indextables.split.source import Range, SplitFile
 from indextables.storage.checksum import crc32
 from indextables.storage.store import Store
 
@@ -61,24 +61,24 @@ class _OpenSplits:
     def entry(self, key: Key) -> _Open:
         """The entry of a split; a new, empty one if there is none."""
         with self._lock:
-            found = self._kept.get(key)
-            if found is None:
-                found = self._kept[key] = _Open()
+            entry = self._kept.get(key)
+            if entry is None:
+                entry = self._kept[key] = _Open()
                 self._trim()
             else:
                 self._kept.move_to_end(key)
-            return found
+            return entry
 
     def known(self, key: Key) -> _Open | None:
         """The entry of a split, if there is one."""
         return self._kept.get(key)
 
-    def hold(self, key: Key, found: _Open, size: int) -> None:
+    def hold(self, key: Key, entry: _Open, size: int) -> None:
         """Record how many bytes an entry uses."""
         with self._lock:
-            if self._kept.get(key) is found:
-                self._held += size - found.bytes
-                found.bytes = size
+            if self._kept.get(key) is entry:
+                self._held += size - entry.bytes
+                entry.bytes = size
                 self._trim()
 
     def clear(self) -> None:
@@ -98,13 +98,13 @@ _splits = _OpenSplits()
 
 def open_split(store: Store, ref: SplitRef) -> SplitReader:
     """The rows of a split."""
-    source = Source.of(store, ref.path)
-    found = _splits.entry(_key(source, ref))
-    if found.reader is None:
-        placed, row_map = found.row_map or (ref, None)
-        found.reader = open_reader(source, placed, row_map)
-        found.row_map = None
-    return found.reader
+    source = SplitFile.of(store, ref.path)
+    entry = _splits.entry(_key(source, ref))
+    if entry.reader is None:
+        placed, row_map = entry.row_map or (ref, None)
+        entry.reader = open_reader(source, placed, row_map)
+        entry.row_map = None
+    return entry.reader
 
 
 def open_index(reading: Reading, ref: SplitRef, *, with_rows: bool) -> Index | None:
@@ -112,21 +112,21 @@ def open_index(reading: Reading, ref: SplitRef, *, with_rows: bool) -> Index | N
 
     With `with_rows` the same read also prepares `open_split`.
     """
-    source = Source.of(reading.store, ref.path)
+    source = SplitFile.of(reading.store, ref.path)
     key = _key(source, ref)
-    found = _splits.entry(key)
-    if found.index is not None:
-        return found.index
-    if found.damage is not None:
-        raise found.damage
+    entry = _splits.entry(key)
+    if entry.index is not None:
+        return entry.index
+    if entry.damage is not None:
+        raise entry.damage
     try:
-        found.index = _opened(source, ref, found, reading.search, with_rows=with_rows)
+        entry.index = _opened(source, ref, entry, reading.search, with_rows=with_rows)
     except DamagedIndexError as damage:
-        found.damage = damage
+        entry.damage = damage
         raise
-    if found.index is not None:
-        _splits.hold(key, found, _held(ref))
-    return found.index
+    if entry.index is not None:
+        _splits.hold(key, entry, _held(ref))
+    return entry.index
 
 
 def _held(ref: SplitRef) -> int:
@@ -138,8 +138,8 @@ def _held(ref: SplitRef) -> int:
 
 def known_index(store: Store, ref: SplitRef) -> Index | None:
     """The index of a split if it is already open; nothing is read."""
-    found = _splits.known(_key(Source.of(store, ref.path), ref))
-    return None if found is None else found.index
+    entry = _splits.known(_key(SplitFile.of(store, ref.path), ref))
+    return None if entry is None else entry.index
 
 
 def forget_splits() -> None:
@@ -149,24 +149,24 @@ def forget_splits() -> None:
 
 
 def _opened(
-    source: Source, ref: SplitRef, found: _Open, options: SearchOptions, *, with_rows: bool
+    source: SplitFile, ref: SplitRef, entry: _Open, options: SearchOptions, *, with_rows: bool
 ) -> Index | None:
     if ref.row_map is None or ref.index_offset is None or ref.index_length is None:
         ref = ref.placed(read_footer(source, ref).manifest)
     elif ref.root is not None:
         try:
-            return _at_place(source, ref, found, options, with_rows=with_rows)
+            return _at_place(source, ref, entry, options, with_rows=with_rows)
         except DamagedIndexError:
             # The log may be wrong about the file; the file's own footer decides.
             placed = ref.placed(read_footer(source, ref).manifest)
             if placed == ref:
                 raise
             ref = placed
-    return _at_place(source, ref, found, options, with_rows=with_rows)
+    return _at_place(source, ref, entry, options, with_rows=with_rows)
 
 
 def _at_place(
-    source: Source, ref: SplitRef, found: _Open, options: SearchOptions, *, with_rows: bool
+    source: SplitFile, ref: SplitRef, entry: _Open, options: SearchOptions, *, with_rows: bool
 ) -> Index | None:
     assert ref.index_offset is not None
     assert ref.index_length is not None
@@ -175,7 +175,7 @@ def _at_place(
         return None
     length = ref.index_length - ref.row_map.length
     start = 0 if length <= SMALL_INDEX else length - ref.root.length
-    end = ref.index_length if with_rows and found.reader is None else length
+    end = ref.index_length if with_rows and entry.reader is None else length
     if start < 0:
         raise damaged(source.name, "the log records it as shorter than its root")
     first = source.read_one(ref.index_offset + start, end - start)
@@ -183,7 +183,7 @@ def _at_place(
     if crc32(root) != ref.root.crc32:
         raise damaged(source.name, "its root is not what was written")
     if end > length:
-        found.row_map = ref, first[length - start :]
+        entry.row_map = ref, first[length - start :]
     ranges: RangeReader = SplitRanges(source, ref.index_offset)
     if options.cache_dir is not None:
         ranges = DiskRanges(ranges, options.cache_dir, _identity(source, ref), options.cache_max_bytes)
@@ -201,14 +201,14 @@ def damaged(name: str, why: str) -> DamagedIndexError:
 class SplitRanges:
     """Reads the index inside a split; offsets are relative to the start of the index."""
 
-    source: Source
+    source: SplitFile
     start: int
 
     def many(self, ranges: Sequence[Range]) -> list[memoryview]:
         """The bytes of every range, in one round trip."""
-        wanted = [(self.start + offset, length) for offset, length in ranges]
-        found = self.source.read(wanted)
-        return [found[place] for place in wanted]
+        places = [(self.start + offset, length) for offset, length in ranges]
+        bodies = self.source.read(places)
+        return [bodies[place] for place in places]
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,20 +223,20 @@ class _Begun:
         """The bytes of every range; only what is not in memory is read."""
         end = self.start + len(self.held)
         inside = [self.start <= at and at + length <= end for at, length in ranges]
-        missing = [place for place, known in zip(ranges, inside, strict=True) if not known]
+        missing = [place for place, is_held in zip(ranges, inside, strict=True) if not is_held]
         others = iter(self.inner.many(missing) if missing else ())
         return [
-            self.held[at - self.start : at - self.start + length] if known else next(others)
-            for (at, length), known in zip(ranges, inside, strict=True)
+            self.held[at - self.start : at - self.start + length] if is_held else next(others)
+            for (at, length), is_held in zip(ranges, inside, strict=True)
         ]
 
 
-def _key(source: Source, ref: SplitRef) -> Key:
+def _key(source: SplitFile, ref: SplitRef) -> Key:
     # Split names carry a UUID and splits never change, so the address is enough.
     return (source.store.uri, source.path, ref.size, ref.index_offset, ref.index_length)
 
 
-def _identity(source: Source, ref: SplitRef) -> bytes:
+def _identity(source: SplitFile, ref: SplitRef) -> bytes:
     return hashlib.sha256(repr((_key(source, ref), ref.root)).encode("utf-8", "surrogateescape")).digest()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -61,14 +62,14 @@ def bytes_counted() -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SplitFile:
     """One split file, readable by ranges."""
 
     store: Store
     path: str
 
     @classmethod
-    def of(cls, root: Store, path: str) -> Source:
+    def of(cls, root: Store, path: str) -> SplitFile:
         """The file named by the log: a path relative to the table, or an absolute address."""
         return cls(*resolve(root, path))
 
@@ -91,22 +92,21 @@ class Source:
 
     def read(self, ranges: Iterable[Range]) -> dict[Range, memoryview]:
         """The bytes of every range, read with few requests."""
-        wanted = sorted(set(ranges))
+        ascending = sorted(set(ranges))
         local = self.local
-        blocks = coalesce(wanted, LOCAL_GAP if local is not None else REMOTE_GAP)
+        blocks = coalesce(ascending, LOCAL_GAP if local is not None else REMOTE_GAP)
         tally = _tally.get()
         if tally is not None:
             tally.add(sum(length for _, length in blocks))
         bodies = _read_local(local, blocks, self.name) if local is not None else self._read_remote(blocks)
-        found: dict[Range, memoryview] = {}
-        at = 0
+        bytes_of: dict[Range, memoryview] = {}
+        waiting = deque(ascending)
         for (start, length), body in zip(blocks, bodies, strict=True):
             view = memoryview(body)
-            while at < len(wanted) and wanted[at][0] + wanted[at][1] <= start + length:
-                first = wanted[at][0] - start
-                found[wanted[at]] = view[first : first + wanted[at][1]]
-                at += 1
-        return found
+            while waiting and sum(waiting[0]) <= start + length:
+                offset, size = waiting.popleft()
+                bytes_of[offset, size] = view[offset - start : offset - start + size]
+        return bytes_of
 
     def read_one(self, start: int, length: int) -> memoryview:
         """The bytes of a single range."""

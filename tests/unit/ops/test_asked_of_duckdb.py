@@ -23,7 +23,7 @@ from indextables.predicate.evaluate.rows import mask
 from indextables.runtime import cancellable
 from indextables.split.layout import SplitRef, read_footer
 from indextables.split.open_splits import forget_splits, open_split
-from indextables.split.source import Source
+from indextables.split.source import SplitFile
 from support.splits import flip
 
 SCHEMA = pa.schema(
@@ -340,9 +340,9 @@ def damaged(tmp_path, where_of):
     snapshot = made._log.snapshot()
     (add,) = snapshot.adds()
     ref = SplitRef.of(add)
-    path = Path(Source.of(snapshot.store, add.path).local)
+    path = Path(SplitFile.of(snapshot.store, add.path).local)
     offset = where_of(
-        open_split(snapshot.store, ref), read_footer(Source.of(snapshot.store, add.path), ref), path
+        open_split(snapshot.store, ref), read_footer(SplitFile.of(snapshot.store, add.path), ref), path
     )
     flip(path, offset, 7)
     forget_splits()

@@ -233,12 +233,12 @@ def test_an_append_meanwhile_is_kept(table):
 
 def test_the_merged_split_names_what_it_replaces(table):
     from indextables.split.layout import SplitRef, read_footer
-    from indextables.split.source import Source
+    from indextables.split.source import SplitFile
 
     sources = [add.path for add in table.handle().list_files()]
     merge(table)
     (add,) = table.handle().list_files()
-    manifest = read_footer(Source.of(table.log.store, add.path), SplitRef.of(add)).manifest
+    manifest = read_footer(SplitFile.of(table.log.store, add.path), SplitRef.of(add)).manifest
     assert list(manifest.replaces) == sources
     assert add.num_merge_ops == 1
     assert {a.path for a in table.handle().read_version(6) if isinstance(a, RemoveAction)} == set(sources)

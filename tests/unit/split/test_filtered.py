@@ -18,7 +18,7 @@ from indextables.split.layout import SplitRef, read_footer
 from indextables.split.open_splits import forget_splits
 from indextables.split.read.row_map import RowMap
 from indextables.split.search.filtered import Filtered
-from indextables.split.source import Source
+from indextables.split.source import SplitFile
 from indextables.split.write.build import build_splits
 from indextables.storage.checksum import crc32
 from indextables.storage.stores.memory import MemoryStore
@@ -96,7 +96,7 @@ def test_the_rows_kept_are_those_for_which_the_filter_is_true(split, rows, where
 
 def test_what_other_releases_wrote_after_the_page_map_is_ignored(split):
     inner, ref = split
-    source = Source(inner, ref.path)
+    source = SplitFile(inner, ref.path)
     manifest = read_footer(source, ref).manifest
     piece = manifest.row_map
     stored = source.read_one(manifest.offset + manifest.length - piece.length, piece.length)

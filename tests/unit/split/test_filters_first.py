@@ -170,9 +170,9 @@ def test_a_partition_filter_beside_a_query_opens_only_the_splits_of_that_partiti
         made.append(pa.table({"day": [day] * 5, "message": ["some error"] * 5}))
     forget_splits()
     opened = []
-    plain = open_splits.Source.of
+    plain = open_splits.SplitFile.of
     monkeypatch.setattr(
-        open_splits.Source, "of", lambda store, path: (opened.append(path), plain(store, path))[1]
+        open_splits.SplitFile, "of", lambda store, path: (opened.append(path), plain(store, path))[1]
     )
     assert made.search("error", where="day = 'c'").read_all().num_rows == 5
     assert made.count(query="error", where="day IN ('c')") == 5

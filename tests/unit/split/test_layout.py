@@ -16,7 +16,7 @@ from indextables.split import layout
 from indextables.split.layout import SplitRef, parse_footer, read_footer
 from indextables.split.open_splits import forget_splits, open_split
 from indextables.split.parquet.thrift import ThriftError, decode, encode
-from indextables.split.source import Source, coalesce
+from indextables.split.source import SplitFile, coalesce
 from indextables.storage.store import open_store
 from support.splits import build_all, build_split
 
@@ -75,14 +75,14 @@ def test_bytes_that_are_no_structure_are_refused(garbage):
 
 def test_a_split_is_found_without_any_offsets(built):
     """A bare path is enough: the file says the rest itself."""
-    footer = read_footer(Source(built.store, built.add.path), SplitRef(built.add.path))
+    footer = read_footer(SplitFile(built.store, built.add.path), SplitRef(built.add.path))
     assert footer.manifest == built.manifest
 
 
 def test_offsets_that_lie_are_not_believed(built):
     """The log's offsets save a read; the file decides."""
     wrong = SplitRef(built.add.path, built.add.size, 4, 100)
-    assert read_footer(Source(built.store, built.add.path), wrong).manifest == built.manifest
+    assert read_footer(SplitFile(built.store, built.add.path), wrong).manifest == built.manifest
 
 
 def test_a_foreign_parquet_file_is_refused_by_name(tmp_path):

@@ -19,14 +19,14 @@ from indextables.model.arrays import integers
 from indextables.model.fields import struct_leaf
 from indextables.ops.counting.buckets import Ticks
 from indextables.ops.counting.partial import Layout, State, key_values
-from indextables.ops.counting.question import Key, Question
+from indextables.ops.counting.question import Aggregation, Key
 from indextables.predicate.tree import Column
 
 MOST_GROUPS = 1 << 16
 """Values further apart than this have no codes, and of more possible groups rows are not counted by numpy."""
 
 
-def partial_of(rows: pa.Table, question: Question, layout: Layout) -> pa.Table:
+def partial_of(rows: pa.Table, question: Aggregation, layout: Layout) -> pa.Table:
     """The partial table of some rows that have the question's columns."""
     read: dict[Column, Any] = {}
 

@@ -19,7 +19,7 @@ from indextables.duck.conditions import UnlikeError, column_text, is_comparable
 from indextables.log.snapshot import Snapshot
 from indextables.ops.counting.buckets import Calendar, Width
 from indextables.ops.counting.partial import Layout, State, key_values
-from indextables.ops.counting.question import Key, Question
+from indextables.ops.counting.question import Aggregation, Key
 from indextables.ops.read.pushdown import DuckQuery, run_in_duckdb
 from indextables.predicate.tree import Node
 from indextables.split.layout import SplitRef
@@ -29,7 +29,7 @@ FAR = 1 << 61
 
 
 def partial_by_duckdb(
-    snapshot: Snapshot, refs: Sequence[SplitRef], node: Node | None, question: Question, layout: Layout
+    snapshot: Snapshot, refs: Sequence[SplitRef], node: Node | None, question: Aggregation, layout: Layout
 ) -> tuple[pa.Table | None, Sequence[SplitRef]]:
     """The partial table of the splits that DuckDB can group, if any, and the splits that are left."""
     try:
@@ -42,7 +42,7 @@ def partial_by_duckdb(
         return None, refs
 
 
-def _partial(groups: pa.Table, question: Question, layout: Layout) -> pa.Table:
+def _partial(groups: pa.Table, question: Aggregation, layout: Layout) -> pa.Table:
     columns: dict[str, Any] = {}
     first_proof = len(question.keys) + len(layout.states)
     for at, key in enumerate(question.keys):

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from indextables.model.arrays import whole
 from indextables.model.truncation import MARKER
 from indextables.ops.counting.partial import Layout, State, key_values
-from indextables.ops.counting.question import Key, Question
+from indextables.ops.counting.question import Aggregation, Key
 from indextables.predicate.prune.many_files import are_crossed
 from indextables.predicate.tree import Column
 
@@ -38,7 +38,7 @@ class LogCounts:
         self._partition_columns = partition_columns
         self._rows = whole(files.column("num_records"))
 
-    def constant_keys(self, question: Question) -> tuple[list[Any], Any]:
+    def constant_keys(self, question: Aggregation) -> tuple[list[Any], Any]:
         """The keys by file, and the files in which all rows have the same keys."""
         found = [self._key(key) for key in question.keys]
         known: Any = pc.is_valid(self._rows)
@@ -46,7 +46,7 @@ class LogCounts:
             known = pc.and_(known, pc.fill_null(one.known, False))
         return [key_values(one.values) for one in found], known
 
-    def partial(self, question: Question, layout: Layout, every: Any) -> tuple[pa.Table, Any]:
+    def partial(self, question: Aggregation, layout: Layout, every: Any) -> tuple[pa.Table, Any]:
         """The partial rows of the files that the log can aggregate, and which files those are.
 
         `every` tells for each file whether all its rows match.

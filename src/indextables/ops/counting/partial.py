@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from indextables.errors import TableError
-from indextables.ops.counting.question import Aggregate, Key, Question
+from indextables.ops.counting.question import Aggregate, Aggregation, Key
 from indextables.predicate.evaluate.ordering import spark_order
 from indextables.predicate.tree import Column
 
@@ -67,7 +67,7 @@ class Layout:
     """For every aggregate, the indexes of its states."""
 
     @classmethod
-    def of(cls, question: Question) -> Layout:
+    def of(cls, question: Aggregation) -> Layout:
         """The layout of a question without its distinct counts."""
         states = {State("rows"): 0}
         where = []
@@ -105,11 +105,11 @@ class Layout:
         return pa.Table.from_arrays(cast, schema=self.schema)
 
 
-def distinct_questions(question: Question) -> list[tuple[int, Question]]:
+def distinct_questions(question: Aggregation) -> list[tuple[int, Aggregation]]:
     """For every distinct count its index, and a question whose groups are the distinct values."""
     rows = (Aggregate("", "count"),)
     return [
-        (at, Question((*question.keys, Key("", item.column)), rows))
+        (at, Aggregation((*question.keys, Key("", item.column)), rows))
         for at, item in enumerate(question.aggregates)
         if item.distinct and item.column is not None
     ]
@@ -160,7 +160,9 @@ class Merging:
         return self._layout.grouped(pa.concat_tables(self._held), again=True)
 
 
-def finished(total: pa.Table, question: Question, layout: Layout, distinct: dict[int, pa.Table]) -> pa.Table:
+def finished(
+    total: pa.Table, question: Aggregation, layout: Layout, distinct: dict[int, pa.Table]
+) -> pa.Table:
     """The result: keys and aggregates by name, sorted by the keys with nulls first."""
     keys = [f"k{at}" for at in range(len(question.keys))]
     for at, values in distinct.items():

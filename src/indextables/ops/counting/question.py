@@ -45,7 +45,7 @@ class Aggregate:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Aggregation:
     """Groups and what is wanted of each."""
 
     keys: tuple[Key, ...]
@@ -62,7 +62,7 @@ Wanted = Mapping[str, str] | Sequence[str] | str
 """Aggregates as they are given: texts, or texts by the names of their columns in the result."""
 
 
-def question_of(schema: pa.Schema, group_by: str | Sequence[str] | None, aggregates: Wanted) -> Question:
+def question_of(schema: pa.Schema, group_by: str | Sequence[str] | None, aggregates: Wanted) -> Aggregation:
     """Read column names and texts such as `sum(bytes)`; errors say what is wrong before a row is read."""
     names = [group_by] if isinstance(group_by, str) else list(group_by or ())
     if isinstance(aggregates, str):
@@ -76,7 +76,7 @@ def question_of(schema: pa.Schema, group_by: str | Sequence[str] | None, aggrega
             raise SchemaError(f"the result would have two columns {name!r}; give one of them another name")
     if not items:
         raise SchemaError("there is nothing to compute; give aggregates, such as ['count(*)', 'max(price)']")
-    return Question(keys, items)
+    return Aggregation(keys, items)
 
 
 def key_of(schema: pa.Schema, name: str, bucket: Bucket | None = None, shown: str | None = None) -> Key:

@@ -30,7 +30,7 @@ from indextables.ops.counting.partial import (
     distinct_questions,
     finished,
 )
-from indextables.ops.counting.question import Aggregate, Question, Wanted, column_of, key_of, question_of
+from indextables.ops.counting.question import Aggregate, Aggregation, Wanted, column_of, key_of, question_of
 from indextables.ops.read.arguments import row_filter
 from indextables.ops.read.hints import spelling_notes
 from indextables.ops.read.in_order import in_order
@@ -71,7 +71,7 @@ def facets(
     """The most frequent values of a column with their numbers of rows; equal ones in the order of values."""
     if top is not None and top < 1:
         raise OptionError(f"top is {top}; give a number of values, or None for all of them")
-    question = Question((key_of(snapshot.schema, column, shown="value"),), (Aggregate("count", "count"),))
+    question = Aggregation((key_of(snapshot.schema, column, shown="value"),), (Aggregate("count", "count"),))
     counts, record = answer(snapshot, question, query, where)
     # The values are in order and the sort is stable.
     best = np.argsort(-counts.column("count").to_numpy(), kind="stable")[:top]
@@ -92,11 +92,11 @@ def histogram(
     zone = time_zone or snapshot.time_zone
     bucket = bucket_of(column_of(snapshot.schema, column).type, interval, offset=offset, zone=zone)
     key = key_of(snapshot.schema, column, bucket, shown="bucket")
-    return answer(snapshot, Question((key,), (Aggregate("count", "count"),)), query, where)
+    return answer(snapshot, Aggregation((key,), (Aggregate("count", "count"),)), query, where)
 
 
 def answer(
-    snapshot: Snapshot, question: Question, query: str | Query | None, where: Any
+    snapshot: Snapshot, question: Aggregation, query: str | Query | None, where: Any
 ) -> tuple[pa.Table, Record]:
     """Answer a question whose keys and aggregates are resolved already."""
     require_parquet(snapshot)
@@ -114,7 +114,7 @@ def answer(
     return finished(totals[0], *parts[0], distinct_totals), record
 
 
-def _merged(partials: Iterable[Parts], parts: Sequence[tuple[Question, Layout]]) -> Parts:
+def _merged(partials: Iterable[Parts], parts: Sequence[tuple[Aggregation, Layout]]) -> Parts:
     """Merge partial tables, one result per part of the question."""
     merging = [Merging(layout) for _, layout in parts]
     for tables in partials:
@@ -132,7 +132,7 @@ class _Counter:
         node: Node | None,
         query: Query | None,
         record: Record,
-        parts: Sequence[tuple[Question, Layout]],
+        parts: Sequence[tuple[Aggregation, Layout]],
     ) -> None:
         self.snapshot = snapshot
         self.node = node

@@ -18,7 +18,7 @@ from indextables.ops.existence import as_store, portable, workers_for
 from indextables.ops.maintain.repair.footers import parquet_metadata
 from indextables.ops.outcomes import rows_to_arrow
 from indextables.split.layout import TAIL, SplitRef, read_footer
-from indextables.split.source import Source
+from indextables.split.source import SplitFile
 from indextables.storage.store import Store, StoreSpec
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def component_rows(log: TransactionLog) -> pa.Table:
 def components_of(store: Store | StoreSpec, add: AddAction) -> list[Component]:
     """The components of one split, read from its footer."""
     root = as_store(store)
-    footer = read_footer(Source.of(root, add.path), SplitRef.of(add))
+    footer = read_footer(SplitFile.of(root, add.path), SplitRef.of(add))
     metadata = parquet_metadata(footer)
     stored: Counter[str] = Counter()
     plain: Counter[str] = Counter()

@@ -23,7 +23,7 @@ from indextables.split.open_splits import open_split
 from indextables.split.read.read_ahead import at_once
 from indextables.split.read.rows import SplitReader
 from indextables.split.read.sparse import can_decode
-from indextables.split.source import Source
+from indextables.split.source import SplitFile
 
 if TYPE_CHECKING:
     from indextables.predicate.tree import Node
@@ -98,7 +98,7 @@ def _readers(
     readers, left = [], []
     for ref in refs:
         # Splits on other machines are not even opened here, one after the other.
-        if Source.of(snapshot.store, ref.path).local is not None:
+        if SplitFile.of(snapshot.store, ref.path).local is not None:
             reader = open_split(snapshot.store, ref)
             if _can_read(reader, ref, snapshot.schema, columns) and _reads_all(reader, ref, columns, where):
                 readers.append(reader)

@@ -30,7 +30,7 @@ from indextables.records import dataclass
 from indextables.runtime import default_parallelism, in_threads
 from indextables.split.layout import SplitRef, index_tags
 from indextables.split.open_splits import SplitRanges, open_index
-from indextables.split.source import Source
+from indextables.split.source import SplitFile
 from indextables.storage.objects import ObjectMeta
 from indextables.storage.store import Store
 
@@ -104,7 +104,7 @@ def read_filters(store: Store) -> list[FilterFile]:
 
     def opened(meta: ObjectMeta) -> FilterFile | None:
         try:
-            group = FilterGroup.open(SplitRanges(Source(store, meta.path), 0), meta.size)
+            group = FilterGroup.open(SplitRanges(SplitFile(store, meta.path), 0), meta.size)
         except (DamagedIndexError, SplitError, StorageError) as bad:
             _log.warning("%s/%s cannot be used: %s", store.uri, meta.path, bad)
             return None

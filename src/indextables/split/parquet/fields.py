@@ -88,11 +88,11 @@ class PairFields:
 
 def value(struct: Struct, number: int, default: Any = None) -> Any:
     """The value of a field; the default if it is absent."""
-    found = struct.get(number)
-    return default if found is None else found[1]
+    field = struct.get(number)
+    return default if field is None else field[1]
 
 
 def items(struct: Struct, number: int) -> list[Struct]:
     """The structures of a list field; empty if it is absent."""
-    found: list[Struct] = struct[number][1][1] if number in struct else []
-    return found
+    structs: list[Struct] = struct[number][1][1] if number in struct else []
+    return structs

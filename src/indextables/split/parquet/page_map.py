@@ -92,10 +92,10 @@ class Chunk:
 
     def pages(self, spans: Sequence[Span]) -> list[int]:
         """The pages of row ranges that begin and end at page boundaries."""
-        found: list[int] = []
+        numbers: list[int] = []
         for start, end in spans:
-            found.extend(range(bisect_left(self.first_rows, start), bisect_left(self.first_rows, end)))
-        return found
+            numbers.extend(range(bisect_left(self.first_rows, start), bisect_left(self.first_rows, end)))
+        return numbers
 
 
 class PageMap:
@@ -124,10 +124,10 @@ class PageMap:
     def chunk(self, group: int, leaf: int) -> Chunk:
         """The pages of one column chunk."""
         key = group * self.leaves + leaf
-        found = self._chunks.get(key)
-        if found is None:
-            found = self._chunks[key] = self._load(key, group)
-        return found
+        chunk = self._chunks.get(key)
+        if chunk is None:
+            chunk = self._chunks[key] = self._load(key, group)
+        return chunk
 
     def _load(self, key: int, group: int) -> Chunk:
         start, end = self._slices[key]
@@ -168,8 +168,8 @@ def map_pages(footer: Struct, read: Callable[[int, int], Any]) -> pa.Table:
     for group, item in enumerate(items(footer, FileFields.GROUPS)):
         total = value(item, GroupFields.ROWS)
         for leaf, chunk in enumerate(items(item, GroupFields.COLUMNS)):
-            found = _chunk_pages(chunk, total, read, counted=not repeated[leaf])
-            listed.extend((group, leaf, *page) for page in found)
+            pages = _chunk_pages(chunk, total, read, counted=not repeated[leaf])
+            listed.extend((group, leaf, *page) for page in pages)
     columns = list(zip(*listed, strict=True)) or [()] * len(PAGES_SCHEMA)
     arrays = [numbers(column, field.type) for column, field in zip(columns, PAGES_SCHEMA, strict=True)]
     return pa.table(arrays, schema=PAGES_SCHEMA)
@@ -212,7 +212,7 @@ def _page_values(page: memoryview) -> int:
 
 def _repeated_leaves(elements: list[Struct]) -> list[bool]:
     """For every leaf of the schema, whether a row may hold several of its values."""
-    found: list[bool] = []
+    is_repeated: list[bool] = []
 
     def walk(at: int, *, inside: bool) -> int:
         element = elements[at]
@@ -220,7 +220,7 @@ def _repeated_leaves(elements: list[Struct]) -> list[bool]:
         children = value(element, ElementFields.CHILDREN, 0)
         at += 1
         if not children:
-            found.append(repeated)
+            is_repeated.append(repeated)
         for _ in range(children):
             at = walk(at, inside=repeated)
         return at
@@ -228,4 +228,4 @@ def _repeated_leaves(elements: list[Struct]) -> list[bool]:
     at = 1
     while at < len(elements):
         at = walk(at, inside=False)
-    return found
+    return is_repeated

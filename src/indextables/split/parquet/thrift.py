@@ -27,10 +27,10 @@ def decode(data: bytes | memoryview, start: int = 0) -> tuple[Struct, int]:
     """Read one structure; return it and the position after it."""
     reader = _StructReader(data, start)
     try:
-        found = reader.struct(0)
+        decoded = reader.struct(0)
     except IndexError as short:
         raise ThriftError("the structure ends before it is complete") from short
-    return found, reader.position
+    return decoded, reader.position
 
 
 def encode(value: Struct) -> bytes:

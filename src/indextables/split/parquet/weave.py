@@ -54,17 +54,17 @@ def weave(out: BinaryIO, footer: Struct, groups: Iterable[Sequence[StoredChunk]]
     Returns the footer of the new file.
     """
     out.write(MAGIC)
-    made: list[tuple[Struct, list[_Moved]]] = []
+    placed: list[tuple[Struct, list[_Moved]]] = []
     for group, chunks in zip(structs(footer, FileFields.GROUPS), groups, strict=True):
-        made.append((group, [_Moved.to(out, one) for one in chunks]))
-    moved = [one for _, chunks in made for one in chunks]
+        placed.append((group, [_Moved.to(out, one) for one in chunks]))
+    moved = [one for _, chunks in placed for one in chunks]
     for one in moved:
         one.put_bloom_filter(out)
     for one in moved:
         one.put_column_index(out)
     for one in moved:
         one.put_offset_index(out)
-    written = [_group(group, chunks) for group, chunks in made]
+    written = [_group(group, chunks) for group, chunks in placed]
     new = dict(sorted({**footer, FileFields.GROUPS: (LIST, (STRUCT, written))}.items()))
     body = encode(new)
     out.write(body + packing.pack("<I", len(body)) + MAGIC)
@@ -128,11 +128,11 @@ class _Moved:
 
 
 def _group(group: Struct, chunks: Sequence[_Moved]) -> Struct:
-    made = dict(group)
-    made[GroupFields.COLUMNS] = (LIST, (STRUCT, [one.finished() for one in chunks]))
-    made[GroupFields.BYTES] = (I64, sum(value(one.meta, MetaFields.UNCOMPRESSED_BYTES) for one in chunks))
+    moved = dict(group)
+    moved[GroupFields.COLUMNS] = (LIST, (STRUCT, [one.finished() for one in chunks]))
+    moved[GroupFields.BYTES] = (I64, sum(value(one.meta, MetaFields.UNCOMPRESSED_BYTES) for one in chunks))
     stored = sum(value(one.meta, MetaFields.COMPRESSED_BYTES) for one in chunks)
-    made[GroupFields.COMPRESSED_BYTES] = (I64, stored)
+    moved[GroupFields.COMPRESSED_BYTES] = (I64, stored)
     first, _ = place_of(chunks[0].finished())
-    made[GroupFields.FILE_OFFSET] = (I64, first)
-    return dict(sorted(made.items()))
+    moved[GroupFields.FILE_OFFSET] = (I64, first)
+    return dict(sorted(moved.items()))

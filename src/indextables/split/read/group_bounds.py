@@ -43,18 +43,18 @@ class GroupStatistics:
 
         Columns whose type differs from the filter's are not used either.
         """
-        known: dict[str, Bounds] = {}
+        bounds: dict[str, Bounds] = {}
         for column in columns_of(where):
             if column.name in without or len(column.path) > 1:
                 continue
-            found = self._column(column.name)
-            if found is not None and found[0].type == column.type:
-                known[column.name] = found
-        if not known:
+            column_bounds = self._column(column.name)
+            if column_bounds is not None and column_bounds[0].type == column.type:
+                bounds[column.name] = column_bounds
+        if not bounds:
             return [True] * len(self._groups)
-        table = pa.table({"num_records": self._rows, **pruned_by(known)})
-        kept: list[bool] = prune_table(where, table, pa.schema([]), ()).mask.to_pylist()
-        return kept
+        table = pa.table({"num_records": self._rows, **pruned_by(bounds)})
+        left: list[bool] = prune_table(where, table, pa.schema([]), ()).mask.to_pylist()
+        return left
 
     def _column(self, name: str) -> Bounds | None:
         if name not in self._known:
@@ -66,10 +66,10 @@ class GroupStatistics:
         return self._known[name]
 
 
-def pruned_by(known: Mapping[str, Bounds]) -> dict[str, pa.StructArray]:
+def pruned_by(bounds: Mapping[str, Bounds]) -> dict[str, pa.StructArray]:
     """Bounds by column name in the structs that the pruner takes."""
     structs: dict[str, dict[str, pa.Array]] = {"min": {}, "max": {}, "max_number": {}, "null_count": {}}
-    for name, (lower, upper, nulls) in known.items():
+    for name, (lower, upper, nulls) in bounds.items():
         greatest = "max_number" if pa.types.is_floating(upper.type) else "max"
         for struct, values in (("min", lower), (greatest, upper), ("null_count", nulls)):
             structs[struct][name] = values

@@ -36,7 +36,7 @@ from indextables.split.parquet.thrift import (
 )
 from indextables.split.read.kept_pages import Cover, KeptPages
 from indextables.split.read.read_ahead import at_once
-from indextables.split.source import Range, Source
+from indextables.split.source import Range, SplitFile
 from indextables.storage.checksum import crc32
 
 MAGIC = b"PAR1"
@@ -148,7 +148,7 @@ def _subtree_end(elements: Sequence[Struct], at: int) -> int:
 
 
 def read_pages(
-    source: Source,
+    source: SplitFile,
     skeleton: Skeleton,
     pages: PageMap,
     columns: Sequence[str],
@@ -196,7 +196,7 @@ def read_pages(
 
 
 def check_pages(
-    source: Source, skeleton: Skeleton, pages: PageMap, columns: Sequence[str], groups: Iterable[int]
+    source: SplitFile, skeleton: Skeleton, pages: PageMap, columns: Sequence[str], groups: Iterable[int]
 ) -> None:
     """Read the pages of some row groups and raise unless every byte is what was written."""
     for group in groups:
@@ -209,7 +209,7 @@ def stored_bytes(skeleton: Skeleton, pages: PageMap, columns: Sequence[str], gro
 
 
 def stored_pages(
-    source: Source, skeleton: Skeleton, pages: PageMap, columns: Sequence[str], groups: Sequence[int]
+    source: SplitFile, skeleton: Skeleton, pages: PageMap, columns: Sequence[str], groups: Sequence[int]
 ) -> dict[Range, memoryview]:
     """The pages of some columns as they are stored, every byte checked, by offset and length."""
     stretches = [one for group in groups for one in _stretches(skeleton, pages, columns, group)]
@@ -221,7 +221,7 @@ def _stretches(skeleton: Skeleton, pages: PageMap, columns: Sequence[str], group
     return [stretch for leaf in leaves for stretch in pages.stretches(group, leaf)]
 
 
-def _checked(source: Source, ranges: Mapping[Range, int]) -> dict[Range, memoryview]:
+def _checked(source: SplitFile, ranges: Mapping[Range, int]) -> dict[Range, memoryview]:
     """The bytes of every range, after verifying their checksums."""
     bodies = source.read(ranges)
     for (offset, length), crc in ranges.items():

@@ -34,7 +34,7 @@ from indextables.split.read.page_reader import (
 from indextables.split.read.read_ahead import Ahead
 from indextables.split.read.row_map import RowMap, RowMapError
 from indextables.split.read.sparse import UndecodedError, can_decode, decode_rows
-from indextables.split.source import Range, Source
+from indextables.split.source import Range, SplitFile
 from indextables.storage.checksum import crc32
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ GROUPS_AT_ONCE = 4
 """Row groups that a scan reads together; the rows of one batch number at most what that many groups hold."""
 MANY_ROWS = 20_000
 SPARSE_SHARE = 0.5
-"""Up to this share of the rows in their row groups, only the wanted rows are decoded."""
+"""Up to this share of the rows in their row groups, only the rows asked for are decoded."""
 SPARSE_BYTES = 1 << 20
 """Below this many stored bytes, pyarrow decodes a whole row group faster than DuckDB plans its query."""
 PAGE_SHARE = 0.75
@@ -60,41 +60,41 @@ WORTH_STATISTICS = 128 << 10
 """From this weight of a filter's columns on, looking at statistics takes less time than decoding."""
 
 Parts = Mapping[int, np.ndarray | None]
-"""Wanted rows (ascending numbers in the split) by row group; None for all rows of the group."""
+"""Rows (ascending numbers in the split) by row group; None for all rows of the group."""
 
 
-def open_reader(source: Source, ref: SplitRef, row_map: bytes | memoryview | None = None) -> SplitReader:
+def open_reader(source: SplitFile, ref: SplitRef, row_map: bytes | memoryview | None = None) -> SplitReader:
     """Open a split for reading rows; `row_map` are its bytes at the offset the log names, if already read."""
     if ref.row_map is not None and ref.index_offset is not None and ref.index_length is not None:
         if row_map is None:
             end = ref.index_offset + ref.index_length
             row_map = source.read_one(end - ref.row_map.length, ref.row_map.length)
         try:
-            found = RowMap.from_bytes(row_map, ref.row_map.crc32)
+            opened = RowMap.from_bytes(row_map, ref.row_map.crc32)
         except RowMapError:
             # The footer decides: the log may be wrong, or the row map damaged.
             pass
         else:
-            return SplitReader(source, ref, found.group_rows, found)
+            return SplitReader(source, ref, opened.group_rows, opened)
     return _by_footer(source, ref)
 
 
-def _by_footer(source: Source, ref: SplitRef) -> SplitReader:
+def _by_footer(source: SplitFile, ref: SplitRef) -> SplitReader:
     manifest: SplitManifest = read_footer(source, ref).manifest
     piece = manifest.row_map
     try:
         body = source.read_one(manifest.offset + manifest.length - piece.length, piece.length)
-        found = RowMap.from_bytes(body, piece.crc32)
+        row_map = RowMap.from_bytes(body, piece.crc32)
     except RowMapError:
         return SplitReader(source, ref, manifest.group_rows, None)
-    return SplitReader(source, ref, manifest.group_rows, found)
+    return SplitReader(source, ref, manifest.group_rows, row_map)
 
 
 class SplitReader:
     """The rows of one split."""
 
     def __init__(
-        self, source: Source, ref: SplitRef, group_rows: Sequence[int], row_map: RowMap | None
+        self, source: SplitFile, ref: SplitRef, group_rows: Sequence[int], row_map: RowMap | None
     ) -> None:
         self.source = source
         self.ref = ref
@@ -166,8 +166,8 @@ class SplitReader:
     def read_rows(self, rows: np.ndarray, columns: Sequence[str]) -> pa.Table:
         """Some rows, given in ascending order."""
         parts = self.by_group(rows)
-        wanted = {group: some - self.group_starts[group] for group, some in parts.items()}
-        return self._read(wanted, columns, kept=self._kept)
+        rows_in_groups = {group: some - self.group_starts[group] for group, some in parts.items()}
+        return self._read(rows_in_groups, columns, kept=self._kept)
 
     def by_group(self, rows: np.ndarray) -> dict[int, np.ndarray]:
         """The given rows (ascending), grouped by row group."""
@@ -175,7 +175,7 @@ class SplitReader:
         return {at: rows[cuts[at] : cuts[at + 1]] for at in self.groups if cuts[at] < cuts[at + 1]}
 
     def numbers(self, parts: Parts) -> np.ndarray:
-        """The numbers of the wanted rows, ascending."""
+        """Their numbers in the split, ascending."""
         starts = self.group_starts
         each = [
             np.arange(starts[group], starts[group + 1]) if rows is None else rows
@@ -184,24 +184,24 @@ class SplitReader:
         return np.concatenate(each) if each else np.zeros(0, np.int64)
 
     def plan(self, parts: Parts) -> str:
-        """How wanted rows are fetched: single `pages`, whole `row_groups`, or a `scan` of everything."""
+        """How rows are fetched: single `pages`, whole `row_groups`, or a `scan` of everything."""
         total = sum(self.group_rows[group] for group in parts)
-        wanted = self.wanted(parts)
-        covered = wanted * ROWS_PER_PAGE
-        if wanted < MANY_ROWS:
+        count = self.count_of(parts)
+        covered = count * ROWS_PER_PAGE
+        if count < MANY_ROWS:
             # Rows on the same page count once; for many scattered rows the difference is negligible.
             rows = self.numbers(parts)
             covered = (1 + int(np.count_nonzero(np.diff(rows // ROWS_PER_PAGE)))) * ROWS_PER_PAGE
-        if covered <= PAGE_SHARE * total or (wanted <= FEW_ROWS and covered < total):
+        if covered <= PAGE_SHARE * total or (count <= FEW_ROWS and covered < total):
             return "pages"
         return "scan" if len(parts) == len(self.group_rows) else "row_groups"
 
-    def wanted(self, parts: Parts) -> int:
-        """How many rows are wanted."""
-        return sum(self._wanted(parts))
+    def count_of(self, parts: Parts) -> int:
+        """How many rows they are."""
+        return sum(self._counts_of(parts))
 
-    def _wanted(self, parts: Parts) -> list[int]:
-        """The number of wanted rows in each row group."""
+    def _counts_of(self, parts: Parts) -> list[int]:
+        """How many rows they are in each row group."""
         return [self.group_rows[group] if rows is None else len(rows) for group, rows in parts.items()]
 
     def weight(self, parts: Parts, columns: Sequence[str]) -> int:
@@ -212,8 +212,8 @@ class SplitReader:
         return values + stored_bytes(self._map.skeleton, self._map.pages, columns, parts)
 
     def fetch(self, rows: np.ndarray, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, pa.Table]]:
-        """Wanted rows with their numbers, in batches of bounded size, read in the cheapest way."""
-        return self.worked(self.by_group(rows), columns, lambda found, table: (self.numbers(found), table))
+        """Rows with their numbers, in batches of bounded size, read in the cheapest way."""
+        return self.worked(self.by_group(rows), columns, lambda piece, table: (self.numbers(piece), table))
 
     def worked(
         self, parts: Parts, columns: Sequence[str], work: Callable[[Parts, pa.Table], T]
@@ -235,18 +235,18 @@ class SplitReader:
             yield read(pieces[0])
             return
         with Ahead(read, pieces) as reading:
-            for _, made in reading:
-                yield made
+            for _, result in reading:
+                yield result
 
     def _pieces(self, parts: Parts, columns: Sequence[str], *, sparse: bool) -> list[Parts]:
         """Batches of row groups; what is decoded at once is limited.
 
-        If only wanted rows are decoded, those count, otherwise the row groups and what they weigh.
+        If only these rows are decoded, they count, otherwise the row groups and what they weigh.
         """
         pieces: list[dict[int, np.ndarray | None]] = []
         size = weight = 0.0
-        for (group, rows), wanted in zip(parts.items(), self._wanted(parts), strict=True):
-            share = wanted / self.group_rows[group] if sparse else 1
+        for (group, rows), count in zip(parts.items(), self._counts_of(parts), strict=True):
+            share = count / self.group_rows[group] if sparse else 1
             stored = 0 if sparse else self.weight({group: rows}, columns)
             if not pieces or size + share > GROUPS_AT_ONCE or weight + stored > BYTES_AT_ONCE:
                 pieces.append({})
@@ -257,9 +257,9 @@ class SplitReader:
         return [*pieces]
 
     def is_sparse(self, parts: Parts, columns: Sequence[str]) -> bool:
-        """Whether skipping unwanted values pays, and whether these columns allow it."""
-        wanted, total = self.wanted(parts), sum(self.group_rows[group] for group in parts)
-        if not columns or self._map is None or wanted > SPARSE_SHARE * total:
+        """Whether skipping the values between the rows pays, and whether these columns allow it."""
+        count, total = self.count_of(parts), sum(self.group_rows[group] for group in parts)
+        if not columns or self._map is None or count > SPARSE_SHARE * total:
             return False
         path = self.source.local
         if path is None or stored_bytes(self._map.skeleton, self._map.pages, columns, parts) < SPARSE_BYTES:
@@ -286,7 +286,7 @@ class SplitReader:
         """Many or all of the rows of some row groups."""
         if not columns:
             return self._read(parts, columns)
-        if self._wanted(parts) == [self.group_rows[group] for group in parts]:
+        if self._counts_of(parts) == [self.group_rows[group] for group in parts]:
             return self._read(dict.fromkeys(parts), columns)
         table = self._read(dict.fromkeys(parts), columns, coded=True)
         ends = np.cumsum([self.group_rows[group] for group in parts])
@@ -306,14 +306,15 @@ class SplitReader:
 
         try:
             body = read_footer(self.source, self.ref).body
-            found = pq.read_metadata(pa.BufferReader(MAGIC + body + len(body).to_bytes(4, "little") + MAGIC))
+            file = MAGIC + body + len(body).to_bytes(4, "little") + MAGIC
+            metadata = pq.read_metadata(pa.BufferReader(file))
         except (SplitError, pa.ArrowException):
             # Rows can be read without the footer: if it cannot be read, nothing is ruled out.
             return None
         from indextables.split.read.group_bounds import GroupStatistics
 
-        same = found.num_row_groups == len(self.group_rows)
-        return GroupStatistics(found, found.schema.to_arrow_schema()) if same else None
+        same = metadata.num_row_groups == len(self.group_rows)
+        return GroupStatistics(metadata, metadata.schema.to_arrow_schema()) if same else None
 
     def scan(self, columns: Sequence[str], *, coded: bool = False) -> Iterator[tuple[int, pa.Table]]:
         """All rows, in batches, each with the number of its first row."""
@@ -324,27 +325,26 @@ class SplitReader:
 
     def _read(
         self,
-        wanted: Mapping[int, np.ndarray | None],
+        rows_by_group: Mapping[int, np.ndarray | None],
         columns: Sequence[str],
         *,
         coded: bool = False,
         kept: KeptPages | None = None,
     ) -> pa.Table:
         if not columns:
-            sizes = (self.group_rows[group] if rows is None else len(rows) for group, rows in wanted.items())
-            return pa.table({"": pa.nulls(sum(sizes))}).select([])
+            return pa.table({"": pa.nulls(self.count_of(rows_by_group))}).select([])
         if self._map is not None:
-            found = self._map
+            row_map = self._map
             return read_pages(
-                self.source, found.skeleton, found.pages, columns, wanted, coded=coded, kept=kept
+                self.source, row_map.skeleton, row_map.pages, columns, rows_by_group, coded=coded, kept=kept
             )
-        return self._read_plain(wanted, columns)
+        return self._read_plain(rows_by_group, columns)
 
-    def _read_plain(self, wanted: Mapping[int, np.ndarray | None], columns: Sequence[str]) -> pa.Table:
+    def _read_plain(self, rows_by_group: Mapping[int, np.ndarray | None], columns: Sequence[str]) -> pa.Table:
         parts = []
         try:
             with self._plain() as file:
-                for group, rows in wanted.items():
+                for group, rows in rows_by_group.items():
                     part = file.read_row_group(group, columns=list(columns), use_threads=False)
                     part = part.select(list(columns))
                     parts.append(part if rows is None else part.take(integers(rows)))

@@ -58,11 +58,11 @@ def decode_rows(
         f"AND get_bit(CAST($1 AS BIT), CAST({place} AS INTEGER)) = 1"
     )
     try:
-        found = database.run(query, bits)
-        numbers = pa.concat_arrays(found.column(len(columns)).chunks)
+        decoded = database.run(query, bits)
+        numbers = pa.concat_arrays(decoded.column(len(columns)).chunks)
         if not numbers.equals(integers(rows)):
             raise UndecodedError(f"{len(numbers)} rows of {path} were read where {len(rows)} were asked for")
-        return found.select(columns).cast(pa.schema([schema.field(name) for name in columns]))
+        return decoded.select(columns).cast(pa.schema([schema.field(name) for name in columns]))
     except (database.QueryError, pa.ArrowException) as failed:
         raise UndecodedError(str(failed)) from failed
 
@@ -79,6 +79,6 @@ def _bits(rows: np.ndarray, total: int) -> tuple[bytes, str]:
     else:
         size = 1 << max(3, int(rows[-1] - rows[0]).bit_length())
         rows, place = rows & (size - 1), f"{database.ROW_NUMBER} & {size - 1}"
-    wanted = np.zeros(size, np.bool_)
-    wanted[rows] = True
-    return np.packbits(wanted, bitorder="big").tobytes(), place
+    is_set = np.zeros(size, np.bool_)
+    is_set[rows] = True
+    return np.packbits(is_set, bitorder="big").tobytes(), place

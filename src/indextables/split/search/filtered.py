@@ -1,4 +1,4 @@
-"""The rows of a split that a filter keeps, found by reading as little as possible.
+"""The rows of a split that a filter keeps, by reading as little as possible.
 
 Row groups that their statistics rule out are skipped. In the others, the filter's
 columns are read for the candidate rows only, and the remaining columns for the rows that
@@ -25,7 +25,7 @@ from indextables.split.read.rows import WORTH_STATISTICS, Parts, to_table_schema
 if TYPE_CHECKING:
     from indextables.predicate.tree import Node
 
-KEPT_AT_ONCE = 32_768
+FETCHED_AT_ONCE = 32_768
 """Number of rows whose other columns are fetched together."""
 
 
@@ -53,10 +53,10 @@ class Filtered:
 
     @cached_property
     def _present(self) -> list[str]:
-        """Those of them that the file has."""
+        """The columns the filter needs and the file has."""
         return [name for name in self.columns if name in self._reader.columns]
 
-    def in_question(self, rows: np.ndarray | None = None) -> Parts:
+    def candidates(self, rows: np.ndarray | None = None) -> Parts:
         """The given rows, or all, minus those that trigrams or statistics rule out."""
         reader = self._reader
         parts: Parts = dict.fromkeys(reader.groups) if rows is None else reader.by_group(rows)
@@ -87,17 +87,17 @@ class Filtered:
             return None
 
     def rows(self, rows: np.ndarray) -> np.ndarray:
-        """Those of the given rows (ascending) that the filter keeps."""
-        return rows if self._where is None else self.kept(self.in_question(rows))
+        """The rows, of the given ascending ones, that the filter keeps."""
+        return rows if self._where is None else self.matching(self.candidates(rows))
 
     def every(self) -> np.ndarray:
         """All rows that the filter keeps, ascending."""
-        return np.arange(self._reader.rows) if self._where is None else self.kept(self.in_question())
+        return np.arange(self._reader.rows) if self._where is None else self.matching(self.candidates())
 
-    def kept(self, parts: Parts) -> np.ndarray:
-        """Those of the rows in question that the filter keeps."""
-        found = [some for some, _ in self._decided(parts)]
-        return np.concatenate(found) if found else np.zeros(0, np.int64)
+    def matching(self, parts: Parts) -> np.ndarray:
+        """The candidates that the filter keeps, ascending."""
+        numbers = [some for some, _ in self._decided(parts)]
+        return np.concatenate(numbers) if numbers else np.zeros(0, np.int64)
 
     def count(self) -> int:
         """How many rows the filter keeps, counted in the threads that read them."""
@@ -105,27 +105,27 @@ class Filtered:
             return self._reader.rows
         from indextables.predicate.evaluate.rows import mask
 
-        def kept(_: Parts, raw: pa.Table) -> int:
+        def count(_: Parts, raw: pa.Table) -> int:
             table = self._as_rows(raw, self.columns)
             return int(mask(self._where, table, self._schema, self._zone).true_count)
 
-        return sum(self._reader.worked(self.in_question(), self._present, kept))
+        return sum(self._reader.worked(self.candidates(), self._present, count))
 
     def tables(
         self, rows: np.ndarray | None, columns: Sequence[str], limit: int | None = None
     ) -> Iterator[tuple[np.ndarray, pa.Table]]:
         """The kept rows, of the given ones or all, with row numbers and columns; at most `limit`."""
         if self._where is None:
-            asked = np.arange(self._reader.rows) if rows is None else rows
-            pieces = self._fetched(asked if limit is None else asked[:limit], columns)
+            every = np.arange(self._reader.rows) if rows is None else rows
+            pieces = self._fetched(every if limit is None else every[:limit], columns)
         else:
-            pieces = self._completed(self._decided(self.in_question(rows)), columns, limit)
+            pieces = self._completed(self._decided(self.candidates(rows)), columns, limit)
         left = limit
-        for found, table in pieces:
+        for numbers, table in pieces:
             # A table without columns has no length of its own, only that of its slice.
             piece = table if left is None or table.num_rows <= left else table.slice(0, left)
             if piece.num_rows:
-                yield found[: piece.num_rows], piece
+                yield numbers[: piece.num_rows], piece
             left = None if left is None else left - piece.num_rows
             if left == 0:
                 return
@@ -134,25 +134,25 @@ class Filtered:
         """The kept rows with the filter's columns; the filter runs in the threads that read the rows."""
         from indextables.predicate.evaluate.rows import mask
 
-        def kept(piece: Parts, raw: pa.Table) -> tuple[np.ndarray, pa.Table]:
+        def decide(piece: Parts, raw: pa.Table) -> tuple[np.ndarray, pa.Table]:
             table = self._as_rows(raw, self.columns)
-            wanted = mask(self._where, table, self._schema, self._zone)
-            found = self._reader.numbers(piece)
-            if wanted.true_count == len(found):
-                return found, table
-            return as_numpy(integers(found).filter(wanted)), table.filter(wanted)
+            matches = mask(self._where, table, self._schema, self._zone)
+            numbers = self._reader.numbers(piece)
+            if matches.true_count == len(numbers):
+                return numbers, table
+            return as_numpy(integers(numbers).filter(matches)), table.filter(matches)
 
-        return (piece for piece in self._reader.worked(parts, self._present, kept) if len(piece[0]))
+        return (piece for piece in self._reader.worked(parts, self._present, decide) if len(piece[0]))
 
     def _completed(
         self, decided: Iterator[tuple[np.ndarray, pa.Table]], columns: Sequence[str], limit: int | None
     ) -> Iterator[tuple[np.ndarray, pa.Table]]:
-        """The same rows with the wanted columns; small batches are first collected into larger ones."""
+        """The same rows with the columns to return; small batches are first collected into larger ones."""
         missing = [name for name in columns if name not in self.columns]
-        enough = KEPT_AT_ONCE if limit is None else min(limit, KEPT_AT_ONCE)
+        enough = FETCHED_AT_ONCE if limit is None else min(limit, FETCHED_AT_ONCE)
         waiting: list[tuple[np.ndarray, pa.Table]] = []
-        for found, table in decided:
-            waiting.append((found, table))
+        for numbers, table in decided:
+            waiting.append((numbers, table))
             if not missing or sum(len(some) for some, _ in waiting) >= enough:
                 yield from self._with_others(waiting, columns, missing)
                 waiting = []
@@ -162,24 +162,24 @@ class Filtered:
     def _with_others(
         self, waiting: Sequence[tuple[np.ndarray, pa.Table]], columns: Sequence[str], missing: Sequence[str]
     ) -> Iterator[tuple[np.ndarray, pa.Table]]:
-        rows = np.concatenate([found for found, _ in waiting])
+        rows = np.concatenate([numbers for numbers, _ in waiting])
         table = pa.concat_tables([some for _, some in waiting])
         if not missing:
             yield rows, table.select(list(columns))
             return
         at = 0
-        for found, others in self._fetched(rows, missing):
-            known = table.slice(at, len(found))
-            at += len(found)
-            both = [others.column(name) if name in missing else known.column(name) for name in columns]
+        for numbers, others in self._fetched(rows, missing):
+            part = table.slice(at, len(numbers))
+            at += len(numbers)
+            both = [others.column(name) if name in missing else part.column(name) for name in columns]
             schema = pa.schema([self._schema.field(name) for name in columns])
-            yield found, pa.Table.from_arrays(both, schema=schema)
+            yield numbers, pa.Table.from_arrays(both, schema=schema)
 
     def _fetched(self, rows: np.ndarray, columns: Sequence[str]) -> Iterator[tuple[np.ndarray, pa.Table]]:
         """Fetch some rows and convert them to rows of the table."""
         present = [name for name in columns if name in self._reader.columns]
-        for found, raw in self._reader.fetch(rows, present):
-            yield found, self._as_rows(raw, columns)
+        for numbers, raw in self._reader.fetch(rows, present):
+            yield numbers, self._as_rows(raw, columns)
 
     def _as_rows(self, raw: pa.Table, columns: Sequence[str]) -> pa.Table:
         """Stored rows as rows of the table: its types, its partition values, nulls for later columns."""

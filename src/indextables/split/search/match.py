@@ -143,8 +143,8 @@ class _Matcher:
         else:
             rows = self.words(item)
         ids = item.tokenizer == "compact_ids"
-        known = {word for texts in rows for words in texts for word in words if not (ids and is_id(word))}
-        distinct = pa.array(sorted(known), pa.string())
+        every = (word for texts in rows for words in texts for word in words)
+        distinct = pa.array(sorted({word for word in every if not (ids and is_id(word))}), pa.string())
         fits = frozenset(distinct.filter(booleans(node.pattern.matches(distinct).tolist())).to_pylist())
         return booleans(any(not fits.isdisjoint(words) for words in texts) for texts in rows)
 
@@ -267,18 +267,18 @@ def match_batch(query: Query, rows: pa.Table | pa.RecordBatch) -> pa.BooleanArra
     columns = [name for name in query.columns if name in rows.schema.names]
     if not columns or rows.num_rows <= FEW_ROWS:
         return match_rows(query, rows)
-    asked = IndexSearch(
+    search = IndexSearch(
         _index_of(query, rows.select(columns)),
         replace(query, node=restrict_to_columns(query.node, frozenset(columns))),
         values=lambda name: _whole(rows.column(name)),
     )
-    found = np.zeros(rows.num_rows, bool)
-    sure = asked.certain()
-    found[sure] = True
-    doubtful = np.setdiff1d(asked.candidates(), sure, assume_unique=True)
+    matches = np.zeros(rows.num_rows, bool)
+    certain = search.certain()
+    matches[certain] = True
+    doubtful = np.setdiff1d(search.candidates(), certain, assume_unique=True)
     if len(doubtful):
-        found[doubtful] = match_rows(query, rows.take(integers(doubtful))).to_numpy(zero_copy_only=False)
-    return pa.array(found)
+        matches[doubtful] = match_rows(query, rows.take(integers(doubtful))).to_numpy(zero_copy_only=False)
+    return pa.array(matches)
 
 
 def _index_of(query: Query, rows: pa.Table | pa.RecordBatch) -> Index:

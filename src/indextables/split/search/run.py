@@ -1,4 +1,4 @@
-"""Searches one split: counts first, then fetches only the wanted rows, in row order.
+"""Searches one split: counts first, then fetches only the rows to return, in row order.
 
 The index decides if it was made with the table's settings. If it was not, is damaged or
 cannot answer exactly, the rows it proposes, or all rows, are matched by their text.
@@ -41,9 +41,9 @@ T = TypeVar("T")
 
 SCORE = "_score"
 _VERIFY_AT_ONCE = 32_768
-_TRIED = 32
-"""This many times the wanted number of rows are tested against a filter before all hits are."""
-_RULED_OUT = 4
+_TRIED_FIRST = 32
+"""This many times the limit are tested against a filter before all hits are."""
+_FEW_LEFT = 4
 """If statistics leave at most one hit in this many, the filter is applied first and few hits are scored."""
 
 
@@ -53,7 +53,7 @@ def _ignore(_: SearchMetrics) -> None:
 
 def count_split(reading: Reading, ref: SplitRef, selection: Selection, note: Note = _ignore) -> int:
     """How many rows of a split match; without a filter, an exact index needs no row to be read."""
-    search = _Search(reading, ref, selection, with_rows=selection.where is not None)
+    search = _SplitSearch(reading, ref, selection, with_rows=selection.where is not None)
     if search.exact and selection.where is None:
         hits = search.count()
         note(replace(search.metrics, hits=hits))
@@ -65,7 +65,7 @@ def count_split(reading: Reading, ref: SplitRef, selection: Selection, note: Not
 
 def hits_split(reading: Reading, ref: SplitRef, selection: Selection, note: Note = _ignore) -> pa.Int64Array:
     """The numbers of the rows of a split that match, ascending."""
-    search = _Search(reading, ref, selection, with_rows=selection.where is not None)
+    search = _SplitSearch(reading, ref, selection, with_rows=selection.where is not None)
     rows = search.matching()
     note(search.metrics)
     return integers(rows)
@@ -82,12 +82,12 @@ def count_known(
     left: list[SplitRef] = []
     for ref in refs:
         index = known_index(store, ref)
-        asked = None if index is None or not _answers(index.spec, query) else IndexSearch(index, query)
-        if asked is None or not asked.exact:
+        search = None if index is None or not _answers(index.spec, query) else IndexSearch(index, query)
+        if search is None or not search.exact:
             left.append(ref)
             continue
         try:
-            total += asked.count()
+            total += search.count()
         except DamagedIndexError:
             left.append(ref)
         else:
@@ -122,7 +122,7 @@ def search_split(
     reading: Reading, ref: SplitRef, selection: Selection, note: Note = _ignore
 ) -> Iterator[pa.Table]:
     """The rows of a split that match, in row order; with `score` the best ones with `_score`, best first."""
-    search = _Search(reading, ref, selection, with_rows=True)
+    search = _SplitSearch(reading, ref, selection, with_rows=True)
     if selection.score:
         yield search.best()
     else:
@@ -134,15 +134,15 @@ def rank_split(
     reading: Reading, ref: SplitRef, selection: Selection, note: Note = _ignore
 ) -> tuple[np.ndarray, np.ndarray]:
     """The best rows of a split: scores and row numbers, best first."""
-    search = _Search(reading, ref, selection, with_rows=True)
-    scores, rows = search.best_kept()
+    search = _SplitSearch(reading, ref, selection, with_rows=True)
+    scores, rows = search.best_rows()
     note(replace(search.metrics, hits=len(rows)))
     return scores, rows
 
 
 def sorted_split(reading: Reading, ref: SplitRef, selection: Selection, note: Note = _ignore) -> pa.Table:
     """The first rows of a split in the order of the keys; other columns are read only for these rows."""
-    search = _Search(reading, ref, selection, with_rows=True)
+    search = _SplitSearch(reading, ref, selection, with_rows=True)
     search.require_few()
     rows = search.matching()
     note(search.metrics)
@@ -174,12 +174,12 @@ def statistics_split(
     reading: Reading, ref: SplitRef, selection: Selection, terms: Sequence[Term]
 ) -> Statistics:
     """What a split contributes to the statistics of words; an exact index answers without reading rows."""
-    return _Search(reading, ref, selection, with_rows=False).statistics_of(terms)
+    return _SplitSearch(reading, ref, selection, with_rows=False).statistics_of(terms)
 
 
 def explain_row(reading: Reading, ref: SplitRef, selection: Selection, row: int) -> list[ScorePart] | None:
     """The parts of a row's score; None when the row does not match the query."""
-    return _Search(reading, ref, selection, with_rows=True).explained(row)
+    return _SplitSearch(reading, ref, selection, with_rows=True).explained(row)
 
 
 def fetch_rows(reading: Reading, ref: SplitRef, columns: Sequence[str], rows: np.ndarray) -> pa.Table:
@@ -187,35 +187,35 @@ def fetch_rows(reading: Reading, ref: SplitRef, columns: Sequence[str], rows: np
     return pa.concat_tables([table for _, table in Filtered(reading, ref, None).tables(rows, columns)])
 
 
-class _Search:
+class _SplitSearch:
     def __init__(self, reading: Reading, ref: SplitRef, selection: Selection, *, with_rows: bool) -> None:
         self.reading = reading
         self.ref = ref
         self.selection = selection
         self.metrics = SearchMetrics(splits=1)
         self._reader: SplitReader | None = None
-        self._asked: IndexSearch | None = None
+        self._search: IndexSearch | None = None
         self._index: Index | None = None
-        self._every: np.ndarray | None = None
+        self._all_rows: np.ndarray | None = None
         """All rows the query finds, once they are known."""
         try:
             self._index = open_index(reading, ref, with_rows=with_rows)
         except DamagedIndexError as damaged:
             self._damaged(damaged)
-        self._ask(self._index, selection.query)
+        self._prepare(self._index, selection.query)
 
-    def _ask(self, index: Index | None, query: Query) -> None:
+    def _prepare(self, index: Index | None, query: Query) -> None:
         """Prepare the query for this split: its index has the table's settings, has others, or is missing."""
         self.query = self._on_this_split(query, index)
         answered = index is not None and _answers(index.spec, self.query)
         self.answered = answered
-        self._asked = None
+        self._search = None
         if index is not None:
             unknown = frozenset() if answered else _other_settings(index.spec, self.query)
-            named = set(self.query.columns)
-            if answered or not named or named & (set(index.spec.columns) - unknown):
-                self._asked = IndexSearch(index, self.query, values=self._values, unknown=unknown)
-        self.exact = self._asked is not None and self._asked.exact
+            columns = set(self.query.columns)
+            if answered or not columns or columns & (set(index.spec.columns) - unknown):
+                self._search = IndexSearch(index, self.query, values=self._values, unknown=unknown)
+        self.exact = self._search is not None and self._search.exact
         self.metrics = replace(self.metrics, by_index=int(answered), scanned=int(not answered))
 
     def _damaged(self, damage: DamagedIndexError) -> None:
@@ -245,45 +245,45 @@ class _Search:
 
     def count(self) -> int:
         """How many rows the query finds; only called when the index is exact."""
-        return len(self.rows()) if self._asked is None else self._by_index(self._asked.count, self._length)
+        return len(self.rows()) if self._search is None else self._by_index(self._search.count, self._length)
 
     def _length(self) -> int:
         return len(self.rows())
 
     def rows(self, limit: int | None = None) -> np.ndarray:
         """The rows the query finds, ascending; at most `limit`."""
-        if self._every is not None:
-            return self._every[:limit]
-        if self._asked is not None:
-            rows = self._by_index(partial(self._indexed, self._asked, limit), partial(self._scanned, limit))
+        if self._all_rows is not None:
+            return self._all_rows[:limit]
+        if self._search is not None:
+            rows = self._by_index(partial(self._indexed, self._search, limit), partial(self._scanned, limit))
         else:
             rows = self._scanned(limit)
         if limit is None:
-            self._every = rows
+            self._all_rows = rows
         return rows
 
-    def _indexed(self, asked: IndexSearch, limit: int | None) -> np.ndarray:
+    def _indexed(self, search: IndexSearch, limit: int | None) -> np.ndarray:
         if self.exact:
-            return asked.rows(limit)
+            return search.rows(limit)
         from indextables.split.search.match import match_rows
 
-        sure = asked.certain()
-        doubtful = np.setdiff1d(asked.candidates(), sure, assume_unique=True)
-        found = [sure]
+        certain = search.certain()
+        doubtful = np.setdiff1d(search.candidates(), certain, assume_unique=True)
+        matching = [certain]
         for at in range(0, len(doubtful), _VERIFY_AT_ONCE):
             some = doubtful[at : at + _VERIFY_AT_ONCE]
             for rows, table in self.reader.fetch(some, self.query.columns):
                 # The index has been asked about them already.
-                found.append(self._matching(rows, table, match_rows))
-        return np.sort(np.concatenate(found))[:limit]
+                matching.append(self._matching(rows, table, match_rows))
+        return np.sort(np.concatenate(matching))[:limit]
 
     def _scanned(self, limit: int | None) -> np.ndarray:
         from indextables.split.search.match import match_batch
 
-        found = [np.zeros(0, np.int64)]
+        matching = [np.zeros(0, np.int64)]
         for start, table in self.reader.scan(self.query.columns):
-            found.append(self._matching(np.arange(start, start + table.num_rows), table, match_batch))
-        return np.concatenate(found)[:limit]
+            matching.append(self._matching(np.arange(start, start + table.num_rows), table, match_batch))
+        return np.concatenate(matching)[:limit]
 
     def _by_index(self, ask: Callable[[], T], scan: Callable[[], T]) -> T:
         """Ask the index; if part of it turns out to be damaged, scan the rows instead."""
@@ -292,7 +292,7 @@ class _Search:
         except DamagedIndexError as damage:
             self._damaged(damage)
             self._index = None
-            self._ask(None, self.query)
+            self._prepare(None, self.query)
             return scan()
 
     def _matching(
@@ -304,10 +304,10 @@ class _Search:
         return as_numpy(integers(rows).filter(match(self.query, table)))
 
     def tables(self) -> Iterator[pa.Table]:
-        """The rows that match the query and the filter, with the wanted columns."""
+        """The rows that match the query and the filter, with the columns of the selection."""
         where, limit = self.selection.where, self.selection.limit
         self.require_few()
-        rows = self._noted(self.rows(limit if where is None else None))
+        rows = self._note_plan(self.rows(limit if where is None else None))
         if not len(rows):
             return
         for _, table in self._filtered(where).tables(rows, self.selection.columns, limit):
@@ -319,12 +319,12 @@ class _Search:
         if self.selection.where is None or not len(rows):
             self.metrics = replace(self.metrics, hits=len(rows))
             return rows
-        return self._filtered(self.selection.where).rows(self._noted(rows))
+        return self._filtered(self.selection.where).rows(self._note_plan(rows))
 
     def _filtered(self, where: Predicate | None) -> Filtered:
         return Filtered(self.reading, self.ref, where, self._index)
 
-    def _noted(self, rows: np.ndarray) -> np.ndarray:
+    def _note_plan(self, rows: np.ndarray) -> np.ndarray:
         """The rows to fetch; records in the metrics how they are fetched."""
         plan = {f"by_{self.reader.plan(self.reader.by_group(rows))}": 1} if len(rows) else {}
         self.metrics = replace(self.metrics, hits=len(rows), **plan)
@@ -348,52 +348,52 @@ class _Search:
     def best(self) -> pa.Table:
         """The best rows by BM25, with their scores, best first."""
         columns = self.selection.columns
-        scores, rows = self.best_kept()
+        scores, rows = self.best_rows()
         order = np.argsort(rows)
-        parts = [table for _, table in self._filtered(None).tables(self._noted(rows[order]), columns)]
-        found = pa.concat_tables(parts) if parts else self.reading.columns(columns).empty_table()
+        parts = [table for _, table in self._filtered(None).tables(self._note_plan(rows[order]), columns)]
+        fetched = pa.concat_tables(parts) if parts else self.reading.columns(columns).empty_table()
         # They were fetched in row order; put them back in the order of their scores.
         best = np.empty(len(order), np.int64)
         best[order] = np.arange(len(order))
-        return take_rows(found, integers(best)).append_column(SCORE, numbers(scores, pa.float32()))
+        return take_rows(fetched, integers(best)).append_column(SCORE, numbers(scores, pa.float32()))
 
-    def best_kept(self) -> tuple[np.ndarray, np.ndarray]:
+    def best_rows(self) -> tuple[np.ndarray, np.ndarray]:
         """Scores and row numbers of the best rows that the filter keeps, best first."""
         where, limit = self.selection.where, self.selection.limit
         self.require_few()
         if where is None:
-            return self._scored(limit)
+            return self._best_hits(limit)
         hits = self.rows()
         if not len(hits):
             return np.zeros(0, np.float32), hits
-        kept = self._filtered(where)
-        asked = kept.in_question(hits)
-        if limit is not None and self.reader.wanted(asked) * _RULED_OUT > len(hits):
+        filtered = self._filtered(where)
+        candidates = filtered.candidates(hits)
+        if limit is not None and self.reader.count_of(candidates) * _FEW_LEFT > len(hits):
             # If the filter keeps enough of the best hits, those are also the best of all hits it keeps.
-            scores, rows = self._scored(limit * _TRIED)
-            left = np.isin(rows, kept.rows(np.sort(rows)))
-            if left.sum() >= limit or len(rows) < limit * _TRIED:
+            scores, rows = self._best_hits(limit * _TRIED_FIRST)
+            left = np.isin(rows, filtered.rows(np.sort(rows)))
+            if left.sum() >= limit or len(rows) < limit * _TRIED_FIRST:
                 return scores[left][:limit], rows[left][:limit]
-        return self._of_these(kept.kept(asked), limit)
+        return self._scored_rows(filtered.matching(candidates), limit)
 
-    def _scored(self, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
-        if self.exact and self._asked is not None:
-            asked, most = self._asked, self.reader.rows if limit is None else limit
+    def _best_hits(self, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
+        if self.exact and self._search is not None:
+            search, most = self._search, self.reader.rows if limit is None else limit
             return self._by_index(
-                lambda: asked.best(most, self.selection.statistics), partial(self._rescored, limit)
+                lambda: search.best(most, self.selection.statistics), partial(self._rescored, limit)
             )
         return self._rescored(limit)
 
     def _rescored(self, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
         """The best rows where rows were matched by their text."""
-        return self._of_these(self.rows(), limit)
+        return self._scored_rows(self.rows(), limit)
 
-    def _of_these(self, rows: np.ndarray, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
+    def _scored_rows(self, rows: np.ndarray, limit: int | None) -> tuple[np.ndarray, np.ndarray]:
         """The best of some rows that match; without a usable index, their scores come from one built now."""
-        if self.answered and self._asked is not None and len(rows):
-            asked = self._asked
+        if self.answered and self._search is not None and len(rows):
+            search = self._search
             scores = self._by_index(
-                lambda: asked.scores(rows, self.selection.statistics), lambda: self._fresh_scores(rows)
+                lambda: search.scores(rows, self.selection.statistics), lambda: self._fresh_scores(rows)
             )
         else:
             scores = self._fresh_scores(rows)
@@ -408,8 +408,8 @@ class _Search:
 
     def statistics_of(self, terms: Sequence[Term]) -> Statistics:
         """What the rows of this split contribute to the statistics of words."""
-        if self.answered and self._asked is not None:
-            index = self._asked.index
+        if self.answered and self._search is not None:
+            index = self._search.index
             return self._by_index(
                 lambda: statistics_of_terms(index, terms), lambda: self._fresh_statistics(terms)
             )
@@ -423,8 +423,8 @@ class _Search:
         """The parts of a row's score."""
         if row not in self.rows():
             return None
-        asked = self._asked if self.answered else None
-        index = self._fresh_index() if asked is None else asked.index
+        search = self._search if self.answered else None
+        index = self._fresh_index() if search is None else search.index
         if index is None:
             return []
         from indextables.index.query.explain import explain_score
@@ -454,13 +454,13 @@ def _answers(spec: IndexSpec, query: Query) -> bool:
 
 
 def _other_settings(spec: IndexSpec, query: Query) -> frozenset[str]:
-    found = set()
+    others = set()
     for column in query.columns:
-        here, wanted = spec.get(column), query.spec.get(column)
+        here, required = spec.get(column), query.spec.get(column)
         if (
             here is not None
-            and wanted is not None
-            and (here.kind, here.tokenizer) != (wanted.kind, wanted.tokenizer)
+            and required is not None
+            and (here.kind, here.tokenizer) != (required.kind, required.tokenizer)
         ):
-            found.add(column)
-    return frozenset(found)
+            others.add(column)
+    return frozenset(others)

@@ -49,8 +49,8 @@ def needed_trigrams(node: Node, columns: Collection[str]) -> Query | None:
         return Boolean(must=tuple(parts)) if parts else None
     if isinstance(node, Or):
         either = [needed_trigrams(child, columns) for child in node.children]
-        found = tuple(part for part in either if part is not None)
-        return Boolean(should=found) if len(found) == len(either) else None
+        required = tuple(part for part in either if part is not None)
+        return Boolean(should=required) if len(required) == len(either) else None
     if isinstance(node, IsTrue):
         return needed_trigrams(node.child, columns)
     if isinstance(node, (Match, Like, RLike, Compare, In)) and _has_trigrams(node.column, columns):
@@ -79,11 +79,11 @@ def _of_texts(node: Match | Like | RLike | Compare | In) -> Query | None:
 
 
 def _any_of(column: str, choices: Iterable[Iterable[str]]) -> Query | None:
-    found = [_all_of(column, texts) for texts in choices]
-    known = tuple(part for part in found if part is not None)
-    if not found or len(known) < len(found):
+    parts = [_all_of(column, texts) for texts in choices]
+    required = tuple(part for part in parts if part is not None)
+    if not parts or len(required) < len(parts):
         return None
-    return known[0] if len(known) == 1 else Boolean(should=known)
+    return required[0] if len(required) == 1 else Boolean(should=required)
 
 
 def _all_of(column: str, texts: Iterable[str]) -> Query | None:
@@ -134,17 +134,17 @@ def _rows(index: Index, needed: Query) -> Array | None:
     assert isinstance(needed, Boolean)
     if needed.should:
         either = [_rows(index, part) for part in needed.should]
-        known = [rows for rows in either if rows is not None]
-        return reduce(np.union1d, known) if len(known) == len(either) else None
+        known_rows = [rows for rows in either if rows is not None]
+        return reduce(np.union1d, known_rows) if len(known_rows) == len(either) else None
     plain = [part for part in needed.must if isinstance(part, Words)]
-    found = _in_all(index, plain) if plain else None
+    left = _in_all(index, plain) if plain else None
     for part in needed.must:
-        if found is not None and len(found) <= ENOUGH:
+        if left is not None and len(left) <= ENOUGH:
             break
         rows = None if isinstance(part, Words) else _rows(index, part)
         if rows is not None:
-            found = rows if found is None else np.intersect1d(found, rows, assume_unique=True)
-    return found
+            left = rows if left is None else np.intersect1d(left, rows, assume_unique=True)
+    return left
 
 
 def _in_all(index: Index, needed: list[Words]) -> Array | None:

@@ -28,20 +28,20 @@ def value_counts(
     """The distinct values, null included, and their row counts; None when the index cannot tell."""
     try:
         index = open_index(reading, ref, with_rows=False)
-        found = None if index is None else _of_index(index, column)
+        counts = None if index is None else _of_index(index, column)
     except DamagedIndexError as damage:
         warn_once(f"{ref.path}: {damage}")
         note(SearchMetrics(damaged=1))
         return None
-    return found
+    return counts
 
 
 def _of_index(index: Index, column: str) -> tuple[pa.Array, pa.Array] | None:
-    known = index.fields.get(column)
-    if known is None or known[1].kind != STRING:
+    entry = index.fields.get(column)
+    if entry is None or entry[1].kind != STRING:
         return None
-    first, root = index.root.first_block, known[2]
-    at = known[0]
+    first, root = index.root.first_block, entry[2]
+    at = entry[0]
     numbers = range(int(first[at]), int(first[at]) + root.blocks)
     if len(numbers) > 1 + index.rows // ROWS_PER_BLOCK:
         return None
@@ -49,10 +49,10 @@ def _of_index(index: Index, column: str) -> tuple[pa.Array, pa.Array] | None:
     counts: list[np.ndarray] = []
     for block in index.blocks(numbers).values():
         words = block.words()
-        kept = [word for word in words if not word.startswith(BEYOND)]
+        whole_values = [word for word in words if not word.startswith(BEYOND)]
         # Entries that are not values sort after all values.
-        values += kept
-        counts.append(block.columns.frequencies[: len(kept)].astype(np.int64))
+        values += whole_values
+        counts.append(block.columns.frequencies[: len(whole_values)].astype(np.int64))
     if root.nulls:
         values.append(None)
         counts.append(np.array([root.nulls], np.int64))

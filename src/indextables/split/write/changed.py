@@ -205,11 +205,11 @@ class ChangedSplit:
         return replace_fields(index, builder)
 
 
-def _replace(known: dict[str, T], column: str, new: Mapping[str, T], kept: Collection[str]) -> None:
+def _replace(statistics: dict[str, T], column: str, new: Mapping[str, T], columns: Collection[str]) -> None:
     """Give a column, or the fields inside it, other statistics."""
-    for leaf in [one for one in known if one == column or one.startswith(column + ".")]:
-        del known[leaf]
-    known.update({leaf: one for leaf, one in new.items() if leaf in kept})
+    for leaf in [one for one in statistics if one == column or one.startswith(column + ".")]:
+        del statistics[leaf]
+    statistics.update({leaf: one for leaf, one in new.items() if leaf in columns})
 
 
 def _path(chunk: Struct) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from indextables.log.snapshot import Snapshot
 from indextables.model.names import quoted_name
 from indextables.ops.counting import run
 from indextables.ops.counting.buckets import Calendar, bucket_of
-from indextables.ops.counting.question import Aggregate, Key, Question, aggregate_of, column_of, key_of
+from indextables.ops.counting.question import Aggregate, Aggregation, Key, aggregate_of, column_of, key_of
 from indextables.web.elastic.shapes import (
     flag_at,
     list_at,
@@ -177,7 +177,7 @@ class Aggregations:
             distinct = level.kind == "cardinality"
             schema, function = self._snapshot.schema, METRICS[level.kind]
             aggregates.append(aggregate_of(schema, f"metric{number}", function, name, distinct=distinct))
-        question = Question(keys, tuple(aggregates))
+        question = Aggregation(keys, tuple(aggregates))
         table, _ = run.answer(self._snapshot, question, self._criteria.query, self._criteria.where)
         groups = []
         for row in table.to_pylist():

@@ -19,7 +19,7 @@ from indextables.ops.progress import Progress, silent, watched
 from indextables.runtime import LOCAL, Runtime
 from indextables.split.layout import SplitManifest, SplitRef, read_footer
 from indextables.split.open_splits import SplitRanges
-from indextables.split.source import Source
+from indextables.split.source import SplitFile
 from indextables.storage.checksum import crc32
 from indextables.storage.store import Store, StoreSpec
 
@@ -98,7 +98,7 @@ def inspect_split(store: Store | StoreSpec, sizes: Mapping[str, int], add: AddAc
     """Check one split against its add action and its own checksums."""
     root = as_store(store)
     size = sizes.get(add.path)
-    source = Source.of(root, add.path)
+    source = SplitFile.of(root, add.path)
     try:
         manifest = read_footer(source, SplitRef(add.path, size, footer_crc=add.footer_crc)).manifest
         if add.num_records is not None and manifest.rows != add.num_records:
@@ -110,7 +110,7 @@ def inspect_split(store: Store | StoreSpec, sizes: Mapping[str, int], add: AddAc
         return SplitFinding(add.path, rows=error.message)
 
 
-def index_damage(source: Source, manifest: SplitManifest) -> str | None:
+def index_damage(source: SplitFile, manifest: SplitManifest) -> str | None:
     """What is wrong with the index of a split or its row map; None when every byte is what was written."""
     length = manifest.length - manifest.row_map.length
     body = source.read_one(manifest.offset + length, manifest.row_map.length)

@@ -22,7 +22,7 @@ from indextables.model.fields import normalise_schema
 from indextables.model.values import encode_stat
 from indextables.ops.existence import as_store
 from indextables.split.layout import MAGIC, Footer, SplitRef, read_footer, split_tags
-from indextables.split.source import Source
+from indextables.split.source import SplitFile
 from indextables.storage.store import Store, StoreSpec
 
 
@@ -42,7 +42,7 @@ def rebuild_add(store: Store | StoreSpec, path: str) -> Rebuilt | str:
     root = as_store(store)
     try:
         meta = root.head(path)
-        footer = read_footer(Source(root, path), SplitRef(path, meta.size))
+        footer = read_footer(SplitFile(root, path), SplitRef(path, meta.size))
     except (SplitError, StorageError) as error:
         return error.message
     parquet = parquet_metadata(footer)
