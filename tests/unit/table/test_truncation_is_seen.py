@@ -61,11 +61,14 @@ def test_a_write_without_long_values_says_nothing(tmp_path, caplog):
         lambda table: table.update("id = 1", {"text": "z" * 5000}),
         lambda table: table.delete("id = 1"),
         lambda table: table.merge(pa.table({"id": [9], "text": ["z" * 2000], "note": ["n"]}), on=["id"]),
+        lambda table: table.overwrite(
+            pa.table({"id": [1], "text": ["short"], "note": ["n"]}), where="id = 1"
+        ),
     ],
-    ids=["merge_splits", "update", "delete", "merge"],
+    ids=["merge_splits", "update", "delete", "merge", "overwrite where"],
 )
 def test_rewrites_report_it_too(tmp_path, caplog, change):
-    """MERGE SPLITS, UPDATE, DELETE and MERGE write statistics anew and truncate them by the same rule."""
+    """All verbs that rewrite files write statistics anew and truncate them by the same rule."""
     table = it.Table.create(tmp_path / "t", ROWS.schema)
     table.append(ROWS)
     table.append(ROWS.slice(1))

@@ -122,7 +122,7 @@ def _finish(
         "numAddedFiles": sum(isinstance(action, AddAction) for action in actions),
         "numRemovedFiles": sum(isinstance(action, RemoveAction) for action in actions),
         **plan.metrics,
-        **plan.truncated.metrics(),
+        **plan.all_truncated().metrics(),
     }
     info = CommitInfo(
         timestamp=max(now, base.timestamp_ms + 1),

@@ -84,8 +84,16 @@ class CommitPlan:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     metrics: Mapping[str, Any] = field(default_factory=dict)
     truncated: Truncated = NOTHING_TRUNCATED
-    """What was left out of the statistics of the added files."""
+    """What was left out of the statistics of files that were written before the commit."""
+    truncated_by_build: Callable[[], Truncated] | None = None
+    """What was left out of those that the last call of `build` wrote."""
     user_metadata: str | None = None
+
+    def all_truncated(self) -> Truncated:
+        """What was left out of the statistics of the added files."""
+        if self.truncated_by_build is None:
+            return self.truncated
+        return Truncated.total([self.truncated, self.truncated_by_build()])
 
 
 def check_conflicts(plan: CommitPlan, first: Snapshot, base: Snapshot) -> None:

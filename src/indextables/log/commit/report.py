@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 def report(plan: CommitPlan, actions: tuple[Action, ...], settings: StatsOptions) -> None:
     """Report one commit, once."""
-    plan.truncated.report()
+    plan.all_truncated().report()
     if any(isinstance(action, AddAction) for action in actions):
         warn_of_strategies(settings)
     for action in actions:

@@ -151,7 +151,7 @@ def commit_splits(  # noqa: PLR0917 - one value, passed on in one place
         raise
     named = {action.path for action in done.actions if isinstance(action, AddAction)} if done.written else ()
     discard(log.store, [add for add in (*adds, *kind.rewritten) if add.path not in named])
-    return outcome(done, built)
+    return outcome(done, built, kind.truncated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +166,8 @@ class _WriteKind:
     if_empty: bool = True
     """Whether a write without rows changes anything."""
     rewritten: Sequence[AddAction] = field(default=())
+    truncated: Callable[[], Truncated] | None = None
+    """What was left out of the statistics of rewritten files."""
 
     def commit(
         self, plan: WritePlan, built: Sequence[BuiltSplit], order: Order, purges: frozenset[str]
@@ -196,6 +198,7 @@ class _WriteKind:
             parameters={"mode": "overwrite" if order.overwrite else "append", **self.parameters},
             metrics={"numOutputRows": _rows(adds)},
             truncated=Truncated.total(split.truncated for split in built),
+            truncated_by_build=self.truncated,
             user_metadata=order.user_metadata,
         )
 
@@ -225,6 +228,7 @@ def _write_kind(  # noqa: PLR0917 - one value, passed on in one place
             node,
             expected,
             rewritten=without_matches.rewritten,
+            truncated=lambda: without_matches.truncated,
         )
     if order.dynamic and plan.partition_columns:
         return _partitions(snapshot, adds, expected)
@@ -268,12 +272,15 @@ def _partition(values: Values, snapshot: Snapshot) -> Node:
     return all_of(tests)
 
 
-def outcome(done: Committed, built: Sequence[BuiltSplit]) -> WriteResult:
-    """The result of a committed write."""
+def outcome(
+    done: Committed, built: Sequence[BuiltSplit], rewritten: Callable[[], Truncated] | None = None
+) -> WriteResult:
+    """The result of a committed write; `rewritten` says what was truncated in files it rewrote."""
     committed_paths = {action.path for action in done.actions if isinstance(action, AddAction)}
     committed_splits = [split for split in built if split.add.path in committed_paths]
     removed = sum(isinstance(action, RemoveAction) for action in done.actions)
-    truncated = Truncated.total(split.truncated for split in committed_splits)
+    in_rewritten = () if rewritten is None or not done.written else (rewritten(),)
+    truncated = Truncated.total((*(split.truncated for split in committed_splits), *in_rewritten))
     return WriteResult(
         version=done.version,
         files_added=len(committed_paths),

@@ -19,6 +19,7 @@ from indextables.log.snapshot import Snapshot
 from indextables.log.transaction_log import TransactionLog
 from indextables.model.actions import AddAction
 from indextables.model.fields import cast_table
+from indextables.model.truncation import NOTHING_TRUNCATED, Truncated
 from indextables.ops.read.matching import plan_match
 from indextables.ops.rewrite.rows import (
     RewriteGroup,
@@ -67,6 +68,8 @@ class MatchingRowsRemoved:
         self.node = node
         self.options = options
         self.rewritten: list[AddAction] = []
+        self.truncated = NOTHING_TRUNCATED
+        """What was left out of the statistics of the rewritten files of the last version asked about."""
         self._done: dict[str, UniformSplit | RewriteOutcome] = {}
 
     def on(self, base: Snapshot) -> tuple[list[AddAction], list[AddAction]]:
@@ -74,17 +77,18 @@ class MatchingRowsRemoved:
         plan = plan_match(base, self.node)
         setting = RewriteSetting.of(self.log, base, drop=self.node, options=self.options)
         removed = list(plan.whole)
-        rewritten_adds: list[AddAction] = []
+        rewritten: list[RewriteOutcome] = []
         for add in plan.doubtful:
             outcome = self._done.get(add.path)
             if outcome is None:
                 outcome = self._done[add.path] = self._look(RewriteGroup(setting, (add,)))
             if isinstance(outcome, RewriteOutcome):
                 removed.append(add)
-                rewritten_adds.extend(outcome.adds)
+                rewritten.append(outcome)
             elif outcome.all:
                 removed.append(add)
-        return removed, rewritten_adds
+        self.truncated = Truncated.total(outcome.truncated for outcome in rewritten)
+        return removed, [add for outcome in rewritten for add in outcome.adds]
 
     def _look(self, piece: RewriteGroup) -> UniformSplit | RewriteOutcome:
         outcome = delete_from(piece)
