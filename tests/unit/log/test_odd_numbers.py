@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import re
 
 import pytest
 
 import indextables as it
 from indextables.errors import CorruptLogError, Error
 from indextables.log.transaction_log import TransactionLog
-from support.builder import LogBuilder, commit_path
+from indextables.storage.envelope import unpack
+from indextables.storage.stores.local import LocalStore
+from support.builder import HINT, LogBuilder, checkpoint_path, commit_path
+from support.deltatables import DeltaLog, schema_string
+from support.deltatables import add as delta_add
 
 NUMBERS = ("1e400", "-1e400", "1" * 400, "-1", "1.5", "1e19", "NaN", "true", "[]")
 FIELDS = {
@@ -91,3 +96,46 @@ def test_a_delta_table_with_an_odd_number_raises_nothing_but_our_own_errors(tmp_
     ):
         with contextlib.suppress(Error):
             question(it.DeltaTable.open(tmp_path))
+
+
+@pytest.mark.parametrize("compression", ["true", "false"])
+@pytest.mark.parametrize("field", FIELDS["add"])
+def test_a_checkpoint_with_an_odd_number_raises_nothing_but_our_own_errors(field, compression):
+    """The commits before it are gone, so that the checkpoint has to answer."""
+    for number in NUMBERS:
+        options = {"checkpoint.enabled": "false", "transaction.compression.enabled": compression}
+        builder = LogBuilder(options=options).create().append("a").append("b")
+        builder.log().checkpoint()
+        path = checkpoint_path(2)
+        text = unpack(builder.store.get(path), name=path)
+        odd = text.replace(b'"path":"a"', f'"path":"a","{field}":{number}'.encode(), 1)
+        assert odd != text
+        # Its checksums would name the damage at once; without them the number itself has to be noticed.
+        builder.store.put(path, re.sub(rb'"crc32":"[0-9a-f]{8}",', b"", odd, count=1))
+        builder.store.delete(HINT)
+        for version in range(2):
+            builder.store.delete(commit_path(version))
+        for question in questions(builder.log()):
+            with contextlib.suppress(Error):
+                question()
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_delta_checkpoint_with_odd_statistics_raises_nothing_but_our_own_errors(tmp_path, number):
+    """The statistics of a checkpoint are parsed by DuckDB, those of commits are not."""
+    log = DeltaLog(LocalStore(tmp_path), schema_string(id="long"))
+    for name in ("a", "b"):
+        log.commit(delta_add(name))
+    stats = f'{{"numRecords":{number},"minValues":{{"id":{number}}},"maxValues":{{"id":{number}}}}}'
+    log.commit({"add": {**delta_add("odd")["add"], "stats": stats}})
+    log.checkpoint()
+    table = it.DeltaTable.open(tmp_path)
+    for question in (
+        table.files,
+        lambda: table.files(where="id > 3"),
+        lambda: table.files(where="id IS NULL"),
+        table.describe,
+    ):
+        with contextlib.suppress(Error):
+            question()
+    assert {"a", "b"} <= set(table.files()["path"].to_pylist())
