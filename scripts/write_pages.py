@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,16 @@ _SYSTEMS = {
     "native local": "IndexTables, this process",
     "native spark": "IndexTables, Spark",
 }
+DECISION_HEAD = re.compile(
+    r"(?P<date>\d{4}-\d\d-\d\d)\. (?P<status>(?:[^.(]|\([^)]*\))+)\. Topic: (?P<topic>[^.]+)\."
+)
+"""The third line of a decision: its date, whether it still holds, and what it is about."""
 _DECISIONS = """# Decisions
 
 Why things are as they are: what was weighed, what was measured, what was chosen.
+
+A number is a name: it is never used again. A decision that was
+superseded keeps its page, which names the one that holds.
 
 """
 _OPTIONS = f"""# Options
@@ -137,10 +145,18 @@ def _cell(text: str) -> str:
 
 
 def decisions() -> str:
-    """Every decision by its title."""
-    pages = sorted((DOCS / "decisions").glob("[0-9]*.md"))
-    titles = [(page.name, page.read_text().partition("\n")[0].removeprefix("# ")) for page in pages]
-    return _DECISIONS + "".join(f"- [{title}]({name})\n" for name, title in titles)
+    """Every decision under its topic, with its number, date and status."""
+    by_topic: dict[str, list[str]] = {}
+    for page in sorted((DOCS / "decisions").glob("[0-9]*.md")):
+        title, _, about = page.read_text().split("\n", 3)[:3]
+        head = DECISION_HEAD.fullmatch(about)
+        topic, date, status = (head["topic"], head["date"], head["status"]) if head else ("Other", "", "")
+        number, _, name = title.removeprefix("# ").partition(": ")
+        by_topic.setdefault(topic, []).append(f"| {number} | [{name}]({page.name}) | {date} | {status} |\n")
+    return _DECISIONS + "\n".join(
+        f"## {topic}\n\n| | | | |\n| --- | --- | --- | --- |\n" + "".join(rows)
+        for topic, rows in sorted(by_topic.items())
+    )
 
 
 def delta() -> str:

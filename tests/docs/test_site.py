@@ -31,6 +31,13 @@ def test_a_page_made_from_the_source_is_up_to_date(name):
     assert (module.DOCS / name).read_text() == module.PAGES[name](), "run `make docs`"
 
 
+def test_every_decision_has_a_date_a_status_and_a_topic_in_its_third_line():
+    head = _generated().DECISION_HEAD
+    pages = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
+    assert [page.name for page in pages if not head.fullmatch(page.read_text().splitlines()[2])] == []
+    assert [page.name for page in pages if not page.read_text().startswith(f"# {page.name[:3]}: ")] == []
+
+
 @pytest.mark.slow
 def test_the_site_builds_without_a_warning_and_needs_no_network(tmp_path):
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
