@@ -40,7 +40,7 @@ def open_to_others(process: psutil.Process) -> list[str]:
 
 
 def test_spark_sql_runs_every_verb_and_comes_back_to_its_tables(tmp_path, python):
-    packed = jar.made()
+    packed = jar.ready_jar()
     place = Place("", tmp_path / "warehouse")
     with SqlShell(tmp_path, packed, python, {}) as shell:
         with pytest.raises(RefusedError, match=r"python cannot be started: .*Set spark.pyspark.python"):

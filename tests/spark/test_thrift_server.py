@@ -38,7 +38,7 @@ def address(tmp_path: Path) -> Iterator[str]:
     # Sessions of this server do not see the class loader of `spark.jars`.
     given = {
         **CONFS,
-        "spark.driver.extraClassPath": str(jar.made()),
+        "spark.driver.extraClassPath": str(jar.ready_jar()),
         "spark.log.level": "INFO",
         "spark.sql.warehouse.dir": f"{tmp_path}/warehouse",
     }

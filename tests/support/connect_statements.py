@@ -31,7 +31,7 @@ def server(directory: Path) -> Iterator[str]:
     port = free_port()
     given = {
         **CONFS,
-        "spark.jars": str(jar.made()),
+        "spark.jars": str(jar.ready_jar()),
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": f"{directory}/warehouse",
         "spark.sql.catalog.lake": "io.indextables.DirectoryCatalog",

@@ -124,10 +124,10 @@ def jar(into: str | None) -> None:
     The jar is made first if it does not exist yet, which needs Java.
     """
     from indextables.spark.jvm.installed import check_java
-    from indextables.spark.jvm.jar import made
+    from indextables.spark.jvm.jar import ready_jar
 
     check_java()
-    click.echo(made(into))
+    click.echo(ready_jar(into))
 
 
 for _verb in (*read_verbs.VERBS, *load_verbs.VERBS, *serve.VERBS, *maintain_verbs.VERBS, *completion.VERBS):

@@ -1,9 +1,9 @@
-"""`load`: what a reader was asked for, as a DataFrame over one version of a table or over a search in it."""
+"""`load`: a DataFrame over one version of a table, or over a search in it."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from indextables.errors import OptionError
 from indextables.log.delta.snapshot import DeltaSnapshot
@@ -14,10 +14,6 @@ from indextables.spark.read.frame import reading_way, version_frame
 from indextables.spark.read.version import snapshot_of
 from indextables.spark.requests import ReadRequest
 from indextables.spark.search.dataframe import search_frame
-
-if TYPE_CHECKING:
-    pass
-
 
 _NAME = re.compile(r"(?:`(?:[^`]|``)*`|[^,`])+")
 """A name of a list: a comma inside backticks belongs to it."""

@@ -66,7 +66,7 @@ def stream_writer_source(writer: Any) -> str | None:
 
 
 def read_request(reader: Any, path: Any) -> ReadRequest:
-    """What a reader (batch or stream) was told, with the path of this call."""
+    """The path and options of one `load`, of a batch or a stream."""
     if hasattr(reader, "_jreader"):
         spark = reader._spark
         options = _scala_options(spark, _state(reader._jreader, "extraOptions"))
@@ -81,7 +81,7 @@ def read_request(reader: Any, path: Any) -> ReadRequest:
 
 
 def write_request(writer: Any, path: Any) -> WriteRequest:
-    """What a batch writer was told, with the path of this call."""
+    """The path, mode, options and partition columns of one `save`."""
     if hasattr(writer, "_jwrite"):
         state = writer._jwrite
         options = _scala_options(writer._spark, state.extraOptions())
@@ -101,7 +101,7 @@ def write_request(writer: Any, path: Any) -> WriteRequest:
 
 
 def stream_write_request(writer: Any, path: Any) -> WriteRequest:
-    """What a stream writer was told, with the path of this call."""
+    """The path, mode, options and partition columns of one stream into a table."""
     if hasattr(writer, "_jwrite"):
         spark = writer._spark
         options = _scala_options(spark, _state(writer._jwrite, "extraOptions"))

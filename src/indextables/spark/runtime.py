@@ -1,4 +1,4 @@
-"""A Runtime on a Spark session: executors as workers, an engine for large logs, caches told of commits."""
+"""A Runtime on a Spark session: executors as workers, an engine for large logs, caches renewed by commits."""
 
 # ruff: noqa: SLF001
 # because PySpark keeps its JVM objects private

@@ -115,7 +115,7 @@ def options_of(
 
 
 def _address_of_view(spark: Any, name: Sequence[str]) -> str | None:
-    """The path of the table that a view shows or a catalog names; None when it is none of ours."""
+    """The path of the table behind a view or a name of a catalog; None if it is no table of IndexTables."""
     from indextables.spark.named_tables import location_of
     from indextables.spark.read.views import table_of_name
 

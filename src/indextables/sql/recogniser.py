@@ -23,7 +23,7 @@ from indextables.sql.commands.grammar import (
     is_command,
     shared_subject,
 )
-from indextables.sql.select.mentions import Word, words_of
+from indextables.sql.select.mentions import SqlToken, words_of
 
 _PROVIDERS = frozenset(
     {
@@ -191,7 +191,7 @@ class _Cursor:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        self.words: list[Word] = []
+        self.words: list[SqlToken] = []
         with suppress(CommandError):
             self.words = words_of(text)
 

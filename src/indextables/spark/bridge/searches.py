@@ -26,7 +26,7 @@ from indextables.spark.read.version import resolve_read
 from indextables.spark.search.comparing import comparison
 from indextables.spark.search.dataframe import no_index, numbered_frame, required_frame
 from indextables.sql.select.mentions import NO_QUERY
-from indextables.sql.select.rewritten import Search
+from indextables.sql.select.rewritten import ResolvedSearch
 from indextables.sql.select.scopes import NO_SEARCH
 from indextables.sql.select.spelling import spelled
 
@@ -116,8 +116,8 @@ def refuse(request: JvmRequest) -> dict[str, Any]:
     )
 
 
-def _search(search: Mapping[str, Any]) -> Search:
-    return Search(
+def _search(search: Mapping[str, Any]) -> ResolvedSearch:
+    return ResolvedSearch(
         0,
         search.get("column"),
         _words(search.get("query")),

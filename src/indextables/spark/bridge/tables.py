@@ -35,7 +35,7 @@ _CLOUDS = {"s3": "s3", "abfss": "azure", "abfs": "azure", "az": "azure", "gs": "
 
 
 def describe(request: JvmRequest) -> dict[str, Any]:
-    """The columns, partitions and properties of the version that is asked for."""
+    """The columns, partitions and properties of the newest version, or of the one that the request names."""
     snapshot = snapshot_of(request.spark, request.path, request.settings)
     if isinstance(snapshot, DeltaSnapshot):
         raise TableError(

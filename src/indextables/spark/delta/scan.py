@@ -156,13 +156,13 @@ def _without_deleted(
     rows = _relation(spark, snapshot, [*physical, number], columns, planner)
     rows = rows.select("*", F.col("_metadata.row_index").alias(ROW))
     tasks = shared_out(list(enumerate(vectors)), default_width(spark), _vector_bytes)
-    deleted = frame_of_tasks(spark, _Decoder(snapshot.store.spec()), tasks, "file int, row long")
+    deleted = frame_of_tasks(spark, _VectorDecoder(snapshot.store.spec()), tasks, "file int, row long")
     same = (rows[FILE] == deleted["file"]) & (rows[ROW] == deleted["row"])
     return rows.join(deleted, same, "left_anti").drop(FILE, ROW)
 
 
 @dataclass(frozen=True, slots=True)
-class _Decoder:
+class _VectorDecoder:
     """What a task runs to decode deletion vectors."""
 
     spec: StoreSpec

@@ -110,7 +110,7 @@ def fits(packed: Path, spark_version: str) -> bool:
     return sources_digest == digest() and version.split(".")[:2] == spark_version.split(".")[:2]
 
 
-def made(into: str | None = None) -> Path:
+def ready_jar(into: str | None = None) -> Path:
     """The jar for the installed PySpark, copied to `into` if given; starts a JVM if necessary."""
     from pyspark import __version__
     from pyspark.java_gateway import launch_gateway

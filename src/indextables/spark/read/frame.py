@@ -52,7 +52,7 @@ class LoadedTable:
     version: int | None = None
     """The version the relation reads; None is the newest."""
     pinned: bool = False
-    """Whether that version was asked for by the user."""
+    """Whether the user named that version."""
     restricted: bool = False
     """Whether a statement restricts the relation to some files when it runs."""
 

@@ -41,7 +41,7 @@ class TablePlanner:
 
     def snapshot(self) -> Snapshot:
         """The version to read now."""
-        # Where the newest is wanted it is looked for: what was newest some seconds ago may be gone by now.
+        # The newest version is looked up each time: the one of some seconds ago may have been cleaned away.
         snapshot = open_log(self.spark, self.uri, self.options).snapshot(self.version, max_staleness_s=0)
         if snapshot.table_id != self.table_id:
             raise TableError(

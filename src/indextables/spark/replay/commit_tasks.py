@@ -26,7 +26,7 @@ from indextables.storage.store import Store, StoreSpec, open_store
 KEY, VECTOR = "touched_path", "touched_dv"
 _HASH, _NUMBER, _ADD, _NEWEST = "__hash", "__place", "__add", "__newest"
 _KEYS = (T.StructField(KEY, T.StringType()), T.StructField(VECTOR, T.StringType()))
-# So many files of a task are reduced together and then handed on, in batches of so many rows.
+# A task reduces this many files at a time, and emits them in batches of this many rows.
 _REDUCED_FILES = 16_384
 _BATCH_ROWS = 8_192
 
@@ -44,7 +44,7 @@ class AddForm(Protocol):
         ...
 
     def columns(self, adds: Sequence[AddAction]) -> pa.StructArray:
-        """The wanted fields of adds, in order."""
+        """The fields of the form, one row per add and in their order."""
         ...
 
 
@@ -98,7 +98,7 @@ class _Adds:
 
 @dataclass(frozen=True, slots=True)
 class _Keys:
-    """What a task runs where only the keys are wanted."""
+    """What a task runs to list the keys alone."""
 
     spec: StoreSpec
     form: AddForm

@@ -340,7 +340,7 @@ class DeltaAdds:
         return key_of(action)
 
     def columns(self, adds: Sequence[AddAction]) -> pa.StructArray:
-        """The wanted columns; one that has no fields at all is left out."""
+        """The columns of the form and the raw fields; structs without fields are left out."""
         table = raw_table(adds, {*self.raw, *self.form.sources(None)})
         columns = form_columns(table, self.names, self.form)
         columns |= {raw_column(name): table.column(name).combine_chunks() for name in sorted(self.raw)}

@@ -44,7 +44,7 @@ from indextables.spark.replay.commit_tasks import KEY, VECTOR, AddForm, newest_a
 from indextables.spark.replay.delta_adds import DeltaAdds
 from indextables.spark.replay.form import in_micros, spark_schema
 from indextables.spark.replay.pushdown import Pushable, pushable
-from indextables.spark.replay.shared import Needs, SharedFrame, needs_of
+from indextables.spark.replay.shared import FrameColumns, SharedFrame, needs_of
 from indextables.spark.replay.skipping import FileColumns, Skipping, skipping
 from indextables.spark.workers import default_width
 
@@ -146,7 +146,7 @@ class SparkEngine:
                 request.memo[_MEMO] = SharedFrame(key, needs, live.frame, request)
             return live
 
-    def _for(self, request: ReplayRequest, needs: Needs) -> Live | None:
+    def _for(self, request: ReplayRequest, needs: FrameColumns) -> Live | None:
         """A frame with what is needed, by physical names: all requests of a version have them in common."""
         names = request.delta.by_physical_names() if isinstance(request, DeltaRequest) else None
         return self._live(request, needs, names)
@@ -159,7 +159,9 @@ class SparkEngine:
             return self._live(request, None, request.delta)
         return self._live(request, needs_of(request), None)
 
-    def _live(self, request: ReplayRequest, needs: Needs | None, names: DeltaColumns | None) -> Live | None:
+    def _live(
+        self, request: ReplayRequest, needs: FrameColumns | None, names: DeltaColumns | None
+    ) -> Live | None:
         if isinstance(request, DeltaRequest):
             assert names is not None
             frame = self._delta_live(request, needs, names)
@@ -174,7 +176,7 @@ class SparkEngine:
         return None if frame is None else Live(frame)
 
     def _delta_live(
-        self, request: DeltaRequest, needs: Needs | None, names: DeltaColumns
+        self, request: DeltaRequest, needs: FrameColumns | None, names: DeltaColumns
     ) -> DataFrame | None:
         pieces, inline = checkpoint_pieces(request)
         columns = None if needs is None else needs.statistics

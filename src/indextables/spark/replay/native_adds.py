@@ -61,7 +61,7 @@ def checkpoint_frame(
     stored = [name for name in columns if name not in _DERIVED]
     form = files_schema(request.schema, request.partition_columns, stored)
     leaves = leaves_of(request.schema, request.partition_columns, stored)
-    run = _Decoder(
+    run = _CheckpointDecoder(
         spec=request.store.spec(),
         checkpoint=checkpoint,
         size_bytes=opened.size_bytes,
@@ -71,7 +71,7 @@ def checkpoint_frame(
 
 
 @dataclass(frozen=True, slots=True)
-class _Decoder:
+class _CheckpointDecoder:
     """What a task runs: picklable, and opening everything itself."""
 
     spec: StoreSpec

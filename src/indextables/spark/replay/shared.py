@@ -26,54 +26,54 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class FrameColumns:
     """What a frame of files must have: columns of the files() form, and statistics of some table columns."""
 
     columns: frozenset[str]
     statistics: frozenset[str] = frozenset()
     """Physical names. Of a native log statistics are columns like others, with all their fields."""
 
-    def covers(self, other: Needs) -> bool:
+    def covers(self, other: FrameColumns) -> bool:
         """Whether a frame made for this will do for another."""
         return other.columns <= self.columns and other.statistics <= self.statistics
 
-    def with_columns(self, other: Needs) -> Needs:
+    def with_columns(self, other: FrameColumns) -> FrameColumns:
         """The same statistics, and the columns of both."""
-        return Needs(self.columns | other.columns, self.statistics)
+        return FrameColumns(self.columns | other.columns, self.statistics)
 
 
-def needs_of(request: ReplayRequest) -> Needs:
+def needs_of(request: ReplayRequest) -> FrameColumns:
     """What a frame must have for a request."""
     if isinstance(request, DeltaRequest):
         parts = [part for part in wanted_columns(request) if part is not None]
         leaves = frozenset(".".join(leaf.physical) for part in parts for leaf in part.leaves)
-        return Needs(frozenset(name for part in parts for name in part.columns) - {"uri"}, leaves)
+        return FrameColumns(frozenset(name for part in parts for name in part.columns) - {"uri"}, leaves)
     shown = files_schema(request.schema, request.partition_columns, request.columns).names
     needs = columns_needed(request.where, request.partition_columns)
     names = {*shown, *({"partition_values"} if needs.partitions else ())}
     if needs.statistics:
         names |= {"num_records", "min", "max", "null_count"}
-    return Needs(frozenset(names - {"uri"}))
+    return FrameColumns(frozenset(names - {"uri"}))
 
 
 class SharedFrame:
     """The frame of one version, kept with its snapshot."""
 
-    def __init__(self, key: object, needs: Needs, frame: DataFrame, request: ReplayRequest) -> None:
+    def __init__(self, key: object, needs: FrameColumns, frame: DataFrame, request: ReplayRequest) -> None:
         self.key = key
         self.needs = needs
         self._frame = frame
         self._is_delta = isinstance(request, DeltaRequest)
-        # Spark reads any column of a Parquet checkpoint; of commits only what was asked for is decoded.
+        # Spark reads any column of a Parquet checkpoint; of commits only the requested fields are decoded.
         self._has_all = self._is_delta and not isinstance(request.tail, LongTail)
         self._is_kept = False
 
-    def covers(self, needs: Needs) -> bool:
+    def covers(self, needs: FrameColumns) -> bool:
         """Whether it has what a request needs."""
         has = self.needs.with_columns(needs) if self._has_all else self.needs
         return has.covers(needs)
 
-    def again(self, needs: Needs) -> DataFrame:
+    def again(self, needs: FrameColumns) -> DataFrame:
         """The same rows, computed once from now on."""
         if not self._is_kept:
             self.needs = self.needs.with_columns(needs)

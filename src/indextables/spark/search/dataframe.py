@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from indextables.log.delta.snapshot import DeltaSnapshot
     from indextables.log.snapshot import Snapshot
     from indextables.predicate.tree import Node
-    from indextables.sql.select.rewritten import Highlight, Search
+    from indextables.sql.select.rewritten import Highlight, ResolvedSearch
 
 _log = logging.getLogger(__name__)
 
@@ -161,7 +161,7 @@ def no_index(snapshot: DeltaSnapshot) -> str:
 def hidden_frame(
     spark: Any,
     version: tuple[CallSettings, Snapshot],
-    searches: Sequence[Search],
+    searches: Sequence[ResolvedSearch],
     mentioned: frozenset[str] | None,
     where: Node | None,
 ) -> Any:
@@ -203,7 +203,7 @@ def with_highlights(frame: Any, snapshot: Snapshot, highlights: Sequence[Highlig
 
 
 def required_frame(
-    spark: Any, snapshot: Snapshot, searches: Sequence[Search], columns: Sequence[str], *,
+    spark: Any, snapshot: Snapshot, searches: Sequence[ResolvedSearch], columns: Sequence[str], *,
     where: Node | None = None, score: bool = False, best: int | None = None,
 ) -> SearchResult:  # fmt: skip
     """The rows that all searches find; the hidden column of each search is true for all of them.
@@ -222,7 +222,13 @@ def required_frame(
 
 
 def numbered_frame(
-    spark: Any, snapshot: Snapshot, searches: Sequence[Search], rows: Any, *, file: str, where: Node | None
+    spark: Any,
+    snapshot: Snapshot,
+    searches: Sequence[ResolvedSearch],
+    rows: Any,
+    *,
+    file: str,
+    where: Node | None,
 ) -> SearchResult | None:
     """Rows of Spark's reader with a column, or a restriction, for each search.
 
@@ -264,7 +270,7 @@ def _joined(frame: Any, names: Sequence[str], hits: Sequence[_Hits]) -> Any:
 class _Hits:
     """The row numbers that a search finds, by file."""
 
-    search: Search
+    search: ResolvedSearch
     columns: tuple[str, ...]
     """The search is null for rows in which all of these columns are null."""
     frame: Any
@@ -272,7 +278,13 @@ class _Hits:
 
     @classmethod
     def of(
-        cls, spark: Any, snapshot: Snapshot, search: Search, planned: Sequence[SplitRef], *, by_name: bool
+        cls,
+        spark: Any,
+        snapshot: Snapshot,
+        search: ResolvedSearch,
+        planned: Sequence[SplitRef],
+        *,
+        by_name: bool,
     ) -> _Hits:
         query = parsed(snapshot, search.query, search.column)
         columns = (search.column,) if search.column is not None else settings_of(snapshot).columns

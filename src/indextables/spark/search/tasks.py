@@ -27,7 +27,7 @@ class SearchTask:
     refs: tuple[SplitRef, ...]
     selection: Selection
     terms: tuple[Term, ...] = ()
-    """Words whose statistics are asked for."""
+    """Words whose statistics a task returns."""
     by_name: bool = True
     """Whether hits name their file by the last part of its path only."""
 

@@ -91,7 +91,7 @@ def _instant(local: str) -> str:
 
 
 def _begins(date: str) -> str:
-    """The local midnight of a date, or so long after it as the offset says.
+    """The instant of local midnight of a date, plus the shift.
 
     A cast of the date would take the zone that the session had when the function was made.
     """
@@ -104,7 +104,7 @@ def _shift() -> str:
 
 
 def _length(text: str, units: Mapping[str, int]) -> str:
-    """So many of these units as a text such as `15 minutes` says; 0 when it names another unit."""
+    """The length of an interval such as `15 minutes` in the smallest unit; 0 if its unit is another one."""
     extracted = f"regexp_extract(lower(trim({text})), '^([0-9]*) *([a-z]+)$', %d)"
     cases = " ".join(f"WHEN '{name}' THEN {size}L" for name, size in units.items())
     count = f"coalesce(CAST(nullif({extracted % 1}, '') AS BIGINT), 1L)"

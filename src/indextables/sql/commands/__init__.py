@@ -86,7 +86,7 @@ class TruncateHistory(Struct, frozen=True):
 
 
 class Subject(Enum):
-    """What DESCRIBE INDEXTABLES is asked about."""
+    """The subject of DESCRIBE INDEXTABLES."""
 
     TRANSACTION_LOG = "TRANSACTION LOG"
     STATE = "STATE"

@@ -1,4 +1,4 @@
-"""Statements that people know from other systems: which are answered here, and what is said to the rest.
+"""Statements that people know from other systems: those that work here, and advice for the others.
 
 OPTIMIZE, VACUUM, DESCRIBE HISTORY, DESCRIBE DETAIL, RESTORE TABLE and SHOW
 PARTITIONS are other spellings of commands of ours, and the grammar reads them.

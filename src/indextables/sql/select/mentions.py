@@ -43,7 +43,7 @@ NO_QUERY = "indexquery needs its query as a string or a parameter: message index
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class SqlToken:
     """A word or sign of a statement."""
 
     raw: str
@@ -142,7 +142,7 @@ def mark_paths(text: str) -> tuple[PathMention, ...]:
     return tuple(_paths(text, words_of(text), SPARK))
 
 
-def words_of(text: str, engine: str = SPARK) -> list[Word]:
+def words_of(text: str, engine: str = SPARK) -> list[SqlToken]:
     """The words and signs of a statement."""
     import sqlglot
     from sqlglot.errors import SqlglotError
@@ -153,7 +153,7 @@ def words_of(text: str, engine: str = SPARK) -> list[Word]:
     except SqlglotError as error:
         raise CommandError(f"the statement could not be read: {error}") from error
     return [
-        Word(
+        SqlToken(
             text[token.start : token.end + 1],
             token.text,
             token.start,
@@ -185,7 +185,7 @@ def edited(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
     return text
 
 
-def written_searches(text: str, words: Sequence[Word]) -> list[WrittenSearch]:
+def written_searches(text: str, words: Sequence[SqlToken]) -> list[WrittenSearch]:
     """Every search of a text, in its order."""
     searches = []
     for at, word in enumerate(words):
@@ -209,7 +209,7 @@ def written_searches(text: str, words: Sequence[Word]) -> list[WrittenSearch]:
     return searches
 
 
-def written_highlights(words: Sequence[Word]) -> list[int]:
+def written_highlights(words: Sequence[SqlToken]) -> list[int]:
     """Which words are the names of calls of `highlight`."""
     return [
         at
@@ -220,7 +220,7 @@ def written_highlights(words: Sequence[Word]) -> list[int]:
     ]
 
 
-def _with_arguments(written: Sequence[WrittenSearch], words: Sequence[Word]) -> list[WrittenSearch]:
+def _with_arguments(written: Sequence[WrittenSearch], words: Sequence[SqlToken]) -> list[WrittenSearch]:
     """The searches, each with the positional argument that it takes."""
     markers = [word.start for word in words if word.raw == "?"]
     searches = []
@@ -230,7 +230,7 @@ def _with_arguments(written: Sequence[WrittenSearch], words: Sequence[Word]) -> 
     return searches
 
 
-def _call(text: str, words: Sequence[Word], at: int, *, for_all: bool) -> WrittenSearch:
+def _call(text: str, words: Sequence[SqlToken], at: int, *, for_all: bool) -> WrittenSearch:
     end = _closing(words, at + 1)
     depth, comma = 0, None
     for at_word in range(at + 1, end):
@@ -246,7 +246,7 @@ def _call(text: str, words: Sequence[Word], at: int, *, for_all: bool) -> Writte
     return WrittenSearch(*span, ALL_COLUMNS if column == "*" else column, query)
 
 
-def _infix(text: str, words: Sequence[Word], at: int) -> WrittenSearch:
+def _infix(text: str, words: Sequence[SqlToken], at: int) -> WrittenSearch:
     negated = at > 0 and words[at - 1].upper == "NOT"
     last = at - 2 if negated else at - 1
     star = last >= 0 and words[last].raw == "*"
@@ -259,7 +259,7 @@ def _infix(text: str, words: Sequence[Word], at: int) -> WrittenSearch:
     return WrittenSearch(words[first].start, words[end].end, column, query, negated)
 
 
-def _operand_end(words: Sequence[Word], at: int) -> int:
+def _operand_end(words: Sequence[SqlToken], at: int) -> int:
     """The last word of the query: a literal, `?` or `:name`."""
     if words[at].raw == ":" and at + 1 < len(words):
         return at + 1
@@ -268,13 +268,13 @@ def _operand_end(words: Sequence[Word], at: int) -> int:
     return at
 
 
-def _follows_column(words: Sequence[Word], at: int) -> bool:
+def _follows_column(words: Sequence[SqlToken], at: int) -> bool:
     if at and words[at - 1].raw == "*":
         return True
     return _column_start(words, at - 1) is not None and words[at - 1].upper != "NOT"
 
 
-def _column_start(words: Sequence[Word], last: int) -> int | None:
+def _column_start(words: Sequence[SqlToken], last: int) -> int | None:
     """The first word of the dotted name that ends at `last`."""
     at = last
     while at >= 0:
@@ -288,7 +288,7 @@ def _column_start(words: Sequence[Word], last: int) -> int | None:
     return None
 
 
-def _closing(words: Sequence[Word], at: int) -> int:
+def _closing(words: Sequence[SqlToken], at: int) -> int:
     depth = 0
     for end in range(at, len(words)):
         depth += {"(": 1, ")": -1}.get(words[end].raw, 0)
@@ -297,7 +297,7 @@ def _closing(words: Sequence[Word], at: int) -> int:
     raise CommandError("a parenthesis after indexquery is not closed")
 
 
-def _paths(text: str, words: Sequence[Word], engine: str) -> list[PathMention]:
+def _paths(text: str, words: Sequence[SqlToken], engine: str) -> list[PathMention]:
     """The tables named by path where a table may stand; FROM also stands in `extract(year FROM ...)`."""
     paths: list[PathMention] = []
     clauses, queries = [""], [True]
@@ -319,7 +319,7 @@ def _paths(text: str, words: Sequence[Word], engine: str) -> list[PathMention]:
     return paths
 
 
-def _path_at(words: Sequence[Word], at: int, *, by_string: bool) -> int | None:
+def _path_at(words: Sequence[SqlToken], at: int, *, by_string: bool) -> int | None:
     """The last word of a path that begins here: ``indextables.`path` ``, or a string."""
     if by_string and words[at].raw[0] == "'":
         return at
@@ -328,7 +328,7 @@ def _path_at(words: Sequence[Word], at: int, *, by_string: bool) -> int | None:
     return at + 2 if words[at + 1].raw == "." and words[at + 2].raw[0] == "`" else None
 
 
-def _as_of(text: str, words: Sequence[Word], first: int, last: int) -> PathMention:
+def _as_of(text: str, words: Sequence[SqlToken], first: int, last: int) -> PathMention:
     """A reference with its time travel."""
     start, path, at = words[first].start, words[last].value, last + 1
     # The tokenizer takes VERSION AS OF for one word in some dialects.

@@ -54,7 +54,7 @@ _TIME = re.compile(
 _EXACT_INTEGERS = 1 << 53
 """Whole numbers up to this one are doubles."""
 _EXACT_DIGITS = 15
-"""A decimal of so many digits is the same double however it is converted."""
+"""A decimal with at most this many digits converts to the same double in every library."""
 _INTEGER_DIGITS = 18
 _DECIMAL_DIGITS = 38
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -85,7 +85,7 @@ class _OtherMeaningError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Span:
+class _ValueRange:
     """The value a literal has for a column, or the bounds of what it may be."""
 
     low: Any
@@ -129,7 +129,7 @@ class _Conversion:
             return Pushed(coerce.is_null(self._column(item.this)))
         if name == "Column":
             column = self._column(item)
-            return self._compared("=", column, _Span(True, True, _only(column, pa.bool_())))
+            return self._compared("=", column, _ValueRange(True, True, _only(column, pa.bool_())))
         return self._text(name, item)
 
     def _all(self, item: Any) -> Pushed:
@@ -153,7 +153,7 @@ class _Conversion:
         column = self._column(left)
         return self._compared(op, column, self._span(right, column))
 
-    def _compared(self, op: str, column: Column, span: _Span) -> Pushed:
+    def _compared(self, op: str, column: Column, span: _ValueRange) -> Pushed:
         compare = partial(self._compare, column, span.type)
         if span.exact or op in {"<", "<=", ">", ">="}:
             return Pushed(compare(op, span.low if op in {">", ">="} else span.high), span.exact)
@@ -197,7 +197,7 @@ class _Conversion:
             raise _OtherMeaningError
         return column
 
-    def _span(self, item: Any, column: Column) -> _Span:
+    def _span(self, item: Any, column: Column) -> _ValueRange:
         """The value of a literal in the type of a column."""
         is_ = pa.types
         if is_.is_timestamp(column.type):
@@ -229,7 +229,7 @@ class _Conversion:
                 return _same(number, decimal_type(_DECIMAL_DIGITS, fraction))
         raise _OtherMeaningError
 
-    def _day(self, item: Any, kind: pa.DataType) -> _Span:
+    def _day(self, item: Any, kind: pa.DataType) -> _ValueRange:
         if _cast(item) not in {"", "DATE"}:
             raise _OtherMeaningError
         text = _string(item.this if _cast(item) else item)
@@ -237,7 +237,7 @@ class _Conversion:
             raise _OtherMeaningError
         return _same(_micros(text) // US_PER_DAY, kind)
 
-    def _moment(self, item: Any, kind: pa.DataType) -> _Span:
+    def _moment(self, item: Any, kind: pa.DataType) -> _ValueRange:
         cast = _cast(item)
         match = _TIME.fullmatch(_string(item.this if cast else item))
         if match is None or (cast == "DATE" and match[2] is not None):
@@ -256,7 +256,7 @@ class _Conversion:
         zone = zone_of(self._zone)
         if isinstance(zone, int):
             return _same(local - zone, kind)
-        return _Span(local - US_PER_DAY, local + US_PER_DAY, kind)
+        return _ValueRange(local - US_PER_DAY, local + US_PER_DAY, kind)
 
 
 def _kind(item: Any) -> str:
@@ -273,8 +273,8 @@ def _opposite(pushed: Pushed) -> Pushed:
     return Pushed(Not(pushed.node))
 
 
-def _same(value: Any, kind: pa.DataType) -> _Span:
-    return _Span(value, value, kind)
+def _same(value: Any, kind: pa.DataType) -> _ValueRange:
+    return _ValueRange(value, value, kind)
 
 
 def _only(column: Column, kind: pa.DataType) -> pa.DataType:

@@ -42,12 +42,12 @@ from indextables.sql.select.mentions import (
     words_of,
     written_searches,
 )
-from indextables.sql.select.rewritten import Highlight, Reference, Rewritten, Search
+from indextables.sql.select.rewritten import Highlight, Reference, ResolvedSearch, Rewritten
 from indextables.sql.select.scopes import (
     NO_SEARCH,
     SCORE,
     CannotParseError,
-    best_wanted,
+    best_rows_needed,
     columns_mentioned,
     compared_texts,
     conjuncts,
@@ -141,7 +141,7 @@ class _Analysis:
         if self._engine == DUCKDB:
             self._replace_tables(scopes)
             self._replace_times(scopes, instant_of)
-        searches: list[Search] = []
+        searches: list[ResolvedSearch] = []
         homes: dict[int, Any] = {}
         count = 0
         for scope in scopes:
@@ -227,7 +227,7 @@ class _Analysis:
                 if not is_nullable(condition, table, scope):
                     yield number, condition
 
-    def _search(self, call: Any, scope: Any, mention: WrittenSearch) -> tuple[Search, Any]:
+    def _search(self, call: Any, scope: Any, mention: WrittenSearch) -> tuple[ResolvedSearch, Any]:
         column: Any = call.expressions[0] if call.expressions else None
         table, home = self._owner(column, scope)
         number = self._number(table)
@@ -240,7 +240,7 @@ class _Analysis:
         hidden = self._hidden.setdefault((number, searched, query), f"__indextables_hit_{len(self._hidden)}")
         value = "true" if required else f"{self._name(alias)}.{hidden}"
         self._edits.append((mention.start, mention.end, f"{'NOT ' if mention.negated else ''}{value}"))
-        return Search(number, searched, query, required, "" if required else hidden), home
+        return ResolvedSearch(number, searched, query, required, "" if required else hidden), home
 
     def _highlighted(self, scopes: Sequence[Any], homes: dict[int, Any]) -> tuple[Highlight, ...]:
         """The calls of `highlight`, each as a column of its table's view."""
@@ -264,19 +264,19 @@ class _Analysis:
                 highlights.append(one)
         return tuple(highlights)
 
-    def _scored(self, search: Search, call: Any, home: Any) -> Search:
-        """The search with what the statement wants of its scores."""
+    def _scored(self, search: ResolvedSearch, call: Any, home: Any) -> ResolvedSearch:
+        """The search, with a score if the statement reads `_score`, and how many of the best rows it can use."""
         names = self._columns_of(self._references[search.reference]) or ()
         own = any(name.lower() == SCORE for name in names)
         if own or not search.required or not mentions_score(home.expression):
             return search
-        best, others = best_wanted(home), list(conjuncts(home.expression.args["where"]))
+        best, others = best_rows_needed(home), list(conjuncts(home.expression.args["where"]))
         beside = sum(other is not call for other in others)
         # Spark decides what stands beside a search only when it has the rows.
         best = None if beside and self._engine == SPARK else best
         return replace(search, score=True, best=best, beside=beside)
 
-    def _refuse_scores(self, searches: Sequence[Search], scopes: Sequence[Any]) -> None:
+    def _refuse_scores(self, searches: Sequence[ResolvedSearch], scopes: Sequence[Any]) -> None:
         """A score that belongs to no search, or to several, is an error here and not Spark's."""
         scored = [search for search in searches if search.score]
         for search in scored:
@@ -410,7 +410,7 @@ class _Analysis:
         return value
 
     def _hide_columns(
-        self, searches: Sequence[Search], highlights: Sequence[Highlight], homes: Mapping[int, Any]
+        self, searches: Sequence[ResolvedSearch], highlights: Sequence[Highlight], homes: Mapping[int, Any]
     ) -> None:
         """Keep the boolean columns, and scores, out of every `*` that would show them."""
         from sqlglot import exp

@@ -19,7 +19,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class ResolvedSearch:
     """One search, and the reference whose rows it is about."""
 
     reference: int
@@ -54,7 +54,7 @@ class Rewritten:
 
     text: str
     references: tuple[Reference, ...]
-    searches: tuple[Search, ...]
+    searches: tuple[ResolvedSearch, ...]
     used_arguments: frozenset[int]
     """Positional arguments that were queries and are no longer in the text."""
     highlights: tuple[Highlight, ...] = ()

@@ -46,7 +46,7 @@ from indextables.sql.select.bucket_functions import make_functions, names_bucket
 from indextables.sql.select.mentions import DUCKDB
 from indextables.sql.select.pushdown import Pushed, pushed_down
 from indextables.sql.select.rewrite import hidden_view, rewrite
-from indextables.sql.select.rewritten import Highlight, Reference, Rewritten, Search
+from indextables.sql.select.rewritten import Highlight, Reference, ResolvedSearch, Rewritten
 from indextables.table import Table
 
 _COMMENTS = r"\s*(?:--[^\n]*\n\s*|/\*.*?\*/\s*)*"
@@ -119,7 +119,7 @@ class _Tables:
         }
 
     def of(self, reference: Reference) -> Any:
-        """The table that a reference means; None if it is none of ours."""
+        """The open table of a reference; None if it names no table of IndexTables."""
         if not reference.by_path:
             return self.named.get(reference.name[-1].lower()) if len(reference.name) == 1 else None
         if reference.timestamp is not None:
@@ -261,7 +261,9 @@ def _rows_of(table: Any, rewritten: Rewritten, number: int, zone: str) -> Callab
     return partial(_highlighted, table, read, highlights) if highlights else read
 
 
-def _read(table: Any, columns: list[str], searches: Sequence[Search], pushed: Sequence[Pushed]) -> Any:
+def _read(
+    table: Any, columns: list[str], searches: Sequence[ResolvedSearch], pushed: Sequence[Pushed]
+) -> Any:
     """The rows of a table that can count, with a column for each search that not every row has to match."""
     node = all_of([one.node for one in pushed]) if pushed else None
     if not searches:
@@ -276,7 +278,7 @@ def _read(table: Any, columns: list[str], searches: Sequence[Search], pushed: Se
     return search(snapshot, query, node, columns, best, score=searches[0].score)[0]
 
 
-def _query(snapshot: Snapshot, search: Search) -> Any:
+def _query(snapshot: Snapshot, search: ResolvedSearch) -> Any:
     columns = None if search.column is None else [search.column]
     return query_of(snapshot, search.query, columns, with_text=search.required)
 
@@ -297,7 +299,7 @@ def _highlighted(table: Table, read: Callable[[], Any], highlights: Sequence[Hig
 
 
 def _marked(
-    snapshot: Snapshot, columns: list[str], searches: Sequence[Search], node: Node | None
+    snapshot: Snapshot, columns: list[str], searches: Sequence[ResolvedSearch], node: Node | None
 ) -> pa.RecordBatchReader:
     """The rows of the splits that a filter leaves, with a boolean column for each optional search."""
     pairs = [(item, _query(snapshot, item)) for item in searches]
@@ -322,7 +324,7 @@ def _marked(
 def _marked_split(
     snapshot: Snapshot,
     ref: SplitRef,
-    pairs: Sequence[tuple[Search, Any]],
+    pairs: Sequence[tuple[ResolvedSearch, Any]],
     columns: list[str],
     record: Record,
 ) -> Iterator[pa.Table]:

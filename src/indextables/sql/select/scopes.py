@@ -184,8 +184,8 @@ def mentions_score(query: Any) -> bool:
     return any(column.name.lower() == SCORE for column in query.find_all(exp.Column))
 
 
-def best_wanted(home: Any) -> int | None:
-    """How many of the best rows that its WHERE leaves a query can use; None when it may use any of them.
+def best_rows_needed(home: Any) -> int | None:
+    """With ORDER BY _score DESC LIMIT n, how many of the best rows a query needs; None if it may need any.
 
     It has to be nothing but its WHERE, order and limit: whatever else stands in it may need more rows.
     """
