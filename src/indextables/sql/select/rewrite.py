@@ -265,7 +265,7 @@ class _Analysis:
         return tuple(highlights)
 
     def _scored(self, search: ResolvedSearch, call: Any, home: Any) -> ResolvedSearch:
-        """The search, with a score if the statement reads `_score`, and how many of the best rows it can use."""
+        """The search, with a score if the statement reads `_score`, and how many best rows it needs."""
         names = self._columns_of(self._references[search.reference]) or ()
         own = any(name.lower() == SCORE for name in names)
         if own or not search.required or not mentions_score(home.expression):
