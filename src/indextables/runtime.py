@@ -142,7 +142,7 @@ def default_parallelism() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """The surroundings of one table handle."""
+    """What the code below a table handle is given: clock, workers, engines and names."""
 
     clock: Clock = field(default_factory=SystemClock)
     workers: Workers = field(default_factory=ThreadWorkers)

@@ -356,9 +356,9 @@ class Table(Handle["Snapshot"]):
         `matched` is "update", "delete" or None, `not_matched` "insert" or None, and
         `not_matched_by_source` "delete" or None. The source may be larger than memory.
         """
-        from indextables.ops.write.upsert import Clauses, run_upsert
+        from indextables.ops.write.upsert import MergeClauses, run_upsert
 
-        log, clauses = self._writable(options), Clauses(matched, not_matched, not_matched_by_source)
+        log, clauses = self._writable(options), MergeClauses(matched, not_matched, not_matched_by_source)
         return self._moved(run_upsert(log, source, on, clauses), log)
 
     def restore(self, version: int) -> outcomes.RestoreResult:
@@ -462,9 +462,9 @@ class Table(Handle["Snapshot"]):
         """
         if log is not None:
             self._log.follow(log)
-        left = self._log.left_by_commit()
-        if left is not None and left.version > self.version:
-            self._snapshot = left
+        after_commit = self._log.left_by_commit()
+        if after_commit is not None and after_commit.version > self.version:
+            self._snapshot = after_commit
         return result
 
     def _frames(self, method: str) -> Any:

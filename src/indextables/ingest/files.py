@@ -25,7 +25,7 @@ _BY_NAME = {
 BLOCK_BYTES = 4 << 20
 _SAMPLE_LINES = 1000
 _WORDS = 3
-"""A column of texts that have so many words on average is searched by its words."""
+"""A column with at least this many words per text on average is indexed as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +71,21 @@ def open_input(
     for path in paths:
         if not Path(path).is_file():
             raise StorageError(f"there is no file {path}")
-    chosen = form or ("log" if pattern else guess_format(paths[0]))
-    if names and chosen != "csv":
-        raise OptionError(f"only CSV files take column names; {paths[0]} is read as {chosen}")
-    log = log_form(first_lines(paths[0]), pattern) if chosen == "log" else None
+    file_format = form or ("log" if pattern else guess_format(paths[0]))
+    if names and file_format != "csv":
+        raise OptionError(f"only CSV files take column names; {paths[0]} is read as {file_format}")
+    log = log_form(first_lines(paths[0]), pattern) if file_format == "log" else None
     sample = (
-        line_reader(paths[0], log).rows(first_lines(paths[0])) if log else _sample(paths[0], chosen, names)
+        line_reader(paths[0], log).rows(first_lines(paths[0]))
+        if log
+        else _sample(paths[0], file_format, names)
     )
     declared = types or {}
     missing = [name for name in declared if name not in sample.schema.names]
     if missing:
         raise OptionError(no_column(sample.schema.names, missing[0], str(paths[0])))
     fields = [pa.field(item.name, declared.get(item.name, _plain(item.type))) for item in sample.schema]
-    return InputFiles(tuple(paths), chosen, pa.schema(fields), _text_columns(sample), log, tuple(names))
+    return InputFiles(tuple(paths), file_format, pa.schema(fields), _text_columns(sample), log, tuple(names))
 
 
 def guess_format(path: str) -> str:
@@ -162,14 +164,14 @@ def _rows(path: str, form: str, schema: pa.Schema | None, names: Sequence[str]) 
 def blocks(path: str) -> Iterator[str]:
     """The text of a file in pieces that end with a line."""
     with pa.input_stream(path) as stream:
-        left = b""
+        unfinished = b""
         while data := stream.read(BLOCK_BYTES):
-            whole, end, rest = (left + data).rpartition(b"\n")
-            left = rest
+            whole, end, rest = (unfinished + data).rpartition(b"\n")
+            unfinished = rest
             if end:
                 yield whole.decode("utf-8", "replace")
-        if left:
-            yield left.decode("utf-8", "replace")
+        if unfinished:
+            yield unfinished.decode("utf-8", "replace")
 
 
 def first_lines(path: str) -> pa.Array:

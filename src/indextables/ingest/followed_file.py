@@ -167,17 +167,17 @@ def find(place: Place) -> FollowedFile | None:
     """
     old_path = Path(place.path)
     stem = old_path.name.split(".")[0]
-    others: list[str] = []
+    other_paths: list[str] = []
     with contextlib.suppress(OSError), os.scandir(old_path.parent) as entries:
-        others = sorted(
+        other_paths = sorted(
             entry.path
             for entry in entries
             if entry.is_file(follow_symlinks=False) and entry.name != old_path.name
         )
-    for path in (place.path, *others):
+    for path in (place.path, *other_paths):
         if (same := _resumed(path, place, copy=False)) is not None:
             return same
-    candidates = [path for path in others if stem and Path(path).name.startswith(stem)]
+    candidates = [path for path in other_paths if stem and Path(path).name.startswith(stem)]
     copies = [file for path in candidates if (file := _resumed(path, place, copy=True)) is not None]
     if len(copies) == 1 and place.offset:
         return copies[0]

@@ -31,7 +31,7 @@ from indextables.table import Table
 MERGE_EVERY = 20
 """Commits after which small splits are merged."""
 _EARLIER = 8
-"""So many files that had the name before are kept in sight."""
+"""How many files that had the name before are remembered."""
 
 
 class Tailer:
@@ -180,17 +180,17 @@ class Tailer:
         if self._app_id is None:
             self._app_id = self._new_app_id(self._current or file)
         txn = TxnAction(app_id=self._app_id, version=self._number + 1, extra={"tail": state})
-        done = self._table.append(pa.Table.from_batches([rows], self._form.schema), txn=txn)
+        written = self._table.append(pa.Table.from_batches([rows], self._form.schema), txn=txn)
         self._number += 1
         newest = self._table.log.snapshot(max_staleness_s=0).txns.get(txn.app_id)
         if newest is None or newest.version != self._number or _state(newest) != state:
             # Another process follows the file too and was first.
             self.close()
-            return done.rows
+            return written.rows
         self.commits += 1
         if self.commits % MERGE_EVERY == 0:
             self._table.merge_splits()
-        return done.rows
+        return written.rows
 
     def _new_app_id(self, file: FollowedFile) -> str:
         """A name that every process gives to this file, and that no other file has yet."""

@@ -64,7 +64,7 @@ class CheckpointOptions:
     )  # fmt: skip
 
     def prefers_parquet(self, num_files: int) -> bool:
-        """Whether a checkpoint of so many adds is to be Parquet, where the table's protocol allows it."""
+        """Whether a checkpoint of `num_files` adds should be Parquet, if the table's protocol allows it."""
         return self.format == "parquet" or (self.format == "auto" and num_files > self.actions_per_part)
 
 

@@ -61,8 +61,8 @@ def _merge(table: Table, path: str) -> list[Recommendation]:
     if not plan.groups:
         return []
     files, groups = len(plan.sources), len(plan.groups)
-    alone = sum(len(group.sources) == 1 for group in plan.groups)
-    if alone == groups:
+    groups_of_one = sum(len(group.sources) == 1 for group in plan.groups)
+    if groups_of_one == groups:
         text = f"{_several(files, 'split')} were indexed by other settings than the table has now."
         effect = f"They are indexed again, so that searches need not scan their {size_text(plan.size_bytes)}."
     else:
@@ -123,13 +123,13 @@ def _checkpoint(log: TransactionLog, state: Description, path: str) -> list[Reco
 def delta_advice(table: DeltaTable, state: Description, files: pa.Table) -> list[Recommendation]:
     """What to do for a Delta table; the statements are for the system that writes it."""
     advice = []
-    small, left = _small_files(files, Options.of(None).merge.target_bytes)
-    if small - left > left:
+    small, files_after = _small_files(files, Options.of(None).merge.target_bytes)
+    if small - files_after > files_after:
         text = (
             f"{small:,} of {state.num_files:,} files are small: "
             f"{size_text(state.size_bytes / state.num_files)} on average."
         )
-        effect = f"About {small:,} files become {left:,}. Run it in the system that writes the table."
+        effect = f"About {small:,} files become {files_after:,}. Run it in the system that writes the table."
         advice.append(Recommendation(text, f"OPTIMIZE delta.{quoted_name(table.uri)}", effect))
     if state.num_rows is None:
         advice.append(_uncounted("files"))

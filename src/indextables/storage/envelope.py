@@ -232,8 +232,8 @@ def _noted_length(header: memoryview) -> int:
     if len(header) < _HEADER.size:
         return 0
     identity, _, flags, _, _, _, _, subfield, size, length = _HEADER.unpack(header)
-    ours = identity == b"\x1f\x8b" and flags == _EXTRA and subfield == _SUBFIELD and size == 8  # noqa: PLR2004
-    return int(length) if ours else 0
+    has_length = identity == b"\x1f\x8b" and flags == _EXTRA and subfield == _SUBFIELD and size == 8  # noqa: PLR2004
+    return int(length) if has_length else 0
 
 
 def _unpack_in_parallel(

@@ -86,7 +86,7 @@ class Store(Protocol):
         """Write an object, replacing one that is there in one step."""
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Create an object: True if this call did it, False if one was there, StorageError if nobody said."""
+        """Create an object: True if this call did it, False if one was there, StorageError if unknown."""
 
     def put_file(self, path: str, local_path: str) -> None:
         """Publish a finished local file as `path`, replacing one that is there.
@@ -144,7 +144,7 @@ def is_allowed(root: Store, path: str) -> bool:
 
 
 def require_allowed(root: Store, paths: Iterable[str]) -> None:
-    """Raise when a log names files elsewhere, with the places to allow for whoever trusts it."""
+    """Raise TableError, with their directories, if paths lie outside the table and the allowed roots."""
     refused = _refused(root, paths)
     if not refused:
         return

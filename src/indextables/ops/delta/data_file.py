@@ -60,7 +60,7 @@ class DataFile:
 
 
 def data_files(files: pa.Table) -> Iterator[DataFile]:
-    """The files of a plan, made as they are asked for."""
+    """The files of a plan, one at a time."""
     for batch in files.select(NAMES).to_batches(1024):
         for row in batch.to_pylist():
             vector = row["deletion_vector"]

@@ -145,41 +145,43 @@ class Description:
 
 def describe_state(log: TransactionLog, snapshot: Snapshot | None = None) -> Description:
     """Everything the log says about a version, the newest by default."""
-    shown = snapshot or log.snapshot(max_staleness_s=0)
+    described_version = snapshot or log.snapshot(max_staleness_s=0)
     return replace(
-        described(shown, str(shown.metadata.format.get("provider", ""))),
-        files_in_cooldown=len(in_cooldown(shown.skips, log.runtime.clock.now_ms())),
+        described(described_version, str(described_version.metadata.format.get("provider", ""))),
+        files_in_cooldown=len(in_cooldown(described_version.skips, log.runtime.clock.now_ms())),
     )
 
 
-def described(shown: Snapshot, provider: str) -> Description:
+def described(snapshot: Snapshot, provider: str) -> Description:
     """What the log of any dialect says about a version."""
-    listing = list_log(shown.store, shown.dialect)
-    metadata, totals = shown.metadata, shown.totals
+    listing = list_log(snapshot.store, snapshot.dialect)
+    metadata, totals = snapshot.metadata, snapshot.totals
     checkpoints = [
-        item.version for item in shown.dialect.checkpoints(listing.files) if item.version <= shown.version
+        item.version
+        for item in snapshot.dialect.checkpoints(listing.files)
+        if item.version <= snapshot.version
     ]
     return Description(
-        table_path=shown.store.uri,
+        table_path=snapshot.store.uri,
         table_id=metadata.id,
-        version=shown.version,
-        timestamp_ms=shown.timestamp_ms,
+        version=snapshot.version,
+        timestamp_ms=snapshot.timestamp_ms,
         created_ms=metadata.created_time,
         num_files=totals.num_files,
         num_rows=totals.num_records,
         size_bytes=totals.size_bytes,
         index_bytes=totals.index_bytes,
         partition_columns=tuple(metadata.partition_columns),
-        protocol=protocol_text(shown.protocol),
+        protocol=protocol_text(snapshot.protocol),
         provider=provider,
         checkpoint_version=max(checkpoints, default=None),
-        versions_available=ranges(reconstructible(listing, shown.dialect)),
+        versions_available=ranges(reconstructible(listing, snapshot.dialect)),
         log_files=len(listing.files),
         log_bytes=sum(file.size for file in listing.files),
-        skipped_files=len(shown.skips),
+        skipped_files=len(snapshot.skips),
         files_in_cooldown=0,
         properties=dict(metadata.configuration),
-        columns=_columns(shown),
+        columns=_columns(snapshot),
         schema_json=metadata.schema_string,
     )
 
@@ -227,7 +229,7 @@ _OF_NO_CHANGE = ("_ms", "_bytes")
 
 def metrics_text(metrics: Iterable[tuple[str, str]]) -> str:
     """What a version changed, in few words; zeros, durations and sizes are left out."""
-    shown = []
+    parts = []
     for key, value in metrics:
         # Spark writes numAddedFiles, delta-rs num_added_files.
         name = re.sub("(?<=[a-z])[A-Z]", lambda capital: f"_{capital[0].lower()}", key)
@@ -235,8 +237,8 @@ def metrics_text(metrics: Iterable[tuple[str, str]]) -> str:
             continue
         amount = f"{int(value):,}" if value.isdecimal() else value
         text = _METRICS.get(name, key + " {}").format(amount)
-        shown.append(re.sub("(row|file|group)s", r"\1", text) if value == "1" else text)
-    return ", ".join(dict.fromkeys(shown))
+        parts.append(re.sub("(row|file|group)s", r"\1", text) if value == "1" else text)
+    return ", ".join(dict.fromkeys(parts))
 
 
 def log_rows(log: TransactionLog, *, include_all: bool = False) -> pa.Table:
@@ -360,8 +362,8 @@ def partition_rows(snapshot: Snapshot) -> pa.Table:
         )
         .sort_by([(key, "ascending") for key in keys])
     )
-    shown = grouped.select([*keys, "size_count", "num_records_sum", "size_sum"])
-    return shown.rename_columns([*columns, "num_files", "num_rows", "size_bytes"])
+    columns_in_order = grouped.select([*keys, "size_count", "num_records_sum", "size_sum"])
+    return columns_in_order.rename_columns([*columns, "num_files", "num_rows", "size_bytes"])
 
 
 def skipping_rows(uri: str | None = None) -> pa.Table:

@@ -373,8 +373,8 @@ def _delete(
             readded.update(needed_paths(log).paths)
         checked_version = newest
         batch = [file for file in orphans[start : start + batch_files] if file.path not in readded]
-        done = workers.map(partial(_delete_one, store), [file.path for file in batch])
-        deleted += [file for file, gone in zip(batch, done, strict=True) if gone]
+        results = workers.map(partial(_delete_one, store), [file.path for file in batch])
+        deleted += [file for file, was_deleted in zip(batch, results, strict=True) if was_deleted]
     progress("Deleting orphans", len(orphans), len(orphans))
     return deleted
 
@@ -389,10 +389,10 @@ def _delete_one(store: Store | StoreSpec, path: str) -> bool:
 
 
 def _dry_message(orphans: Sequence[ObjectMeta], logs: int) -> str:
-    shown = ", ".join(file.path for file in orphans[:_SHOWN])
+    names_shown = ", ".join(file.path for file in orphans[:_SHOWN])
     more = f" and {len(orphans) - _SHOWN} more" if len(orphans) > _SHOWN else ""
     size = sum(file.size for file in orphans)
-    names = f": {shown}{more}" if orphans else ""
+    names = f": {names_shown}{more}" if orphans else ""
     files = counted(len(orphans), "orphaned file")
     return f"would delete {files} ({size} bytes) and {counted(logs, 'log file')}{names}"
 

@@ -3,7 +3,7 @@
 A read never writes, so filters are only remembered in the process that ran them. This verb
 puts them, or those the caller gives, to the statistics of the newest version: a column pays
 if its statistics rule out files for one of the filters, or could, because files lack them.
-The suggestion becomes a table property only where that is asked for. With `stats.adaptive`,
+The suggestion becomes a table property only if the request says so. With `stats.adaptive`,
 MERGE SPLITS and CHECKPOINT then keep statistics of those columns only. Statistics only rule
 files out, so whatever is suggested, no query returns fewer rows.
 """

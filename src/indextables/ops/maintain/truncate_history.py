@@ -50,18 +50,18 @@ def run_truncate(log: TransactionLog, *, dry_run: bool = False) -> TruncateHisto
         run_cleanup(log.source, plan, snapshot.settings.retention, erase=True)
         log.invalidate_cache()
     let_go = (*first.files, *plan.files)
-    gone = len({number for number in (*before.commits, *listing.commits) if number < version})
+    removed_versions = len({number for number in (*before.commits, *listing.commits) if number < version})
     return TruncateHistoryResult(
         table_path=log.uri,
         status=DRY_RUN if dry_run else NO_ACTION if plan.empty else SUCCESS,
         version=version,
-        versions_deleted=gone,
+        versions_deleted=removed_versions,
         checkpoints_deleted=sum(
             file.kind == "checkpoint" for file in (*first.checkpoints, *plan.checkpoints)
         ),
         bytes_deleted=0 if dry_run else sum(file.size for file in let_go),
         dry_run=dry_run,
-        message=_message(plan, let_go, version, gone, dry_run=dry_run),
+        message=_message(plan, let_go, version, removed_versions, dry_run=dry_run),
     )
 
 
@@ -110,7 +110,9 @@ def _checkpointed(log: TransactionLog) -> tuple[int, Listing]:
     )
 
 
-def _message(plan: CleanupPlan, files: Sequence[LogFile], version: int, gone: int, *, dry_run: bool) -> str:
+def _message(
+    plan: CleanupPlan, files: Sequence[LogFile], version: int, removed_versions: int, *, dry_run: bool
+) -> str:
     if plan.empty:
         return f"nothing is older than version {version}"
     size = sum(file.size for file in files)
@@ -119,5 +121,5 @@ def _message(plan: CleanupPlan, files: Sequence[LogFile], version: int, gone: in
     fences = f"; {numbers} reserved for an hour" if plan.fences else ""
     return (
         f"{verb} {counted(len(files), 'log file')} ({size} bytes) before version {version}, which "
-        f"{'takes' if dry_run else 'took'} {counted(gone, 'version')} out of the history{fences}"
+        f"{'takes' if dry_run else 'took'} {counted(removed_versions, 'version')} out of the history{fences}"
     )

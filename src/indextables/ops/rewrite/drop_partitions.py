@@ -59,8 +59,8 @@ def require_partition_condition(where: Any, snapshot: Snapshot, advice: str = ""
 def matching_paths(snapshot: Snapshot, node: Node) -> list[str]:
     """Splits whose partition values make the condition true; this is exact."""
     files = snapshot.plan(node, columns=("partition_values",)).files
-    chosen = mask(node, partition_rows(files, snapshot), snapshot.schema, snapshot.time_zone)
-    return list(files.column("path").filter(chosen).to_pylist())
+    matches = mask(node, partition_rows(files, snapshot), snapshot.schema, snapshot.time_zone)
+    return list(files.column("path").filter(matches).to_pylist())
 
 
 def partition_rows(files: pa.Table, snapshot: Snapshot) -> pa.Table:

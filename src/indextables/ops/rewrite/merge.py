@@ -119,10 +119,10 @@ def plan_for(snapshot: Snapshot, request: MergeRequest, now_ms: int) -> MergePla
 
 def is_outdated(spec: IndexSpec, add: AddAction) -> bool:
     """Whether a split was indexed with other settings than the table has now, judged by its add."""
-    ours = index_tags(spec)
-    theirs = add.tags or {}
-    return "splitFormat" in theirs and any(
-        theirs.get(key) != ours.get(key) for key in ("indexedFields", "indexSettings")
+    current = index_tags(spec)
+    written = add.tags or {}
+    return "splitFormat" in written and any(
+        written.get(key) != current.get(key) for key in ("indexedFields", "indexSettings")
     )
 
 
@@ -136,10 +136,10 @@ def run_merge(log: TransactionLog, request: MergeRequest, progress: Progress = s
         return _result(log, DRY_RUN, plan, len(plan.cooling), _dry_message(plan))
     if not plan.groups:
         return _result(log, NO_ACTION, plan, len(plan.cooling), "there is nothing to merge")
-    done = _rewritten(log, snapshot, plan, progress)
-    failures = [Failure(add, reason) for item in done for add, reason in item.unreadable]
+    outcomes = _rewritten(log, snapshot, plan, progress)
+    failures = [Failure(add, reason) for item in outcomes for add, reason in item.unreadable]
     record_failures(log, failures, SKIPPED_BY)
-    merged = [item for item in done if item.adds]
+    merged = [item for item in outcomes if item.adds]
     skipped = len(plan.cooling) + len(failures)
     if not merged:
         nothing = MergePlan((), plan.cooling, plan.considered)

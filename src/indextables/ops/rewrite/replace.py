@@ -39,7 +39,7 @@ NEVER_COMMITTED = (
 def replace_plan(
     planned_on: Snapshot,
     operation: str,
-    gone: Sequence[AddAction],
+    removed: Sequence[AddAction],
     adds: Sequence[AddAction],
     *,
     node: Node | None = None,
@@ -55,20 +55,20 @@ def replace_plan(
     """
 
     def actions(base: Snapshot) -> Sequence[Action]:
-        return [*removals(base, gone, data_change=data_change), *adds]
+        return [*removals(base, removed, data_change=data_change), *adds]
 
     rule = Rule.DELETE if data_change else Rule.MERGE
     return CommitPlan(
         operation,
         Rule.UPSERT if inserts else rule,
         actions,
-        sources=frozenset(add.path for add in gone),
+        sources=frozenset(add.path for add in removed),
         scope=node if inserts else None,
         read_version=planned_on.version if inserts else None,
         written_for=planned_on.metadata,
         purges=planned_on.segment.purges,
         parameters=parameters or {},
-        metrics={**_metrics(gone, adds), **(metrics or {})},
+        metrics={**_metrics(removed, adds), **(metrics or {})},
         truncated=Truncated.total(truncated),
     )
 
@@ -76,18 +76,18 @@ def replace_plan(
 def commit_or_discard(log: TransactionLog, plan: CommitPlan, adds: Sequence[AddAction]) -> Committed:
     """Commit a plan; splits that certainly did not become part of the table are deleted."""
     try:
-        done = log.commit(plan)
+        committed = log.commit(plan)
     except NEVER_COMMITTED:
         discard(log.store, adds)
         raise
-    if not done.written:
+    if not committed.written:
         discard(log.store, adds)
-    return done
+    return committed
 
 
-def _metrics(gone: Sequence[AddAction], adds: Sequence[AddAction]) -> dict[str, int]:
+def _metrics(removed: Sequence[AddAction], adds: Sequence[AddAction]) -> dict[str, int]:
     written = sum(add.num_records or 0 for add in adds)
-    counts = [of_add(add, null_counts=False).num_records for add in gone]
+    counts = [of_add(add, null_counts=False).num_records for add in removed]
     counted = [count for count in counts if count is not None]
-    read = {"numReadRows": sum(counted)} if len(counted) == len(gone) else {}
+    read = {"numReadRows": sum(counted)} if len(counted) == len(removed) else {}
     return {**read, "numOutputRows": written}

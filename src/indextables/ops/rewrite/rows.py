@@ -199,18 +199,18 @@ def delete_from(piece: RewriteGroup) -> UniformSplit | RewriteOutcome:
     return rewrite(piece)
 
 
-def require_read(done: RewriteOutcome, verb: str) -> RewriteOutcome:
+def require_read(outcome: RewriteOutcome, verb: str) -> RewriteOutcome:
     """Raise if a source could not be read: its rows may match, and none may be lost."""
-    if done.unreadable:
-        add, reason = done.unreadable[0]
+    if outcome.unreadable:
+        add, reason = outcome.unreadable[0]
         raise DamagedSplitError(
             f"{verb} cannot read {add.path}: {reason} Nothing was committed.", path=add.path
         )
-    return done
+    return outcome
 
 
 def indexes_to_merge(setting: RewriteSetting, sources: Collection[AddAction]) -> list[Index]:
-    """The indexes of the sources if they can be merged as they are; otherwise none.
+    """The indexes of the sources if they can be merged without indexing rows again, else an empty list.
 
     They can if every row stays and every source is indexed with the table's settings.
     """
@@ -238,7 +238,7 @@ def rows_matching(piece: RewriteGroup) -> tuple[int, int]:
     for add in piece.sources:
         hits = _hits(setting, add)
         if hits is not None and not len(hits):
-            total += 1  # Whatever their number: none of them goes.
+            total += 1  # Their number does not matter: no row of this split is dropped.
             continue
         start = 0
         for rows in split_rows(setting.reading, add, names):

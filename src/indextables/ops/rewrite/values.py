@@ -59,9 +59,9 @@ def _written(setting: RewriteSetting, original: Original, changed: _GroupChanges
             original, reading.schema, setting.spec, reading.settings, setting.partition_columns,
             str(directory),
         )  # fmt: skip
-        done = split.write(changed.new_values, setting.table_id)
+        rewritten = split.write(changed.new_values, setting.table_id)
         built = publish(
-            done, reading.schema, setting.spec, reading.settings, reading.store,
+            rewritten, reading.schema, setting.spec, reading.settings, reading.store,
             partition_values=values, data_change=setting.data_change, now_ms=setting.now_ms,
         )  # fmt: skip
     rows = original.reader.rows
@@ -125,10 +125,10 @@ def same_values(before: pa.ChunkedArray, after: pa.ChunkedArray) -> bool:
     if pa.types.is_floating(kind):
         # As numbers the two zeros are equal, and NaN is not even equal to itself.
         bits = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[kind.bit_width]
-        return bool(_one(before).view(bits).equals(_one(after).view(bits)))
+        return bool(_as_array(before).view(bits).equals(_as_array(after).view(bits)))
     return bool(before.equals(after))
 
 
-def _one(column: pa.ChunkedArray) -> pa.Array:
+def _as_array(column: pa.ChunkedArray) -> pa.Array:
     combined = column.combine_chunks()
     return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)

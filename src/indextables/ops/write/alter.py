@@ -62,7 +62,7 @@ def run_update_properties(log: TransactionLog, properties: Mapping[str, str | No
 
 
 def altered(base: Snapshot, changes: Sequence[TableChange]) -> MetadataAction:
-    """The metadata after the changes, each of which is allowed; pure."""
+    """The metadata after the changes; raises if one of them is not possible. Pure."""
     document = json.loads(base.metadata.schema_string)
     described: str | None = base.metadata.description
     properties: dict[str, str | None] = {}
@@ -114,8 +114,8 @@ def _shown(change: TableChange) -> str:
 def _change_columns(fields: list[dict[str, Any]], change: TableChange, base: Snapshot) -> None:
     name = ".".join(change.column)
     if change.kind in _REFUSED or change.kind not in _COLUMN_CHANGES:
-        done = _REFUSED.get(change.kind)
-        what = f"column {name} cannot be {done}" if done else f"{change.kind} is not possible"
+        refused_verb = _REFUSED.get(change.kind)
+        what = f"column {name} cannot be {refused_verb}" if refused_verb else f"{change.kind} is not possible"
         raise SchemaError(
             f"{base.store.uri}: {what}: the files of a table are read by the names of its columns. "
             "CREATE OR REPLACE TABLE ... AS SELECT writes the table anew with other columns."

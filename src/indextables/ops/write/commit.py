@@ -73,15 +73,15 @@ def write(log: TransactionLog, data: Any, order: Order = APPEND) -> WriteResult:
     An append does not wait to hear whether there is a newer version before it builds its splits. If the
     table turns out to be described otherwise by now, it begins again, provided its rows can be read again.
     """
-    done = None
+    result = None
     cached = log.newest_known()
     if cached is not None and not order.overwrite and isinstance(data, pa.Table | pa.RecordBatch):
-        done = _write_on(log, cached, data, order, assumed=True)
-    if done is None:
-        done = _write_on(log, log.snapshot(max_staleness_s=0), data, order)
-        assert done is not None
+        result = _write_on(log, cached, data, order, assumed=True)
+    if result is None:
+        result = _write_on(log, log.snapshot(max_staleness_s=0), data, order)
+        assert result is not None
     after_write(log)
-    return done
+    return result
 
 
 def _write_on(
@@ -95,13 +95,13 @@ def _write_on(
 
     try:
         data_schema, batches = as_batches(data)
-        chosen = snapshot.settings
+        settings = snapshot.settings
         schema = data_schema if data_schema.names else snapshot.schema
-        plan = planned(snapshot, schema, chosen, order)
+        plan = planned(snapshot, schema, settings, order)
         if order.where is not None:
-            node = condition(order.where, snapshot.schema, chosen)
-            batches = checked(batches, plan.schema, node, order.where, chosen)
-        built = build(log, plan, batches, chosen)
+            node = condition(order.where, snapshot.schema, settings)
+            batches = checked(batches, plan.schema, node, order.where, settings)
+        built = build(log, plan, batches, settings)
     except Error:
         if has_changed():
             return None
@@ -114,7 +114,7 @@ def _write_on(
     if changed:
         discard(log.store, [split.add for split in built])
         return None
-    return commit_splits(log, snapshot, plan, built, order, chosen, newest)
+    return commit_splits(log, snapshot, plan, built, order, settings, newest)
 
 
 def planned(snapshot: Snapshot, schema: pa.Schema, options: Options, order: Order) -> WritePlan:
@@ -145,13 +145,17 @@ def commit_splits(  # noqa: PLR0917 - one value, passed on in one place
     adds = [split.add for split in built]
     kind = _write_kind(log, snapshot, plan, adds, order, options)
     try:
-        done = log.commit(kind.commit(plan, built, order, snapshot.segment.purges), begin)
+        committed = log.commit(kind.commit(plan, built, order, snapshot.segment.purges), begin)
     except NEVER_COMMITTED:
         discard(log.store, [*adds, *kind.rewritten])
         raise
-    named = {action.path for action in done.actions if isinstance(action, AddAction)} if done.written else ()
+    named = (
+        {action.path for action in committed.actions if isinstance(action, AddAction)}
+        if committed.written
+        else ()
+    )
     discard(log.store, [add for add in (*adds, *kind.rewritten) if add.path not in named])
-    return outcome(done, built, kind.truncated)
+    return outcome(committed, built, kind.truncated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,22 +277,22 @@ def _partition(values: Values, snapshot: Snapshot) -> Node:
 
 
 def outcome(
-    done: Committed, built: Sequence[BuiltSplit], rewritten: Callable[[], Truncated] | None = None
+    committed: Committed, built: Sequence[BuiltSplit], rewritten: Callable[[], Truncated] | None = None
 ) -> WriteResult:
     """The result of a committed write; `rewritten` says what was truncated in files it rewrote."""
-    committed_paths = {action.path for action in done.actions if isinstance(action, AddAction)}
+    committed_paths = {action.path for action in committed.actions if isinstance(action, AddAction)}
     committed_splits = [split for split in built if split.add.path in committed_paths]
-    removed = sum(isinstance(action, RemoveAction) for action in done.actions)
-    in_rewritten = () if rewritten is None or not done.written else (rewritten(),)
+    removed = sum(isinstance(action, RemoveAction) for action in committed.actions)
+    in_rewritten = () if rewritten is None or not committed.written else (rewritten(),)
     truncated = Truncated.total((*(split.truncated for split in committed_splits), *in_rewritten))
     return WriteResult(
-        version=done.version,
+        version=committed.version,
         files_added=len(committed_paths),
         files_removed=removed,
         rows=_rows([split.add for split in committed_splits]),
         bytes=sum(split.add.size for split in committed_splits),
-        attempts=done.attempts,
-        conflicts=done.conflicts,
+        attempts=committed.attempts,
+        conflicts=committed.conflicts,
         columns_truncated=len(truncated.columns),
         bytes_saved=truncated.bytes_saved,
     )

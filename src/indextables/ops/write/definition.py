@@ -2,7 +2,7 @@
 
 `CREATE TABLE` writes one as version 0, `REPLACE TABLE` puts one in the place of
 another in a single commit, rows included. Settings may be spelled with or
-without their prefix; a property that is none of ours is kept as it is.
+without their prefix; a property with another name is stored unchanged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from indextables.split.write.build import BuiltSplit
 
 
 def property_key(key: str) -> str:
-    """A property's name as the log keeps it: ours with their prefix, others as they are."""
+    """A property's name in the log: an option with the prefix, any other name unchanged."""
     option = canonical(key)
     return key if option is None else f"{PREFIX}{option}"
 

@@ -113,8 +113,8 @@ def _plan(snapshot: Snapshot, node: Node, queries: Sequence[Query]) -> MatchPlan
     refs = [SplitRef.of(add) for add in adds]
     for query in queries:
         refs = splits_to_search(snapshot, query, refs)
-    left = {ref.path for ref in refs}
-    return MatchPlan((), tuple(add for add in adds if add.path in left))
+    paths_to_search = {ref.path for ref in refs}
+    return MatchPlan((), tuple(add for add in adds if add.path in paths_to_search))
 
 
 def _delete_from_splits(
@@ -128,18 +128,20 @@ def _delete_from_splits(
 ) -> Iterator[UniformSplit | RewriteOutcome]:
     setting = RewriteSetting.of(log, snapshot, drop=node, searches=queries)
     pieces = [RewriteGroup(setting, (add,)) for add in plan.doubtful]
-    done: list[UniformSplit | RewriteOutcome] = []
+    outcomes: list[UniformSplit | RewriteOutcome] = []
     try:
         for item in watched(
             log.runtime.workers.map(delete_from, pieces), progress, "Deleting rows", len(pieces)
         ):
-            done.append(item)
+            outcomes.append(item)
             if isinstance(item, RewriteOutcome):
                 require_read(item, "DELETE")
     except BaseException:
-        discard(log.store, [add for item in done if isinstance(item, RewriteOutcome) for add in item.adds])
+        discard(
+            log.store, [add for item in outcomes if isinstance(item, RewriteOutcome) for add in item.adds]
+        )
         raise
-    yield from done
+    yield from outcomes
 
 
 def _rows_deleted(

@@ -70,7 +70,7 @@ class MatchingRowsRemoved:
         self.rewritten: list[AddAction] = []
         self.truncated = NOTHING_TRUNCATED
         """What was left out of the statistics of the rewritten files of the last version asked about."""
-        self._done: dict[str, UniformSplit | RewriteOutcome] = {}
+        self._outcomes: dict[str, UniformSplit | RewriteOutcome] = {}
 
     def on(self, base: Snapshot) -> tuple[list[AddAction], list[AddAction]]:
         """The files to remove from a version, and the rewritten ones to put in their place."""
@@ -79,9 +79,9 @@ class MatchingRowsRemoved:
         removed = list(plan.whole)
         rewritten: list[RewriteOutcome] = []
         for add in plan.doubtful:
-            outcome = self._done.get(add.path)
+            outcome = self._outcomes.get(add.path)
             if outcome is None:
-                outcome = self._done[add.path] = self._look(RewriteGroup(setting, (add,)))
+                outcome = self._outcomes[add.path] = self._look(RewriteGroup(setting, (add,)))
             if isinstance(outcome, RewriteOutcome):
                 removed.append(add)
                 rewritten.append(outcome)

@@ -57,12 +57,12 @@ class SetColumns:
 
     @property
     def looks_at(self) -> frozenset[str]:
-        """See RowChange."""
+        """The columns of the condition."""
         return frozenset(column.path[0] for column in columns_of(self.node))
 
     @property
     def reads(self) -> frozenset[str]:
-        """See RowChange: functions are given whole rows."""
+        """The columns of the condition and of the new values; a function is given whole rows."""
         named: set[str] = set()
         for _, value in self.values:
             if isinstance(value, Expr):
@@ -73,27 +73,27 @@ class SetColumns:
 
     @property
     def sets(self) -> tuple[str, ...]:
-        """See RowChange."""
+        """The columns that get new values, in the order of the call."""
         return tuple(dict.fromkeys(name for name, _ in self.values))
 
     def count(self, rows: pa.Table, at: int) -> int:
-        """See RowChange."""
+        """How many rows match the condition."""
         del at
         return int(mask(self.node, rows, self.schema, self.time_zone).true_count)
 
     def apply(self, rows: pa.Table, at: int) -> pa.Table:
         """The rows with their new values."""
         del at
-        chosen = mask(self.node, rows, self.schema, self.time_zone)
-        places = pc.indices_nonzero(chosen)
-        if not len(places):
+        matches = mask(self.node, rows, self.schema, self.time_zone)
+        positions = pc.indices_nonzero(matches)
+        if not len(positions):
             return rows
-        matching = rows.take(places)
+        matching = rows.take(positions)
         changed = rows
         for name, value in self.values:
             field = self.schema.field(name)
             new = cast_column(_values(value, matching, field), field)
-            column = replaced(rows.column(name), chosen, new)
+            column = replaced(rows.column(name), matches, new)
             changed = changed.set_column(rows.schema.get_field_index(name), field, column)
         return changed
 
@@ -148,21 +148,21 @@ def run_update(
     look = RewriteSetting.of(log, snapshot, drop=node)
     write = RewriteSetting.of(log, snapshot, change=change)
     pieces = [(RewriteGroup(look, (add,)), RewriteGroup(write, (add,))) for add in snapshot.adds(paths)]
-    done = _updated(log, pieces, progress)
-    adds = [add for item, _ in done for add in item.adds]
-    gone = [add for item, _ in done for add in item.sources]
-    rows = sum(matching for _, matching in done)
-    if not gone:
+    outcomes = _updated(log, pieces, progress)
+    adds = [add for item, _ in outcomes for add in item.adds]
+    removed = [add for item, _ in outcomes for add in item.sources]
+    rows = sum(matching for _, matching in outcomes)
+    if not removed:
         message = "no row matches the condition"
         return UpdateResult(log.uri, NO_ACTION, snapshot.version, 0, 0, 0, 0, 0, message)
     plan = replace_plan(
-        snapshot, "UPDATE", gone, adds, parameters={"predicate": str(where), "set": sorted(values)},
-        metrics={"numUpdatedRows": rows}, truncated=(item.truncated for item, _ in done),
+        snapshot, "UPDATE", removed, adds, parameters={"predicate": str(where), "set": sorted(values)},
+        metrics={"numUpdatedRows": rows}, truncated=(item.truncated for item, _ in outcomes),
     )  # fmt: skip
     committed = commit_or_discard(log, plan, adds)
     after_write(log)
     return UpdateResult(
-        log.uri, SUCCESS, committed.version, rows, len(gone), len(adds), committed.attempts,
+        log.uri, SUCCESS, committed.version, rows, len(removed), len(adds), committed.attempts,
         committed.conflicts, f"updated {counted(rows, 'row')} in version {committed.version}",
     )  # fmt: skip
 
@@ -179,24 +179,24 @@ def _named(values: Mapping[str, NewValue], schema: pa.Schema) -> tuple[tuple[str
 def _updated(
     log: TransactionLog, pieces: Sequence[tuple[RewriteGroup, RewriteGroup]], progress: Progress
 ) -> list[tuple[RewriteOutcome, int]]:
-    done: list[tuple[RewriteOutcome, int]] = []
+    outcomes: list[tuple[RewriteOutcome, int]] = []
     try:
         for item in watched(log.runtime.workers.map(_update_in, pieces), progress, "Updating", len(pieces)):
             if item is None:
                 continue
-            done.append(item)
+            outcomes.append(item)
             require_read(item[0], "UPDATE")
     except BaseException:
-        discard(log.store, [add for item, _ in done for add in item.adds])
+        discard(log.store, [add for item, _ in outcomes for add in item.adds])
         raise
-    return done
+    return outcomes
 
 
 def _update_in(piece: tuple[RewriteGroup, RewriteGroup]) -> tuple[RewriteOutcome, int] | None:
     """Write one split anew with its changed rows; None when no row of it matches."""
     look, write = piece
-    done = rewrite_values(write)
-    if done is not None:
-        return (done, done.rows_changed or 0) if done.sources else None
+    outcome = rewrite_values(write)
+    if outcome is not None:
+        return (outcome, outcome.rows_changed or 0) if outcome.sources else None
     matching, _ = rows_matching(look)
     return (rewrite(write), matching) if matching else None

@@ -51,7 +51,7 @@ _BATCH_ROWS = 32_768
 
 
 @dataclass(frozen=True, slots=True)
-class Clauses:
+class MergeClauses:
     """What happens to rows of the table and of the source."""
 
     matched: str | None = "update"
@@ -112,27 +112,27 @@ class MergeRows:
 
     source: MergeSource
     numbers: np.ndarray
-    clauses: Clauses
+    clauses: MergeClauses
     columns: tuple[str, ...]
 
     @property
     def looks_at(self) -> frozenset[str]:
-        """See RowChange: the keys have been compared already."""
+        """No column: the keys were compared when `numbers` was made."""
         return frozenset()
 
     @property
     def reads(self) -> frozenset[str]:
-        """See RowChange."""
+        """No column: new values come from the source."""
         return frozenset()
 
     @property
     def sets(self) -> tuple[str, ...] | None:
-        """See RowChange."""
+        """The columns that the source has besides the key; None if rows are deleted."""
         stay = self.clauses.matched != "delete" and self.clauses.not_matched_by_source != "delete"
         return self.columns if stay else None
 
     def count(self, rows: pa.Table, at: int) -> int:
-        """See RowChange."""
+        """How many rows have a source row with their key."""
         return int((self.numbers[at : at + rows.num_rows] >= 0).sum())
 
     def apply(self, rows: pa.Table, at: int) -> pa.Table:
@@ -160,17 +160,19 @@ class MergeRows:
         return rows
 
 
-def run_upsert(log: TransactionLog, data: Any, on: str | Sequence[str], clauses: Clauses) -> UpsertResult:
+def run_upsert(
+    log: TransactionLog, data: Any, on: str | Sequence[str], clauses: MergeClauses
+) -> UpsertResult:
     """Merge rows; nothing is committed unless everything could be read."""
     snapshot = log.snapshot(max_staleness_s=0)
     require_writable(snapshot)
     schema, batches = as_batches(data)
-    chosen = snapshot.settings
-    plan = plan_write(snapshot, schema, chosen)
+    settings = snapshot.settings
+    plan = plan_write(snapshot, schema, settings)
     keys = _key_columns([on] if isinstance(on, str) else on, snapshot, schema)
     with tempfile.TemporaryDirectory(prefix="indextables-") as scratch:
-        source = _spilled(batches, plan, keys, chosen, Path(scratch, "source.arrow"))
-        return _merged(log, snapshot, source, plan, clauses, chosen)
+        source = _spilled(batches, plan, keys, settings, Path(scratch, "source.arrow"))
+        return _merged(log, snapshot, source, plan, clauses, settings)
 
 
 def _merged(  # noqa: PLR0917 - one value, passed on in one place
@@ -178,7 +180,7 @@ def _merged(  # noqa: PLR0917 - one value, passed on in one place
     snapshot: Snapshot,
     source: MergeSource,
     plan: WritePlan,
-    clauses: Clauses,
+    clauses: MergeClauses,
     options: Options,
 ) -> UpsertResult:
     data_columns = {name.lower() for name in plan.data_schema.names}
@@ -209,7 +211,7 @@ def _change(  # noqa: PLR0917 - one value, passed on in one place
     snapshot: Snapshot,
     add: AddAction,
     source: MergeSource,
-    clauses: Clauses,
+    clauses: MergeClauses,
     columns: tuple[str, ...],
 ) -> MergeRows | None:
     """How a split changes; None when it stays as it is."""
@@ -236,7 +238,7 @@ def _committed(  # noqa: PLR0917 - one value, passed on in one place
     log: TransactionLog,
     snapshot: Snapshot,
     source: MergeSource,
-    clauses: Clauses,
+    clauses: MergeClauses,
     outcomes: Sequence[RewriteOutcome],
     inserted: Sequence[BuiltSplit],
     scope: Node | None,
@@ -328,7 +330,7 @@ def key_values(rows: pa.Table, on: Sequence[str]) -> pa.Array:
             for column in columns
         ]
         # Lengths keep ("a", "bc") and ("ab", "c") apart.
-        lengths = [pc.binary_length(one).cast(pa.string()).cast(pa.binary()) for one in as_bytes]
+        lengths = [pc.binary_length(part).cast(pa.string()).cast(pa.binary()) for part in as_bytes]
         parts = [part for pair in zip(lengths, as_bytes, strict=True) for part in pair]
         keys = pc.binary_join_element_wise(*parts, b":")
     return keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys

@@ -129,8 +129,8 @@ class RemoteStore:
                 if etag is None:
                     data = bytes(obstore.get_range(self._client(), key, start=start, length=length))
                 else:
-                    chosen: Any = {**_if_match(etag), "range": (start, end)}
-                    data = bytes(obstore.get(self._client(), key, options=chosen).bytes())
+                    request: Any = {**_if_match(etag), "range": (start, end)}
+                    data = bytes(obstore.get(self._client(), key, options=request).bytes())
             except failures.PreconditionError:
                 raise
             except failures.BaseError as error:

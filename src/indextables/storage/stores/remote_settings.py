@@ -6,7 +6,7 @@ Understood are the store's own names (`aws_region`, `azure_storage_account_key`,
 works for Spark works here. The store's own names win over Hadoop's; what is set nowhere comes from
 the environment (`AWS_REGION` ...), from instance roles and from the vendor's defaults.
 
-A Hadoop key that means nothing to an object store is passed over, since sessions are full of
+A Hadoop key that means nothing to an object store is ignored, since sessions are full of
 them; a misspelt key of the store's own kind is an error.
 """
 
