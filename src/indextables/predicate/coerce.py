@@ -70,9 +70,9 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
         wider = max(left, right, key=lambda kind: _RANKS[kind])
         return pa.float64() if is_.is_float32(wider) else wider
     if is_.is_decimal(left) or is_.is_decimal(right):
-        found = _common_decimal(left, right)
-        if found is not None:
-            return found
+        decimal = _common_decimal(left, right)
+        if decimal is not None:
+            return decimal
     for text, other in ((left, right), (right, left)):
         if is_.is_string(text):
             if is_.is_integer(other):
@@ -102,43 +102,43 @@ def _decimal_shape(kind: pa.DataType) -> tuple[int, int] | None:
     return (_DIGITS[kind], 0) if kind in _DIGITS else None
 
 
-def cast_operand(operand: Operand, wanted: pa.DataType, zone: str) -> Operand:
+def cast_operand(operand: Operand, target: pa.DataType, zone: str) -> Operand:
     """Return the column cast to another type, by an explicit CAST or because a comparison needs it."""
-    if operand.type == wanted:
+    if operand.type == target:
         return operand
     if isinstance(operand, Cast):
         if not _is_lossless(operand.column.type, operand.type):
             raise Unsupported
-        return cast_operand(operand.column, wanted, zone)
-    if not _is_known_cast(operand.type, wanted):
+        return cast_operand(operand.column, target, zone)
+    if not _is_known_cast(operand.type, target):
         raise Unsupported
-    return Cast(operand, wanted, zone)
+    return Cast(operand, target, zone)
 
 
-def _is_lossless(given: pa.DataType, wanted: pa.DataType) -> bool:
+def _is_lossless(source: pa.DataType, target: pa.DataType) -> bool:
     is_ = pa.types
-    if given in _RANKS and wanted in _RANKS:
-        if is_.is_integer(given) and is_.is_floating(wanted):
-            return bool(is_.is_float64(wanted)) and given in _EXACT_IN_DOUBLE
-        return _RANKS[given] <= _RANKS[wanted]
-    shape = _decimal_shape(given)
-    if shape is not None and is_.is_decimal(wanted):
-        return bool(shape[1] <= wanted.scale and shape[0] - shape[1] <= wanted.precision - wanted.scale)
+    if source in _RANKS and target in _RANKS:
+        if is_.is_integer(source) and is_.is_floating(target):
+            return bool(is_.is_float64(target)) and source in _EXACT_IN_DOUBLE
+        return _RANKS[source] <= _RANKS[target]
+    shape = _decimal_shape(source)
+    if shape is not None and is_.is_decimal(target):
+        return bool(shape[1] <= target.scale and shape[0] - shape[1] <= target.precision - target.scale)
     return False
 
 
-def _is_known_cast(given: pa.DataType, wanted: pa.DataType) -> bool:
+def _is_known_cast(source: pa.DataType, target: pa.DataType) -> bool:
     """Whether the tree supports this cast of a column, exactly, for rows."""
     is_ = pa.types
-    if is_.is_string(given):
-        return not (is_.is_decimal(wanted) or is_.is_nested(wanted))
-    if is_.is_date(given) or is_.is_timestamp(given):
-        return bool(is_.is_date(wanted) or is_.is_timestamp(wanted))
-    if is_.is_float64(wanted):
-        return given in _RANKS or bool(is_.is_decimal(given))
-    if is_.is_decimal(given) and is_.is_decimal(wanted):
-        return bool(wanted.scale >= given.scale)
-    return _is_lossless(given, wanted)
+    if is_.is_string(source):
+        return not (is_.is_decimal(target) or is_.is_nested(target))
+    if is_.is_date(source) or is_.is_timestamp(source):
+        return bool(is_.is_date(target) or is_.is_timestamp(target))
+    if is_.is_float64(target):
+        return source in _RANKS or bool(is_.is_decimal(source))
+    if is_.is_decimal(source) and is_.is_decimal(target):
+        return bool(target.scale >= source.scale)
+    return _is_lossless(source, target)
 
 
 def compare(op: str, operand: Operand, literal: Literal, zone: str) -> Node:
@@ -164,9 +164,9 @@ def is_null(operand: Operand) -> Node:
 
 
 def _never_fails(cast: Cast) -> bool:
-    given = cast.column.type
-    is_number = given in _RANKS or pa.types.is_decimal(given)
-    return _is_lossless(given, cast.type) or bool(is_number and pa.types.is_float64(cast.type))
+    source = cast.column.type
+    is_number = source in _RANKS or pa.types.is_decimal(source)
+    return _is_lossless(source, cast.type) or bool(is_number and pa.types.is_float64(cast.type))
 
 
 def never_null(kind: pa.DataType) -> bool:
@@ -298,9 +298,9 @@ def in_list(operand: Operand, literals: list[Literal], zone: str) -> Node:
     if not all(isinstance(node, (Compare, In)) for node in narrowed):
         return any_of([*narrowed, NULL] if has_null else narrowed)
     # An empty IN results from a value that the column's type does not have.
-    found = [node for node in narrowed if isinstance(node, Compare)]
-    distinct = {node.literal.value: node.literal for node in found}
-    return In(found[0].column if found else _column(seen), tuple(distinct.values()), has_null)
+    comparisons = [node for node in narrowed if isinstance(node, Compare)]
+    distinct = {node.literal.value: node.literal for node in comparisons}
+    return In(comparisons[0].column if comparisons else _column(seen), tuple(distinct.values()), has_null)
 
 
 def match(kind: str, operand: Operand, text: Literal) -> Node:

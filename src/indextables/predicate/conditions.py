@@ -31,7 +31,16 @@ from indextables.predicate.tree import (
     any_of,
     type_of,
 )
-from indextables.predicate.values import Args, as_value, cast, common, condition, is_void, made, require_plain
+from indextables.predicate.values import (
+    Args,
+    as_value,
+    call_of,
+    cast,
+    common,
+    condition,
+    is_void,
+    require_plain,
+)
 
 _NULL_AS_ARGUMENTS = frozenset(
     {"=", "<", "<=", ">", ">=", "lower", "upper", "length", "trim", "ltrim", "rtrim", "substring", "left",
@@ -59,7 +68,7 @@ def compare(op: str, left: Value, right: Value, zone: str) -> Node:
     kind = common([left, right], f"{left} {op} {right}")
     if isinstance(left, Column) and isinstance(right, Column) and "char" in left.order + right.order:
         raise Unsupported  # padded to the longer of the two
-    return condition(made(op, [cast(left, kind, zone), cast(right, kind, zone)], pa.bool_()))
+    return condition(call_of(op, [cast(left, kind, zone), cast(right, kind, zone)], pa.bool_()))
 
 
 def _condition_is(op: str, left: Node, right: Literal) -> Node:
@@ -99,7 +108,7 @@ def in_list(value: Value, values: Args, zone: str) -> Node:
     seen = cast(value, kind, zone)
     others = [cast(item, kind, zone) for item in present]
     if all(isinstance(item, Literal) for item in others):
-        parts = [condition(made("in", [seen, *others], pa.bool_()))]
+        parts = [condition(call_of("in", [seen, *others], pa.bool_()))]
     else:
         parts = [compare("=", seen, item, zone) for item in others]
     return any_of([*parts, NULL] if len(present) < len(values) else parts)

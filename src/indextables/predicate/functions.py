@@ -27,11 +27,11 @@ from indextables.predicate.values import (
     WIDTHS,
     Args,
     as_value,
+    call_of,
     cast,
     common,
     condition,
     is_void,
-    made,
     require_plain,
     shape,
 )
@@ -94,14 +94,14 @@ def _arithmetic(name: str, args: Args, zone: str) -> Value:
     if any(map(is_a.is_decimal, kinds)) and not any(map(is_a.is_floating, kinds)):
         return _with_decimals(name, values, zone)
     if name == "/":
-        return made("/", [cast(value, _DOUBLE, zone) for value in values], _DOUBLE)
+        return call_of("/", [cast(value, _DOUBLE, zone) for value in values], _DOUBLE)
     if name == "div":
         if any(map(is_a.is_floating, kinds)):
             raise PredicateError(f"div takes whole numbers, not {type_to_sql(kinds[0])}", part="div")
-        return made("div", [cast(value, _LONG, zone) for value in values], _LONG)
+        return call_of("div", [cast(value, _LONG, zone) for value in values], _LONG)
     kind = common_type(*kinds)
     assert kind is not None
-    return made(name, [cast(value, kind, zone) for value in values], kind)
+    return call_of(name, [cast(value, kind, zone) for value in values], kind)
 
 
 def _with_decimals(name: str, values: Args, zone: str) -> Value:
@@ -123,7 +123,7 @@ def _with_decimals(name: str, values: Args, zone: str) -> Value:
     precision, scale = places
     if precision > MOST_DIGITS:
         scale = max(MOST_DIGITS - (precision - scale), min(scale, _LEAST_SCALE))
-    return made(name, typed, decimal_type(min(precision, MOST_DIGITS), scale))
+    return call_of(name, typed, decimal_type(min(precision, MOST_DIGITS), scale))
 
 
 def _as_decimal(value: Value, zone: str) -> Value:
@@ -140,7 +140,7 @@ def _same(name: str, args: Args, zone: str) -> Value:
     kind = type_of(args[0])
     if not _is_number(kind):
         raise Unsupported
-    return made(name, [args[0]], kind)
+    return call_of(name, [args[0]], kind)
 
 
 def _rounded(name: str, args: Args, zone: str) -> Value:
@@ -161,19 +161,19 @@ def _rounded(name: str, args: Args, zone: str) -> Value:
         if digits.value >= kind.scale:
             return args[0]
         kind = decimal_type(min(kind.precision - kind.scale + 1 + digits.value, MOST_DIGITS), digits.value)
-    return made("round", [args[0], digits], kind)
+    return call_of("round", [args[0], digits], kind)
 
 
 def _whole(name: str, args: Args, zone: str) -> Value:
     name = {"ceiling": "ceil"}.get(name, name)
     kind = type_of(args[0])
     if is_a.is_decimal(kind):
-        return made(name, args, decimal_type(min(kind.precision - kind.scale + 1, MOST_DIGITS), 0))
+        return call_of(name, args, decimal_type(min(kind.precision - kind.scale + 1, MOST_DIGITS), 0))
     if is_a.is_integer(kind):
         return cast(args[0], _LONG, zone)
     if not is_a.is_floating(kind):
         raise Unsupported
-    return made(name, [cast(args[0], _DOUBLE, zone)], _LONG)
+    return call_of(name, [cast(args[0], _DOUBLE, zone)], _LONG)
 
 
 def _text(value: Value, zone: str) -> Value:
@@ -200,39 +200,39 @@ def _cased(name: str, args: Args, zone: str) -> Value:
 
 
 def _of_text(name: str, args: Args, zone: str) -> Value:
-    return made(name, [_text(arg, zone) for arg in args], _TEXT)
+    return call_of(name, [_text(arg, zone) for arg in args], _TEXT)
 
 
 def _length(name: str, args: Args, zone: str) -> Value:
     is_bytes = is_a.is_binary(type_of(args[0]))
-    return made("length", [args[0] if is_bytes else _text(args[0], zone)], _INT)
+    return call_of("length", [args[0] if is_bytes else _text(args[0], zone)], _INT)
 
 
 def _substring(name: str, args: Args, zone: str) -> Value:
     length = _count(args[2]) if len(args) > 2 else Literal((1 << 31) - 1, _INT)  # noqa: PLR2004 - the third
-    return made("substring", [_text(args[0], zone), _count(args[1]), length], _TEXT)
+    return call_of("substring", [_text(args[0], zone), _count(args[1]), length], _TEXT)
 
 
 def _end(name: str, args: Args, zone: str) -> Value:
-    return made(name, [_text(args[0], zone), _count(args[1])], _TEXT)
+    return call_of(name, [_text(args[0], zone), _count(args[1])], _TEXT)
 
 
 def _replace(name: str, args: Args, zone: str) -> Value:
     given = [*args, Literal("", _TEXT)] if len(args) == 2 else args  # noqa: PLR2004 - without replacement
-    return made("replace", [_text(arg, zone) for arg in given], _TEXT)
+    return call_of("replace", [_text(arg, zone) for arg in given], _TEXT)
 
 
 def _concat(name: str, args: Args, zone: str) -> Value:
     if all(is_a.is_binary(type_of(arg)) for arg in args):
-        return made("concat", args, pa.binary())
-    return made("concat", [_text(arg, zone) for arg in args], _TEXT)
+        return call_of("concat", args, pa.binary())
+    return call_of("concat", [_text(arg, zone) for arg in args], _TEXT)
 
 
 def _match(name: str, args: Args, zone: str) -> Value:
     first, second = (_text(arg, zone) for arg in args)
     if isinstance(first, Column) and isinstance(second, Literal) and second.value is not None:
         return Match(name, first, second.value)
-    return made(name, [first, second], _BOOL)
+    return call_of(name, [first, second], _BOOL)
 
 
 def _like(name: str, args: Args, zone: str) -> Value:
@@ -249,7 +249,7 @@ def _like(name: str, args: Args, zone: str) -> Value:
     if isinstance(first, Column):
         return as_value(coerce.like(first, pattern, escape.value))
     coerce.like_pieces(pattern.value, escape.value)
-    return made("like", [first, pattern, escape], _BOOL)
+    return call_of("like", [first, pattern, escape], _BOOL)
 
 
 def _rlike(name: str, args: Args, zone: str) -> Value:
@@ -264,7 +264,7 @@ def _rlike(name: str, args: Args, zone: str) -> Value:
         translated(pattern.value)
     except NotUnderstoodError as bad:
         raise Unsupported from bad
-    return made("rlike", [first, pattern], _BOOL)
+    return call_of("rlike", [first, pattern], _BOOL)
 
 
 def _coalesce(name: str, args: Args, zone: str) -> Value:
@@ -272,7 +272,7 @@ def _coalesce(name: str, args: Args, zone: str) -> Value:
     if not present:
         return args[0]
     kind = common(present, name)
-    return made("coalesce", [cast(arg, kind, zone) for arg in present], kind)
+    return call_of("coalesce", [cast(arg, kind, zone) for arg in present], kind)
 
 
 def _greatest(name: str, args: Args, zone: str) -> Value:
@@ -280,18 +280,18 @@ def _greatest(name: str, args: Args, zone: str) -> Value:
     if not present:
         return args[0]
     kind = common(present, name)
-    return made(name, [cast(arg, kind, zone) for arg in present], kind)
+    return call_of(name, [cast(arg, kind, zone) for arg in present], kind)
 
 
 def _if(name: str, args: Args, zone: str) -> Value:
     test = as_value(condition(args[0]))
     kind = common(args[1:], name)
-    return made("if", [test, *(cast(arg, kind, zone) for arg in args[1:])], kind)
+    return call_of("if", [test, *(cast(arg, kind, zone) for arg in args[1:])], kind)
 
 
 def _nullif(name: str, args: Args, zone: str) -> Value:
     same = as_value(compare("=", args[0], args[1], zone))
-    return made("if", [same, Literal(None, type_of(args[0])), args[0]], type_of(args[0]))
+    return call_of("if", [same, Literal(None, type_of(args[0])), args[0]], type_of(args[0]))
 
 
 def _nvl2(name: str, args: Args, zone: str) -> Value:
@@ -305,13 +305,13 @@ def _is_null(name: str, args: Args, zone: str) -> Value:
 
 def _date_part(name: str, args: Args, zone: str) -> Value:
     name = {"dayofmonth": "day"}.get(name, name)
-    return made(name, [cast(args[0], _DATE, zone)], _INT)
+    return call_of(name, [cast(args[0], _DATE, zone)], _INT)
 
 
 def _time_part(name: str, args: Args, zone: str) -> Value:
     kind = type_of(args[0])
     moment = args[0] if kind in (TIMESTAMP, TIMESTAMP_NTZ) else cast(args[0], TIMESTAMP, zone)
-    return made(name, [moment], _INT, zone if type_of(moment) == TIMESTAMP else None)
+    return call_of(name, [moment], _INT, zone if type_of(moment) == TIMESTAMP else None)
 
 
 def _to_date(name: str, args: Args, zone: str) -> Value:
@@ -325,7 +325,7 @@ def _date_trunc(name: str, args: Args, zone: str) -> Value:
     cut = TRUNCATIONS.get(str(unit.value).upper())
     if cut is None:
         return Literal(None, TIMESTAMP)
-    return made(name, [Literal(cut, _TEXT), cast(args[1], TIMESTAMP, zone)], TIMESTAMP, zone)
+    return call_of(name, [Literal(cut, _TEXT), cast(args[1], TIMESTAMP, zone)], TIMESTAMP, zone)
 
 
 def _type_name(kind: pa.DataType) -> Build:
@@ -337,7 +337,7 @@ def case(tests: Sequence[tuple[Node, Value]], default: Value, zone: str) -> Valu
     kind = common([*(value for _, value in tests), default], "CASE")
     result = cast(default, kind, zone)
     for test, value in reversed(tests):
-        result = made("if", [as_value(test), cast(value, kind, zone), result], kind)
+        result = call_of("if", [as_value(test), cast(value, kind, zone), result], kind)
     return result
 
 

@@ -35,51 +35,51 @@ _WIDE = Context(prec=100)
 _TWO_63 = float(1 << 63)
 
 
-def cast_value(value: Any, given: pa.DataType, wanted: pa.DataType, zone: str = "UTC") -> Any:
-    """Return an internal value of type `given` as type `wanted`; ValueError when it cannot be."""
-    if value is None or given == wanted:
+def cast_value(value: Any, source: pa.DataType, target: pa.DataType, zone: str = "UTC") -> Any:
+    """Return an internal value of type `source` as type `target`; ValueError when it cannot be."""
+    if value is None or source == target:
         return value
     is_ = pa.types
-    if is_.is_string(given):
-        return from_text(value, wanted, zone)
-    if is_.is_integer(given) or is_.is_decimal(given) or is_.is_floating(given):
-        return _from_number(value, given, wanted)
-    if is_.is_date(given) or is_.is_timestamp(given):
-        return _from_time(value, given, wanted, zone_of(zone))
-    if is_.is_boolean(given):
-        if is_.is_string(wanted):
+    if is_.is_string(source):
+        return from_text(value, target, zone)
+    if is_.is_integer(source) or is_.is_decimal(source) or is_.is_floating(source):
+        return _from_number(value, source, target)
+    if is_.is_date(source) or is_.is_timestamp(source):
+        return _from_time(value, source, target, zone_of(zone))
+    if is_.is_boolean(source):
+        if is_.is_string(target):
             return "true" if value else "false"
-        return _from_number(int(value), pa.int8(), wanted)
-    raise _unknown(given, wanted)
+        return _from_number(int(value), pa.int8(), target)
+    raise _unknown(source, target)
 
 
-def _unknown(given: pa.DataType, wanted: pa.DataType) -> ValueError:
-    return ValueError(f"a {type_to_sql(given)} cannot be cast to {type_to_sql(wanted)}")
+def _unknown(source: pa.DataType, target: pa.DataType) -> ValueError:
+    return ValueError(f"a {type_to_sql(source)} cannot be cast to {type_to_sql(target)}")
 
 
-def from_text(text: str, wanted: pa.DataType, zone: str = "UTC") -> Any:
+def from_text(text: str, target: pa.DataType, zone: str = "UTC") -> Any:
     """Cast a string, blanks around it ignored."""
     is_ = pa.types
-    if is_.is_string(wanted):
+    if is_.is_string(target):
         return text
-    if is_.is_binary(wanted):
+    if is_.is_binary(target):
         return text.encode()
     trimmed = text.strip(_BLANKS)
-    if is_.is_integer(wanted) and _INTEGER.match(trimmed):
-        return _whole(int(trimmed), wanted)
-    if is_.is_floating(wanted):
+    if is_.is_integer(target) and _INTEGER.match(trimmed):
+        return _whole(int(trimmed), target)
+    if is_.is_floating(target):
         value = _float_of(trimmed)
         if value is not None:
-            return to_float32(value) if is_.is_float32(wanted) else value
-    if is_.is_boolean(wanted) and trimmed.lower() in _TRUE | _FALSE:
+            return to_float32(value) if is_.is_float32(target) else value
+    if is_.is_boolean(target) and trimmed.lower() in _TRUE | _FALSE:
         return trimmed.lower() in _TRUE
-    if is_.is_decimal(wanted) and _DECIMAL.match(trimmed):
-        return _rounded(Decimal(trimmed), wanted)
-    if is_.is_date(wanted):
+    if is_.is_decimal(target) and _DECIMAL.match(trimmed):
+        return _rounded(Decimal(trimmed), target)
+    if is_.is_date(target):
         return date_of_text(trimmed)
-    if is_.is_timestamp(wanted):
-        return timestamp_of_text(trimmed, zone if wanted.tz else None)
-    raise ValueError(f"{text!r} is not a {type_to_sql(wanted)}")
+    if is_.is_timestamp(target):
+        return timestamp_of_text(trimmed, zone if target.tz else None)
+    raise ValueError(f"{text!r} is not a {type_to_sql(target)}")
 
 
 def _float_of(text: str) -> float | None:
@@ -135,62 +135,62 @@ def names_zone(text: str) -> bool:
     return bool(match and (match.group(8) or "").strip())
 
 
-def _from_number(value: Any, given: pa.DataType, wanted: pa.DataType) -> Any:
+def _from_number(value: Any, source: pa.DataType, target: pa.DataType) -> Any:
     is_ = pa.types
-    if is_.is_floating(wanted):
+    if is_.is_floating(target):
         number = float(value)
-        return to_float32(number) if is_.is_float32(wanted) and not math.isnan(number) else number
-    if is_.is_boolean(wanted):
+        return to_float32(number) if is_.is_float32(target) and not math.isnan(number) else number
+    if is_.is_boolean(target):
         return bool(value)
-    if is_.is_floating(given):
+    if is_.is_floating(source):
         if not math.isfinite(value):
-            if is_.is_decimal(wanted):
+            if is_.is_decimal(target):
                 return None  # not an error in Spark, under ANSI rules either
-            raise ValueError(f"{value} is not a {type_to_sql(wanted)}")
-        if is_.is_int64(wanted) and value == _TWO_63:
+            raise ValueError(f"{value} is not a {type_to_sql(target)}")
+        if is_.is_int64(target) and value == _TWO_63:
             return (1 << 63) - 1  # Java compares with the greatest long as a double, which is this one
-        value = int(value) if is_.is_integer(wanted) else Decimal(repr(value))
-    if is_.is_integer(wanted):
-        return _whole(int(Decimal(value).to_integral_value(ROUND_DOWN)), wanted)
-    if is_.is_decimal(wanted):
-        return _rounded(Decimal(value), wanted)
-    if is_.is_string(wanted) and not is_.is_floating(given):
+        value = int(value) if is_.is_integer(target) else Decimal(repr(value))
+    if is_.is_integer(target):
+        return _whole(int(Decimal(value).to_integral_value(ROUND_DOWN)), target)
+    if is_.is_decimal(target):
+        return _rounded(Decimal(value), target)
+    if is_.is_string(target) and not is_.is_floating(source):
         return format(value, "f") if isinstance(value, Decimal) else str(value)
-    raise _unknown(given, wanted)
+    raise _unknown(source, target)
 
 
-def _whole(value: int, wanted: pa.DataType) -> int:
-    half = 1 << (wanted.bit_width - 1)
+def _whole(value: int, target: pa.DataType) -> int:
+    half = 1 << (target.bit_width - 1)
     if not -half <= value < half:
-        raise ValueError(f"{value} does not fit {type_to_sql(wanted)}")
+        raise ValueError(f"{value} does not fit {type_to_sql(target)}")
     return value
 
 
-def _rounded(value: Decimal, wanted: pa.DataType) -> Decimal:
+def _rounded(value: Decimal, target: pa.DataType) -> Decimal:
     try:
-        scaled = value.quantize(Decimal(1).scaleb(-wanted.scale), rounding=ROUND_HALF_UP, context=_WIDE)
+        scaled = value.quantize(Decimal(1).scaleb(-target.scale), rounding=ROUND_HALF_UP, context=_WIDE)
     except InvalidOperation as bad:
-        raise ValueError(f"{value} does not fit {type_to_sql(wanted)}") from bad
-    if scaled and scaled.adjusted() + wanted.scale + 1 > wanted.precision:
-        raise ValueError(f"{value} does not fit {type_to_sql(wanted)}")
+        raise ValueError(f"{value} does not fit {type_to_sql(target)}") from bad
+    if scaled and scaled.adjusted() + target.scale + 1 > target.precision:
+        raise ValueError(f"{value} does not fit {type_to_sql(target)}")
     return scaled
 
 
-def _from_time(value: int, given: pa.DataType, wanted: pa.DataType, zone: Zone) -> Any:
+def _from_time(value: int, source: pa.DataType, target: pa.DataType, zone: Zone) -> Any:
     is_ = pa.types
-    if is_.is_date(given):
-        if is_.is_timestamp(wanted):
-            return _fitting(start_of_day(value, zone) if wanted.tz else value * US_PER_DAY, 64, value)
-        if is_.is_string(wanted):
+    if is_.is_date(source):
+        if is_.is_timestamp(target):
+            return _fitting(start_of_day(value, zone) if target.tz else value * US_PER_DAY, 64, value)
+        if is_.is_string(target):
             return format_date(value)
     else:
-        local = to_local(value, zone) if given.tz else value
-        if is_.is_date(wanted):
+        local = to_local(value, zone) if source.tz else value
+        if is_.is_date(target):
             return local // US_PER_DAY
-        if is_.is_timestamp(wanted):
-            return to_instant(local, zone) if wanted.tz else local
-        if is_.is_string(wanted):
+        if is_.is_timestamp(target):
+            return to_instant(local, zone) if target.tz else local
+        if is_.is_string(target):
             whole, _, fraction = format_timestamp(local).replace("T", " ").partition(".")
             fraction = fraction.rstrip("0")
             return f"{whole}.{fraction}" if fraction else whole
-    raise _unknown(given, wanted)
+    raise _unknown(source, target)

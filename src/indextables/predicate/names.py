@@ -49,10 +49,10 @@ def split_name(name: str) -> tuple[str, ...]:
     """Split a dotted name into its parts; backticks keep a dot (and, doubled, a backtick) in a part."""
     parts, position = [], 0
     while position < len(name):
-        found = _PART.match(name, position)
-        if found is None:
+        part = _PART.match(name, position)
+        if part is None:
             raise PredicateError(f"{name!r} is not a column name", part=name)
-        quoted, plain = found.groups()
+        quoted, plain = part.groups()
         parts.append(plain if quoted is None else quoted.replace("``", "`"))
-        position = found.end()
+        position = part.end()
     return tuple(parts)

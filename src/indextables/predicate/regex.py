@@ -77,13 +77,13 @@ class _Reader:
 
     def alternatives(self, depth: int) -> tuple[str, Choices, bool]:
         """Their RE2 spelling, what they contain, and whether none of them can end in a carriage return."""
-        found = [self._sequence(depth)]
+        branches = [self._sequence(depth)]
         while self._next() == "|":
             self.at += 1
-            found.append(self._sequence(depth))
-        choices = tuple(choice for _, some, _ in found for choice in some)
-        spelled = "|".join(one for one, _, _ in found)
-        may_end = all(ends for _, _, ends in found)
+            branches.append(self._sequence(depth))
+        choices = tuple(choice for _, some, _ in branches for choice in some)
+        spelled = "|".join(one for one, _, _ in branches)
+        may_end = all(ends for _, _, ends in branches)
         return spelled, choices if len(choices) <= MOST_CHOICES else NOTHING, may_end
 
     def _sequence(self, depth: int) -> tuple[str, Choices, bool]:
@@ -191,9 +191,9 @@ class _Reader:
             if char in ("", "[", "]", "&", "^"):
                 raise NotUnderstoodError("a range in [...] is not understood")
             return char
-        found = _escaped(self._next())
+        character = _escaped(self._next())
         self.at += 1
-        return found
+        return character
 
     def _times(self) -> tuple[int, str]:
         """How often the piece before occurs at least, and the quantifier."""
@@ -231,10 +231,10 @@ def _escaped(char: str) -> str:
 
 def _crossed(parts: Sequence[Choices]) -> Choices:
     """One text of every part: the choices of a sequence."""
-    kept: list[Choices] = []
+    required: list[Choices] = []
     size = 1
     for choices in parts:
         if choices != NOTHING and size * len(choices) <= MOST_CHOICES:
             size *= len(choices)
-            kept.append(choices)
-    return tuple(tuple(text for some in chosen for text in some if text) for chosen in product(*kept))
+            required.append(choices)
+    return tuple(tuple(text for some in chosen for text in some if text) for chosen in product(*required))

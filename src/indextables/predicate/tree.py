@@ -337,14 +337,14 @@ def values_of(call: Call) -> Iterator[Value]:
 
 def columns_of(node: Node) -> frozenset[Column]:
     """Return every column in the tree."""
-    found: set[Column] = set()
+    columns: set[Column] = set()
     for item in walk(node):
         if isinstance(item, (Compare, In, IsNull, Match, Like, RLike)):
             operand = item.column
-            found.add(operand.column if isinstance(operand, Cast) else operand)
+            columns.add(operand.column if isinstance(operand, Cast) else operand)
         elif isinstance(item, Holds):
-            found.update(value for value in values_of(item.value) if isinstance(value, Column))
-    return frozenset(found)
+            columns.update(value for value in values_of(item.value) if isinstance(value, Column))
+    return frozenset(columns)
 
 
 def type_of(value: Value) -> pa.DataType:

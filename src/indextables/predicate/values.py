@@ -80,50 +80,50 @@ def as_value(node: Node) -> Value:
 
 def cast(value: Value, kind: pa.DataType, zone: str) -> Value:
     """Return a value as another type, by an explicit CAST or because a function needs it."""
-    given = type_of(value)
-    if given == kind:
+    source = type_of(value)
+    if source == kind:
         return value
     if isinstance(value, Literal):
         if value.value is None:
             return Literal(None, kind)
-        _require_cast(given, kind)
+        _require_cast(source, kind)
         try:
-            return Literal(cast_value(value.value, given, kind, zone), kind)
+            return Literal(cast_value(value.value, source, kind, zone), kind)
         except ValueError as bad:
             raise PredicateError(
                 f"{value} cannot be read as {type_to_sql(kind)}: {bad}", part=str(value)
             ) from bad
     require_plain(value)
-    _require_cast(given, kind)
-    return made("cast", [value], kind, zone if _is_local(given, kind) else None)
+    _require_cast(source, kind)
+    return call_of("cast", [value], kind, zone if _is_local(source, kind) else None)
 
 
-def _require_cast(given: pa.DataType, wanted: pa.DataType) -> None:
+def _require_cast(source: pa.DataType, target: pa.DataType) -> None:
     """Refuse a cast that is not computed here exactly as Spark does."""
-    is_number = is_a.is_integer(given) or is_a.is_floating(given) or is_a.is_decimal(given)
-    to_number = is_a.is_integer(wanted) or is_a.is_floating(wanted) or is_a.is_decimal(wanted)
-    is_time = is_a.is_date(given) or is_a.is_timestamp(given)
-    if is_a.is_string(given):
-        supported = not is_a.is_nested(wanted)
-    elif is_a.is_boolean(given):
-        supported = to_number or is_a.is_string(wanted)
-    elif is_number and is_a.is_float32(wanted):
+    is_number = is_a.is_integer(source) or is_a.is_floating(source) or is_a.is_decimal(source)
+    to_number = is_a.is_integer(target) or is_a.is_floating(target) or is_a.is_decimal(target)
+    is_time = is_a.is_date(source) or is_a.is_timestamp(source)
+    if is_a.is_string(source):
+        supported = not is_a.is_nested(target)
+    elif is_a.is_boolean(source):
+        supported = to_number or is_a.is_string(target)
+    elif is_number and is_a.is_float32(target):
         # One rounding: a long or a decimal would be rounded to double first.
-        supported = is_a.is_float64(given) or (is_a.is_integer(given) and given != pa.int64())
+        supported = is_a.is_float64(source) or (is_a.is_integer(source) and source != pa.int64())
     elif is_number:
         # Java writes doubles in its own way, which differs between its versions.
         supported = (
-            to_number or is_a.is_boolean(wanted) or (is_a.is_string(wanted) and not is_a.is_floating(given))
+            to_number or is_a.is_boolean(target) or (is_a.is_string(target) and not is_a.is_floating(source))
         )
     else:
-        supported = is_time and (is_a.is_date(wanted) or is_a.is_timestamp(wanted) or is_a.is_string(wanted))
+        supported = is_time and (is_a.is_date(target) or is_a.is_timestamp(target) or is_a.is_string(target))
     if not supported:
         raise Unsupported
 
 
-def _is_local(given: pa.DataType, wanted: pa.DataType) -> bool:
+def _is_local(source: pa.DataType, target: pa.DataType) -> bool:
     """Whether a cast goes between an instant and something that has no zone."""
-    return bool((given == TIMESTAMP) != (wanted == TIMESTAMP))
+    return bool((source == TIMESTAMP) != (target == TIMESTAMP))
 
 
 def is_void(value: Value) -> bool:
@@ -134,27 +134,27 @@ def is_void(value: Value) -> bool:
 def common(values: Args, part: str) -> pa.DataType:
     """The type that is common to values; an untyped NULL has none of its own."""
     kinds = [type_of(value) for value in values if not is_void(value)] or [type_of(values[0])]
-    found: pa.DataType | None = kinds[0]
+    shared: pa.DataType | None = kinds[0]
     for kind in kinds[1:]:
-        found = None if found is None else common_type(found, kind)
-    if found is None:
+        shared = None if shared is None else common_type(shared, kind)
+    if shared is None:
         names = ", ".join(dict.fromkeys(type_to_sql(kind) for kind in kinds))
         raise PredicateError(f"{part}: {names} have no type in common", part=part)
-    if is_a.is_decimal(found):
+    if is_a.is_decimal(shared):
         shapes = [shape(kind) for kind in kinds]
         if max(whole - scale for whole, scale in shapes) + max(scale for _, scale in shapes) > MOST_DIGITS:
             raise Unsupported
-    return found
+    return shared
 
 
-def made(name: str, args: Args, kind: pa.DataType, zone: str | None = None) -> Value:
+def call_of(name: str, args: Args, kind: pa.DataType, zone: str | None = None) -> Value:
     """A call; if it depends on no column and does not fail, its value."""
-    made = Call(name, tuple(args), kind, zone)
+    call = Call(name, tuple(args), kind, zone)
     if all(isinstance(arg, Literal) for arg in args):
         from indextables.predicate.evaluate.values import constant_of
 
-        return constant_of(made)
-    return made
+        return constant_of(call)
+    return call
 
 
 def shape(kind: pa.DataType) -> tuple[int, int]:

@@ -153,8 +153,8 @@ class Calendar:
         kind = values.type
         if pa.types.is_date(kind):
             days = values.cast(pa.int32()).cast(pa.int64())
-            found = self._floor(pc.multiply(days, _US_PER_DAY))
-            return pc.divide(found, _US_PER_DAY).cast(pa.int32()).cast(pa.date32())
+            midnights = self._floor(pc.multiply(days, _US_PER_DAY))
+            return pc.divide(midnights, _US_PER_DAY).cast(pa.int32()).cast(pa.date32())
         if kind.tz is None:
             return self._floor(values.cast(pa.int64())).cast(kind)
         instants = values.cast(pa.int64())
@@ -164,9 +164,9 @@ class Calendar:
             return _first_instants(floored, self.zone).cast(kind)
         # With the value's own UTC offset, so that an hour that occurs twice is two buckets.
         near = pc.subtract(instants, pc.subtract(local, floored))
-        kept = pc.equal(local_times_of(near.cast(kind), self.zone).cast(pa.int64()), floored)
+        is_same_offset = pc.equal(local_times_of(near.cast(kind), self.zone).cast(pa.int64()), floored)
         moved = instants_of(floored.cast(pa.timestamp("us")), self.zone).cast(pa.int64())
-        starts: pa.Array = pc.if_else(kept, near, moved).cast(kind)
+        starts: pa.Array = pc.if_else(is_same_offset, near, moved).cast(kind)
         return starts
 
     def ticks(self, values: pa.Array) -> Ticks | None:
@@ -223,15 +223,15 @@ class Calendar:
         numbers = pc.fill_null(local, 0).to_numpy() - self.offset
         span = self.span
         if span.microseconds:
-            found = numbers - numbers % span.microseconds
+            floored = numbers - numbers % span.microseconds
         elif span.days:
             shift = _MONDAY * _US_PER_DAY if span.days % _WEEK == 0 else 0
-            found = numbers - (numbers + shift) % (span.days * _US_PER_DAY)
+            floored = numbers - (numbers + shift) % (span.days * _US_PER_DAY)
         else:
             months = (numbers // _US_PER_DAY).astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
             first = (months - months % span.months).astype("datetime64[M]").astype("datetime64[D]")
-            found = first.astype(np.int64) * _US_PER_DAY
-        return pc.if_else(pc.is_valid(local), pa.array(found + self.offset), pa.nulls(1, pa.int64())[0])
+            floored = first.astype(np.int64) * _US_PER_DAY
+        return pc.if_else(pc.is_valid(local), pa.array(floored + self.offset), pa.nulls(1, pa.int64())[0])
 
 
 Bucket = Width | Calendar
@@ -292,12 +292,12 @@ def span_of(interval: Any) -> Span:
 
 def _number(value: Any, what: str, *, positive: bool = False) -> int | float | Decimal:
     try:
-        found = value if isinstance(value, (int, float, Decimal)) else Decimal(str(value))
+        number = value if isinstance(value, (int, float, Decimal)) else Decimal(str(value))
     except InvalidOperation:
         raise OptionError(f"{what} is {value!r}; a column of numbers needs a number") from None
-    if isinstance(value, bool) or not math.isfinite(found) or (positive and found <= 0):
+    if isinstance(value, bool) or not math.isfinite(number) or (positive and number <= 0):
         raise OptionError(f"{what} is {value!r}; give a number{' above 0' if positive else ''}")
-    return int(found) if isinstance(found, Decimal) and found == found.to_integral_value() else found
+    return int(number) if isinstance(number, Decimal) and number == number.to_integral_value() else number
 
 
 def _decimal_floor(values: pa.Array, size: Decimal, offset: Decimal) -> pa.Array:
@@ -311,8 +311,8 @@ def _decimal_floor(values: pa.Array, size: Decimal, offset: Decimal) -> pa.Array
         digits = halves[::2]
         cut = digits - (digits - shift) % whole
         both = np.stack([cut, cut >> 63], axis=1)
-        found = pa.Array.from_buffers(kind, len(held), [None, pa.py_buffer(both.tobytes())])
-        return pc.if_else(pc.is_valid(values), found, pa.nulls(1, kind)[0])
+        starts = pa.Array.from_buffers(kind, len(held), [None, pa.py_buffer(both.tobytes())])
+        return pc.if_else(pc.is_valid(values), starts, pa.nulls(1, kind)[0])
     distinct = values.dictionary_encode()
     with localcontext(_EXACT):
         cut_one = [

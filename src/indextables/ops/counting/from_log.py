@@ -23,11 +23,11 @@ from indextables.predicate.tree import Column
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _ByFile:
     """Values by file, and for which files they are known."""
 
     values: Any
-    known: Any
+    is_known: Any
 
 
 class LogCounts:
@@ -40,26 +40,26 @@ class LogCounts:
 
     def constant_keys(self, question: Aggregation) -> tuple[list[Any], Any]:
         """The keys by file, and the files in which all rows have the same keys."""
-        found = [self._key(key) for key in question.keys]
-        known: Any = pc.is_valid(self._rows)
-        for one in found:
-            known = pc.and_(known, pc.fill_null(one.known, False))
-        return [key_values(one.values) for one in found], known
+        by_file = [self._key(key) for key in question.keys]
+        is_constant: Any = pc.is_valid(self._rows)
+        for one in by_file:
+            is_constant = pc.and_(is_constant, pc.fill_null(one.is_known, False))
+        return [key_values(one.values) for one in by_file], is_constant
 
-    def partial(self, question: Aggregation, layout: Layout, every: Any) -> tuple[pa.Table, Any]:
+    def partial(self, question: Aggregation, layout: Layout, all_match: Any) -> tuple[pa.Table, Any]:
         """The partial rows of the files that the log can aggregate, and which files those are.
 
-        `every` tells for each file whether all its rows match.
+        `all_match` tells for each file whether all its rows match.
         """
-        keys, known = self.constant_keys(question)
+        keys, answered = self.constant_keys(question)
         states = [self._state(state) for state in layout.states]
-        known = pc.and_(known, every)
+        answered = pc.and_(answered, all_match)
         for one in states:
-            known = pc.and_(known, pc.fill_null(one.known, False))
+            answered = pc.and_(answered, pc.fill_null(one.is_known, False))
         table = pa.Table.from_arrays([*keys, *(one.values for one in states)], schema=layout.schema)
         # A file without rows has no group.
-        counted = pc.and_(known, pc.greater(self._rows, 0))
-        return layout.grouped(table.filter(counted), again=True), known
+        counted = pc.and_(answered, pc.greater(self._rows, 0))
+        return layout.grouped(table.filter(counted), again=True), answered
 
     def _child(self, struct: str, column: Column) -> Any:
         parent = self._files.column(struct)
@@ -79,13 +79,13 @@ class LogCounts:
         return low, high
 
     def _nulls(self, column: Column) -> Any:
-        found = self._child("null_count", column)
-        return pa.nulls(len(self._files), pa.int64()) if found is None else found
+        counts = self._child("null_count", column)
+        return pa.nulls(len(self._files), pa.int64()) if counts is None else counts
 
-    def _key(self, key: Key) -> _Known:
+    def _key(self, key: Key) -> _ByFile:
         if self._is_partition(key.column):
             values = self._child("partition_values", key.column)
-            return _Known(values if key.bucket is None else key.bucket.of(values), self._has_partitions())
+            return _ByFile(values if key.bucket is None else key.bucket.of(values), self._has_partitions())
         low, high = self._bounds(key.column)
         nulls = self._nulls(key.column)
         empty = pc.fill_null(pc.equal(nulls, self._rows), False)
@@ -95,32 +95,32 @@ class LogCounts:
         else:
             same, values = key.bucket.is_constant(low, high), key.bucket.of(low)
         values = pc.if_else(empty, pa.nulls(1, values.type)[0], values)
-        return _Known(values, pc.or_(empty, pc.and_(filled, pc.fill_null(same, False))))
+        return _ByFile(values, pc.or_(empty, pc.and_(filled, pc.fill_null(same, False))))
 
     def _has_partitions(self) -> Any:
         return whole(pc.is_valid(self._files.column("partition_values")))
 
-    def _state(self, state: State) -> _Known:
+    def _state(self, state: State) -> _ByFile:
         always = pa.repeat(pa.scalar(True), len(self._files))
         if state.column is None:
-            return _Known(self._rows, always)
+            return _ByFile(self._rows, always)
         column = state.column
         if self._is_partition(column) and state.kind in ("count", "min", "max"):
             values = self._child("partition_values", column)
             if state.kind == "count":
                 values = pc.if_else(pc.is_valid(values), self._rows, 0)
-            return _Known(values, self._has_partitions())
+            return _ByFile(values, self._has_partitions())
         nulls = self._nulls(column)
         if state.kind == "count":
-            return _Known(pc.subtract(self._rows, nulls), pc.is_valid(nulls))
+            return _ByFile(pc.subtract(self._rows, nulls), pc.is_valid(nulls))
         empty = pc.fill_null(pc.equal(nulls, self._rows), False)
         if state.kind in ("min", "max"):
             values = self._bounds(column)[state.kind == "max"]
-            return _Known(values, pc.or_(empty, pc.is_valid(values)))
+            return _ByFile(values, pc.or_(empty, pc.is_valid(values)))
         if state.kind == "nan":
             # A column with a NaN has no maximum.
-            return _Known(pc.and_not(always, always), pc.or_(empty, pc.is_valid(self._bounds(column)[1])))
-        return _Known(pa.nulls(len(self._files), state.type), empty)
+            return _ByFile(pc.and_not(always, always), pc.or_(empty, pc.is_valid(self._bounds(column)[1])))
+        return _ByFile(pa.nulls(len(self._files), state.type), empty)
 
 
 def _exact(bound: Any, column: Column, rows: int) -> Any:

@@ -92,13 +92,13 @@ class Layout:
             # A constant key: groups without one are counted by other functions.
             table = table.append_column("all", pa.repeat(pa.scalar(0, pa.int8()), table.num_rows))
         how = _AGAIN if again else _HOW
-        asked: list[Any] = [
+        functions: list[Any] = [
             ([], how[state.kind]) if how[state.kind] == "count_all" else (f"s{at}", how[state.kind])
             for at, state in enumerate(self.states)
         ]
-        found = table.group_by(names or ["all"], use_threads=False).aggregate(asked)
-        states = [found.column(at + len(names or ["all"])) for at in range(len(self.states))]
-        keys = [found.column(name) for name in names]
+        groups = table.group_by(names or ["all"], use_threads=False).aggregate(functions)
+        states = [groups.column(at + len(names or ["all"])) for at in range(len(self.states))]
+        keys = [groups.column(name) for name in names]
         for at, texts in (words or {}).items():
             keys[at] = pa.chunked_array([texts.take(keys[at].combine_chunks())])
         cast = [column.cast(field.type) for column, field in zip([*keys, *states], self.schema, strict=True)]

@@ -46,7 +46,7 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """Groups and what is wanted of each."""
+    """The keys of groups, and what is computed of each group."""
 
     keys: tuple[Key, ...]
     aggregates: tuple[Aggregate, ...]

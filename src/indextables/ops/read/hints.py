@@ -18,26 +18,26 @@ _LOOKED_FOR, _LOOKED_INTO = 1000, 8
 
 def spelling_notes(snapshot: Snapshot, query: Query, refs: Iterable[SplitRef]) -> list[str]:
     """For whole values that these splits have in another case, that they do; only open indexes are asked."""
-    asked = list(dict.fromkeys(_whole_values(query.node, query)))
-    if not asked:
+    values = list(dict.fromkeys(_whole_values(query.node, query)))
+    if not values:
         return []
-    found: dict[tuple[str, str], str] = {}
+    other_spellings: dict[tuple[str, str], str] = {}
     held = (known_index(snapshot.store, ref) for ref in itertools.islice(refs, _LOOKED_FOR))
     for index in itertools.islice((one for one in held if one is not None), _LOOKED_INTO):
-        for column, value in asked:
+        for column, value in values:
             others = _other_cases(value)
             try:
                 counts = index.frequencies([(column, other.encode()) for other in others])
             except (SplitError, StorageError):
                 # The search itself says what is wrong with it.
                 continue
-            known = [other for other, count in zip(others, counts, strict=True) if count]
-            if known:
-                found.setdefault((column, value), known[0])
+            present = [other for other, count in zip(others, counts, strict=True) if count]
+            if present:
+                other_spellings.setdefault((column, value), present[0])
     return [
         f"column {column!r} holds whole values and minds their case: {value!r} finds nothing, "
         f"{other!r} is there"
-        for (column, value), other in found.items()
+        for (column, value), other in other_spellings.items()
     ]
 
 

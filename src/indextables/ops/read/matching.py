@@ -62,9 +62,9 @@ def sort_files(snapshot: Snapshot, node: Node) -> SortedFiles:
 
 def plan_match(snapshot: Snapshot, node: Node) -> MatchPlan:
     """Sort the splits that may hold a match by whether all their rows must match."""
-    found = sort_files(snapshot, node)
-    doubtful = frozenset(found.doubtful.column("path").to_pylist())
-    adds = snapshot.adds(found.plan.files.column("path").to_pylist())
+    files = sort_files(snapshot, node)
+    doubtful = frozenset(files.doubtful.column("path").to_pylist())
+    adds = snapshot.adds(files.plan.files.column("path").to_pylist())
     return MatchPlan(
         tuple(add for add in adds if add.path not in doubtful),
         tuple(add for add in adds if add.path in doubtful),

@@ -50,7 +50,7 @@ Ask = Callable[[Sequence[Term]], Iterable[Statistics]]
 
 
 @dataclass(slots=True)
-class _KnownWords:
+class _CachedStatistics:
     """The statistics of one version that were asked for so far."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -64,19 +64,19 @@ def table_statistics(snapshot: Snapshot, query: Query, ask: Ask | None = None) -
     terms = scored_terms(query, query.spec)
     if not terms:
         return Statistics(0)
-    known = snapshot.once("ranking", _KnownWords)
-    missing = [term for term in terms if term not in known.frequencies]
+    cached = snapshot.once("ranking", _CachedStatistics)
+    missing = [term for term in terms if term not in cached.frequencies]
     if missing:
         total = Statistics(0)
         for part in (ask or partial(_ask_here, snapshot, query))(missing):
             total = total.plus(part)
-        with known.lock:
-            if len(known.frequencies) > _REMEMBERED_WORDS:
-                known.frequencies = {}
-            known.rows, known.tokens = total.rows, {**known.tokens, **total.tokens}
-            known.frequencies = {**known.frequencies, **dict.fromkeys(missing, 0), **total.frequencies}
-            return Statistics(known.rows, known.tokens, known.frequencies)
-    return Statistics(known.rows, known.tokens, known.frequencies)
+        with cached.lock:
+            if len(cached.frequencies) > _REMEMBERED_WORDS:
+                cached.frequencies = {}
+            cached.rows, cached.tokens = total.rows, {**cached.tokens, **total.tokens}
+            cached.frequencies = {**cached.frequencies, **dict.fromkeys(missing, 0), **total.frequencies}
+            return Statistics(cached.rows, cached.tokens, cached.frequencies)
+    return Statistics(cached.rows, cached.tokens, cached.frequencies)
 
 
 def _ask_here(snapshot: Snapshot, query: Query, terms: Sequence[Term]) -> Iterator[Statistics]:
@@ -105,13 +105,13 @@ def best_rows_of_table(
             yield rank_split(snapshot.reading, ref, by_table, note)
 
     units = work_units(snapshot, refs)
-    found = list(in_order([partial(ranked, unit) for unit in units], splits_at_once(snapshot)))
-    if not found:
+    best = list(in_order([partial(ranked, unit) for unit in units], splits_at_once(snapshot)))
+    if not best:
         return
-    scores = np.concatenate([one for one, _ in found])
-    rows = np.concatenate([one.astype(np.uint32) for _, one in found])
-    split = np.repeat(np.arange(len(found), dtype=np.int32), [len(one) for one, _ in found])
-    del found
+    scores = np.concatenate([one for one, _ in best])
+    rows = np.concatenate([one.astype(np.uint32) for _, one in best])
+    split = np.repeat(np.arange(len(best), dtype=np.int32), [len(one) for one, _ in best])
+    del best
     order = np.lexsort((rows, split, -scores))[: selection.limit]
     for start in range(0, len(order), ROWS_AT_ONCE):
         some = order[start : start + ROWS_AT_ONCE]
@@ -137,10 +137,10 @@ def _fetched(
             yield fetch_rows(snapshot.reading, ref, columns, mine.astype(np.int64))
 
         pieces.append(one)
-    together = pa.concat_tables(list(in_order(pieces, splits_at_once(snapshot))))
+    in_split_order = pa.concat_tables(list(in_order(pieces, splits_at_once(snapshot))))
     back = np.empty(len(order), np.int64)
     back[order] = np.arange(len(order))
-    return take_rows(together, integers(back)).combine_chunks()
+    return take_rows(in_split_order, integers(back)).combine_chunks()
 
 
 def explain_score(

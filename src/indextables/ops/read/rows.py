@@ -126,8 +126,8 @@ class Rows:
 
     def to_pylist(self) -> list[dict[str, Any]]:
         """One dict per row."""
-        found: list[dict[str, Any]] = self.to_arrow().to_pylist()
-        return found
+        rows: list[dict[str, Any]] = self.to_arrow().to_pylist()
+        return rows
 
     def to_pandas(self, **options: Any) -> Any:
         """A pandas DataFrame."""
@@ -174,8 +174,8 @@ class Rows:
         shown = self.head(_SHOWN + 1)
         total = self._table.num_rows if self._table is not None else None
         more = shown.num_rows > _SHOWN
-        said = counted(total, "row") if total is not None else f"the first {_SHOWN} rows"
-        return table_html(shown.slice(0, _SHOWN), f"{said}, {_SHOWN} shown" if total and more else said)
+        caption = counted(total, "row") if total is not None else f"the first {_SHOWN} rows"
+        return table_html(shown.slice(0, _SHOWN), f"{caption}, {_SHOWN} shown" if total and more else caption)
 
 
 def _require(name: str) -> Any:

@@ -49,7 +49,7 @@ _KEY = re.compile(r"\s*(`(?:[^`]|``)+`|.+?)(?:\s+(asc|desc))?\s*\Z", re.IGNORECA
 def sort_keys(snapshot: Snapshot, sort: str | Sequence[str]) -> Keys:
     """Read `ts DESC, id` or a list of such parts; SchemaError names what rows cannot be sorted by."""
     parts = re.findall(r"(?:`(?:[^`]|``)*`|[^,`])+", sort) if isinstance(sort, str) else list(sort)
-    found: list[tuple[str, bool]] = []
+    keys: list[tuple[str, bool]] = []
     for part in parts:
         match = _KEY.match(part)
         name = unquoted_name(match[1]) if match else ""
@@ -61,11 +61,11 @@ def sort_keys(snapshot: Snapshot, sort: str | Sequence[str]) -> Keys:
             raise SchemaError(
                 f"rows have no order by {name!r}, which is {type_to_sql(field.type)}", column=name
             )
-        if all(field.name != known for known, _ in found):
-            found.append((field.name, (match[2] or "").lower() == "desc"))
-    if not found:
+        if all(field.name != earlier for earlier, _ in keys):
+            keys.append((field.name, (match[2] or "").lower() == "desc"))
+    if not keys:
         raise SchemaError("sort names no column; write for example 'ts DESC'")
-    return tuple(found)
+    return tuple(keys)
 
 
 def sorted_rows(
@@ -136,7 +136,7 @@ def _first_rows(
     places = {ref.path: place for place, ref in enumerate(refs)}
     files = None if limit is None or len(refs) == 1 else _likely_first(snapshot, refs, keys[0])
     near: Node | None = None
-    asked, reach = 0, limit or 0
+    searched, reach = 0, limit or 0
     while files is None or files.num_rows:
         count = len(refs) if files is None else _reaching(files, reach)
         some = refs if files is None else [refs[places[path]] for path in files["path"][:count].to_pylist()]
@@ -144,14 +144,14 @@ def _first_rows(
             place = integers(np.full(table.num_rows, places[ref.path]))
             both = pa.concat_tables([best, table.append_column(_SPLIT, place)])
             best = both if limit is None else both.take(spark_order(both, order).slice(0, limit))
-        asked += count
+        searched += count
         if files is None:
             break
         files, reach = files.slice(count), reach * _FARTHER
         if best.num_rows == limit:
             near = _not_after(snapshot, best, keys[0])
             files = files.filter(prune_table(near, files, snapshot.schema, snapshot.partition_columns).mask)
-    return best.take(spark_order(best, order)).select(list(columns)), asked
+    return best.take(spark_order(best, order)).select(list(columns)), searched
 
 
 def _likely_first(snapshot: Snapshot, refs: Sequence[SplitRef], key: tuple[str, bool]) -> pa.Table:

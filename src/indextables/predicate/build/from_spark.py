@@ -154,13 +154,13 @@ class _Filter:
         raise Unsupported
 
     @staticmethod
-    def _cast(operand: Operand, wanted: pa.DataType) -> Operand:
+    def _cast(operand: Operand, target: pa.DataType) -> Operand:
         """Numbers may be cast to wider numbers; every other cast depends on settings of the session."""
         is_ = pa.types
         numbers = (is_.is_integer, is_.is_floating, is_.is_decimal)
-        if not all(any(test(kind) for test in numbers) for kind in (operand.type, wanted)):
+        if not all(any(test(kind) for test in numbers) for kind in (operand.type, target)):
             raise Unsupported
-        return coerce.cast_operand(operand, wanted, "UTC")
+        return coerce.cast_operand(operand, target, "UTC")
 
     @staticmethod
     def _literal(tree: Tree) -> Literal:

@@ -73,19 +73,19 @@ def divisions(call: Call, args: Sequence[Any], _zone: str) -> tuple[Any, Any]:
     failed = pc.and_(zero, pc.is_valid(left))
     one = pa.scalar(1, call.type)
     if call.name == "/":
-        found = pc.divide(left, pc.if_else(zero, one, right))
+        results = pc.divide(left, pc.if_else(zero, one, right))
     else:
         # -1 divides evenly, but the least number has no opposite.
         opposite = pc.equal(right, pa.scalar(-1, call.type))
         divisor = pc.if_else(pc.or_(zero, opposite), one, right)
         if call.name == "%":
-            found = _remainders(left, divisor)
+            results = _remainders(left, divisor)
         else:
             least = pc.and_(opposite, pc.equal(left, pa.scalar(-_LONGEST - 1, call.type)))
             failed = pc.or_(failed, least)
             quotient = pc.divide(left, divisor)
-            found = pc.if_else(pc.and_(opposite, pc.invert(least)), pc.negate(quotient), quotient)
-    return pc.if_else(failed, pa.scalar(None, call.type), found), any_failed(failed)
+            results = pc.if_else(pc.and_(opposite, pc.invert(least)), pc.negate(quotient), quotient)
+    return pc.if_else(failed, pa.scalar(None, call.type), results), any_failed(failed)
 
 
 def _remainders(left: Any, right: Any) -> Any:
@@ -96,8 +96,8 @@ def _remainders(left: Any, right: Any) -> Any:
         pc.fill_null(side, pa.scalar(1, kind)).to_numpy(zero_copy_only=False) for side in (left, right)
     ]
     with np.errstate(all="ignore"):
-        found = pa.array(np.fmod(*numbers), kind)
-    return pc.if_else(valid, found, pa.scalar(None, kind))
+        results = pa.array(np.fmod(*numbers), kind)
+    return pc.if_else(valid, results, pa.scalar(None, kind))
 
 
 def _decimal_quotient(kind: pa.DataType) -> Callable[[Decimal, Decimal], Decimal]:

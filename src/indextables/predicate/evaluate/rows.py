@@ -189,10 +189,10 @@ class _Rows:
         held = values
         if pa.types.is_floating(values.type):
             held, chosen = pc.add(values, pa.scalar(0.0, values.type)), [value + 0.0 for value in chosen]
-        found = pc.is_in(held, value_set=pa.array(chosen, values.type))
+        is_member = pc.is_in(held, value_set=pa.array(chosen, values.type))
         if node.has_null:
-            return pc.if_else(found, True, _NULL)
-        return pc.if_else(pc.is_valid(values), found, _NULL)
+            return pc.if_else(is_member, True, _NULL)
+        return pc.if_else(pc.is_valid(values), is_member, _NULL)
 
     def _text(self, node: Match | Like | RLike) -> Any:
         return text_matches(node, self._padded(node.column))

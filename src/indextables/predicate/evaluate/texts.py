@@ -85,8 +85,8 @@ def _searched(values: Any, needle: str, regex: str | None) -> Any:
         held[places] = pc.match_substring_regex(values.take(pa.array(places)), regex).to_numpy(
             zero_copy_only=False
         )
-    found = pa.array(held)
-    return pc.if_else(values.is_valid(), found, _NULL) if values.null_count else found
+    matches = pa.array(held)
+    return pc.if_else(values.is_valid(), matches, _NULL) if values.null_count else matches
 
 
 def _holding(values: Any, needle: bytes) -> np.ndarray | None:
@@ -104,9 +104,9 @@ def _holding(values: Any, needle: bytes) -> np.ndarray | None:
     rows = np.searchsorted(ends, starts, side="right") - 1
     # Values are stored without separators: an occurrence that crosses into the next one does not count.
     inside = starts + len(needle) <= ends[rows + 1]
-    found = np.zeros(len(values), np.bool_)
-    found[rows[inside]] = True
-    return found
+    matches = np.zeros(len(values), np.bool_)
+    matches[rows[inside]] = True
+    return matches
 
 
 def _occurrences(data: np.ndarray, needle: bytes) -> np.ndarray | None:
@@ -114,7 +114,7 @@ def _occurrences(data: np.ndarray, needle: bytes) -> np.ndarray | None:
     width = min(2, len(needle))
     at = _rarest(data, needle, width)
     part = np.frombuffer(needle[at : at + width], f"<u{width}")[0]
-    found: list[np.ndarray] = []
+    offsets: list[np.ndarray] = []
     for start in range(0, len(data), BLOCK):
         block = data[start : start + BLOCK + width - 1]
         alike = 0
@@ -128,10 +128,10 @@ def _occurrences(data: np.ndarray, needle: bytes) -> np.ndarray | None:
             for offset, byte in enumerate(needle):
                 if not at <= offset < at + width and len(places):
                     places = places[data[places + offset] == byte]
-            found.append(places)
+            offsets.append(places)
         if alike * FREQUENT > len(block):
             return None
-    return np.concatenate(found)
+    return np.concatenate(offsets)
 
 
 def _rarest(data: np.ndarray, needle: bytes, width: int) -> int:

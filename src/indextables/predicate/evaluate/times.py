@@ -27,8 +27,8 @@ def _floored(micros: Any, unit: int) -> tuple[np.ndarray, np.ndarray]:
 
 def days_of_times(local: Any) -> Any:
     """The days since 1970 of local times."""
-    found = pa.array(_floored(local, US_PER_DAY)[0].astype(np.int32), pa.int32())
-    return pc.if_else(pc.is_valid(local), found, pa.scalar(None, pa.int32()))
+    numbers = pa.array(_floored(local, US_PER_DAY)[0].astype(np.int32), pa.int32())
+    return pc.if_else(pc.is_valid(local), numbers, pa.scalar(None, pa.int32()))
 
 
 def date_parts(call: Call, args: Sequence[Any], _zone: str) -> tuple[Any, Any]:
@@ -37,12 +37,12 @@ def date_parts(call: Call, args: Sequence[Any], _zone: str) -> tuple[Any, Any]:
     dates = days.astype(np.int64).astype("datetime64[D]")
     months = dates.astype("datetime64[M]")
     if call.name == "year":
-        found = months.astype("datetime64[Y]").astype(np.int64) + 1970
+        numbers = months.astype("datetime64[Y]").astype(np.int64) + 1970
     elif call.name == "month":
-        found = np.mod(months.astype(np.int64), 12) + 1
+        numbers = np.mod(months.astype(np.int64), 12) + 1
     else:
-        found = (dates - months.astype("datetime64[D]")).astype(np.int64) + 1
-    part = pa.array(found.astype(np.int32), pa.int32())
+        numbers = (dates - months.astype("datetime64[D]")).astype(np.int64) + 1
+    part = pa.array(numbers.astype(np.int32), pa.int32())
     return pc.if_else(pc.is_valid(args[0]), part, pa.scalar(None, pa.int32())), None
 
 
@@ -50,8 +50,8 @@ def time_parts(call: Call, args: Sequence[Any], zone: str) -> tuple[Any, Any]:
     """`hour`, `minute` and `second` of the local time."""
     local = local_times_of(args[0], zone) if args[0].type.tz else args[0]
     unit, period = {"hour": (3600, 24), "minute": (60, 60), "second": (1, 60)}[call.name]
-    found = pa.array(np.mod(_floored(local, unit * US_PER_SECOND)[0], period).astype(np.int32), pa.int32())
-    return pc.if_else(pc.is_valid(local), found, pa.scalar(None, pa.int32())), None
+    numbers = pa.array(np.mod(_floored(local, unit * US_PER_SECOND)[0], period).astype(np.int32), pa.int32())
+    return pc.if_else(pc.is_valid(local), numbers, pa.scalar(None, pa.int32())), None
 
 
 def truncated(micros: int, unit: str, zone: str) -> int:

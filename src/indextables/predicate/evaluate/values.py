@@ -187,10 +187,10 @@ def _cast(call: Call, args: Sequence[Any], zone: str) -> tuple[Any, Any]:
     return each(lambda value: cast_value(value, given, kind, zone), args, kind)
 
 
-def _widens(given: pa.DataType, kind: pa.DataType) -> bool:
+def _widens(source: pa.DataType, kind: pa.DataType) -> bool:
     if is_a.is_float64(kind):
-        return bool(is_a.is_integer(given) or is_a.is_floating(given) or is_a.is_decimal(given))
-    return bool(is_a.is_integer(given) and is_a.is_integer(kind) and given.bit_width <= kind.bit_width)
+        return bool(is_a.is_integer(source) or is_a.is_floating(source) or is_a.is_decimal(source))
+    return bool(is_a.is_integer(source) and is_a.is_integer(kind) and source.bit_width <= kind.bit_width)
 
 
 def _coalesced(call: Call, args: Sequence[Computed]) -> Computed:

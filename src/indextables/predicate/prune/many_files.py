@@ -267,13 +267,13 @@ def _only(texts: Any, chosen: Any) -> Any:
     return pa.StringArray.from_buffers(len(texts), offsets, data, chosen.buffers()[1])
 
 
-def _seen_as(found: _Column, operand: Operand) -> _Column:
+def _seen_as(bounds: _Column, operand: Operand) -> _Column:
     if not isinstance(operand, Cast):
         if operand.order == "binary":
-            return found
+            return bounds
     elif keeps_order(operand):
         lower, upper, number = (
-            None if end is None else as_double(end) for end in (found.lower, found.upper, found.number)
+            None if end is None else as_double(end) for end in (bounds.lower, bounds.upper, bounds.number)
         )
-        return _Column(lower, upper, None, found.null, found.value, found.is_partition, number)
-    return _Column(null=found.null, value=found.value)
+        return _Column(lower, upper, None, bounds.null, bounds.value, bounds.is_partition, number)
+    return _Column(null=bounds.null, value=bounds.value)

@@ -187,17 +187,17 @@ def _number(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def _ordered(found: Bounds, column: Column) -> Bounds:
+def _ordered(bounds: Bounds, column: Column) -> Bounds:
     """For padded and collated strings, which do not compare by bytes, only nulls are known."""
-    return found if column.order == "binary" else Bounds(null=found.null, value=found.value)
+    return bounds if column.order == "binary" else Bounds(null=bounds.null, value=bounds.value)
 
 
-def _seen_as(found: Bounds, cast: Cast) -> Bounds:
+def _seen_as(bounds: Bounds, cast: Cast) -> Bounds:
     """Apply a cast to bounds if it keeps the order of numbers; otherwise only nulls are known."""
     if keeps_order(cast):
-        lower, upper = (None if end is None else float(end) for end in (found.lower, found.upper))
-        return Bounds(lower, upper, None, found.null, found.value)
-    return Bounds(null=found.null, value=found.value)
+        lower, upper = (None if end is None else float(end) for end in (bounds.lower, bounds.upper))
+        return Bounds(lower, upper, None, bounds.null, bounds.value)
+    return Bounds(null=bounds.null, value=bounds.value)
 
 
 def keeps_order(cast: Cast) -> bool:

@@ -202,33 +202,33 @@ def _explained(reasons: pa.Array, part: Node, first: Any, found: Any, rows: int)
     return reasons
 
 
-def possible(node: Node, wanted: bool, facts: Facts[T]) -> T:
-    """Whether the node can be `wanted` (true or false, not null) for some row."""
+def possible(node: Node, outcome: bool, facts: Facts[T]) -> T:
+    """Whether the node can have the outcome (true or false, not null) for some row."""
     if isinstance(node, (And, Or)):
         # For a row to make a conjunction true every child must be; to make it false, one.
-        if isinstance(node, And) == wanted:
-            return reduce(facts.both, _together(node.children, wanted, facts))
-        return reduce(facts.either, [possible(child, wanted, facts) for child in node.children])
+        if isinstance(node, And) == outcome:
+            return reduce(facts.both, _of_same_row(node.children, outcome, facts))
+        return reduce(facts.either, [possible(child, outcome, facts) for child in node.children])
     if isinstance(node, Not):
-        return possible(node.child, not wanted, facts)
+        return possible(node.child, not outcome, facts)
     if isinstance(node, IsNull):
         column = facts.column(node.column)
-        return column.may_be_null() if wanted else column.may_have_value()
+        return column.may_be_null() if outcome else column.may_have_value()
     if isinstance(node, Compare):
-        return _comparison(node, wanted, facts)
+        return _comparison(node, outcome, facts)
     if isinstance(node, In):
-        return _in(node, wanted, facts)
+        return _in(node, outcome, facts)
     if isinstance(node, (Match, Like, RLike)):
-        return _text(node, wanted, facts)
+        return _text(node, outcome, facts)
     if isinstance(node, IsTrue):
-        if wanted:
+        if outcome:
             return possible(node.child, True, facts)
         return facts.either(possible(node.child, False, facts), may_be_null(node.child, facts))
     if isinstance(node, IsUndecided):
-        if wanted:
+        if outcome:
             return may_be_null(node.child, facts)
         return facts.either(possible(node.child, True, facts), possible(node.child, False, facts))
-    return facts.constant(node.value is wanted if isinstance(node, Constant) else None)
+    return facts.constant(node.value is outcome if isinstance(node, Constant) else None)
 
 
 def conjuncts(node: Node | None) -> list[Node]:
@@ -246,31 +246,31 @@ def _flat(node: Node | None) -> list[Node]:
     return [] if node is None else [node]
 
 
-def _together(children: Sequence[Node], wanted: bool, facts: Facts[T]) -> list[T]:
-    """Whether each child can be `wanted` for a row for which the others are too.
+def _of_same_row(children: Sequence[Node], outcome: bool, facts: Facts[T]) -> list[T]:
+    """Whether each child can have the outcome for a row for which the others have it too.
 
     Where one of them demands a number (`x < 5`), rows with NaN match none of the comparisons of that column.
     """
-    compared = [_compared(child, wanted) for child in children]
+    compared = [_compared(child, outcome) for child in children]
     numbers = {node.column for node, truth in filter(None, compared) if _demands_number(node, truth)}
     return [
-        possible(child, wanted, facts)
+        possible(child, outcome, facts)
         if comparison is None
         else _comparison(*comparison, facts, of_numbers=comparison[0].column in numbers)
         for child, comparison in zip(children, compared, strict=True)
     ]
 
 
-def _compared(node: Node, wanted: bool) -> tuple[Compare, bool] | None:
+def _compared(node: Node, outcome: bool) -> tuple[Compare, bool] | None:
     """The comparison a node is, below any NOT, and whether it has to be true; None for other nodes."""
     while isinstance(node, Not):
-        node, wanted = node.child, not wanted
-    return (node, wanted) if isinstance(node, Compare) else None
+        node, outcome = node.child, not outcome
+    return (node, outcome) if isinstance(node, Compare) else None
 
 
-def _demands_number(node: Compare, wanted: bool) -> bool:
+def _demands_number(node: Compare, outcome: bool) -> bool:
     """Whether no NaN makes a comparison true (or false): it equals itself and is above every number."""
-    if not wanted:
+    if not outcome:
         return node.op in {">", ">="} and (node.op == ">=" or not is_nan(node.literal.value))
     return node.op == "<" or (node.op in {"=", "<=>", "<="} and not is_nan(node.literal.value))
 
@@ -310,12 +310,12 @@ def _unlisted(node: In, facts: Facts[T]) -> T:
     return facts.both(answer, column.may_have_value())
 
 
-def _comparison(node: Compare, wanted: bool, facts: Facts[T], *, of_numbers: bool = False) -> T:
+def _comparison(node: Compare, outcome: bool, facts: Facts[T], *, of_numbers: bool = False) -> T:
     column, value = facts.column(node.column), node.literal.value
-    if of_numbers or _demands_number(node, wanted):
+    if of_numbers or _demands_number(node, outcome):
         column = column.of_numbers()
     if node.op in {"=", "<=>"}:
-        if wanted:
+        if outcome:
             answer = facts.both(
                 column.may_be_below(value, or_equal=True), column.may_be_above(value, or_equal=True)
             )
@@ -323,31 +323,31 @@ def _comparison(node: Compare, wanted: bool, facts: Facts[T], *, of_numbers: boo
             answer = facts.either(
                 column.may_be_below(value, or_equal=False), column.may_be_above(value, or_equal=False)
             )
-    elif (node.op in {"<", "<="}) == wanted:
-        answer = column.may_be_below(value, or_equal=("=" in node.op) == wanted)
+    elif (node.op in {"<", "<="}) == outcome:
+        answer = column.may_be_below(value, or_equal=("=" in node.op) == outcome)
     else:
-        answer = column.may_be_above(value, or_equal=("=" in node.op) == wanted)
+        answer = column.may_be_above(value, or_equal=("=" in node.op) == outcome)
     answer = facts.both(answer, column.may_have_value())
-    if node.op == "<=>" and not wanted:
+    if node.op == "<=>" and not outcome:
         return facts.either(answer, column.may_be_null())
     return answer
 
 
-def _in(node: In, wanted: bool, facts: Facts[T]) -> T:
-    if not wanted and node.has_null:
+def _in(node: In, outcome: bool, facts: Facts[T]) -> T:
+    if not outcome and node.has_null:
         return facts.constant(False)
     column = facts.column(node.column)
     values = tuple(literal.value for literal in node.values)
-    answer = column.may_be_one_of(values) if wanted else column.may_be_none_of(values)
+    answer = column.may_be_one_of(values) if outcome else column.may_be_none_of(values)
     return facts.both(answer, column.may_have_value())
 
 
-def _text(node: Match | Like | RLike, wanted: bool, facts: Facts[T]) -> T:
+def _text(node: Match | Like | RLike, outcome: bool, facts: Facts[T]) -> T:
     column = facts.column(node.column)
     answer = facts.constant(None)
     if isinstance(node, Match) and node.kind == "startswith":
-        answer = column.may_start(node.text) if wanted else column.may_start_otherwise(node.text)
-    elif isinstance(node, Like) and wanted:
+        answer = column.may_start(node.text) if outcome else column.may_start_otherwise(node.text)
+    elif isinstance(node, Like) and outcome:
         pieces = like_pieces(node.pattern, node.escape)
         if pieces and pieces[0].startswith("="):
             answer = column.may_start(pieces[0][1:])

@@ -105,16 +105,16 @@ class Skeleton:
 
 def skeleton_bytes(footer: Struct) -> bytes:
     """Keep the schema and the first row group's column descriptions, and drop everything else."""
-    kept: list[Struct] = []
+    first_group: list[Struct] = []
     for group in items(footer, FileFields.GROUPS)[:1]:
         chunks = [_described(value(chunk, ChunkFields.META)) for chunk in items(group, GroupFields.COLUMNS)]
-        kept.append(_group(chunks, 0, 0))
+        first_group.append(_group(chunks, 0, 0))
     return encode(
         {
             FileFields.VERSION: footer[FileFields.VERSION],
             FileFields.SCHEMA: footer[FileFields.SCHEMA],
             FileFields.ROWS: (I64, 0),
-            FileFields.GROUPS: (LIST, (STRUCT, kept)),
+            FileFields.GROUPS: (LIST, (STRUCT, first_group)),
         }
     )
 
@@ -152,20 +152,20 @@ def read_pages(
     skeleton: Skeleton,
     pages: PageMap,
     columns: Sequence[str],
-    wanted: Mapping[int, np.ndarray | None],
+    rows_by_group: Mapping[int, np.ndarray | None],
     *,
     coded: bool = False,
     kept: KeptPages | None = None,
 ) -> pa.Table:
-    """Read rows of some row groups: `wanted` maps a group to its rows in order, or to None for all.
+    """Read rows of some row groups: `rows_by_group` maps a group to its rows in order, or to None for all.
 
     With `coded`, repeated text stays dictionary-encoded, which is cheaper if only some rows are kept. Pages
     in `kept` are not read again, and newly read ones are added to it.
     """
-    plans = _plans(skeleton, pages, columns, wanted)
-    known = {} if kept is None else {cover: kept.find(cover, names) for cover, names in plans.items()}
+    plans = _plans(skeleton, pages, columns, rows_by_group)
+    cached = {} if kept is None else {cover: kept.find(cover, names) for cover, names in plans.items()}
     layouts = [
-        [] if known.get(cover) is not None else _layout(skeleton, pages, names, cover)
+        [] if cached.get(cover) is not None else _layout(skeleton, pages, names, cover)
         for cover, names in plans.items()
     ]
     ranges = {
@@ -179,7 +179,7 @@ def read_pages(
 
     def decode_plan(plan: tuple[Cover, Sequence[str], Sequence[Sequence[ColumnChunk]]]) -> pa.Table:
         cover, names, layout = plan
-        picks, table = _picks(cover, wanted), known.get(cover)
+        picks, table = _picks(cover, rows_by_group), cached.get(cover)
         if table is None:
             texts = _coded(skeleton, names, layout) if coded or picks is not None else []
             table = _decode(_lay_out(skeleton, names, cover, layout, bodies), source.name, texts)
@@ -191,8 +191,8 @@ def read_pages(
     chunks = sum(len(leaves) for layout in layouts for leaves in layout)
     tables = at_once(decode_plan, work) if chunks >= MANY_CHUNKS else [decode_plan(plan) for plan in work]
     read = {name: table[name] for table in tables for name in table.column_names}
-    found = pa.table({name: read[name] for name in columns})
-    return found if coded else decoded(found)
+    selected = pa.table({name: read[name] for name in columns})
+    return selected if coded else decoded(selected)
 
 
 def check_pages(
@@ -257,21 +257,21 @@ def _plans(
     skeleton: Skeleton,
     pages: PageMap,
     columns: Sequence[str],
-    wanted: Mapping[int, np.ndarray | None],
+    rows_by_group: Mapping[int, np.ndarray | None],
 ) -> dict[Cover, list[str]]:
     """Group columns by the rows that their pages cover, which usually are the same for all columns."""
-    known: dict[Any, tuple[Span, ...]] = {}
+    covers: dict[Any, tuple[Span, ...]] = {}
     plans: dict[Cover, list[str]] = {}
     for name in columns:
         cover = []
         leaves = skeleton.columns[name].leaves
-        for group, rows in wanted.items():
+        for group, rows in rows_by_group.items():
             chunks = [pages.chunk(group, leaf) for leaf in leaves]
             key = (group, chunks[0].first_rows, *[chunk.first_rows for chunk in chunks[1:]])
-            spans = known.get(key)
+            spans = covers.get(key)
             if spans is None:
                 total = pages.group_rows[group]
-                spans = known[key] = ((0, total),) if rows is None else _cover(chunks, rows)
+                spans = covers[key] = ((0, total),) if rows is None else _cover(chunks, rows)
             cover.append((group, spans))
         plans.setdefault(tuple(cover), []).append(name)
     return plans
@@ -298,19 +298,19 @@ def _layout(
 
 
 def _piece(chunk: Chunk, spans: Sequence[Span]) -> ColumnChunk:
-    found = chunk.pages(spans)
-    places = [(chunk.offsets[at], chunk.lengths[at]) for at in found]
-    crcs = [chunk.crcs[at] for at in found]
+    pages = chunk.pages(spans)
+    places = [(chunk.offsets[at], chunk.lengths[at]) for at in pages]
+    crcs = [chunk.crcs[at] for at in pages]
     if chunk.dictionary is not None:
         offset, length, crc = chunk.dictionary
         places.insert(0, (offset, length))
         crcs.insert(0, crc)
-    return ColumnChunk(places, crcs, sum([chunk.values[at] for at in found]), chunk.dictionary is not None)
+    return ColumnChunk(places, crcs, sum([chunk.values[at] for at in pages]), chunk.dictionary is not None)
 
 
-def _picks(cover: Cover, wanted: Mapping[int, np.ndarray | None]) -> pa.Array | None:
-    """The positions of the wanted rows among the covered ones; None when every covered row is wanted."""
-    if all(wanted[group] is None for group, _ in cover):
+def _picks(cover: Cover, rows_by_group: Mapping[int, np.ndarray | None]) -> pa.Array | None:
+    """The positions of the rows among the covered ones; None when they are all of them."""
+    if all(rows_by_group[group] is None for group, _ in cover):
         return None
     # Row groups are numbered as if each ended with its last range.
     starts: list[int] = []
@@ -318,7 +318,7 @@ def _picks(cover: Cover, wanted: Mapping[int, np.ndarray | None]) -> pa.Array | 
     picked: list[np.ndarray] = []
     base = 0
     for group, spans in cover:
-        rows = wanted[group]
+        rows = rows_by_group[group]
         starts += [base + first for first, _ in spans]
         ends += [base + end for _, end in spans]
         if rows is None:
